@@ -1,0 +1,28 @@
+"""The JSON between the stages: canonical text, digests, atomic files, headers, dataclass codec."""
+
+from tilec.artifact.canonical import Json, compact, pretty
+from tilec.artifact.codec import decode, encode
+from tilec.artifact.digest import digest_bytes, digest_file, digest_object
+from tilec.artifact.document import FORMAT, WRITERS, Artifact, is_fresh, parse_artifact, read_artifact
+from tilec.artifact.store import atomic_open, touch, write_bytes, write_text
+
+__all__ = [
+    "FORMAT",
+    "WRITERS",
+    "Artifact",
+    "Json",
+    "atomic_open",
+    "compact",
+    "decode",
+    "digest_bytes",
+    "digest_file",
+    "digest_object",
+    "encode",
+    "is_fresh",
+    "parse_artifact",
+    "pretty",
+    "read_artifact",
+    "touch",
+    "write_bytes",
+    "write_text",
+]
