@@ -1,0 +1,386 @@
+"""Algebra of integer expressions: polynomials over atoms, floor division and modulo split where ranges allow.
+
+`simplify` brings an index or a size into one canonical form; with the ranges of its variables it also undoes
+what reshapes do (`(h*64 + d) // 64 -> h` for 0 <= d < 64), so that movement operators cost nothing once they
+are composed into accesses (W04, A04).  Symbolic sizes are variables like any other, hence polynomials (B06).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import gcd
+
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, as_expr, rebuild
+
+Monomial = tuple[Expr, ...]
+Polynomial = dict[Monomial, int]
+Ranges = Mapping[str, tuple[Expr, Expr]]
+"""Variable -> (lowest, highest) value, both inclusive. A variable without a range is at least 0."""
+
+_NO_RANGES: Ranges = {}
+
+
+def _key(expr: Expr) -> tuple[int, str]:
+    return (0 if isinstance(expr, Var) else 1, repr(expr))
+
+
+def _add(a: Polynomial, b: Polynomial, scale: int = 1) -> Polynomial:
+    result = dict(a)
+    for term, coefficient in b.items():
+        total = result.get(term, 0) + scale * coefficient
+        if total:
+            result[term] = total
+        else:
+            result.pop(term, None)
+    return result
+
+
+def _multiply(a: Polynomial, b: Polynomial) -> Polynomial:
+    result: Polynomial = {}
+    for term_a, ca in a.items():
+        for term_b, cb in b.items():
+            term = tuple(sorted(term_a + term_b, key=_key))
+            result = _add(result, {term: ca * cb})
+    return result
+
+
+def polynomial(expr: Expr, ranges: Ranges = _NO_RANGES) -> Polynomial:
+    """The expression as {monomial of atoms: coefficient}; the constant term has the monomial `()`."""
+    match expr:
+        case Const(value):
+            return {(): int(value)} if value else {}
+        case Binary("+", left, right):
+            return _recompose(_add(polynomial(left, ranges), polynomial(right, ranges)))
+        case Binary("-", left, right):
+            return _recompose(_add(polynomial(left, ranges), polynomial(right, ranges), -1))
+        case Call("neg", (operand,)):
+            return _add({}, polynomial(operand, ranges), -1)
+        case Binary("*", left, right):
+            return _multiply(polynomial(left, ranges), polynomial(right, ranges))
+        case Binary("//", left, right):
+            return _divide(polynomial(left, ranges), polynomial(right, ranges), ranges)[0]
+        case Binary("%", left, right):
+            return _divide(polynomial(left, ranges), polynomial(right, ranges), ranges)[1]
+        case Call("minimum" | "maximum" as fn, (left, right)):
+            return _extremum(fn, polynomial(left, ranges), polynomial(right, ranges), ranges)
+        case _:
+            return {(_simplify_inside(expr, ranges),): 1}
+
+
+def _simplify_inside(expr: Expr, ranges: Ranges) -> Expr:
+    match expr:
+        case Access() | Call("where", _):
+            return rebuild(expr, lambda e: simplify_scalar(e, ranges))
+        case _:
+            return expr
+
+
+def _extremum(fn: str, a: Polynomial, b: Polynomial, ranges: Ranges) -> Polynomial:
+    difference = _add(a, b, -1)
+    low, high = _bounds(difference, ranges)
+    if low is not None and low >= 0:
+        return a if fn == "maximum" else b
+    if high is not None and high <= 0:
+        return b if fn == "maximum" else a
+    first, second = sorted((_expression(a), _expression(b)), key=_key)
+    return {(Call(fn, (first, second)),): 1}
+
+
+def _recompose(p: Polynomial) -> Polynomial:
+    """`c*k*(x // c) + k*(x % c) -> k*x`: what a merge of dimensions after a split leaves behind."""
+    for term, k in p.items():
+        for position, atom in enumerate(term):
+            if not (isinstance(atom, Binary) and atom.op == "%"):
+                continue
+            rest = term[:position] + term[position + 1 :]
+            quotient = Binary("//", atom.left, atom.right)
+            split = _quotient_polynomial(quotient)
+            scaled = _multiply(_multiply(split, polynomial(atom.right)), {rest: k})
+            if all(p.get(t, 0) == c for t, c in scaled.items() if t) and scaled:
+                without = _add(_add(p, {term: k}, -1), scaled, -1)
+                return _recompose(_add(without, _multiply(polynomial(atom.left), {rest: k})))
+    return p
+
+
+def _quotient_polynomial(quotient: Binary) -> Polynomial:
+    """`x // c` as `_divide` would have left it: nested divisions merged."""
+    return _divide(polynomial(quotient.left), polynomial(quotient.right), _NO_RANGES)[0]
+
+
+def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, Polynomial]:
+    """Quotient and remainder of floor division, exact; what cannot be split stays as one `//` or `%` atom."""
+    if d == {(): 1}:
+        return p, {}
+    if len(d) != 1 or next(iter(d.values())) <= 0:
+        left, right = _expression(p), _expression(d)
+        return {(Binary("//", left, right),): 1}, {(Binary("%", left, right),): 1}
+    ((divisor, scale),) = d.items()
+    whole: Polynomial = {}
+    rest: Polynomial = {}
+    for term, coefficient in p.items():
+        factor = _quotient_term(term, divisor)
+        if factor is not None and coefficient % scale == 0:
+            whole[factor] = coefficient // scale
+        elif factor is not None and not term and not divisor:
+            q, r = divmod(coefficient, scale)
+            if q:
+                whole[()] = whole.get((), 0) + q
+            if r:
+                rest[()] = r
+        else:
+            rest[term] = coefficient
+    if _within(rest, d, ranges):
+        return whole, rest
+    quotient, remainder = _reduced(rest, divisor, scale, ranges)
+    return _add(whole, quotient), remainder
+
+
+def _reduced(
+    rest: Polynomial, divisor: Monomial, scale: int, ranges: Ranges
+) -> tuple[Polynomial, Polynomial]:
+    """Quotient and remainder atoms of a rest that does not fit below the divisor, nested ones merged."""
+    left, right = _expression(rest), _expression({divisor: scale})
+    if not divisor and len(rest) == 1:
+        ((term, coefficient),) = rest.items()
+        if coefficient == 1 and len(term) == 1 and isinstance(term[0], Binary):
+            atom = term[0]
+            inner = atom.right.value if isinstance(atom.right, Const) else None
+            if atom.op == "//" and isinstance(inner, int):
+                merged = Binary("//", atom.left, Const(inner * scale))
+                return {(merged,): 1}, {(Binary("%", left, right),): 1}
+            if atom.op == "%" and isinstance(inner, int) and inner % scale == 0:
+                below = polynomial(Binary("//", atom.left, right), ranges)
+                high = _divide(below, {(): inner // scale}, ranges)[1]
+                return high, polynomial(Binary("%", atom.left, right), ranges)
+    common = _common_factor(rest, scale) if not divisor else 1
+    if common > 1:
+        # (c*x) // (c*d) = x // d and (c*x) % (c*d) = c * (x % d)
+        small = {t: c // common for t, c in rest.items()}
+        quotient, remainder = _divide(small, {(): scale // common}, ranges)
+        return quotient, {t: c * common for t, c in remainder.items()}
+    return {(Binary("//", left, right),): 1}, {(Binary("%", left, right),): 1}
+
+
+def _common_factor(p: Polynomial, scale: int) -> int:
+    return gcd(scale, *p.values()) if p else 1
+
+
+def _quotient_term(term: Monomial, divisor: Monomial) -> Monomial | None:
+    remaining = list(term)
+    for atom in divisor:
+        if atom not in remaining:
+            return None
+        remaining.remove(atom)
+    return tuple(remaining)
+
+
+def _within(rest: Polynomial, d: Polynomial, ranges: Ranges) -> bool:
+    """Whether 0 <= rest < d is certain."""
+    low = _bounds(rest, ranges)[0]
+    if low is None or low < 0:
+        return False
+    slack = _bounds(_add(_add(d, rest, -1), {(): 1}, -1), ranges)[0]
+    return slack is not None and slack >= 0
+
+
+def _bounds(p: Polynomial, ranges: Ranges) -> tuple[int | None, int | None]:
+    """Integer bounds of a polynomial; None where there is none. Variables without a range are at least 0."""
+    low = _extreme(p, ranges, -1)
+    high = _extreme(p, ranges, +1)
+    return low, high
+
+
+def _extreme(p: Polynomial, ranges: Ranges, sign: int) -> int | None:
+    """Push every ranged variable to the end of its range that is extreme, innermost first, then the sizes."""
+    current = p
+    for name in sorted({a.name for t in p for a in t if isinstance(a, Var) and a.name in ranges}):
+        low, high = ranges[name]
+        pushed: Polynomial = {}
+        for term, coefficient in current.items():
+            if Var(name) not in term:
+                pushed = _add(pushed, {term: coefficient})
+                continue
+            upward = (coefficient > 0) == (sign > 0)
+            end = polynomial(high if upward else low)
+            factor = tuple(a for a in term if a != Var(name))
+            power = len(term) - len(factor)
+            value: Polynomial = {factor: coefficient}
+            for _ in range(power):
+                value = _multiply(value, end)
+            pushed = _add(pushed, value)
+        current = pushed
+    return _size_extreme(current, ranges, sign)
+
+
+def _size_extreme(p: Polynomial, ranges: Ranges, sign: int) -> int | None:
+    total = 0
+    for term, coefficient in p.items():
+        low, high = 1, 1
+        unbounded = False
+        for atom in term:
+            atom_low, atom_high = _atom_bounds(atom, ranges)
+            if atom_low is None or atom_low < 0:
+                return None
+            low *= atom_low
+            unbounded = unbounded or atom_high is None
+            high *= atom_high or 0
+        upward = (coefficient > 0) == (sign > 0)
+        if upward and unbounded:
+            return None
+        total += coefficient * (high if upward else low)
+    return total
+
+
+def _atom_bounds(atom: Expr, ranges: Ranges) -> tuple[int | None, int | None]:
+    match atom:
+        case Var():
+            return 0, None
+        case Binary("%", _, Const(int() as modulus)):
+            return 0, modulus - 1
+        case Binary("//", left, Const(int() as divisor)) if divisor > 0:
+            low, high = _bounds(polynomial(left, ranges), ranges)
+            return (
+                None if low is None else low // divisor,
+                None if high is None else high // divisor,
+            )
+        case Call("minimum" | "maximum" as fn, (left, right)):
+            a, b = _bounds(polynomial(left, ranges), ranges), _bounds(polynomial(right, ranges), ranges)
+            pick = min if fn == "minimum" else max
+            lows = [x for x in (a[0], b[0]) if x is not None]
+            highs = [x for x in (a[1], b[1]) if x is not None]
+            enough = 2 if fn == "minimum" else 1
+            low = pick(lows) if len(lows) >= enough else None
+            high = pick(highs) if len(highs) >= 3 - enough else None
+            return low, high
+        case _:
+            return None, None
+
+
+def _expression(p: Polynomial) -> Expr:
+    """The canonical expression of a polynomial: terms in a fixed order, positive first, constant last."""
+    terms = sorted((t for t in p if t), key=lambda t: (p[t] < 0, tuple(_key(a) for a in t)))
+    result: Expr | None = None
+    for term in terms:
+        product = _product(term)
+        size = abs(p[term])
+        if size != 1:
+            product = Binary("*", product, Const(size))
+        if result is None:
+            result = product if p[term] > 0 else Binary("*", _product(term), Const(p[term]))
+        else:
+            result = Binary("+" if p[term] > 0 else "-", result, product)
+    constant = p.get((), 0)
+    if result is None:
+        return Const(constant)
+    if constant:
+        return Binary("+" if constant > 0 else "-", result, Const(abs(constant)))
+    return result
+
+
+def _product(term: Monomial) -> Expr:
+    """The product of a monomial's atoms."""
+    product: Expr = term[0]
+    for atom in term[1:]:
+        product = Binary("*", product, atom)
+    return product
+
+
+@lru_cache(maxsize=262144)
+def _simplify_plain(expr: Expr) -> Expr:
+    return _expression(polynomial(expr))
+
+
+def simplify(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> Expr:
+    """The canonical form of an integer expression; `ranges` of variables allow more to be cancelled."""
+    expr = as_expr(expr)
+    if isinstance(expr, Const | Var):
+        return expr
+    if not ranges:
+        return _simplify_plain(expr)
+    return _expression(polynomial(expr, ranges))
+
+
+def bounds_of(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> tuple[int | None, int | None]:
+    """Lowest and highest value of an integer expression, None where no integer bound is known."""
+    return _bounds(polynomial(as_expr(expr), ranges), ranges)
+
+
+def equal(a: int | Expr, b: int | Expr, ranges: Ranges = _NO_RANGES) -> bool:
+    """Whether two integer expressions are certainly equal."""
+    return not _add(polynomial(as_expr(a), ranges), polynomial(as_expr(b), ranges), -1)
+
+
+def linear_form(expr: Expr, ranges: Ranges = _NO_RANGES) -> tuple[dict[Expr, int], int]:
+    """({atom: coefficient}, constant) of an index; products of several atoms count as one atom."""
+    p = polynomial(expr, ranges)
+    return {_product(t): c for t, c in p.items() if t}, p.get((), 0)
+
+
+def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
+    """Simplify the integer parts of any expression: indices of accesses and comparisons of indices.
+
+    Comparisons that the ranges decide become `True` or `False`, `and`, `or`, `not` and `where` fold over them.
+    """
+    match expr:
+        case Access(tensor, index):
+            return Access(tensor, tuple(_simplify_index(i, ranges) for i in index))
+        case Binary(op, left, right) if op in _DECIDE and _is_index(left) and _is_index(right):
+            a, b = simplify(left, ranges), simplify(right, ranges)
+            low, high = _bounds(_add(polynomial(a, ranges), polynomial(b, ranges), -1), ranges)
+            decided = _DECIDE[op](low, high)
+            return Binary(op, a, b) if decided is None else Const(decided)
+        case Binary("and" | "or" as op, left, right):
+            return _fold_boolean(op, simplify_scalar(left, ranges), simplify_scalar(right, ranges))
+        case Call("where", (condition, yes, no)):
+            c = simplify_scalar(condition, ranges)
+            if isinstance(c, Const):
+                return simplify_scalar(yes if c.value else no, ranges)
+            return Call("where", (c, simplify_scalar(yes, ranges), simplify_scalar(no, ranges)))
+        case _:
+            return rebuild(expr, lambda e: simplify_scalar(e, ranges))
+
+
+def _simplify_index(index: Expr, ranges: Ranges) -> Expr:
+    return (
+        simplify(index, ranges) if _is_index(index) else rebuild(index, lambda e: _simplify_index(e, ranges))
+    )
+
+
+def _is_index(expr: Expr) -> bool:
+    """Made of iterators, sizes and integer arithmetic only."""
+    match expr:
+        case Var():
+            return True
+        case Const(value):
+            return isinstance(value, int) and not isinstance(value, bool)
+        case Binary("+" | "-" | "*" | "//" | "%", left, right):
+            return _is_index(left) and _is_index(right)
+        case Call("minimum" | "maximum" | "neg", args):
+            return all(_is_index(a) for a in args)
+        case _:
+            return False
+
+
+def _fold_boolean(op: str, a: Expr, b: Expr) -> Expr:
+    absorbing = Const(op == "or")
+    if absorbing in (a, b):
+        return absorbing
+    neutral = Const(op == "and")
+    if a == neutral:
+        return b
+    return a if b == neutral else Binary(op, a, b)
+
+
+def _certain(yes: bool, no: bool) -> bool | None:
+    return True if yes else False if no else None
+
+
+_DECIDE: dict[str, Callable[[int | None, int | None], bool | None]] = {
+    "<": lambda low, high: _certain(high is not None and high < 0, low is not None and low >= 0),
+    "<=": lambda low, high: _certain(high is not None and high <= 0, low is not None and low > 0),
+    ">": lambda low, high: _certain(low is not None and low > 0, high is not None and high <= 0),
+    ">=": lambda low, high: _certain(low is not None and low >= 0, high is not None and high < 0),
+    "==": lambda low, high: _certain(low == 0 == high, (low or 0) > 0 or (high or 0) < 0),
+    "!=": lambda low, high: _certain((low or 0) > 0 or (high or 0) < 0, low == 0 == high),
+}

@@ -1,0 +1,204 @@
+"""Tensor expressions as frozen dataclasses: the index-based description of every operator (W01).
+
+One little language serves three purposes: scalar bodies (`exp(x[i] - m)`), indices (`h*2 + r - 1`) and symbolic
+sizes (`batch*seq`).  Sizes and indices are the integer part of it: `Var`, integer `Const`, `+ - * // %`,
+`minimum`, `maximum`, `where`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import inf
+
+Scalar = bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """An iterator or a symbolic size."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal; it takes the type of what it meets. `Const(1)`, `Const(1.0)` and `Const(True)` differ."""
+
+    value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Const):
+            return NotImplemented
+        a, b = self.value, other.value
+        return type(a) is type(b) and repr(a) == repr(b)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value).__name__, repr(self.value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`left op right`; op is one of `+ - * / // % < <= > >= == != and or`."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A scalar function of `tilec.ir.scalars`, a cast (`f32(x)`), `where(c, a, b)`, `maximum`, `neg`, `not`."""
+
+    fn: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One element of a tensor; an index that contains an Access is data-dependent (Gather)."""
+
+    tensor: str
+    index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A reduction over iterators; stands only at the root of a tensor expression."""
+
+    op: str
+    iterators: tuple[str, ...]
+    body: Expr
+
+
+Expr = Var | Const | Binary | Call | Access | Reduce
+
+NEUTRAL: dict[str, float] = {"sum": 0.0, "prod": 1.0, "max": -inf, "min": inf}
+"""Reductions and the value that changes nothing."""
+
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+@dataclass(frozen=True, slots=True)
+class TensorExpr:
+    """`tensor[spatial...] = body`, with the extent of every iterator beside it.
+
+    Fields: `spatial` iterators in the order of the output's dimensions, `reduce` iterators, `extents` in the
+    order spatial then reduce, each an integer expression.
+    """
+
+    tensor: str
+    spatial: tuple[str, ...]
+    reduce: tuple[str, ...]
+    extents: tuple[Expr, ...]
+    body: Expr
+
+    @property
+    def iterators(self) -> tuple[str, ...]:
+        """Spatial, then reduce iterators."""
+        return self.spatial + self.reduce
+
+    @property
+    def domain(self) -> dict[str, Expr]:
+        """Iterator -> extent."""
+        return dict(zip(self.iterators, self.extents, strict=True))
+
+    @property
+    def shape(self) -> tuple[Expr, ...]:
+        """Shape of the tensor that the expression defines."""
+        return self.extents[: len(self.spatial)]
+
+    @property
+    def value(self) -> Expr:
+        """The scalar body under the reduction, if there is one."""
+        return self.body.body if isinstance(self.body, Reduce) else self.body
+
+    @property
+    def reducer(self) -> str | None:
+        """`sum`, `max`, `min` or `prod` when the root is a reduction."""
+        return self.body.op if isinstance(self.body, Reduce) else None
+
+
+def as_expr(value: int | Expr) -> Expr:
+    """An int as a `Const`; an expression as it is."""
+    return Const(value) if isinstance(value, int) else value
+
+
+def bound(extent: int | Expr) -> int | None:
+    """The integer an extent is bound to, or None while it is symbolic."""
+    if isinstance(extent, int):
+        return extent
+    return extent.value if isinstance(extent, Const) and isinstance(extent.value, int) else None
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Direct sub-expressions, left to right."""
+    match expr:
+        case Binary(_, left, right):
+            return (left, right)
+        case Call(_, args):
+            return args
+        case Access(_, index):
+            return index
+        case Reduce(_, _, body):
+            return (body,)
+        case _:
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Every sub-expression, parents first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def rebuild(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
+    """The same node with `fn` applied to each direct child; the node itself when nothing changed."""
+    old = children(expr)
+    if not old:
+        return expr
+    new = tuple(fn(c) for c in old)
+    if all(a is b for a, b in zip(old, new, strict=True)):
+        return expr
+    match expr:
+        case Binary(op, _, _):
+            return Binary(op, new[0], new[1])
+        case Call(name, _):
+            return Call(name, new)
+        case Access(tensor, _):
+            return Access(tensor, new)
+        case Reduce(op, iterators, _):
+            return Reduce(op, iterators, new[0])
+    raise AssertionError(expr)
+
+
+def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """Replace variables by expressions (iterator names bound by a reduction must not occur in `values`)."""
+    if isinstance(expr, Var):
+        return values.get(expr.name, expr)
+    return rebuild(expr, lambda e: substitute(e, values))
+
+
+def rename_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """Replace tensor names in accesses."""
+    new = rebuild(expr, lambda e: rename_tensors(e, names))
+    if isinstance(new, Access) and new.tensor in names:
+        return replace(new, tensor=names[new.tensor])
+    return new
+
+
+def accesses(expr: Expr | TensorExpr) -> tuple[Access, ...]:
+    """All accesses, in reading order, those inside indices included."""
+    root = expr.body if isinstance(expr, TensorExpr) else expr
+    return tuple(e for e in walk(root) if isinstance(e, Access))
+
+
+def operands(expr: Expr | TensorExpr) -> tuple[str, ...]:
+    """Names of the tensors read, each once, in order of first use."""
+    return tuple(dict.fromkeys(a.tensor for a in accesses(expr)))
+
+
+def variables(expr: Expr) -> frozenset[str]:
+    """Names of the variables that occur."""
+    return frozenset(e.name for e in walk(expr) if isinstance(e, Var))

@@ -1,0 +1,105 @@
+"""The graph: what `import` writes and `schedule` reads.
+
+Nodes are tensor expressions, one output tensor each, in topological order.  Every tensor has a shape (integer
+expressions, symbols allowed) and a tType; constants are references into weight files or small inline values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tilec.ir.expr import Expr, Scalar, TensorExpr, operands
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """Shape (integer expressions) and tType of a tensor."""
+
+    shape: tuple[Expr, ...]
+    ttype: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRef:
+    """A constant in a file: `offset` and `size` in bytes, little-endian, row-major. The file name is relative:
+    to the model's folder, or, for weights that import itself wrote, to the artifact's folder (`owned`)."""
+
+    file: str
+    offset: int
+    size: int
+    owned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A small constant: its elements in row-major order."""
+
+    values: tuple[Scalar, ...]
+
+
+Constant = WeightRef | Inline
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One tensor expression. `op` is the operator it came from and `origin` the model's nodes behind it: both are
+    for people and reports, no decision reads them."""
+
+    expr: TensorExpr
+    op: str = ""
+    origin: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The node's name: the tensor that it defines."""
+        return self.expr.tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An input or output of the model: its name there and the tensor that carries it here."""
+
+    name: str
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """How many of the model's nodes are compiled; `fallback` lists (node, operator, reason) of the others."""
+
+    total: int
+    compiled: int
+    fallback: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A model as tensor expressions.
+
+    `symbols` are the sizes not bound yet, in order of first appearance; `tensors` holds every tensor, nodes'
+    outputs included; `constants` those with known values.  `files` maps weight files to their sha256.
+    """
+
+    name: str
+    symbols: tuple[str, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    tensors: Mapping[str, Tensor]
+    constants: Mapping[str, Constant]
+    nodes: tuple[Node, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    placement: Placement = Placement(0, 0)
+
+    @property
+    def ttypes(self) -> dict[str, str]:
+        """Tensor -> tType."""
+        return {name: tensor.ttype for name, tensor in self.tensors.items()}
+
+    def consumers(self) -> dict[str, tuple[Node, ...]]:
+        """Tensor -> nodes that read it, in order."""
+        readers: dict[str, list[Node]] = {name: [] for name in self.tensors}
+        for node in self.nodes:
+            for tensor in operands(node.expr):
+                readers[tensor].append(node)
+        return {name: tuple(nodes) for name, nodes in readers.items()}

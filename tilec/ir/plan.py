@@ -1,0 +1,117 @@
+"""The plan: what `schedule` writes, people review and `lower` turns into tile programs (W15-W18, B09).
+
+A plan fixes everything that code generation needs.  It is self-contained: tensors, constants and the nodes'
+expressions come with it.  An edge is written `tensor->node`; a node is named by the tensor it defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tilec.ir.expr import Const, Expr
+from tilec.ir.graph import Constant, Node, Placement, Port, Tensor
+
+Sizes = Mapping[str, int]
+"""Iterator -> tile size or reduce step."""
+
+Tail = Literal["shift", "clip"]
+"""What the last tile does when a tile size does not divide the extent: move back so that it ends with the
+tensor (pure tiles only), or become narrower."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLevel:
+    """A memory level as far as a plan depends on it. `capacity` in bytes of one instance (None: unbounded),
+    `units` instances under one instance of the level below, `scope` names the units of a spread loop."""
+
+    name: str
+    capacity: int | None
+    units: int = 1
+    managed: Literal["explicit", "implicit"] = "explicit"
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to run a group, taken when `guard` (over symbols) holds; the last guard of a group is `True`.
+
+    levels       levels that hold tiles, lowest first; the first holds whole tensors
+    tiles        level -> node -> iterator -> tile size (absent: the whole box of the level below)
+    steps        level -> node -> reduce iterator -> reduce step (absent: the whole extent)
+    order        level -> node -> tile loops, outermost first (absent: order of the spatial iterators)
+    tails        level -> node -> tail policy (absent: shift where legal, else clip)
+    loads        tensor -> levels at which it is copied on its way up (absent: every level above its home)
+    units        node -> compute unit of the device (absent: scalar or vector by stride analysis)
+    copies       level -> tensor -> pipeline depth (absent: 1)
+    layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);
+                 a load into another layout is a transforming copy
+    kernel       name of the kernel that runs it; groups with equal kernels share it (W41)
+    """
+
+    guard: Expr
+    levels: tuple[str, ...]
+    tiles: Mapping[str, Mapping[str, Sizes]]
+    steps: Mapping[str, Mapping[str, Sizes]]
+    kernel: str
+    order: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    tails: Mapping[str, Mapping[str, Tail]] = field(default_factory=dict)
+    loads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    layouts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a group moves and computes: bytes read and written per level (from the level below), the footprint of
+    one instance per level, and floating-point operations; integer expressions."""
+
+    read: Mapping[str, Expr]
+    written: Mapping[str, Expr]
+    footprint: Mapping[str, Expr]
+    flops: Expr = Const(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes that run together. `connect` gives the level of every edge inside (the tensor on it never goes below
+    that level); `outputs` are the tensors that leave it."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    outputs: tuple[str, ...]
+    connect: Mapping[str, str]
+    variants: tuple[Variant, ...]
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an edge was not connected: a code of the closed list, with its numbers."""
+
+    edge: str
+    code: str
+    numbers: Mapping[str, int | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Groups in execution order, and the nodes that are evaluated once at code generation (`prepared`: packed
+    and converted weights, W43) instead of at every run."""
+
+    name: str
+    device: str
+    levels: tuple[PlanLevel, ...]
+    symbols: tuple[str, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    tensors: Mapping[str, Tensor]
+    constants: Mapping[str, Constant]
+    prepared: tuple[Node, ...]
+    groups: tuple[Group, ...]
+    refusals: tuple[Refusal, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    placement: Placement = Placement(0, 0)
+    unfused_traffic: Expr = Const(0)

@@ -1,0 +1,127 @@
+"""The tile program: one plan, several readers (W31).
+
+A buffer is a window onto a tensor at a level; accesses are written in tensor coordinates, so loads and stores
+copy the intersection of two windows with the tensor and need no indices.  Statements name buffers by name;
+`Allocate` introduces them, `Program.parameters` are the whole tensors at the lowest level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilec.ir.expr import Expr, Scalar, TensorExpr
+from tilec.ir.plan import PlanLevel
+
+Combine = Literal["none", "sum", "max", "min", "prod"]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A window `[lo, hi)` onto `tensor`, held at `level`.
+
+    `lo` and `hi` are expressions over the loop variables around it and may leave the tensor; `shape` is the
+    largest width the window takes, what is allocated; `layout` permutes the dimensions in storage (outermost
+    first, empty for row-major); `copies` instances are held for pipelining.
+    """
+
+    name: str
+    tensor: str
+    level: str
+    lo: tuple[Expr, ...]
+    hi: tuple[Expr, ...]
+    shape: tuple[Expr, ...]
+    ttype: str
+    layout: tuple[int, ...] = ()
+    copies: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Reserve a buffer until the enclosing loop body ends; its contents are undefined."""
+
+    buffer: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Set every element of a buffer."""
+
+    buffer: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTiles:
+    """Copy into `target`, from `source` one or more levels below, what both windows and the tensor have in common.
+
+    With `fill`, elements of the target outside the tensor take that value; without, the window lies inside.
+    `stages` > 1 makes the load asynchronous, that many iterations ahead.
+    """
+
+    target: str
+    source: str
+    fill: Scalar | None = None
+    stages: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeTile:
+    """Evaluate `expr` for every point of `box` (iterator -> [lo, hi)) into `target`.
+
+    `operands` maps each tensor read to the buffer it is read from.  `accumulate` combines with what the target
+    holds, by the expression's reduction; a pure expression may read its own target.
+    """
+
+    expr: TensorExpr
+    box: tuple[tuple[str, Expr, Expr], ...]
+    target: str
+    operands: tuple[tuple[str, str], ...]
+    accumulate: bool = False
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTiles:
+    """Copy `[lo, hi)` of the window of `source` (all of it when empty) to `target`, a level further down, combined
+    with what is there."""
+
+    target: str
+    source: str
+    lo: tuple[Expr, ...] = ()
+    hi: tuple[Expr, ...] = ()
+    combine: Combine = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """All units of `scope` reach this point before any passes it."""
+
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for variable in range(extent)`. `spread` iterations run side by side on the units of `scope`, in lockstep:
+    statements on lower levels inside are collective, on the scope's own level private to a unit."""
+
+    variable: str
+    extent: Expr
+    body: tuple[Statement, ...]
+    kind: Literal["serial", "spread"] = "serial"
+    scope: str = ""
+
+
+Statement = Allocate | Fill | LoadTiles | ComputeTile | StoreTiles | Barrier | Loop
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One kernel. `parameters` in the order of the kernel's arguments, `outputs` those that it stores."""
+
+    name: str
+    levels: tuple[PlanLevel, ...]
+    symbols: tuple[str, ...]
+    parameters: tuple[Buffer, ...]
+    outputs: tuple[str, ...]
+    body: tuple[Statement, ...]
