@@ -29,10 +29,10 @@ def test_order_of_keys_does_not_matter(value: dict[str, object]) -> None:
 
 
 def test_short_values_stay_on_one_line_and_long_ones_break() -> None:
-    value = {"tiles": [4, 128], "groups": [{"name": "x" * 40, "nodes": ["a" * 40, "b" * 40]}, {}], "list": []}
+    value = {"tiles": [4, 128], "groups": [{"name": "x" * 24, "nodes": ["a" * 40, "b" * 40]}, {}], "list": []}
     expected = f"""{{
  "groups": [
-  {{"name": "{"x" * 40}", "nodes": ["{"a" * 40}", "{"b" * 40}"]}},
+  {{"name": "{"x" * 24}", "nodes": ["{"a" * 40}", "{"b" * 40}"]}},
   {{}}
  ],
  "list": [],
