@@ -136,9 +136,7 @@ def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, P
     return _add(whole, quotient), remainder
 
 
-def _reduced(
-    rest: Polynomial, divisor: Monomial, scale: int, ranges: Ranges
-) -> tuple[Polynomial, Polynomial]:
+def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: Ranges) -> tuple[Polynomial, Polynomial]:
     """Quotient and remainder atoms of a rest that does not fit below the divisor, nested ones merged."""
     left, right = _expression(rest), _expression({divisor: scale})
     if not divisor and len(rest) == 1:
@@ -342,9 +340,7 @@ def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
 
 
 def _simplify_index(index: Expr, ranges: Ranges) -> Expr:
-    return (
-        simplify(index, ranges) if _is_index(index) else rebuild(index, lambda e: _simplify_index(e, ranges))
-    )
+    return simplify(index, ranges) if _is_index(index) else rebuild(index, lambda e: _simplify_index(e, ranges))
 
 
 def _is_index(expr: Expr) -> bool:

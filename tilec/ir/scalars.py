@@ -74,9 +74,7 @@ def fits(actual: str, declared: str) -> bool:
     if not is_weak(actual):
         return False
     target = TTYPES[declared].kind
-    return {"weak int": target != "bool", "weak float": target == "float", "weak bool": target == "bool"}[
-        actual
-    ]
+    return {"weak int": target != "bool", "weak float": target == "float", "weak bool": target == "bool"}[actual]
 
 
 def _unify(a: str, b: str, expr: Expr) -> str:

@@ -50,9 +50,7 @@ _NAMED = {"inf": inf, "nan": nan}
 
 
 def _refuse(node: ast.AST) -> ValueError:
-    return ValueError(
-        f"column {getattr(node, 'col_offset', 0)}: not part of the language: {ast.unparse(node)}"
-    )
+    return ValueError(f"column {getattr(node, 'col_offset', 0)}: not part of the language: {ast.unparse(node)}")
 
 
 def _read(node: ast.expr) -> Expr:
@@ -182,6 +180,4 @@ def parse_tensor(text: str, extents: Mapping[str, int | Expr]) -> TensorExpr:
     missing = [i for i in spatial + reduce if i not in extents]
     if missing:
         raise ValueError(f"no extent for iterator {', '.join(missing)}: {text}")
-    return TensorExpr(
-        output.tensor, spatial, reduce, tuple(as_expr(extents[i]) for i in spatial + reduce), body
-    )
+    return TensorExpr(output.tensor, spatial, reduce, tuple(as_expr(extents[i]) for i in spatial + reduce), body)

@@ -45,9 +45,7 @@ _PLAIN = (
     TType("u64", "uint", 64),
     TType("u32", "uint", 32, converts_to=("u64", "i64", "f64")),
     TType("u16", "uint", 16, converts_to=("u32", "u64", "i32", "i64", "f32", "f64")),
-    TType(
-        "u8", "uint", 8, converts_to=("u16", "u32", "u64", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
-    ),
+    TType("u8", "uint", 8, converts_to=("u16", "u32", "u64", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")),
     TType("bool", "bool", 8, converts_to=("i8", "u8", "i32", "i64", "f32", "f64")),
 )
 
