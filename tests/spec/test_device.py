@@ -1,0 +1,93 @@
+"""The device model: counts over levels, bandwidths, peaks; wrong references are refused with a place."""
+
+import pytest
+
+from tilec.errors import ConfigError
+from tilec.spec.device import DeviceSpec
+from tilec.spec.located import parse_yaml, validate
+
+NODE = """
+name: node
+kind: two chips
+levels:
+  - {name: host, capacity: 64GiB, managed: explicit,
+     bandwidth: {total: 16GB/s}, transaction: {element: 1B, shape: [64]}}
+  - {name: dram, capacity: 16GiB, units: 2, managed: explicit, scope: chip,
+     bandwidth: {total: 200GB/s, reader: 30GB/s}, transaction: {element: 1B, shape: [32]}}
+  - {name: l2, capacity: 6MiB, managed: implicit, write_allocate: true,
+     bandwidth: {total: 800GB/s}, transaction: {element: 1B, shape: [32]}}
+  - {name: smem, capacity: 96KiB, units: 4, managed: explicit, scope: block, pool: l1,
+     bandwidth: {total: 8TB/s, instance: 1TB/s}, transaction: {element: 4B, shape: [8, 4]},
+     banks: {count: 32, width: 4B}}
+pools: {l1: 128KiB}
+launch_level: dram
+core_level: smem
+launch_overhead: 3us
+compute:
+  - {name: fma, inputs: [f32, f32], accumulator: f32, tile: {n: 16}, rate: 10TFLOP/s}
+  - {name: mma, inputs: [f16, f16], accumulator: f32, tile: {m: 16, n: 8, k: 16}, rate: 80TFLOP/s, scope: warp}
+  - {name: slow, inputs: [f32, f32], accumulator: f32, rate: 1TFLOP/s}
+target: {backend: cuda, processor: sm_70}
+"""
+
+
+def device(text: str = NODE) -> DeviceSpec:
+    return validate(DeviceSpec, parse_yaml(text, "node.yaml"))
+
+
+@pytest.mark.feature("W30")
+def test_any_number_of_levels() -> None:
+    node = device()
+    assert node.level_names == ("host", "dram", "l2", "smem")
+    assert [node.instances(name) for name in node.level_names] == [1, 2, 2, 8]
+    assert node.cores == 8
+    assert node.level("smem").capacity == 96 * 1024
+    assert node.level("smem").transaction.bytes == 128
+    assert node.pools == {"l1": 128 * 1024}
+    assert node.launch_overhead == 3_000_000
+
+
+def test_bandwidth_by_readers() -> None:
+    node = device()
+    gigabyte = 10**9
+    assert node.bandwidth("dram") == 200 * gigabyte
+    assert [node.bandwidth("dram", readers) // gigabyte for readers in (1, 2, 4, 8, 99)] == [30, 60, 120, 200, 200]
+    assert [node.bandwidth("smem", readers) // gigabyte for readers in (1, 3, 8)] == [1000, 3000, 8000]
+    assert node.bandwidth("l2", 1) == 400 * gigabyte
+
+
+def test_peak_by_types() -> None:
+    node = device()
+    assert node.peak(("f32", "f32"), "f32") == 10 * 10**12
+    assert node.peak(("f16", "f16"), "f32") == 80 * 10**12
+    assert node.peak(("i8", "i8"), "i32") == 0
+
+
+def test_digest_is_of_the_meaning() -> None:
+    same = device("# a comment\n" + NODE.replace("64GiB", "65536MiB"))
+    assert same.digest() == device().digest()
+    assert device(NODE.replace("64GiB", "32GiB")).digest() != device().digest()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("launch_level: dram", "launch_level: dramm", "no level is called 'dramm'; did you mean 'dram'?"),
+        (
+            "core_level: smem",
+            "core_level: xyz",
+            "no level is called 'xyz'; the levels are host, dram, l2, smem",
+        ),
+        ("name: l2", "name: dram", "two levels are called 'dram'"),
+        ("pools: {l1: 128KiB}\n", "", "level 'smem' shares pool 'l1', which is not given here"),
+        ("96KiB", "-96KiB", "'-96KiB' is negative; bytes cannot be"),
+        ("96KiB", "96KB/s", "'96KB/s' has the unit 'KB/s'; did you mean 'KB'?"),
+        ("units: 4", "unit: 4", "unknown key 'unit'"),
+        ("tile: {n: 16}", "tile: {q: 16}", "expected 'm', 'n' or 'k', found"),
+    ],
+)
+def test_errors_have_places(old: str, new: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        device(NODE.replace(old, new))
+    assert message in str(error.value)
+    assert str(error.value).startswith("node.yaml:")

@@ -1,0 +1,183 @@
+"""A device as data: memory levels, compute units, what code generation must know (W30, L07).
+
+A level is lowest first: largest and slowest. `units` counts the instances under one instance of the level
+below, so SMs are units of shared memory under DRAM and chips are units under a node; no scope is built in.
+"""
+
+from typing import Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from tilec.artifact import digest_object
+from tilec.errors import did_you_mean
+from tilec.spec.located import Spec
+from tilec.spec.units import Bytes, BytesPerSecond, FlopsPerSecond, Picoseconds
+
+
+class TTile(Spec):
+    """What a level wants to move at once: `shape` elements of `element` bytes, contiguous along the last axis."""
+
+    element: Bytes = Field(gt=0)
+    shape: tuple[int, ...] = Field(min_length=1)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one transaction."""
+        total = self.element
+        for extent in self.shape:
+            total *= extent
+        return total
+
+
+class Banks(Spec):
+    """Banks of a level: two accesses to one bank in one cycle conflict (W37)."""
+
+    count: int = Field(gt=0)
+    width: Bytes = Field(gt=0)
+
+
+class Bandwidth(Spec):
+    """Bytes per second that a level delivers to the level above.
+
+    `total` of all its instances together, `instance` of one, `reader` what one core draws when it is alone.
+    """
+
+    total: BytesPerSecond = Field(gt=0)
+    instance: BytesPerSecond | None = None
+    reader: BytesPerSecond | None = None
+
+
+class Level(Spec):
+    """A memory level; `capacity` in bytes of one instance, registers and scratchpads included."""
+
+    name: str = Field(min_length=1)
+    capacity: Bytes = Field(gt=0)
+    units: int = Field(default=1, gt=0)
+    managed: Literal["explicit", "implicit"]
+    scope: str = Field(default="", description="name of the spread loops over the units of this level")
+    bandwidth: Bandwidth
+    transaction: TTile
+    banks: Banks | None = None
+    alignment: Bytes = Field(default=1, gt=0)
+    neighbours_readable: bool = Field(default=False, description="instances read each other")
+    write_allocate: bool = Field(default=False, description="a write first reads the line (caches)")
+    pool: str | None = Field(default=None, description="name of the capacity pool that it shares")
+
+
+class ComputeUnit(Spec):
+    """Something that multiplies and adds: its types, the tile that it takes and the rate of all of them together.
+
+    `rate` counts a multiply-add as two operations; `scope` is the spread loop that one instruction belongs to.
+    """
+
+    name: str = Field(min_length=1)
+    inputs: tuple[str, str]
+    accumulator: str
+    tile: dict[Literal["m", "n", "k"], int] = Field(default_factory=dict)
+    rate: FlopsPerSecond = Field(gt=0)
+    scope: str = ""
+
+
+class Vector(Spec):
+    """SIMD registers: `bytes` of one, `registers` of them in a core."""
+
+    bytes: Bytes = Field(gt=0)
+    registers: int = Field(gt=0)
+
+
+class Target(Spec):
+    """What code generation must know: which back end, and the processor in the words of its compiler."""
+
+    backend: str = Field(min_length=1, description="cpu, cuda, hip, ipu: the code generator")
+    triple: str | None = Field(default=None, description="LLVM target triple")
+    processor: str | None = Field(default=None, description="LLVM mcpu, sm_80, gfx90a")
+    features: tuple[str, ...] = Field(default=(), description="LLVM attributes such as +avx512f")
+
+
+class DeviceSpec(Spec):
+    """A device. Levels are named; `launch_level` is the one between kernels, `core_level` the one of a core."""
+
+    name: str = Field(min_length=1)
+    kind: str = Field(min_length=1, description="free text such as cpu, gpu, ipu")
+    description: str = ""
+    levels: tuple[Level, ...] = Field(min_length=2, description="lowest (largest, slowest) first")
+    pools: dict[str, Bytes] = Field(
+        default_factory=dict, validate_default=True, description="capacity that levels share"
+    )
+    launch_level: str
+    core_level: str
+    launch_overhead: Picoseconds = Field(default=0, description="time to start one kernel")
+    compute: tuple[ComputeUnit, ...] = Field(min_length=1)
+    vector: Vector | None = None
+    target: Target
+
+    @field_validator("levels")
+    @classmethod
+    def _levels_have_names_of_their_own(cls, levels: tuple[Level, ...]) -> tuple[Level, ...]:
+        names = [level.name for level in levels]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two levels are called {name!r}")
+        return levels
+
+    @field_validator("pools")
+    @classmethod
+    def _pools_exist(cls, pools: dict[str, int], info: ValidationInfo) -> dict[str, int]:
+        for level in info.data.get("levels", ()):
+            if level.pool is not None and level.pool not in pools:
+                raise ValueError(f"level {level.name!r} shares pool {level.pool!r}, which is not given here")
+        return pools
+
+    @field_validator("launch_level", "core_level")
+    @classmethod
+    def _level_exists(cls, name: str, info: ValidationInfo) -> str:
+        names = [level.name for level in info.data.get("levels", ())]
+        if names and name not in names:
+            near = did_you_mean(name, names)
+            instead = f"did you mean {near!r}?" if near else f"the levels are {', '.join(names)}"
+            raise ValueError(f"no level is called {name!r}; {instead}")
+        return name
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Names of the levels, lowest first."""
+        return tuple(level.name for level in self.levels)
+
+    def index(self, name: str) -> int:
+        """Position of a level, 0 for the lowest. Raises ValueError when there is none of that name."""
+        return self.level_names.index(name)
+
+    def level(self, name: str) -> Level:
+        """The level of that name. Raises ValueError when there is none."""
+        return self.levels[self.index(name)]
+
+    def instances(self, name: str) -> int:
+        """How many instances of a level the whole device has."""
+        total = 1
+        for level in self.levels[: self.index(name) + 1]:
+            total *= level.units
+        return total
+
+    @property
+    def cores(self) -> int:
+        """How many instances of the core level there are: cores, streaming multiprocessors, tiles."""
+        return self.instances(self.core_level)
+
+    def bandwidth(self, name: str, readers: int | None = None) -> int:
+        """Bytes per second that level `name` delivers to `readers` cores (all of them when None)."""
+        given = self.level(name).bandwidth
+        instances = self.instances(name)
+        if readers is None or readers >= self.cores:
+            return given.total
+        one_instance = given.instance if given.instance is not None else given.total // instances
+        one_reader = given.reader if given.reader is not None else one_instance
+        return min(given.total, one_instance * min(readers, instances), one_reader * readers)
+
+    def peak(self, inputs: tuple[str, str], accumulator: str) -> int:
+        """The highest rate for these types, FLOP/s of the whole device; 0 when no unit takes them."""
+        fitting = [u.rate for u in self.compute if u.inputs == inputs and u.accumulator == accumulator]
+        return max(fitting, default=0)
+
+    def digest(self) -> str:
+        """sha256 of what the file says: comments, formatting and file name do not count."""
+        return digest_object(self.model_dump(mode="json"))

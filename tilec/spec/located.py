@@ -1,0 +1,203 @@
+"""YAML in which every key and value knows its line and column, and pydantic errors that say them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails, to_json
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from tilec.errors import ConfigError, did_you_mean
+
+Path = tuple[str | int, ...]
+
+_CORE = "tag:yaml.org,2002:"
+_KEY_TAGS = {_CORE + each for each in ("str", "int", "float", "bool", "null", "timestamp")}
+
+
+class Spec(BaseModel):
+    """Base of everything that a YAML file describes: frozen, no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=False, serialize_by_alias=True)
+
+
+S = TypeVar("S", bound=Spec)
+
+
+@dataclass(frozen=True)
+class Located:
+    """Plain data with the place (`file:line:column`, a flag, a variable) of every key and value in it."""
+
+    data: dict[str, Any]
+    keys: Mapping[Path, str] = field(default_factory=dict)
+    values: Mapping[Path, str] = field(default_factory=dict)
+    whole: str = ""
+
+    def place(self, path: Path, *, key: bool = False) -> str | None:
+        """The place of the value (or key) at `path`, or of the nearest thing around it."""
+        if key and path in self.keys:
+            return self.keys[path]
+        while path and path not in self.values:
+            path = path[:-1]
+        return self.values.get(path, self.whole) or None
+
+
+def parse_yaml(text: str, name: str) -> Located:
+    """The mapping in `text`. Raises ConfigError with line and column for anything but plain YAML data.
+
+    Only the core types are made (YAML 1.2): no tags, no merge keys, nothing is ever evaluated.
+    """
+    try:
+        root = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+        raise ConfigError(f"not valid YAML: {error.problem or error.context}", place) from error
+    except YAMLError as error:
+        raise ConfigError(f"not valid YAML: {str(error).splitlines()[0]}", name) from error
+    keys: dict[Path, str] = {}
+    values: dict[Path, str] = {}
+    if not isinstance(root, MappingNode):
+        raise ConfigError("expected keys and values", name if root is None else _mark(root, name))
+    data = _plain(root, (), name, keys, values, frozenset())
+    return Located(data, keys, values, name)
+
+
+def validate(model: type[S], located: Located) -> S:
+    """An instance of `model`. Raises ConfigError with the place and the nearest valid key."""
+    try:
+        # Through JSON, where strictness still lets a list become a tuple.
+        return model.model_validate_json(to_json(located.data))
+    except ValidationError as error:
+        problems = [_problem(model, located, detail) for detail in error.errors()]
+    # An unknown key comes first: it often explains a missing one.
+    problems.sort(key=lambda problem: not problem.message.startswith("unknown key"))
+    first, *others = problems
+    lines = [first.hint] if first.hint else []
+    lines += [f"Also {str(other).replace(chr(10), '')}" for other in others]
+    raise ConfigError(first.message, first.place, "\n  ".join(lines) or None)
+
+
+def _mark(node: Node, name: str) -> str:
+    return f"{name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+
+
+def _plain(
+    node: Node,
+    path: Path,
+    name: str,
+    keys: dict[Path, str],
+    values: dict[Path, str],
+    around: frozenset[int],
+) -> Any:
+    """`node` as plain data, recording the place of everything in it."""
+    place = values[path] = _mark(node, name)
+    if id(node) in around:
+        raise ConfigError("an alias inside what it stands for", place)
+    around = around | {id(node)}
+    if isinstance(node, ScalarNode):
+        return _scalar(node, place)
+    if isinstance(node, SequenceNode) and node.tag == _CORE + "seq":
+        return [_plain(each, (*path, i), name, keys, values, around) for i, each in enumerate(node.value)]
+    if isinstance(node, MappingNode) and node.tag == _CORE + "map":
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key_place = _mark(key_node, name)
+            if not isinstance(key_node, ScalarNode) or str(key_node.tag) not in _KEY_TAGS:
+                raise ConfigError("a key must be a plain word", key_place)
+            key = str(key_node.value)
+            if key in result:
+                raise ConfigError(f"key {key!r} appears twice", key_place)
+            keys[(*path, key)] = key_place
+            result[key] = _plain(value_node, (*path, key), name, keys, values, around)
+        return result
+    raise ConfigError(f"tags are not allowed: {node.tag}", place)
+
+
+def _scalar(node: ScalarNode, place: str) -> Any:
+    text = str(node.value)
+    match str(node.tag).removeprefix(_CORE):
+        case "null":
+            return None
+        case "bool":
+            return text.lower() == "true"
+        case "int":
+            digits = text.replace("_", "")
+            return int(digits, 0) if digits.lstrip("+-")[:2].lower() in ("0x", "0o", "0b") else int(digits)
+        case "float":
+            number = text.replace("_", "").lower()
+            if "nan" in number or "inf" in number:
+                raise ConfigError(f"{text} is not a number that can be used here", place)
+            return float(number)
+        case "str" | "timestamp":
+            return text
+    raise ConfigError(f"tags are not allowed: {node.tag}", place)
+
+
+def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> ConfigError:
+    """One pydantic error as a sentence with a place."""
+    path, context = detail["loc"], detail.get("ctx", {})
+    found = _at(located.data, path)
+    match detail["type"]:
+        case "extra_forbidden":
+            near = did_you_mean(str(path[-1]), _fields_at(model, path[:-1]))
+            hint = f"Did you mean {near!r}?" if near else None
+            return ConfigError(f"unknown key {path[-1]!r}", located.place(path, key=True), hint)
+        case "missing":
+            return ConfigError(f"key {path[-1]!r} is missing", located.place(path[:-1]))
+        case "value_error":
+            message = str(context["error"])
+        case "literal_error":
+            message = f"expected {context['expected']}, found {found!r}"
+        case _:
+            shown = "keys and values" if isinstance(found, dict) else repr(found)
+            expected = detail["msg"].removeprefix("Input should be ").removeprefix("a valid ")
+            message = f"expected {expected}, found {shown}"
+    return ConfigError(message, located.place(path))
+
+
+def _at(data: Any, path: Path) -> Any:
+    """What the file says at `path`, as far as the path leads."""
+    for step in path:
+        here = dict(enumerate(data)) if isinstance(data, list) else data
+        if isinstance(here, dict) and step in here:
+            data = here[step]
+    return data
+
+
+def _fields_at(model: Any, path: Path) -> list[str]:
+    """The keys that the model reached from `model` along `path` accepts."""
+    for step in path:
+        model = _step(model, step)
+    models = [member for member in _members(model) if _is_model(member)]
+    return [each.alias or name for each_model in models for name, each in each_model.model_fields.items()]
+
+
+def _step(hint: Any, step: str | int) -> Any:
+    for member in _members(hint):
+        if _is_model(member):
+            for name, each in member.model_fields.items():
+                if step in (name, each.alias):
+                    return each.annotation
+        elif get_origin(member) in (tuple, list) and isinstance(step, int):
+            return get_args(member)[0]
+        elif get_origin(member) is dict:
+            return get_args(member)[1]
+    return hint
+
+
+def _members(hint: Any) -> Iterator[Any]:
+    """The alternatives of a hint: itself, or what a union or an annotation is made of."""
+    arguments = get_args(hint)
+    if hint is None or get_origin(hint) in (tuple, list, dict) or not arguments:
+        yield hint
+    else:
+        for argument in arguments:
+            yield from _members(argument)
+
+
+def _is_model(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, BaseModel)
