@@ -1,0 +1,121 @@
+"""Convolutions, batch normalisation, pooling and the classifier head that the convolutional models share."""
+
+import math
+
+import numpy as np
+
+from tilec.zoo import nn
+from tilec.zoo.builder import GraphBuilder, Size
+from tilec.zoo.shapes import Extent, view
+from tilec.zoo.weights import fan_in_spread
+
+RELU_GAIN = math.sqrt(2.0)
+"""Keeps the variance through a convolution and a Relu."""
+
+BATCH_NORM_EPSILON = 1e-5
+
+
+def image(graph: GraphBuilder, size: Size, pixels: int) -> str:
+    """The graph input [batch, 3, pixels, pixels]."""
+    return graph.input("input", [size.batch, 3, pixels, pixels])
+
+
+def conv(
+    graph: GraphBuilder,
+    tensor: str,
+    name: str,
+    inputs: int,
+    outputs: int,
+    kernel: int,
+    *,
+    stride: int = 1,
+    pad: int = 0,
+    groups: int = 1,
+    bias: tuple[float, float] | None = (0.1, 0.0),
+    gain: float = 1.0,
+) -> str:
+    """A convolution of NCHW images with OIHW weights; `bias` is spread and center of its values."""
+    weight = _conv_weight(graph, name, inputs, outputs, kernel, groups, gain)
+    operands = [graph.parameter(f"{name}.weight", weight)]
+    if bias is not None:
+        operands.append(graph.vector(f"{name}.bias", [outputs], *bias))
+    return _conv(graph, tensor, operands, kernel, stride, pad, groups)
+
+
+def conv_bn(
+    graph: GraphBuilder,
+    tensor: str,
+    name: str,
+    norm: str,
+    inputs: int,
+    outputs: int,
+    kernel: int,
+    *,
+    stride: int = 1,
+    pad: int = 0,
+    groups: int = 1,
+    gain: float = 1.0,
+) -> str:
+    """A convolution without bias and its BatchNormalization, or one convolution with that folded in."""
+    weight = _conv_weight(graph, name, inputs, outputs, kernel, groups, gain)
+    scale = graph.draw(f"{norm}.weight", [outputs], 0.2, 1.0)
+    shift = graph.draw(f"{norm}.bias", [outputs], 0.2)
+    mean = graph.draw(f"{norm}.running_mean", [outputs], 0.2)
+    variance = graph.draw(f"{norm}.running_var", [outputs], 0.2, 1.0)
+    if graph.fused:
+        product = _conv(graph, tensor, [graph.parameter(f"{name}.weight", weight)], kernel, stride, pad, groups)
+        statistics = {"weight": scale, "bias": shift, "running_mean": mean, "running_var": variance}
+        operands = [graph.parameter(f"{norm}.{key}", value) for key, value in statistics.items()]
+        return graph.node("BatchNormalization", product, *operands, epsilon=BATCH_NORM_EPSILON)
+    factor = scale.astype(np.float64) / np.sqrt(variance.astype(np.float64) + BATCH_NORM_EPSILON)
+    folded = [
+        graph.parameter(f"{name}.weight", (weight * factor.reshape(-1, 1, 1, 1)).astype(np.float32)),
+        graph.parameter(f"{name}.bias", (shift - mean * factor).astype(np.float32)),
+    ]
+    return _conv(graph, tensor, folded, kernel, stride, pad, groups)
+
+
+def relu6(graph: GraphBuilder, tensor: str) -> str:
+    """min(max(tensor, 0), 6)."""
+    return graph.node("Clip", tensor, graph.number(0.0), graph.number(6.0))
+
+
+def max_pool(graph: GraphBuilder, tensor: str) -> str:
+    """The maximum over 3x3 windows, stride 2, one pixel of padding."""
+    return graph.node("MaxPool", tensor, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], ceil_mode=0)
+
+
+def global_average(graph: GraphBuilder, tensor: str) -> str:
+    """[batch, channels, height, width] -> [batch, channels, 1, 1]."""
+    if graph.fused:
+        return graph.node("ReduceMean", tensor, graph.indices(-1, -2), keepdims=1)
+    return graph.node("GlobalAveragePool", tensor)
+
+
+def pooled_classifier(graph: GraphBuilder, tensor: str, name: str, channels: int, classes: int, size: Size) -> None:
+    """Average over the image, flatten, classify, and publish the result as "logits"."""
+    pooled = global_average(graph, tensor)
+    flat = view(graph, pooled, Extent(tensor, 0, size.batch), -1)
+    graph.output(nn.classifier(graph, flat, name, channels, classes), "logits", [size.batch, classes])
+
+
+def _conv_weight(
+    graph: GraphBuilder, name: str, inputs: int, outputs: int, kernel: int, groups: int, gain: float
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    fan_in = inputs // groups * kernel * kernel
+    return graph.draw(f"{name}.weight", [outputs, inputs // groups, kernel, kernel], fan_in_spread(fan_in, gain))
+
+
+def _conv(
+    graph: GraphBuilder, tensor: str, operands: list[str], kernel: int, stride: int, pad: int, groups: int
+) -> str:
+    return graph.node(
+        "Conv",
+        tensor,
+        *operands,
+        dilations=[1, 1],
+        group=groups,
+        kernel_shape=[kernel, kernel],
+        pads=[pad] * 4,
+        strides=[stride, stride],
+    )

@@ -1,0 +1,74 @@
+"""The models by name: which module builds each, and the sizes that it takes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilec.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tilec.zoo.builder import GraphBuilder, Size
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model of the zoo.
+
+    `seq` is the default of the extent that `--seq` sets, None where the model has none; `symbol` is its name when
+    dynamic; `longest` the largest value that the model's tables allow.
+    """
+
+    module: str
+    description: str
+    function: str = "build"
+    opset: int = 20
+    seq: int | None = None
+    symbol: str = "seq"
+    longest: int | None = None
+
+    def load(self) -> "Callable[[GraphBuilder, Size], None]":
+        """The function that adds the model to a builder; imports onnx."""
+        from importlib import import_module
+
+        build: Callable[[GraphBuilder, Size], None] = getattr(import_module(f"tilec.zoo.{self.module}"), self.function)
+        return build
+
+
+_TINY_LLAMA = "TinyLlama decoder layer (2048 channels, 32 query and 4 key heads)"
+
+MODELS = {
+    "mobilenet-v2": Entry("mobilenet", "MobileNetV2 1.0: images 3x224x224 to 1000 logits"),
+    "shufflenet-v2": Entry("shufflenet", "ShuffleNetV2 x1.0: images 3x224x224 to 1000 logits"),
+    "resnet-50": Entry("resnet", "ResNet-50: images 3x224x224 to 1000 logits"),
+    "bert-base": Entry("bert", "BERT base: 12 layers of 768 channels over 128 tokens", seq=128, longest=512),
+    "vit-s32": Entry("vit", "ViT-S/32: images 3x224x224 as 50 tokens of 384 channels to 1000 logits"),
+    "nafnet": Entry("nafnet", "NAFNet(3, 16, 1, [1, 1, 1], [1, 1, 1]): restores images 3x256x256"),
+    "nerf-mlp": Entry("nerf", "NeRF MLP: 259200 rows of 64 through 7 layers to 3", seq=259200, symbol="batch"),
+    "llama-layer-prefill": Entry(
+        "llama",
+        f"{_TINY_LLAMA}: a prompt of 128 tokens",
+        function="build_prefill",
+        opset=23,
+        seq=128,
+        longest=2048,
+    ),
+    "llama-layer-decode": Entry(
+        "llama",
+        f"{_TINY_LLAMA}: token 512 with 511 in the cache",
+        function="build_decode",
+        opset=23,
+        seq=512,
+        symbol="past",
+        longest=2048,
+    ),
+}
+
+
+def find(name: str) -> Entry:
+    """The entry of `name`. Raises UsageError that names the nearest model."""
+    if name in MODELS:
+        return MODELS[name]
+    near = did_you_mean(name, MODELS)
+    hint = f"Did you mean {near!r}? " if near else ""
+    raise UsageError(f"no model {name!r} in the zoo", hint=f"{hint}The zoo has {', '.join(MODELS)}.")

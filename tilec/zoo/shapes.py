@@ -1,0 +1,87 @@
+"""Reshapes, broadcasts and halves by extents that are read from tensors at run time, as exporters write them.
+
+The old exporter reads every extent, known or not: Shape, Gather, Unsqueeze, Concat, Reshape. The new one writes
+known extents as constants and takes slices of Shape for symbols.
+"""
+
+from dataclasses import dataclass
+
+from onnx import TensorProto, helper
+
+from tilec.zoo.builder import Dim, GraphBuilder
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The extent of one axis of `tensor`, divided by `divisor`; `value` is the quotient, or an undivided symbol."""
+
+    tensor: str
+    axis: int
+    value: Dim
+    divisor: int = 1
+
+
+def scalar(graph: GraphBuilder, extent: Extent) -> str:
+    """The extent as an int64 scalar tensor."""
+    if graph.fused:
+        if isinstance(extent.value, int):
+            return graph.index(extent.value)
+        return graph.node("Squeeze", _slice_of_shape(graph, extent), graph.indices(0))
+    read = graph.node("Gather", graph.node("Shape", extent.tensor), graph.index(extent.axis), axis=0)
+    return read if extent.divisor == 1 else graph.node("Div", read, graph.index(extent.divisor))
+
+
+def shape(graph: GraphBuilder, *dims: int | Extent) -> str:
+    """The int64 vector of `dims`."""
+    if graph.fused:
+        known = [dim.value if isinstance(dim, Extent) else dim for dim in dims]
+        if all(isinstance(value, int) for value in known):
+            return graph.indices(*(int(value) for value in known))
+    return graph.node("Concat", *(_entry(graph, dim) for dim in dims), axis=0)
+
+
+def view(graph: GraphBuilder, tensor: str, *dims: int | Extent) -> str:
+    """Reshape `tensor` to `dims`, of which one may be -1."""
+    return graph.node("Reshape", tensor, shape(graph, *dims))
+
+
+def expand(graph: GraphBuilder, tensor: str, *dims: int | Extent) -> str:
+    """Broadcast `tensor` to `dims`; -1 keeps an axis as it is."""
+    if graph.fused:
+        return graph.node("Expand", tensor, shape(graph, *(1 if dim == -1 else dim for dim in dims)))
+    wanted = shape(graph, *dims)
+    one = helper.make_tensor("", TensorProto.INT64, [1], [1])
+    ones = graph.node("ConstantOfShape", graph.node("Shape", wanted), value=one)
+    kept = graph.node("Equal", wanted, graph.node("Mul", ones, graph.index(-1)))
+    return graph.node("Expand", tensor, graph.node("Where", kept, ones, wanted))
+
+
+def halves(graph: GraphBuilder, tensor: str, axis: int, extent: int) -> tuple[str, str]:
+    """Cut `tensor` of `extent` along `axis` in two: one Split, or two Slices whose bounds are computed."""
+    if graph.fused:
+        first, second = graph.nodes("Split", [tensor, graph.indices(extent // 2, extent - extent // 2)], 2, axis=axis)
+        return first, second
+    along = graph.indices(axis)
+    whole = graph.node("Gather", graph.node("Shape", tensor), along, axis=0)
+    half = graph.node("Div", graph.node("Add", whole, graph.indices(1)), graph.indices(2))
+    middle = graph.node("Mul", half, graph.indices(1))
+    end = graph.node("Mul", half, graph.indices(2))
+    return (
+        graph.node("Slice", tensor, graph.indices(0), middle, along),
+        graph.node("Slice", tensor, middle, end, along),
+    )
+
+
+def _entry(graph: GraphBuilder, dim: int | Extent) -> str:
+    """One entry of a shape as an int64 vector of one element."""
+    if isinstance(dim, int):
+        return graph.indices(dim)
+    if not graph.fused:
+        return graph.node("Unsqueeze", scalar(graph, dim), graph.indices(0))
+    if isinstance(dim.value, int):
+        return graph.indices(dim.value)
+    return _slice_of_shape(graph, dim)
+
+
+def _slice_of_shape(graph: GraphBuilder, extent: Extent) -> str:
+    return graph.node("Shape", extent.tensor, start=extent.axis, end=extent.axis + 1)
