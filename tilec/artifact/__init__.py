@@ -1,7 +1,7 @@
 """The JSON between the stages: canonical text, digests, atomic files, headers, dataclass codec."""
 
 from tilec.artifact.canonical import Json, compact, pretty
-from tilec.artifact.codec import decode, encode
+from tilec.artifact.codec import decode, encode, register_form
 from tilec.artifact.digest import digest_bytes, digest_file, digest_object
 from tilec.artifact.document import FORMAT, WRITERS, Artifact, is_fresh, parse_artifact, read_artifact
 from tilec.artifact.store import atomic_open, touch, write_bytes, write_text
@@ -22,6 +22,7 @@ __all__ = [
     "parse_artifact",
     "pretty",
     "read_artifact",
+    "register_form",
     "touch",
     "write_bytes",
     "write_text",

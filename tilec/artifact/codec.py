@@ -1,14 +1,15 @@
 """Frozen dataclasses to JSON and back, driven by their type annotations.
 
-A field equal to its default is left out. A class that has one line of text of its own (an expression, a
-size) provides `to_json(self)` and a classmethod `from_json(value)` that raises ValueError. Members of a
+A field equal to its default is left out. A class that has one line of text of its own (a size) provides
+`to_json(self)` and a classmethod `from_json(value)` that raises ValueError; for a type that cannot, such as a
+union (an expression), `register_form` names the two functions. Members of a
 union of dataclasses carry a ClassVar `kind` that is written as key "kind".
 """
 
 import dataclasses
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, Literal, TypeVar, Union
@@ -19,11 +20,26 @@ T = TypeVar("T")
 
 _UNIONS = (Union, types.UnionType)
 
+_WRITERS: dict[type, Callable[[Any], Any]] = {}
+_READERS: dict[Any, Callable[[Any], Any]] = {}
+
+
+def register_form(hint: Any, write: Callable[[Any], Any], read: Callable[[Any], Any]) -> None:
+    """Give the type annotation `hint` (a class or a union of classes) a JSON form of its own.
+
+    `write` makes JSON of a value, `read` the value of JSON and raises ValueError for what it cannot read.
+    """
+    for member in typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,):
+        _WRITERS[member] = write
+    _READERS[hint] = read
+
 
 def encode(value: Any) -> Any:
     """`value` as JSON. Raises TypeError for a class that is neither plain data nor a dataclass."""
     if value is None or isinstance(value, bool | int | float | str):
         return value.value if isinstance(value, Enum) else value
+    if type(value) in _WRITERS:
+        return _WRITERS[type(value)](value)
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Enum):
@@ -86,6 +102,11 @@ def _is_default(field: "dataclasses.Field[Any]", value: Any) -> bool:
 
 
 def _decode(hint: Any, data: Any, place: str, path: str) -> Any:
+    if hint in _READERS:
+        try:
+            return _READERS[hint](data)
+        except ValueError as error:
+            raise ArtifactError(str(error), _where(place, path)) from error
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in _UNIONS:
         return _decode_union(arguments, data, place, path)

@@ -1,0 +1,98 @@
+"""The simplifier never changes a value, and it undoes what reshapes do."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilec.ir.algebra import bounds_of, equal, linear_form, simplify, simplify_scalar
+from tilec.ir.expr import Binary, Call, Const, Expr, Var
+from tilec.ir.text import parse_expr, text_of
+
+EXTENTS = {"i": 5, "j": 4, "k": 7}
+RANGES = {name: (Const(0), Const(n - 1)) for name, n in EXTENTS.items()}
+
+
+def value(expr: Expr, point: dict[str, int]) -> int:
+    match expr:
+        case Var(name):
+            return point[name]
+        case Const(number):
+            return int(number)
+        case Binary(op, left, right):
+            a, b = value(left, point), value(right, point)
+            return {"+": a + b, "-": a - b, "*": a * b}[op] if op in "+-*" else (a // b if op == "//" else a % b)
+        case Call("minimum", (a_, b_)):
+            return min(value(a_, point), value(b_, point))
+        case Call("maximum", (a_, b_)):
+            return max(value(a_, point), value(b_, point))
+    raise AssertionError(expr)
+
+
+def _grow(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    positive = st.integers(1, 12).map(Const)
+    return st.one_of(
+        st.builds(Binary, st.sampled_from("+-"), inner, inner),
+        st.builds(Binary, st.just("*"), inner, st.integers(-4, 8).map(Const)),
+        st.builds(Binary, st.sampled_from(["//", "%"]), inner, positive),
+        st.builds(lambda f, a, b: Call(f, (a, b)), st.sampled_from(["minimum", "maximum"]), inner, inner),
+    )
+
+
+EXPRESSIONS = st.recursive(
+    st.one_of(st.sampled_from(sorted(EXTENTS)).map(Var), st.integers(-9, 9).map(Const)), _grow, max_leaves=8
+)
+POINTS = st.fixed_dictionaries({name: st.integers(0, n - 1) for name, n in EXTENTS.items()})
+
+
+@settings(max_examples=400)
+@given(EXPRESSIONS, st.lists(POINTS, min_size=4, max_size=4))
+def test_simplify_keeps_the_value(expr: Expr, points: list[dict[str, int]]) -> None:
+    plain, ranged = simplify(expr), simplify(expr, RANGES)
+    low, high = bounds_of(expr, RANGES)
+    for point in points:
+        exact = value(expr, point)
+        assert value(plain, point) == exact
+        assert value(ranged, point) == exact
+        assert low is None or low <= exact
+        assert high is None or exact <= high
+
+
+@given(EXPRESSIONS)
+def test_simplify_is_idempotent_without_ranges(expr: Expr) -> None:
+    once = simplify(expr)
+    assert equal(once, expr)
+    assert text_of(simplify(once)) == text_of(once)
+
+
+@pytest.mark.feature("B06")
+@pytest.mark.parametrize(
+    ("text", "ranges", "expected"),
+    [
+        ("(h*64 + d)//64", {"h": "12", "d": "64"}, "h"),
+        ("(h*64 + d)%64", {"h": "12", "d": "64"}, "d"),
+        ("c//4*4 + c%4", {"c": "12"}, "c"),
+        ("(b*seq + s)//seq", {"b": "batch", "s": "seq"}, "b"),
+        ("(b*seq + s)%seq", {"b": "batch", "s": "seq"}, "s"),
+        ("(x%24)//6", {"x": "48"}, "x // 6 % 4"),
+        ("x//3//4", {"x": "100"}, "x // 12"),
+        ("(n0*32 + n1)//32", {"n0": "9", "n1": "32"}, "n0"),
+        ("minimum(t*8, 40) + 8 - t*8 - 8", {"t": "6"}, "0"),
+        ("batch*seq*12 - seq*12*batch", {}, "0"),
+    ],
+)
+def test_forms(text: str, ranges: dict[str, str], expected: str) -> None:
+    spans = {name: (Const(0), simplify(parse_expr(f"{extent} - 1"))) for name, extent in ranges.items()}
+    assert text_of(simplify(parse_expr(text), spans)) == expected
+
+
+def test_guards_that_always_hold_disappear() -> None:
+    inside = parse_expr("where(0 <= h and h < 9, X[h + 1 - 1], 0.0)")
+    assert simplify_scalar(inside, {"h": (Const(0), Const(8))}) == parse_expr("X[h]")
+    padded = parse_expr("where(0 <= h - 1, X[h - 1], 0.0)")
+    assert simplify_scalar(padded, {"h": (Const(0), Const(8))}) == padded
+
+
+def test_linear_form_gives_strides() -> None:
+    atoms, constant = linear_form(parse_expr("(i*3 + j)*8 + k//2 + 5"))
+    assert {text_of(a): c for a, c in atoms.items()} == {"i": 24, "j": 8, "k // 2": 1}
+    assert constant == 5

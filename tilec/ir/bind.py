@@ -1,0 +1,67 @@
+"""Binding symbols: a graph with some of its symbolic sizes replaced by integers.
+
+Import always builds the symbolic graph and binds it here afterwards, so that binding at import and binding at
+schedule give the same graph, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tilec.errors import UsageError, did_you_mean
+from tilec.ir.algebra import Ranges, simplify, simplify_scalar
+from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, substitute
+from tilec.ir.graph import Graph, Node, Tensor
+
+
+def iterator_ranges(expr: TensorExpr) -> Ranges:
+    """Inclusive range of every iterator: 0 to extent - 1."""
+    return {i: (Const(0), simplify(Binary("-", e, Const(1)))) for i, e in expr.domain.items()}
+
+
+def simplify_tensor(expr: TensorExpr) -> TensorExpr:
+    """Extents in canonical form and indices simplified over the iterators' ranges."""
+    clean = replace(expr, extents=tuple(simplify(e) for e in expr.extents))
+    ranges = iterator_ranges(clean)
+    if isinstance(clean.body, Reduce):
+        body: Expr = replace(clean.body, body=simplify_scalar(clean.body.body, ranges))
+    else:
+        body = simplify_scalar(clean.body, ranges)
+    return replace(clean, body=body)
+
+
+def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """Replace symbols by sizes everywhere and simplify; symbols that are not named stay.
+
+    Raises UsageError for a symbol that the graph does not have or a negative size.
+    """
+    for symbol, size in sizes.items():
+        if symbol not in graph.symbols:
+            near = did_you_mean(symbol, graph.symbols)
+            known = ", ".join(graph.symbols) or "none left to bind"
+            raise UsageError(
+                f"the graph has no symbol {symbol!r} (symbols: {known})",
+                place=f"--shape {symbol}={size}",
+                hint=f"Did you mean {near!r}?" if near else None,
+            )
+        if size < 0:
+            raise UsageError(f"a size cannot be negative: {symbol}={size}", place=f"--shape {symbol}={size}")
+    if not sizes:
+        return graph
+    values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
+
+    def node(old: Node) -> Node:
+        expr = old.expr
+        extents = tuple(substitute(e, values) for e in expr.extents)
+        return replace(old, expr=simplify_tensor(replace(expr, extents=extents, body=substitute(expr.body, values))))
+
+    def tensor(old: Tensor) -> Tensor:
+        return replace(old, shape=tuple(simplify(substitute(e, values)) for e in old.shape))
+
+    return replace(
+        graph,
+        symbols=tuple(s for s in graph.symbols if s not in sizes),
+        tensors={name: tensor(t) for name, t in graph.tensors.items()},
+        nodes=tuple(node(n) for n in graph.nodes),
+    )
