@@ -1,0 +1,72 @@
+"""The frame of every CPU kernel: a C function that computes a range of tasks and knows nothing of threads.
+
+    void <symbol>(T0* operand0, T1* operand1, ..., uint8_t* scratch, int64_t begin, int64_t end)
+
+A task is one iteration of the flattened outermost spread loops. The host function decides which thread
+computes which range, so tasks of one kernel must not depend on each other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script.builder import ir as I  # noqa: N812
+
+Buffer: TypeAlias = Any
+PrimExpr: TypeAlias = Any
+PrimFunc: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A pointer parameter, seen by the kernel as a flat buffer of `elements` elements of TIR type `dtype`.
+
+    Only the alignment of one element may be assumed. No other operand of the same launch may overlap it,
+    unless both are only read.
+    """
+
+    name: str
+    dtype: str
+    elements: int
+
+
+class Scratch:
+    """Working memory of the calling thread: 64-byte aligned, uninitialised, not kept between calls."""
+
+    def __init__(self, block: Buffer) -> None:
+        self._block = block
+
+    def buffer(self, offset: int, elements: int, dtype: str) -> Buffer:
+        """A flat buffer of `elements` elements that starts `offset` bytes into the block."""
+        pointer = I.Bind(tirx.address_of(self._block[tirx.IntImm("int64", offset)]))
+        return I.decl_buffer((tirx.IntImm("int64", elements),), dtype, data=pointer)
+
+
+Body: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, PrimExpr], None]
+
+
+def kernel_function(symbol: str, operands: Sequence[Operand], body: Body, scratch_bytes: int = 0) -> PrimFunc:
+    """The TIR function `symbol`, whose `body(buffers, scratch, task)` emits one task with the IR builder.
+
+    `buffers` maps operand names to flat buffers, `task` is an int64 expression, `scratch_bytes` the size of
+    the thread's block. `body` never opens a parallel loop.
+    """
+    with IRBuilder() as builder:
+        with I.prim_func(s_tir=True):
+            I.func_name(symbol)
+            I.func_attr({"tirx.noalias": True, "global_symbol": symbol})
+            pointers = [I.arg(operand.name, I.ptr(operand.dtype)) for operand in operands]
+            block = I.arg("scratch", I.ptr("uint8"))
+            begin, end = I.arg("begin", I.int64()), I.arg("end", I.int64())
+            buffers = {
+                operand.name: I.decl_buffer(
+                    (tirx.IntImm("int64", operand.elements),), operand.dtype, data=pointer
+                )
+                for operand, pointer in zip(operands, pointers, strict=True)
+            }
+            scratch = Scratch(I.decl_buffer((tirx.IntImm("int64", scratch_bytes),), "uint8", data=block))
+            with I.serial(begin, end) as task:
+                body(buffers, scratch, task)
+    return builder.get()
