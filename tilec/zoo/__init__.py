@@ -6,20 +6,16 @@ Constant nodes). Both forms of a model have the same inputs, outputs and weights
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from tilec.artifact import write_bytes
 from tilec.errors import UsageError, did_you_mean
-from tilec.zoo.registry import MODELS, Entry, find
+from tilec.zoo.registry import MODELS, Entry, Form, Size, find
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from tilec.zoo.builder import Size
-
 __all__ = ["Form", "build", "describe", "export", "names"]
-
-Form = Literal["fused", "decomposed"]
 
 
 def names() -> tuple[str, ...]:
@@ -84,10 +80,8 @@ def export(
     return target
 
 
-def _size(name: str, entry: Entry, batch: int, seq: int | None, dynamic: bool) -> "Size":
+def _size(name: str, entry: Entry, batch: int, seq: int | None, dynamic: bool) -> Size:
     """The extents to build for; symbols when dynamic."""
-    from tilec.zoo.builder import Size
-
     if seq is not None and entry.seq is None:
         takes = ", ".join(other for other, its in MODELS.items() if its.seq is not None)
         raise UsageError("this model has no sequence", name, f"Leave seq out; it is for {takes}.")

@@ -4,7 +4,8 @@ import numpy as np
 from onnx import TensorProto
 
 from tilec.zoo import nn
-from tilec.zoo.builder import GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, scalar, view
 
 VOCABULARY, POSITIONS, TOKEN_TYPES = 30522, 512, 2

@@ -2,28 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from tilec.zoo import weights
-
-Form = Literal["fused", "decomposed"]
-Dim = int | str
-"""An extent: a number, or the name of a symbol."""
+from tilec.zoo.registry import Dim, Form
 
 DECOMPOSED_OPSET = 13
-
-
-@dataclass(frozen=True)
-class Size:
-    """The free extents of a model: items in the batch and the model's own second extent (tokens, rows)."""
-
-    batch: Dim
-    seq: Dim
 
 
 class GraphBuilder:

@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from tilec.zoo import nn
-from tilec.zoo.builder import GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, view
 from tilec.zoo.weights import fan_in_spread
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from tilec.zoo import nn
-from tilec.zoo.builder import Dim, GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Dim, Size
 from tilec.zoo.shapes import Extent, expand, scalar, shape, view
 
 CHANNELS, HEADS, KEY_HEADS, HIDDEN = 2048, 32, 4, 5632

@@ -1,7 +1,8 @@
 """MobileNetV2: inverted residuals with depthwise convolutions and ReLU6 (Sandler et al. 2018, width 1.0)."""
 
 from tilec.zoo import cnn
-from tilec.zoo.builder import GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Size
 
 STAGES = (
     # expansion, channels, blocks, stride of the first block

@@ -1,7 +1,8 @@
 """NAFNet(3, 16, 1, [1, 1, 1], [1, 1, 1]): image restoration without activation functions (Chen et al. 2022)."""
 
 from tilec.zoo import cnn, nn
-from tilec.zoo.builder import GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, halves, view
 
 PIXELS, WIDTH, LEVELS = 256, 16, 3

@@ -1,7 +1,8 @@
 """The fully connected core of a radiance field: seven layers over very many rows, no biases (Welder's NeRF)."""
 
-from tilec.zoo.builder import Dim, GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.cnn import RELU_GAIN
+from tilec.zoo.registry import Dim, Size
 from tilec.zoo.weights import fan_in_spread
 
 LAYERS, WIDTH, COLORS = 7, 64, 3

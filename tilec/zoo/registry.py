@@ -1,14 +1,28 @@
 """The models by name: which module builds each, and the sizes that it takes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
 
 from tilec.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from tilec.zoo.builder import GraphBuilder
 
-    from tilec.zoo.builder import GraphBuilder, Size
+Form = Literal["fused", "decomposed"]
+"""How exporters write a model: operators of opset 20 and later, or primitives of opset 13."""
+
+Dim = int | str
+"""An extent: a number, or the name of a symbol."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """The free extents of a model: items in the batch and the model's own second extent (tokens, rows)."""
+
+    batch: Dim
+    seq: Dim
 
 
 @dataclass(frozen=True)
@@ -29,8 +43,6 @@ class Entry:
 
     def load(self) -> "Callable[[GraphBuilder, Size], None]":
         """The function that adds the model to a builder; imports onnx."""
-        from importlib import import_module
-
         build: Callable[[GraphBuilder, Size], None] = getattr(import_module(f"tilec.zoo.{self.module}"), self.function)
         return build
 

@@ -1,7 +1,8 @@
 """ResNet-50: bottlenecks of 1x1, 3x3 and 1x1 convolutions with residuals (He et al. 2015, stride in the 3x3)."""
 
 from tilec.zoo import cnn
-from tilec.zoo.builder import GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Size
 
 STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
 """Blocks, inner channels and stride of the first block; a stage's result has four times the inner channels."""

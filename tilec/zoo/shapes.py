@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from onnx import TensorProto, helper
 
-from tilec.zoo.builder import Dim, GraphBuilder
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Dim
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ def expand(graph: GraphBuilder, tensor: str, *dims: int | Extent) -> str:
 
 
 def halves(graph: GraphBuilder, tensor: str, axis: int, extent: int) -> tuple[str, str]:
-    """Cut `tensor` of `extent` along `axis` in two: one Split, or two Slices whose bounds are computed."""
+    """Cut `tensor` of `extent` along `axis` in two, the first at least as long: Split, or Slices by computed bounds."""
     if graph.fused:
-        first, second = graph.nodes("Split", [tensor, graph.indices(extent // 2, extent - extent // 2)], 2, axis=axis)
+        first, second = graph.nodes("Split", [tensor, graph.indices(extent - extent // 2, extent // 2)], 2, axis=axis)
         return first, second
     along = graph.indices(axis)
     whole = graph.node("Gather", graph.node("Shape", tensor), along, axis=0)

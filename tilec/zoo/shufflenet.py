@@ -1,7 +1,8 @@
 """ShuffleNetV2 x1.0: halves of the channels take different paths, then all are shuffled (Ma et al. 2018)."""
 
 from tilec.zoo import cnn, nn
-from tilec.zoo.builder import GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, halves, view
 
 STAGES = ((4, 116, 28), (8, 232, 14), (4, 464, 7))

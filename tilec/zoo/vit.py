@@ -1,7 +1,8 @@
 """ViT-S/32: an image as 49 patches and a class token through twelve pre-norm layers (Dosovitskiy et al. 2020)."""
 
 from tilec.zoo import cnn, nn
-from tilec.zoo.builder import GraphBuilder, Size
+from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, expand, view
 
 PIXELS, PATCH = 224, 32
