@@ -1,0 +1,54 @@
+"""Sums of products over NumPy axes as matrix products, without an array over all iterators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from tilec.ir.numpy_scalars import Array
+
+
+def _merge_smallest(values: list[Array], shape: Sequence[int]) -> list[Array]:
+    """Multiply the two factors whose product is smallest."""
+
+    def size(i: int, j: int) -> int:
+        return prod(n for n, a, b in zip(shape, values[i].shape, values[j].shape, strict=True) if a != 1 or b != 1)
+
+    i, j = min(((i, j) for j in range(len(values)) for i in range(j)), key=lambda pair: size(*pair))
+    merged = values[i] * values[j]
+    return [merged, *(v for k, v in enumerate(values) if k not in (i, j))]
+
+
+def _matrix(array: Array, batch: list[int], rows: list[int], columns: list[int]) -> Array:
+    """`array` as [*batch, rows, columns]; its other axes have extent 1."""
+    others = [axis for axis in range(array.ndim) if axis not in (*batch, *rows, *columns)]
+    sizes = [prod(array.shape[axis] for axis in axes) for axes in (rows, columns)]
+    return array.transpose([*batch, *rows, *columns, *others]).reshape([*(array.shape[a] for a in batch), *sizes])
+
+
+def contract(values: Sequence[Array], shape: Sequence[int], spatial: int) -> Array:
+    """The product of two or more `values` summed over the axes from `spatial` on.
+
+    `shape` gives the extent of every axis; a value has extent 1 along axes it does not depend on.  The result has
+    the first `spatial` axes.
+    """
+    rest = list(values)
+    while len(rest) > 2:
+        rest = _merge_smallest(rest, shape)
+    left, right = rest
+    reduce = range(spatial, len(shape))
+    repeats = prod(shape[axis] for axis in reduce if left.shape[axis] == 1 == right.shape[axis])
+    # What only one factor depends on is summed before the product.
+    left = left.sum(tuple(a for a in reduce if right.shape[a] == 1), dtype=left.dtype, keepdims=True)
+    right = right.sum(tuple(a for a in reduce if left.shape[a] == 1), dtype=right.dtype, keepdims=True)
+    batch = [a for a in range(spatial) if left.shape[a] != 1 and right.shape[a] != 1]
+    rows = [a for a in range(spatial) if left.shape[a] != 1 and a not in batch]
+    columns = [a for a in range(spatial) if right.shape[a] != 1 and a not in batch]
+    inner = [a for a in reduce if left.shape[a] != 1]
+    product = np.matmul(_matrix(left, batch, rows, inner), _matrix(right, batch, inner, columns))
+    axes = [*batch, *rows, *columns]
+    ordered = product.reshape([shape[a] for a in axes]).transpose(sorted(range(len(axes)), key=axes.__getitem__))
+    whole = ordered.reshape([shape[a] if a in axes else 1 for a in range(spatial)])
+    return np.broadcast_to(whole * whole.dtype.type(repeats), tuple(shape[:spatial]))

@@ -1,0 +1,301 @@
+"""NumPy evaluation of tensor expressions, over whole tensors and over boxes of windows.
+
+The reference of everything that computes: constants are folded with it, the tile machine executes with it, tests
+compare against it.  A sub-expression is evaluated over the iterators it depends on only; a sum of products is a
+matrix product; everything else is split into pieces so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tilec.ir.contract import contract
+from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, Reduce, TensorExpr, Var, variables, walk
+from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, select, ttype_of, typed, widen
+from tilec.ir.scalars import is_weak, type_of
+from tilec.ir.types import TTYPES, is_float, numpy_dtype
+
+PIECE = 1 << 22
+"""Most elements that an intermediate result may have before the box is split."""
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+_UNTYPED: Mapping[str, str] = MappingProxyType({})
+_WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
+_COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a tensor that starts at `lo` and has the shape of `array`."""
+
+    array: Array
+    lo: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """The points of an iteration box: every iterator has its own axis.
+
+    `box` gives [lo, hi) of the iterators in the order of the axes, `windows` what accesses read, `variables` the
+    values of symbols and loop variables.
+    """
+
+    box: Mapping[str, tuple[int, int]]
+    windows: Mapping[str, Window]
+    variables: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extent of every axis."""
+        return tuple(max(0, hi - lo) for lo, hi in self.box.values())
+
+    def iterator(self, name: str) -> Array:
+        """The values of an iterator along its axis, of extent 1 along the others."""
+        lo, hi = self.box[name]
+        axis = list(self.box).index(name)
+        return np.arange(lo, max(lo, hi)).reshape([-1 if i == axis else 1 for i in range(len(self.box))])
+
+
+def integer(expr: Expr, values: Mapping[str, Any]) -> Any:
+    """An integer expression (size, index, window end) for ints or integer arrays. Raises KeyError if unbound."""
+    match expr:
+        case Const(value):
+            return value
+        case Var(name):
+            return values[name]
+        case Binary(op, left, right):
+            return apply(op, [integer(left, values), integer(right, values)])
+        case Call("where", (condition, yes, no)):
+            chosen = select(*(integer(e, values) for e in (condition, yes, no)))
+            return chosen if np.ndim(chosen) else np.asarray(chosen).item()
+        case Call(fn, args):
+            return apply(fn, [integer(a, values) for a in args])
+    raise TypeError(f"not an integer expression: {expr}")
+
+
+@lru_cache(maxsize=65536)
+def _strided(index: Expr) -> tuple[str, int, int] | None:
+    """(variable, stride, offset) of `variable*stride + offset` with stride > 0, None for any other index."""
+    match index:
+        case Var(name):
+            return name, 1, 0
+        case Binary("+" | "-" as op, inner, Const(int() as c)) if (form := _strided(inner)) is not None:
+            return form[0], form[1], form[2] + (c if op == "+" else -c)
+        case Binary("*", inner, Const(int() as c)) if c > 0 and (form := _strided(inner)) is not None:
+            return form[0], form[1] * c, form[2] * c
+    return None
+
+
+def _sliced(access: Access, points: Points) -> Array | None:
+    """An access as a strided view, when every index runs along an iterator of its own inside the window."""
+    window = points.windows[access.tensor]
+    names = list(points.box)
+    slices: list[slice | int] = []
+    axes: list[int] = []
+    for index, lo, size in zip(access.index, window.lo, window.array.shape, strict=True):
+        form = _strided(index)
+        if isinstance(index, Const):
+            start = last = int(index.value) - lo
+            slices.append(start)
+        elif form is None or form[0] not in points.box or names.index(form[0]) in axes:
+            return None
+        else:
+            low, high = points.box[form[0]]
+            start, last = (form[1] * i + form[2] - lo for i in (low, high - 1))
+            slices.append(slice(start, last + 1, form[1]))
+            axes.append(names.index(form[0]))
+            if high <= low:
+                return None
+        if start < 0 or last >= size:
+            return None
+    view = window.array[tuple(slices)]
+    ordered = view.transpose(sorted(range(len(axes)), key=lambda k: axes[k]))
+    return ordered.reshape([points.shape[axis] if axis in axes else 1 for axis in range(len(names))])
+
+
+def _gather(access: Access, points: Points) -> Array:
+    """An access with any index. Indices outside the window are clipped: guards choose another value there."""
+    window = points.windows[access.tensor]
+    parts = [np.asarray(scalar_value(i, points)).astype(np.int64) for i in access.index]
+    if window.array.size == 0:
+        return np.zeros(np.broadcast_shapes(*(p.shape for p in parts)), window.array.dtype)
+    clipped = (np.clip(p - lo, 0, n - 1) for p, lo, n in zip(parts, window.lo, window.array.shape, strict=True))
+    return np.asarray(window.array[tuple(clipped)])
+
+
+def scalar_value(expr: Expr, points: Points) -> Value:
+    """A scalar body at every point, of extent 1 along iterators it does not depend on; a literal stays one."""
+    match expr:
+        case Const(value):
+            return value
+        case Var(name) if name in points.box:
+            return points.iterator(name)
+        case Var(name):
+            return np.full([1] * len(points.box), points.variables[name], np.int64)
+        case Access():
+            sliced = _sliced(expr, points)
+            found = _gather(expr, points) if sliced is None else sliced
+            return found if found.ndim else found.reshape([1] * len(points.box))
+        case Binary(op, left, right):
+            return apply(op, [scalar_value(left, points), scalar_value(right, points)])
+        case Call("where", (condition, yes, no)):
+            return select(*(scalar_value(e, points) for e in (condition, yes, no)))
+        case Call(fn, (operand,)) if fn in TTYPES:
+            return cast(widen(scalar_value(operand, points)), numpy_dtype(fn))
+        case Call(fn, args):
+            return apply(fn, [scalar_value(a, points) for a in args])
+    raise TypeError(f"not a scalar: {expr}")
+
+
+def neutral(op: str, dtype: np.dtype[Any]) -> Any:
+    """The value that changes nothing in a reduction of this type."""
+    if op in ("max", "min") and dtype.kind != "f":
+        if dtype.kind == "b":
+            return op == "min"
+        limits = np.iinfo(dtype)
+        return limits.min if op == "max" else limits.max
+    return dtype.type(NEUTRAL[op])
+
+
+@lru_cache(maxsize=65536)
+def factors(expr: Expr) -> tuple[Expr, ...]:
+    """The factors of a product, left to right."""
+    if isinstance(expr, Binary) and expr.op == "*":
+        return factors(expr.left) + factors(expr.right)
+    return (expr,)
+
+
+@lru_cache(maxsize=16384)
+def _supports(expr: TensorExpr) -> tuple[frozenset[str], ...]:
+    """Iterators of every intermediate array that evaluation allocates, largest sets only."""
+    iterators = frozenset(expr.iterators)
+    roots = factors(expr.value) if expr.reducer == "sum" else (expr.value,)
+    found = {
+        variables(part) & iterators
+        for root in roots
+        for part in walk(root)
+        if not isinstance(part, Const | Var) and not _is_view(part)
+    }
+    return tuple(s for s in found if not any(s < other for other in found))
+
+
+def _is_view(expr: Expr) -> bool:
+    return isinstance(expr, Access) and all(isinstance(i, Const) or _strided(i) is not None for i in expr.index)
+
+
+def _split(expr: TensorExpr, box: Mapping[str, tuple[int, int]]) -> str | None:
+    """The iterator to halve so that intermediate arrays shrink below PIECE, None when they are small enough."""
+    extents = {name: hi - lo for name, (lo, hi) in box.items()}
+    largest = max(_supports(expr), key=lambda s: prod(extents[i] for i in s), default=frozenset[str]())
+    if prod(extents[i] for i in largest) <= PIECE:
+        return None
+    return next(i for i in expr.iterators if i in largest and extents[i] > 1)
+
+
+def _reduce(expr: TensorExpr, reducer: str, points: Points, dtype: np.dtype[Any]) -> Array:
+    """The reduction over one piece: spatial axes remain."""
+    axes = tuple(range(len(expr.spatial), len(points.box)))
+    parts = factors(expr.value) if reducer == "sum" else (expr.value,)
+    values = [np.asarray(widen(typed(scalar_value(part, points), dtype))) for part in parts]
+    values = [v.reshape([1] * len(points.box)) if v.ndim == 0 else v for v in values]
+    if len(values) > 1:
+        return contract(values, points.shape, len(expr.spatial))
+    (value,) = values
+    whole = np.broadcast_to(value, points.shape)
+    if not axes:
+        return whole
+    first = neutral(reducer, value.dtype)
+    if reducer in ("sum", "prod"):
+        return np.asarray(_COMBINE[reducer].reduce(whole, axis=axes, dtype=value.dtype, initial=first))
+    return np.asarray(_COMBINE[reducer].reduce(whole, axis=axes, initial=first))
+
+
+def _into(out: Array, expr: TensorExpr, points: Points) -> None:
+    name = _split(expr, points.box)
+    if name is None:
+        reducer = expr.reducer
+        if reducer is None:
+            value = typed(scalar_value(expr.value, points), out.dtype)
+            out[...] = np.broadcast_to(value, points.shape)
+        else:
+            out[...] = _reduce(expr, reducer, points, out.dtype)
+        return
+    lo, hi = points.box[name]
+    middle = (lo + hi) // 2
+    first = Points({**points.box, name: (lo, middle)}, points.windows, points.variables)
+    second = Points({**points.box, name: (middle, hi)}, points.windows, points.variables)
+    if name in expr.spatial:
+        before = (slice(None),) * expr.spatial.index(name)
+        _into(out[(*before, slice(0, middle - lo))], expr, first)
+        _into(out[(*before, slice(middle - lo, None))], expr, second)
+        return
+    rest = np.empty_like(out)
+    _into(out, expr, first)
+    _into(rest, expr, second)
+    _COMBINE[str(expr.reducer)](out, rest, out=out)
+
+
+def evaluate_box(expr: TensorExpr, points: Points, ttype: str | None = None) -> Array:
+    """The expression over a box, an array of the spatial extents; the box may cover a part of a reduction.
+
+    `ttype` is the type of the result, by default the body's (f32, i64 or bool for literals).  f16 and bf16 are
+    computed in f32 and rounded once, at the end.  Raises TypeError for a body that has no type.
+    """
+    box = {i: points.box[i] for i in expr.iterators}
+    ordered = Points(box, points.windows, points.variables)
+    kind = type_of(expr.body, {t: ttype_of(w.array.dtype) for t, w in points.windows.items()})
+    dtype = numpy_dtype(ttype or _WEAK.get(kind, kind))
+    body = dtype if is_weak(kind) else numpy_dtype(kind)
+    compute = np.asarray(widen(np.empty(0, body))).dtype if expr.reducer else body
+    moved = np.empty(ordered.shape[: len(expr.spatial)], compute)
+    with np.errstate(all="ignore"):
+        if moved.size:
+            _into(moved, expr, ordered)
+        return cast(moved, dtype)
+
+
+def evaluate(
+    expr: TensorExpr, arrays: Mapping[str, Array], symbols: Mapping[str, int] = _NOTHING, ttype: str | None = None
+) -> Array:
+    """The whole tensor that the expression defines, from whole operands.
+
+    `symbols` binds symbolic sizes.  Raises KeyError for a missing operand or symbol, TypeError for a body that
+    has no type.
+    """
+    box = {i: (0, int(integer(extent, symbols))) for i, extent in expr.domain.items()}
+    reads = {a.tensor for a in walk(expr.body) if isinstance(a, Access)}
+    windows = {t: Window(np.asarray(arrays[t]), (0,) * np.ndim(arrays[t])) for t in sorted(reads)}
+    return evaluate_box(expr, Points(box, windows, symbols), ttype)
+
+
+def exactly_rounded(expr: Expr | TensorExpr, ttypes: Mapping[str, str] = _UNTYPED) -> bool:
+    """Whether the result is bit-identical on every machine, so that a constant may be folded at import.
+
+    Movement, casts, integer arithmetic and correctly rounded operations are; reductions are when `ttypes` says
+    that they run over integers, `pow`, `maximum` and `minimum` likewise.
+    """
+    root = expr.body if isinstance(expr, TensorExpr) else expr
+    for part in walk(root):
+        match part:
+            case Reduce() | Call("pow" | "maximum" | "minimum"):
+                if not _is_integral(part, ttypes):
+                    return False
+            case Binary(op, _, _) | Call(op, _):
+                if op not in EXACT and op not in TTYPES:
+                    return False
+    return True
+
+
+def _is_integral(expr: Expr, ttypes: Mapping[str, str]) -> bool:
+    try:
+        kind = type_of(expr, ttypes)
+    except (KeyError, TypeError):
+        return False
+    return kind in ("weak int", "weak bool") or (not is_weak(kind) and not is_float(kind))
