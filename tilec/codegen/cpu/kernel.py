@@ -53,20 +53,17 @@ def kernel_function(symbol: str, operands: Sequence[Operand], body: Body, scratc
     `buffers` maps operand names to flat buffers, `task` is an int64 expression, `scratch_bytes` the size of
     the thread's block. `body` never opens a parallel loop.
     """
-    with IRBuilder() as builder:
-        with I.prim_func(s_tir=True):
-            I.func_name(symbol)
-            I.func_attr({"tirx.noalias": True, "global_symbol": symbol})
-            pointers = [I.arg(operand.name, I.ptr(operand.dtype)) for operand in operands]
-            block = I.arg("scratch", I.ptr("uint8"))
-            begin, end = I.arg("begin", I.int64()), I.arg("end", I.int64())
-            buffers = {
-                operand.name: I.decl_buffer(
-                    (tirx.IntImm("int64", operand.elements),), operand.dtype, data=pointer
-                )
-                for operand, pointer in zip(operands, pointers, strict=True)
-            }
-            scratch = Scratch(I.decl_buffer((tirx.IntImm("int64", scratch_bytes),), "uint8", data=block))
-            with I.serial(begin, end) as task:
-                body(buffers, scratch, task)
+    with IRBuilder() as builder, I.prim_func(s_tir=True):
+        I.func_name(symbol)
+        I.func_attr({"tirx.noalias": True, "global_symbol": symbol})
+        pointers = [I.arg(operand.name, I.ptr(operand.dtype)) for operand in operands]
+        block = I.arg("scratch", I.ptr("uint8"))
+        begin, end = I.arg("begin", I.int64()), I.arg("end", I.int64())
+        buffers = {
+            operand.name: I.decl_buffer((tirx.IntImm("int64", operand.elements),), operand.dtype, data=pointer)
+            for operand, pointer in zip(operands, pointers, strict=True)
+        }
+        scratch = Scratch(I.decl_buffer((tirx.IntImm("int64", scratch_bytes),), "uint8", data=block))
+        with I.serial(begin, end) as task:
+            body(buffers, scratch, task)
     return builder.get()

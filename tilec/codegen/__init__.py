@@ -1,0 +1,1 @@
+"""Tile programs to code that runs: one folder a back end."""

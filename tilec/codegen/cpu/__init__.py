@@ -1,0 +1,1 @@
+"""CPU back end: tile programs to TIR kernels, a host function, one library of object files."""

@@ -1,0 +1,67 @@
+"""One library per model: compiles kernels and host function, keeps what is already compiled."""
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilec.artifact import digest_bytes, write_bytes
+from tilec.codegen.cpu.compile import compile_function, compile_llvm, llvm_target, threads_text, versions
+from tilec.codegen.cpu.host import SYMBOL, Signature, host_function
+from tilec.codegen.cpu.kernel import PrimFunc
+from tilec.codegen.cpu.launches import Launch
+from tilec.runtime.archive import pack
+from tilec.spec.device import Target
+
+_THREADS = "threads"
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library of object files: its file name within the folder and the sha256 of its bytes."""
+
+    file: str
+    sha256: str
+
+
+def build_library(
+    functions: Mapping[str, PrimFunc],
+    launches: Sequence[Launch],
+    signature: Signature,
+    target: Target,
+    folder: Path,
+    cache: Path | None = None,
+    jobs: int | None = None,
+) -> Library:
+    """Compile `functions` (symbol -> kernel) and the host function that launches them into `folder`.
+
+    The library is named by the digest of its sources, target and tools and is reused when it is there; so is
+    each object file in `cache`. Compiles `jobs` functions at a time (default: one per usable CPU).
+    Raises TilecError when the folder cannot be written.
+    """
+    sources = {symbol: function.script(show_meta=True) for symbol, function in functions.items()}
+    host = host_function(launches, signature)
+    sources[SYMBOL] = host.script(show_meta=True)
+    sources[_THREADS] = threads_text(target)
+    tools = f"{llvm_target(target)}\n{versions()}\n"
+    members = {symbol: f"{symbol}-{digest_bytes((tools + text).encode())[:16]}.o" for symbol, text in sources.items()}
+    file = folder / f"kernels-{digest_bytes(' '.join(sorted(members.values())).encode())[:16]}.a"
+    if not file.is_file():
+
+        def build(symbol: str) -> bytes:
+            kept = cache / members[symbol] if cache else None
+            if kept is not None and kept.is_file():
+                return kept.read_bytes()
+            if symbol == _THREADS:
+                data = compile_llvm(sources[symbol])
+            else:
+                data = compile_function(host if symbol == SYMBOL else functions[symbol], target)
+            if kept is not None:
+                write_bytes(kept, data)
+            return data
+
+        with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
+            objects = list(pool.map(build, sources))
+        write_bytes(file, pack(sorted(zip(members.values(), objects, strict=True))))
+    return Library(file.name, digest_bytes(file.read_bytes()))

@@ -1,0 +1,91 @@
+"""Checks what the caller passes: names, types and shapes; any NumPy layout becomes a C-contiguous array."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilec.errors import UsageError, did_you_mean
+from tilec.ir.types import numpy_dtype
+from tilec.runtime.manifest import TensorSpec
+from tilec.runtime.memory import aligned_array
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def gather_inputs(specs: Iterable[TensorSpec], feeds: "Mapping[str, ArrayLike]") -> "list[NDArray[Any]]":
+    """The feeds in the order of `specs`, as aligned C-contiguous arrays in native byte order.
+
+    An array that has this form already is passed on as it is, another one is copied. Raises UsageError for a
+    missing or unknown name, another element type or another shape.
+    """
+    arrays = []
+    for spec in specs:
+        if spec.name not in feeds:
+            raise UsageError(f"input {spec.name!r} is missing", hint=f"It is {describe(spec)}.")
+        array = np.asarray(feeds[spec.name])
+        _check(spec, array, "input")
+        if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+            array = np.array(array, dtype=numpy_dtype(spec.ttype), order="C", copy=True)
+        arrays.append(array)
+    if len(arrays) != len(feeds):
+        _refuse_unknown("input", feeds, specs)
+    return arrays
+
+
+def gather_outputs(
+    specs: Iterable[TensorSpec], out: "Mapping[str, NDArray[Any]]", inputs: "list[NDArray[Any]]"
+) -> "list[NDArray[Any]]":
+    """Arrays to compute into, in the order of `specs`: the caller's where they can be used directly.
+
+    A caller's array that is not C-contiguous, or may overlap an input or another output, is replaced by a
+    fresh one to be copied from afterwards. Raises UsageError for an unknown name, another element type or
+    shape, or an array that cannot be written.
+    """
+    arrays: list[NDArray[Any]] = []
+    used = 0
+    for spec in specs:
+        array = out.get(spec.name)
+        if array is not None:
+            used += 1
+            if not isinstance(array, np.ndarray):
+                raise UsageError(f"out[{spec.name!r}] is no NumPy array")
+            _check(spec, array, "output")
+            if not array.flags.writeable:
+                raise UsageError(f"out[{spec.name!r}] is read-only")
+            usable = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+            if not usable or any(np.may_share_memory(array, other) for other in (*inputs, *arrays)):
+                array = None
+        arrays.append(aligned_array(spec.shape, numpy_dtype(spec.ttype)) if array is None else array)
+    if used != len(out):
+        _refuse_unknown("output", out, specs)
+    return arrays
+
+
+def describe(spec: TensorSpec) -> str:
+    """The tensor as NumPy would say it, e.g. float32[1, 3, 224, 224]."""
+    return f"{numpy_dtype(spec.ttype).name}{list(spec.shape)}"
+
+
+def _check(spec: TensorSpec, array: "NDArray[Any]", role: str) -> None:
+    expected = numpy_dtype(spec.ttype)
+    if array.dtype.newbyteorder("=") != expected:
+        raise UsageError(
+            f"{role} {spec.name!r} has element type {array.dtype.name}, the model has {expected.name}",
+            hint=f"Pass array.astype({expected.name!r}).",
+        )
+    if array.shape != spec.shape:
+        raise UsageError(
+            f"{role} {spec.name!r} has shape {list(array.shape)}, the model has {list(spec.shape)}",
+            hint="Compile again with --shape for another size." if len(array.shape) == len(spec.shape) else None,
+        )
+
+
+def _refuse_unknown(role: str, given: Mapping[str, Any], specs: Iterable[TensorSpec]) -> None:
+    names = [spec.name for spec in specs]
+    for name, value in given.items():
+        if name not in names and value is not None:
+            near = did_you_mean(name, names)
+            hint = f"Did you mean {near!r}?" if near else f"The {role}s are {', '.join(map(repr, names)) or 'none'}."
+            raise UsageError(f"the model has no {role} {name!r}", hint=hint)

@@ -1,0 +1,61 @@
+"""Aligned arrays and constants mapped from files."""
+
+import mmap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilec.artifact import digest_file
+from tilec.errors import ArtifactError
+from tilec.runtime.manifest import Constant, WeightsFile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ALIGNMENT = 64
+
+
+def address(array: "NDArray[Any]") -> int:
+    """Address of the first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+def aligned_block(size: int) -> "NDArray[np.uint8]":
+    """`size` uninitialised bytes that start at a multiple of 64."""
+    block = np.empty(size + ALIGNMENT, np.uint8)
+    start = -address(block) % ALIGNMENT
+    return block[start : start + size]
+
+
+def aligned_array(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> "NDArray[Any]":
+    """An uninitialised C-contiguous array that starts at a multiple of 64."""
+    count = 1
+    for extent in shape:
+        count *= extent
+    return aligned_block(count * dtype.itemsize).view(dtype).reshape(shape)
+
+
+def map_weights(folder: Path, weights: WeightsFile, check: bool) -> "NDArray[np.uint8]":
+    """The bytes of a weights file, mapped read-only and shared with every process that maps it.
+
+    Raises ArtifactError when it is missing or has another size, or, with `check`, another sha256.
+    """
+    path = folder / weights.file
+    again = "Put the file back or run `tilec codegen` again."
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+    except OSError as error:
+        raise ArtifactError(f"cannot read the weights: {error.strerror}", str(path), again) from error
+    if size != weights.bytes:
+        raise ArtifactError(f"the weights have {size} bytes, {weights.bytes} were compiled", str(path), again)
+    if check and digest_file(path) != weights.sha256:
+        raise ArtifactError("the weights are not those that were compiled", str(path), again)
+    return np.frombuffer(mapped, np.uint8)
+
+
+def constant_address(files: "list[NDArray[np.uint8]]", constant: Constant) -> int:
+    """Address of a constant in its mapped file."""
+    return address(files[constant.file]) + constant.offset
