@@ -130,8 +130,12 @@ def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, P
                 rest[()] = r
         else:
             rest[term] = coefficient
+    if divisor:
+        ranges = {**{atom.name: (Const(1), atom) for atom in divisor if isinstance(atom, Var)}, **ranges}
     if _within(rest, d, ranges):
         return whole, rest
+    if _within(_add(rest, d), d, ranges):
+        return _add(whole, {(): 1}, -1), _add(rest, d)
     quotient, remainder = _reduced(rest, divisor, scale, ranges)
     return _add(whole, quotient), remainder
 
