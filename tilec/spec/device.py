@@ -48,14 +48,18 @@ class Bandwidth(Spec):
 
 
 class Level(Spec):
-    """A memory level; `capacity` in bytes of one instance, registers and scratchpads included."""
+    """A memory level; `capacity` in bytes of one instance.
+
+    Levels of one `pool` take their bytes from it: the pool stands beside one instance of the highest of them,
+    and what a lower one holds is divided by the instances above it.
+    """
 
     name: str = Field(min_length=1)
     capacity: Bytes = Field(gt=0)
     units: int = Field(default=1, gt=0)
     managed: Literal["explicit", "implicit"]
     scope: str = Field(default="", description="name of the spread loops over the units of this level")
-    bandwidth: Bandwidth
+    bandwidth: Bandwidth | None = Field(default=None, description="absent where it limits nothing (registers)")
     transaction: TTile
     banks: Banks | None = None
     alignment: Bytes = Field(default=1, gt=0)
@@ -163,9 +167,11 @@ class DeviceSpec(Spec):
         """How many instances of the core level there are: cores, streaming multiprocessors, tiles."""
         return self.instances(self.core_level)
 
-    def bandwidth(self, name: str, readers: int | None = None) -> int:
-        """Bytes per second that level `name` delivers to `readers` cores (all of them when None)."""
+    def bandwidth(self, name: str, readers: int | None = None) -> int | None:
+        """Bytes per second that level `name` delivers to `readers` cores (all when None); None: no limit."""
         given = self.level(name).bandwidth
+        if given is None:
+            return None
         instances = self.instances(name)
         if readers is None or readers >= self.cores:
             return given.total

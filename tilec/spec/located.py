@@ -12,7 +12,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from tilec.errors import ConfigError, did_you_mean
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
+"""Keys and list positions that lead to a value."""
 
 _CORE = "tag:yaml.org,2002:"
 _KEY_TAGS = {_CORE + each for each in ("str", "int", "float", "bool", "null", "timestamp")}
@@ -32,11 +33,11 @@ class Located:
     """Plain data with the place (`file:line:column`, a flag, a variable) of every key and value in it."""
 
     data: dict[str, Any]
-    keys: Mapping[Path, str] = field(default_factory=dict)
-    values: Mapping[Path, str] = field(default_factory=dict)
+    keys: Mapping[KeyPath, str] = field(default_factory=dict)
+    values: Mapping[KeyPath, str] = field(default_factory=dict)
     whole: str = ""
 
-    def place(self, path: Path, *, key: bool = False) -> str | None:
+    def place(self, path: KeyPath, *, key: bool = False) -> str | None:
         """The place of the value (or key) at `path`, or of the nearest thing around it."""
         if key and path in self.keys:
             return self.keys[path]
@@ -58,8 +59,8 @@ def parse_yaml(text: str, name: str) -> Located:
         raise ConfigError(f"not valid YAML: {error.problem or error.context}", place) from error
     except YAMLError as error:
         raise ConfigError(f"not valid YAML: {str(error).splitlines()[0]}", name) from error
-    keys: dict[Path, str] = {}
-    values: dict[Path, str] = {}
+    keys: dict[KeyPath, str] = {}
+    values: dict[KeyPath, str] = {}
     if not isinstance(root, MappingNode):
         raise ConfigError("expected keys and values", name if root is None else _mark(root, name))
     data = _plain(root, (), name, keys, values, frozenset())
@@ -87,10 +88,10 @@ def _mark(node: Node, name: str) -> str:
 
 def _plain(
     node: Node,
-    path: Path,
+    path: KeyPath,
     name: str,
-    keys: dict[Path, str],
-    values: dict[Path, str],
+    keys: dict[KeyPath, str],
+    values: dict[KeyPath, str],
     around: frozenset[int],
 ) -> Any:
     """`node` as plain data, recording the place of everything in it."""
@@ -159,7 +160,7 @@ def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> 
     return ConfigError(message, located.place(path))
 
 
-def _at(data: Any, path: Path) -> Any:
+def _at(data: Any, path: KeyPath) -> Any:
     """What the file says at `path`, as far as the path leads."""
     for step in path:
         here = dict(enumerate(data)) if isinstance(data, list) else data
@@ -168,7 +169,7 @@ def _at(data: Any, path: Path) -> Any:
     return data
 
 
-def _fields_at(model: Any, path: Path) -> list[str]:
+def _fields_at(model: Any, path: KeyPath) -> list[str]:
     """The keys that the model reached from `model` along `path` accepts."""
     for step in path:
         model = _step(model, step)

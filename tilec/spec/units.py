@@ -46,9 +46,11 @@ class Unit:
 
     def format(self, value: int) -> str:
         """The shortest exact text of `value`; `parse` gives `value` back."""
+        # Of suffixes that mean the same (FLOP/s, OP/s) the first is written.
+        suffixes = {factor: suffix for suffix, factor in reversed(self.factors.items())}
         texts = [
             f"{_decimal(Fraction(value, factor))}{suffix}"
-            for suffix, factor in self.factors.items()
+            for factor, suffix in suffixes.items()
             if 10**6 * value % factor == 0
         ]
         return min(texts, key=len)

@@ -1,0 +1,165 @@
+"""This machine as a device file: what the system says plus a few seconds of timing, cached per machine."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tilec.artifact import write_text
+from tilec.errors import TilecError, UnavailableError
+from tilec.spec.host import Cache, Host, read_host
+from tilec.spec.units import BANDWIDTH, BYTES, RATE
+
+log = logging.getLogger("tilec")
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where probed devices are kept: `tilec` in XDG_CACHE_HOME, else in ~/.cache."""
+    home = environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "tilec"
+
+
+def probed_text(*, again: bool = False) -> str:
+    """The device file of this machine: from the cache, else measured now and cached.
+
+    With `again` it is measured in any case. A cache that cannot be written is told and otherwise ignored.
+    Raises UnavailableError when the timing process fails.
+    """
+    host = read_host()
+    path = cache_folder() / f"host-{host.key}.yaml"
+    if not again:
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            pass
+    text = device_text(host, _timings(host))
+    try:
+        write_text(path, text)
+    except TilecError as error:
+        log.warning("the probed device is not cached: %s", error.message)
+    return text
+
+
+def device_text(host: Host, timings: Mapping[str, Any]) -> str:
+    """The device file of a machine from its facts and `tilec.spec.measure`'s figures."""
+    cores = f"{host.cores} cores" if host.cores > 1 else "1 core"
+    rate = two_digits(timings["flops"])
+    blocks = [
+        "# yaml-language-server: $schema=device.schema.json\n"
+        "# Written by `tilec device probe`. Measured numbers are rounded to two digits and are lower bounds: the best\n"
+        "# that NumPy reached. A kernel that is faster proves them too low; raise them here.\n"
+        f"name: host\nkind: cpu\ndescription: {json.dumps(f'{host.model}, {cores}')}\nlevels:\n"
+        "  - name: dram\n"
+        f"    capacity: {BYTES.format(two_digits(host.memory))} # memory that this process may use\n"
+        f"{_implicit(64, timings['bandwidth']['dram'], 'measured: gemv and copies far larger than the caches')}"
+    ]
+    below = 1
+    for position, cache in enumerate(host.caches):
+        units = max(1, cache.instances // below)
+        per_core = cache.instances == host.cores and below != host.cores
+        scope = "core" if per_core else f"l{cache.level}" if units > 1 else ""
+        blocks.append(_cache_block(cache, units, scope, timings, rate, innermost=position == len(host.caches) - 1))
+        below = max(below, cache.instances)
+    registers = host.vector_bytes * host.vector_registers
+    blocks.append(
+        "  - name: reg\n"
+        f"    capacity: {BYTES.format(registers)} # {host.vector_registers} registers of {host.vector_bytes} bytes\n"
+        "    managed: explicit\n"
+        f"    transaction: {{element: 4B, shape: [{host.vector_bytes // 4}]}} # one register of f32\n"
+        f"    alignment: {host.vector_bytes}B # one register\n"
+        f"launch_level: dram\ncore_level: {_core_level(host)}\n"
+        "launch_overhead: 1us # assumed: a call from the host function, threads already awake\n"
+        "compute:\n  - name: fma\n    inputs: [f32, f32]\n    accumulator: f32\n"
+        f"    tile: {{n: {host.vector_bytes // 4}}} # one register of f32\n"
+        f"    rate: {RATE.format(rate)} # measured: single-precision GEMM of NumPy's BLAS on {cores}\n"
+        "    scope: core\n"
+        f"vector: {{bytes: {host.vector_bytes}B, registers: {host.vector_registers}}} # {host.vector_source}\n"
+        "target:\n  backend: cpu\n"
+        f"  triple: {host.triple}\n  processor: {host.processor} # family and model in /proc/cpuinfo\n"
+        f"  features: [{', '.join(json.dumps(feature) for feature in host.features)}] # flags in /proc/cpuinfo\n"
+    )
+    return "".join(blocks)
+
+
+def two_digits(value: float) -> int:
+    """`value` rounded to two significant digits, so that two probes of one machine mostly agree."""
+    return int(float(f"{value:.1e}"))
+
+
+def _core_level(host: Host) -> str:
+    """The lowest level of which every core has an instance."""
+    return next((f"l{cache.level}" for cache in host.caches if cache.instances == host.cores), "reg")
+
+
+def _cache_block(
+    cache: Cache, units: int, scope: str, timings: Mapping[str, Any], rate: int, *, innermost: bool
+) -> str:
+    name = f"l{cache.level}"
+    if innermost:
+        # Too small for NumPy's call overhead. Two vector loads a cycle stand beside two vector multiply-adds.
+        bandwidth = (
+            f"    bandwidth: {{total: {BANDWIDTH.format(2 * rate)}}} # derived: two bytes per operation of fma\n"
+        )
+        body = _implicit(cache.line, None, "") + bandwidth
+    else:
+        body = _implicit(cache.line, timings["bandwidth"][name], "measured: gemv and copies that fit")
+    head = f"  - name: {name}\n    capacity: {BYTES.format(cache.capacity)} # {cache.source}\n"
+    if units > 1 or scope:
+        head += f"    units: {units} # {cache.source}\n"
+    if scope:
+        head += f"    scope: {scope}\n"
+    return head + body
+
+
+def _implicit(line: int, bandwidth: list[float] | None, how: str) -> str:
+    """The keys that memory and every cache have; `bandwidth` of one core and of all cores."""
+    text = (
+        "    managed: implicit\n    write_allocate: true\n"
+        f"    transaction: {{element: 1B, shape: [{line}]}} # one line\n    alignment: {line}B # one line\n"
+    )
+    if bandwidth is not None:
+        one, total = (BANDWIDTH.format(two_digits(each)) for each in (bandwidth[0], max(bandwidth)))
+        text += f"    bandwidth: {{total: {total}, reader: {one}}} # {how}\n"
+    return text
+
+
+def _timings(host: Host) -> dict[str, Any]:
+    """Run `tilec.spec.measure` in a fresh process whose BLAS uses one thread a call."""
+    caches = host.caches
+    outermost = max((cache.capacity * cache.instances for cache in caches), default=8 << 20)
+    memory = min(max(4 * outermost, 64 << 20), host.memory // 8)
+    sizes = {"dram": [memory, memory // host.cores]}
+    for cache in caches[:-1]:
+        share = cache.capacity * cache.instances // (2 * host.cores)
+        sizes[f"l{cache.level}"] = [share, share]
+    request = json.dumps({"sizes": sizes, "cores": host.cores})
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tilec.spec.measure", request],
+            env=_environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        detail = getattr(error, "stderr", None) or str(error)
+        raise UnavailableError(
+            f"this machine cannot be measured: {detail.strip().splitlines()[-1]}",
+            hint="Describe it in a device file and name that with --device; start from devices/avx2.yaml.",
+        ) from error
+
+
+def _environment() -> dict[str, str]:
+    """One BLAS thread a call, none of the caller's settings that hold NumPy back, the same import path."""
+    limits = ("OPENBLAS_", "OMP_", "MKL_", "NPY_", "VECLIB_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(limits)}
+    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    path = os.pathsep.join(folder for folder in sys.path if folder)
+    return {**kept, **dict.fromkeys(threads, "1"), "PYTHONPATH": path}

@@ -1,0 +1,84 @@
+"""From a name or a file to a device or recipe, in wheel, editable and zipped installs and from any folder."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from tilec.errors import UsageError, did_you_mean
+from tilec.spec.device import DeviceSpec
+from tilec.spec.located import parse_yaml, validate
+from tilec.spec.probe import probed_text
+
+HOST = "host"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a device or recipe file and the place that errors name."""
+
+    text: str
+    place: str
+
+
+def packaged(folder: str) -> dict[str, Traversable]:
+    """Name -> file of the devices or recipes that come with tilec; `folder` is `devices` or `recipes`."""
+    root = files("tilec").joinpath("_data", folder)
+    if not root.is_dir():
+        # A checkout or an editable install: the folder stands beside the package.
+        root = Path(str(files("tilec"))).parent / folder
+    found: dict[str, Traversable] = {}
+    _collect(root, "", found)
+    return found
+
+
+def _collect(folder: Traversable, prefix: str, found: dict[str, Traversable]) -> None:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            _collect(entry, f"{prefix}{entry.name}/", found)
+        elif entry.name.endswith(".yaml"):
+            found[prefix + entry.name.removesuffix(".yaml")] = entry
+
+
+def device_source(name: str, *, relative_to: Path | None = None) -> Source:
+    """The text of a device: `host` (measured once, then cached), a packaged name, or a file.
+
+    Raises UsageError when there is none.
+    """
+    if name == HOST:
+        return Source(probed_text(), "host")
+    return _source(name, "devices", relative_to)
+
+
+def recipe_source(name: str) -> Source:
+    """The text of a recipe: a packaged name or a file. Raises UsageError when there is none."""
+    return _source(name, "recipes", None)
+
+
+def parse_device(source: Source) -> DeviceSpec:
+    """The device in a text. Raises ConfigError with line and column."""
+    return validate(DeviceSpec, parse_yaml(source.text, source.place))
+
+
+def resolve_device(name: str, *, relative_to: Path | None = None) -> DeviceSpec:
+    """The device of a name or file. Raises UsageError when there is none, ConfigError when it is wrong."""
+    return parse_device(device_source(name, relative_to=relative_to))
+
+
+def _source(name: str, folder: str, relative_to: Path | None) -> Source:
+    known = packaged(folder)
+    if name in known:
+        return Source(known[name].read_text(encoding="utf-8"), f"{folder}/{name}.yaml")
+    path = Path(name) if relative_to is None else relative_to / name
+    try:
+        return Source(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        if name.endswith((".yaml", ".yml")):
+            raise UsageError("no such file", str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the file: {error}", str(path)) from error
+    thing = folder.removesuffix("s")
+    options = [*known, HOST] if folder == "devices" else list(known)
+    near = did_you_mean(name, options)
+    hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(sorted(options))}; or give a .yaml file."
+    raise UsageError(f"no {thing} is called {name!r}", hint=hint)
