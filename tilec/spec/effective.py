@@ -30,13 +30,46 @@ class Effective:
         return "\n".join(_lines(self.recipe.model_dump(mode="json"), (), self.origins)) + "\n"
 
 
-def effective_recipe(recipe: str | None, flags: Mapping[str, tuple[str, Any]], environ: Mapping[str, str]) -> Effective:
+def effective_recipe(
+    recipe: str | None,
+    flags: Mapping[str, tuple[str, Any]],
+    environ: Mapping[str, str],
+    *,
+    host_file: Path | None = None,
+) -> Effective:
     """Merge the sources of a compile recipe.
 
     `recipe` is a name or a file (None: built-in defaults), `flags` maps a dotted key such as
     `schedule.fusion` or `shapes.batch.value` to the flag's name and value, `environ` holds variables such as
-    `TILEC_SCHEDULE_FUSION` whose values are YAML. Raises UsageError or ConfigError that name the source.
+    `TILEC_SCHEDULE_FUSION` whose values are YAML. `host_file` stands for device `host` where it exists.
+    Raises UsageError or ConfigError that name the source.
     """
+    file, over, folder = _layers(recipe, flags, environ)
+    chosen = validate(CompileRecipe, _merge([file, *over]))
+    found = device_source(chosen.device, relative_to=folder, host_file=host_file)
+    device = parse_device(found)
+    merged = _merge([_from_device(device), file, *over])
+    result = validate(CompileRecipe, merged)
+    given = {path: merged.values[path] for path, _ in _leaves(merged.data)}
+    origins = {_dotted(path): _origin(path, given) for path, _ in _leaves(result.model_dump(mode="json"))}
+    return Effective(result, device, found, origins)
+
+
+def recipe_without_device(
+    recipe: str | None, flags: Mapping[str, tuple[str, Any]], environ: Mapping[str, str]
+) -> CompileRecipe:
+    """The merged recipe for stages that ask nothing of the device; it is not looked up, so `host` measures nothing.
+
+    Raises what `effective_recipe` raises about recipe, flags and variables.
+    """
+    file, over, _ = _layers(recipe, flags, environ)
+    return validate(CompileRecipe, _merge([file, *over]))
+
+
+def _layers(
+    recipe: str | None, flags: Mapping[str, tuple[str, Any]], environ: Mapping[str, str]
+) -> tuple[Located, list[Located], Path | None]:
+    """The recipe file, what overrides it, and the folder that its device is named from (None: the current one)."""
     file = Located({})
     folder = None
     if recipe is not None:
@@ -45,18 +78,8 @@ def effective_recipe(recipe: str | None, flags: Mapping[str, tuple[str, Any]], e
         if file.data.get("kind", "compile") != "compile":
             raise ConfigError(f"expected kind 'compile', found {file.data['kind']!r}", file.place(("kind",)))
         folder = None if recipe in packaged("recipes") else Path(source.place).parent
-    flag_layer, environment_layer = _from_flags(flags), _from_environment(environ)
-    over = [environment_layer, flag_layer]
-    chosen = validate(CompileRecipe, _merge([file, *over]))
-    if any("device" in layer.data for layer in over):
-        folder = None
-    found = device_source(chosen.device, relative_to=folder)
-    device = parse_device(found)
-    merged = _merge([_from_device(device), file, *over])
-    result = validate(CompileRecipe, merged)
-    given = {path: merged.values[path] for path, _ in _leaves(merged.data)}
-    origins = {_dotted(path): _origin(path, given) for path, _ in _leaves(result.model_dump(mode="json"))}
-    return Effective(result, device, found, origins)
+    over = [_from_environment(environ), _from_flags(flags)]
+    return file, over, None if any("device" in layer.data for layer in over) else folder
 
 
 def _dotted(path: KeyPath) -> str:

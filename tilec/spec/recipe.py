@@ -60,7 +60,9 @@ class CodegenOptions(Spec):
 class VerifyOptions(Spec):
     """Options of `verify`; the tolerance follows from types and reduction lengths when absent."""
 
-    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    seeds: tuple[int, ...] = Field(
+        default=(0, 1), min_length=1, description="one draw of inputs each, in turn of mean 0 and of mean 3"
+    )
     tolerance: float | None = Field(default=None, gt=0, description="largest |a-b| / max|a| of an output")
     reference: Literal["onnxruntime"] = "onnxruntime"
 
