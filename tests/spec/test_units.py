@@ -29,7 +29,7 @@ def test_parse(unit: Unit, text: str, value: int) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(164 * 1024, "164KiB"), (80 * 10**9, "80GB"), (1, "1B"), (0, "0B"), (2**35, "32GiB"), (1500, "1500B")],
+    [(164 * 1024, "164KiB"), (80 * 10**9, "80GB"), (1, "1B"), (0, "0B"), (2**35, "32GiB"), (1500, "1.5KB")],
 )
 def test_format_is_short(value: int, text: str) -> None:
     assert BYTES.format(value) == text

@@ -1,0 +1,54 @@
+# Everything a newcomer types. `make` alone lists it.
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p))))
+BIN := .venv/bin
+READY := .venv/ready
+DEMO := mobilenet-v2 bert-base
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format features schema clean
+.DELETE_ON_ERROR:
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1~/p' $(MAKEFILE_LIST) | column -t -s '~' 2>/dev/null \
+	|| sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' $(MAKEFILE_LIST)
+
+demo: $(READY) ## compile two networks for this machine, verify them, time them beside onnxruntime
+	@mkdir -p demo
+	@set -e; for model in $(DEMO); do \
+	  echo; echo "== $$model"; \
+	  test -f demo/$$model.onnx || $(BIN)/tilec zoo export $$model -o demo/$$model.onnx; \
+	  $(BIN)/tilec compile demo/$$model.onnx --device host -o demo/$$model.tilec; \
+	  $(BIN)/tilec bench demo/$$model.tilec --against onnxruntime; \
+	done
+
+test: $(READY) ## run the tests and check the ledger of features
+	$(BIN)/pytest -q -n 2 -m "not slow" --ledger
+
+test-all: $(READY) ## run the slow sweeps too
+	$(BIN)/pytest -q -n 2 --ledger
+
+lint: $(READY) ## check style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## rewrite the code in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+features: $(READY) ## print every feature of the catalogue, its status and the number of its tests
+	@$(BIN)/pytest -q --features
+
+schema: $(READY) ## write the JSON Schemas that editors check devices/ and recipes/ with
+	$(BIN)/python -m tilec.spec.schema device > devices/device.schema.json
+	$(BIN)/python -m tilec.spec.schema recipe > recipes/recipe.schema.json
+
+clean: ## remove what the other targets made
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tilec needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

@@ -1,0 +1,74 @@
+"""Shared by all tests: the feature marker and its ledger, hypothesis settings, one cache for probes."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from ledger import load, problems, table, unclaimed
+
+hypothesis.settings.register_profile("tilec", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("tilec")
+
+# `host` is probed once for all runs and never touches the user's own cache.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "home")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ledger")
+    group.addoption("--ledger", action="store_true", help="fail when a feature marked done has no passing test")
+    group.addoption("--features", action="store_true", help="print the ledger with the tests of each id, run none")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Ledger(config), "tilec-ledger")
+
+
+def features_of(item: pytest.Item) -> Iterator[str]:
+    """Ids that the markers of a test name."""
+    for marker in item.iter_markers("feature"):
+        yield from marker.args
+
+
+class Ledger:
+    """Collects the ids of passing tests; ids travel as user properties, which xdist hands to its controller."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.rows = load()
+        self.passed: set[str] = set()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            for name in features_of(item):
+                if name not in self.rows:
+                    raise pytest.UsageError(f"{item.nodeid}: feature {name!r} is not in tests/features.yaml")
+                item.user_properties.append(("feature", name))
+        if self.config.option.features:
+            tests = Counter(name for item in items for name in features_of(item))
+            print(table(self.rows, tests))
+            items.clear()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self.passed.update(str(name) for key, name in report.user_properties if key == "feature")
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        worker = hasattr(self.config, "workerinput")
+        if self.config.option.ledger and not worker and problems(self.rows, self.passed):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self.config.option.features and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self.config.option.ledger:
+            return
+        for problem in problems(self.rows, self.passed):
+            terminalreporter.write_line(f"LEDGER {problem}", red=True)
+        open_ids = unclaimed(self.rows, self.passed)
+        if open_ids:
+            terminalreporter.write_line(f"ledger: tested but not marked done: {' '.join(open_ids)}")
+        done = sum(row.status == "done" for row in self.rows.values())
+        terminalreporter.write_line(f"ledger: {done} of {len(self.rows)} features done")
