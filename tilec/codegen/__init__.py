@@ -1,1 +1,1 @@
-"""Tile programs to code that runs: one folder a back end."""
+"""The third stage: from a plan to kernels that run."""
