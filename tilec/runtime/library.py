@@ -1,5 +1,6 @@
 """Loads a library of object files through tvm_ffi's object loader: no tvm, no compiler, no linker."""
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,8 @@ class Library:
     """The entry points of a loaded library; the code stays in memory while this object lives.
 
     `run(job)` runs a job on the calling thread, `work(pool, worker)` is a worker's life, `stop(pool)` ends
-    it, `pause(count)` spins. All of them release Python's lock.
+    it, `pause(count)` spins. All of them release Python's lock. They are called through ctypes: a daemon
+    thread that Python ends inside a call of tvm_ffi takes the whole process down.
     """
 
     module: Any
@@ -24,6 +26,10 @@ class Library:
     work: Callable[[int, int], None]
     stop: Callable[[int], None]
     pause: Callable[[int], None]
+
+
+_PARAMETERS = (1, 2, 1, 1)
+"""Parameters of run, work, stop and pause, the order of the table in threads.ll."""
 
 
 def load_library(folder: Path, library: LibraryFile) -> Library:
@@ -49,7 +55,11 @@ def load_library(folder: Path, library: LibraryFile) -> Library:
     objects = [content for _, content in unpack(data, str(path))]
     try:
         module = tvm_ffi_orcjit.default_session().load_module(objects)
-        entries = [module.get_function(f"tilec_{name}") for name in ("run", "work", "stop", "pause")]
+        entry = module.get_function("tilec_entry")
     except (RuntimeError, AttributeError) as error:
         raise ArtifactError(f"the library cannot be linked: {error}", str(path), again) from error
-    return Library(module, *entries)
+    functions = [
+        ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * parameters)(entry(number))
+        for number, parameters in enumerate(_PARAMETERS)
+    ]
+    return Library(module, *functions)

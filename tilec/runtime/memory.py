@@ -1,5 +1,6 @@
 """Aligned arrays and constants mapped from files."""
 
+import math
 import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,11 +30,9 @@ def aligned_block(size: int) -> "NDArray[np.uint8]":
 
 
 def aligned_array(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> "NDArray[Any]":
-    """An uninitialised C-contiguous array that starts at a multiple of 64."""
-    count = 1
-    for extent in shape:
-        count *= extent
-    return aligned_block(count * dtype.itemsize).view(dtype).reshape(shape)
+    """An uninitialised C-contiguous array that starts at a multiple of 64, empty ones included."""
+    size = math.prod(shape) * dtype.itemsize
+    return np.ndarray(shape, dtype, aligned_block(max(size, 1)))
 
 
 def map_weights(folder: Path, weights: WeightsFile, check: bool) -> "NDArray[np.uint8]":

@@ -1,4 +1,4 @@
-"""One library per model: compiles kernels and host function, keeps what is already compiled."""
+"""One library per model: compiles kernels and host function, keeps what is already compiled, says how to run it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,17 +12,53 @@ from tilec.codegen.cpu.host import SYMBOL, Signature, host_function
 from tilec.codegen.cpu.kernel import PrimFunc
 from tilec.codegen.cpu.launches import Launch
 from tilec.runtime.archive import pack
+from tilec.runtime.layout import ABI
+from tilec.runtime.manifest import Constant, LibraryFile, Manifest, TensorSpec, WeightsFile
 from tilec.spec.device import Target
 
 _THREADS = "threads"
 
 
 @dataclass(frozen=True)
-class Library:
-    """A library of object files: its file name within the folder and the sha256 of its bytes."""
+class Model:
+    """A model ready for compilation: kernels by symbol, their launches in order, and what they run on.
 
-    file: str
-    sha256: str
+    `arena_bytes` is the size of the memory that arguments of space "arena" lie in; `threads` the default number
+    of threads (None: one per usable CPU).
+    """
+
+    functions: Mapping[str, PrimFunc]
+    launches: tuple[Launch, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    arena_bytes: int = 0
+    weights: tuple[WeightsFile, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    threads: int | None = None
+
+
+def compile_model(
+    model: Model, target: Target, folder: Path, cache: Path | None = None, jobs: int | None = None
+) -> Manifest:
+    """Compile the model's library into `folder`; returns the `runtime` part of 3-kernels.json.
+
+    `cache` and `jobs` as in `build_library`. Raises TilecError when the folder cannot be written.
+    """
+    launches = tuple(launch for launch in model.launches if launch.tasks > 0)
+    signature = Signature(len(model.inputs), len(model.outputs), len(model.constants))
+    return Manifest(
+        abi=ABI,
+        library=build_library(model.functions, launches, signature, target, folder, cache, jobs),
+        inputs=model.inputs,
+        outputs=model.outputs,
+        arena_bytes=model.arena_bytes,
+        launches=len(launches),
+        width=max((launch.width for launch in launches), default=1),
+        scratch_bytes=max((launch.scratch_bytes for launch in launches), default=0),
+        weights=model.weights,
+        constants=model.constants,
+        threads=model.threads,
+    )
 
 
 def build_library(
@@ -33,7 +69,7 @@ def build_library(
     folder: Path,
     cache: Path | None = None,
     jobs: int | None = None,
-) -> Library:
+) -> LibraryFile:
     """Compile `functions` (symbol -> kernel) and the host function that launches them into `folder`.
 
     The library is named by the digest of its sources, target and tools and is reused when it is there; so is
@@ -64,4 +100,4 @@ def build_library(
         with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
             objects = list(pool.map(build, sources))
         write_bytes(file, pack(sorted(zip(members.values(), objects, strict=True))))
-    return Library(file.name, digest_bytes(file.read_bytes()))
+    return LibraryFile(file.name, digest_bytes(file.read_bytes()))

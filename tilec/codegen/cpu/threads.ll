@@ -430,42 +430,19 @@ sleep:
   br label %look
 }
 
-; ------------------------------------------------------------------------- entries, in tvm_ffi's calling convention
+; ------------------------------------------------------------------------------------------------ entries
 
-; tilec_run(job): run it on the calling thread and whatever workers join.
-define i32 @__tvm_ffi_tilec_run(ptr %self, ptr %args, i32 %count, ptr %result) {
-  %job.p = getelementptr i8, ptr %args, i64 8
-  %job = load ptr, ptr %job.p
-  call void @run(ptr %job)
-  ret i32 0
-}
-
-; tilec_work(pool, worker): returns when the pool is stopped.
-define i32 @__tvm_ffi_tilec_work(ptr %self, ptr %args, i32 %count, ptr %result) {
-  %pool.p = getelementptr i8, ptr %args, i64 8
-  %pool = load ptr, ptr %pool.p
-  %worker.p = getelementptr i8, ptr %args, i64 24
-  %worker = load i64, ptr %worker.p
-  call void @work(ptr %pool, i64 %worker)
-  ret i32 0
-}
-
-; tilec_stop(pool): tell the workers to return.
-define i32 @__tvm_ffi_tilec_stop(ptr %self, ptr %args, i32 %count, ptr %result) {
-  %pool.p = getelementptr i8, ptr %args, i64 8
-  %pool = load ptr, ptr %pool.p
+define internal void @stop(ptr %pool) {
   %stop.p = getelementptr i8, ptr %pool, i64 $POOL_STOP
   store atomic i64 1, ptr %stop.p release, align 8
   %signal = atomicrmw add ptr %pool, i32 1 seq_cst, align 4
   call void @wake_all(ptr %pool)
-  ret i32 0
+  ret void
 }
 
-; tilec_pause(count): that many pauses, for timing one.
-define i32 @__tvm_ffi_tilec_pause(ptr %self, ptr %args, i32 %count, ptr %result) {
+; That many pauses, for timing one.
+define internal void @pause(i64 %pauses) {
 entry:
-  %pauses.p = getelementptr i8, ptr %args, i64 8
-  %pauses = load i64, ptr %pauses.p
   br label %spin
 spin:
   %left = phi i64 [ %pauses, %entry ], [ %less, %spin ]
@@ -474,5 +451,19 @@ spin:
   %more = icmp sgt i64 %less, 0
   br i1 %more, label %spin, label %out
 out:
+  ret void
+}
+
+@entries = internal constant [4 x ptr] [ptr @run, ptr @work, ptr @stop, ptr @pause]
+
+; The address of entry run, work, stop or pause, as a function of tvm_ffi: one integer to an integer.
+define i32 @__tvm_ffi_tilec_entry(ptr %self, ptr %args, i32 %count, ptr %result) {
+  %number.p = getelementptr i8, ptr %args, i64 8
+  %number = load i64, ptr %number.p
+  %entry.p = getelementptr ptr, ptr @entries, i64 %number
+  %entry = load i64, ptr %entry.p
+  store i32 1, ptr %result
+  %value.p = getelementptr i8, ptr %result, i64 8
+  store i64 %entry, ptr %value.p
   ret i32 0
 }

@@ -1,0 +1,34 @@
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilec.errors import ArtifactError
+from tilec.runtime.archive import pack, unpack
+
+MEMBERS = [("a.o", b"12345"), ("a-much-longer-name-than-sixteen.o", b""), ("c.o", bytes(range(256)))]
+
+
+@given(st.lists(st.tuples(st.text("abc.-_", min_size=1), st.binary(max_size=40)), max_size=6))
+def test_unpack_returns_what_was_packed(members):
+    assert unpack(pack(members)) == members
+
+
+@pytest.mark.parametrize("cut", [3, 20, 70, 150])
+def test_a_cut_archive_is_refused(cut):
+    with pytest.raises(ArtifactError, match=r"library|object files"):
+        unpack(pack(MEMBERS)[:cut], "lib.a")
+
+
+def test_foreign_bytes_are_refused():
+    with pytest.raises(ArtifactError, match="not a library"):
+        unpack(b"\x7fELF")
+    with pytest.raises(ArtifactError, match="damaged"):
+        unpack(pack(MEMBERS)[:8] + b"x" * 60)
+
+
+def test_archives_do_not_depend_on_the_process():
+    code = "from tilec.runtime.archive import pack; import sys; sys.stdout.buffer.write(pack([('a.o', b'12345')]))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == pack(MEMBERS[:1])

@@ -1,0 +1,164 @@
+import gc
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.cpu_models import chain, chain_reference, rows, tensor, whole, write_manifest, write_model
+from tilec.codegen.cpu.build import Model
+from tilec.codegen.cpu.launches import Launch
+from tilec.errors import ArtifactError, UsageError
+from tilec.runtime import load
+from tilec.runtime.manifest import Constant, WeightsFile
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("chain")
+    write_model(folder, chain(12, 32, 40, repeat=20))
+    return folder
+
+
+@pytest.fixture
+def x():
+    return np.random.default_rng(1).standard_normal((32, 40), np.float32)
+
+
+def test_fresh_outputs_are_aligned_and_independent(folder, x):
+    session = load(folder)
+    first = session.run({"x": x})["y"]
+    second = session.run({"x": x + 1})["y"]
+    assert first.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(first, chain_reference(x, 12))
+    np.testing.assert_array_equal(second, chain_reference(x + 1, 12))
+
+
+def test_out_is_written_and_returned(folder, x):
+    session = load(folder)
+    expected = chain_reference(x, 12)
+    for given in (
+        np.empty_like(x),
+        np.empty_like(x.T).T,
+        np.empty((64, 80), "f4")[::2, ::-2],
+        np.empty(x.shape, ">f4"),
+    ):
+        assert session.run({"x": x}, {"y": given})["y"] is given
+        np.testing.assert_array_equal(given, expected)
+
+
+def test_out_may_be_the_input(folder, x):
+    expected = chain_reference(x, 12)
+    load(folder).run({"x": x}, {"y": x})
+    np.testing.assert_array_equal(x, expected)
+
+
+def test_specs_tell_what_run_expects(folder):
+    session = load(folder)
+    assert [(t.name, t.ttype, t.shape) for t in session.inputs + session.outputs] == [
+        ("x", "f32", (32, 40)),
+        ("y", "f32", (32, 40)),
+    ]
+
+
+def test_any_layout_gives_the_same_bits(folder, x):
+    session = load(folder)
+    expected = session.run({"x": x})["y"]
+    for given in (np.asfortranarray(x), x[::-1].copy()[::-1], x.astype(">f4")):
+        np.testing.assert_array_equal(session.run({"x": given})["y"], expected)
+
+
+def test_constants_come_from_mapped_files(tmp_path):
+    weights = np.arange(24, dtype=np.float32)
+    weights.tofile(tmp_path / "w.bin")
+    add = rows("add", 4, 3, lambda read, t, j: read(0, t, j) + read(1, t, j), operands=3)
+    launch = Launch("add", (whole("input", 48), whole("constant", 48, 1), whole("output", 48, writes=True)), 4)
+    model = Model(
+        {"add": add},
+        (launch,),
+        (tensor("x", 4, 3),),
+        (tensor("y", 4, 3),),
+        weights=(WeightsFile("w.bin", 96, "-"),),
+        constants=(Constant(0, 0, 48), Constant(0, 48, 48)),
+    )
+    write_model(tmp_path, model)
+    x = np.ones((4, 3), np.float32)
+    np.testing.assert_array_equal(load(tmp_path).run({"x": x})["y"], 1 + weights[12:].reshape(4, 3))
+    with pytest.raises(ArtifactError, match="not those that were compiled"):
+        load(tmp_path, check=True)
+
+
+def test_concurrent_calls_have_arenas_of_their_own(folder, x):
+    session = load(folder, threads=2)
+    expected = [chain_reference(x + i, 12) for i in range(8)]
+    equal = []
+
+    def call(i):
+        equal.extend(np.array_equal(session.run({"x": x + i})["y"], expected[i]) for _ in range(60))
+
+    callers = [threading.Thread(target=call, args=(i,)) for i in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert equal == [True] * 480
+
+
+def test_sessions_come_and_go_while_others_run(folder, x):
+    """Job blocks and code of a dropped session must outlive the helpers that still look at them."""
+    expected = chain_reference(x, 12)
+    for _ in range(60):
+        session = load(folder, threads=3)
+        np.testing.assert_array_equal(session.run({"x": x})["y"], expected)
+        del session
+        gc.collect()
+
+
+def test_a_failed_check_leaves_the_session_usable(folder, x):
+    session = load(folder)
+    with pytest.raises(UsageError, match="missing"):
+        session.run({})
+    np.testing.assert_array_equal(session.run({"x": x})["y"], chain_reference(x, 12))
+
+
+def test_zero_size_tensors_run(tmp_path):
+    copy = rows("copy", 0, 3, lambda read, t, j: read(0, t, j))
+    model = Model(
+        {"copy": copy},
+        (Launch("copy", (whole("input", 0), whole("output", 0, writes=True)), 0),),
+        (tensor("x", 0, 3),),
+        (tensor("y", 0, 3),),
+    )
+    write_model(tmp_path, model)
+    assert load(tmp_path).run({"x": np.zeros((0, 3), "f4")})["y"].shape == (0, 3)
+
+
+def test_another_library_is_refused(folder, tmp_path):
+    manifest = write_model(tmp_path, chain(2, 4, 4))
+    write_manifest(tmp_path, replace(manifest, library=replace(manifest.library, sha256="0" * 64)))
+    with pytest.raises(ArtifactError, match="not the one that was compiled"):
+        load(tmp_path)
+    (tmp_path / manifest.library.file).unlink()
+    with pytest.raises(ArtifactError, match="cannot read the library"):
+        load(tmp_path)
+
+
+def test_a_library_that_lacks_a_symbol_is_refused(tmp_path):
+    launch = Launch("absent", (whole("input", 16), whole("output", 16, writes=True)), 1)
+    write_model(tmp_path, Model({}, (launch,), (tensor("x", 4),), (tensor("y", 4),)))
+    with pytest.raises(ArtifactError, match="cannot be linked"):
+        load(tmp_path)
+
+
+def test_threads_are_chosen_by_argument_then_variable_then_model(tmp_path, monkeypatch):
+    write_model(tmp_path, replace(chain(2, 4, 4), threads=1))
+    monkeypatch.delenv("TILEC_THREADS", raising=False)
+    assert load(tmp_path).threads == 1
+    monkeypatch.setenv("TILEC_THREADS", "3")
+    assert load(tmp_path).threads == 3
+    assert load(tmp_path, threads=2).threads == 2
+    monkeypatch.setenv("TILEC_THREADS", "many")
+    with pytest.raises(UsageError, match="TILEC_THREADS is 'many'"):
+        load(tmp_path)
+    with pytest.raises(UsageError, match="0 threads"):
+        load(tmp_path, threads=0)
