@@ -50,7 +50,7 @@ def effective_recipe(
     device = parse_device(found)
     merged = _merge([_from_device(device), file, *over])
     result = validate(CompileRecipe, merged)
-    given = {path: merged.values[path] for path, _ in _leaves(merged.data)}
+    given = {path: merged.place(path) or "default" for path, _ in _leaves(merged.data)}
     origins = {_dotted(path): _origin(path, given) for path, _ in _leaves(result.model_dump(mode="json"))}
     return Effective(result, device, found, origins)
 

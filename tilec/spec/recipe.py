@@ -2,19 +2,22 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from tilec.artifact import digest_object
 from tilec.spec.located import Spec
+
+# A validator that runs before the model leaves JSON behind, and with it the leave to make a tuple of a list.
+_FROM_LIST = Strict(False)
 
 
 class Dimension(Spec):
     """What is known of a symbolic size: its value, or range, divisor and likely values (B06)."""
 
     value: int | None = Field(default=None, ge=0)
-    range: tuple[int, int] | None = None
+    range: Annotated[tuple[int, int], _FROM_LIST] | None = None
     divisor: int = Field(default=1, gt=0)
-    likely: tuple[int, ...] = ()
+    likely: Annotated[tuple[int, ...], _FROM_LIST] = ()
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> "Dimension":

@@ -77,7 +77,8 @@ def _source(name: str, folder: str, relative_to: Path | None) -> Source:
         return Source(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
         if name.endswith((".yaml", ".yml")):
-            raise UsageError("no such file", str(path)) from None
+            hint = f"{path.stem} without .yaml comes with tilec." if path.stem in known else None
+            raise UsageError("no such file", str(path), hint) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the file: {error}", str(path)) from error
     thing = folder.removesuffix("s")

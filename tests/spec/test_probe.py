@@ -1,0 +1,156 @@
+"""The probed device file: complete, commented, cached; failures are told and never leave half a file."""
+
+import json
+import logging
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilec.errors import UnavailableError
+from tilec.spec import measure, probe
+from tilec.spec.device import DeviceSpec
+from tilec.spec.host import Cache, Host
+from tilec.spec.located import parse_yaml, validate
+
+HOST = Host(
+    model='A "quoted" CPU',
+    triple="x86_64-unknown-linux-gnu",
+    processor="znver2",
+    features=("+avx2", "-avx512f"),
+    vector_bytes=32,
+    vector_registers=16,
+    vector_source="avx2 and fma in /proc/cpuinfo",
+    cores=8,
+    caches=(
+        Cache(3, 16 << 20, 64, 2, "sysfs"),
+        Cache(2, 512 << 10, 64, 8, "sysfs"),
+        Cache(1, 32 << 10, 64, 8, "sysfs"),
+    ),
+    memory=16_700_000_000,
+)
+TIMINGS: dict[str, Any] = {
+    "bandwidth": {"dram": [2.14e10, 4.56e10], "l3": [1e11, 4e11], "l2": [1.2e11, 9.6e11]},
+    "flops": 1.126e12,
+}
+
+
+def device(host: Host = HOST, timings: dict[str, Any] = TIMINGS) -> DeviceSpec:
+    return validate(DeviceSpec, parse_yaml(probe.device_text(host, timings), "host"))
+
+
+def test_the_file_is_a_device() -> None:
+    spec = device()
+    assert spec.level_names == ("dram", "l3", "l2", "l1", "reg")
+    assert [spec.instances(name) for name in spec.level_names] == [1, 2, 8, 8, 8]
+    assert (spec.cores, spec.core_level) == (8, "l2")
+    assert [level.scope for level in spec.levels] == ["", "l3", "core", "", ""]
+    assert spec.level("dram").capacity == 17_000_000_000
+    assert spec.bandwidth("dram") == 46_000_000_000
+    assert spec.bandwidth("dram", 1) == 21_000_000_000
+    assert spec.peak(("f32", "f32"), "f32") == 1_100_000_000_000
+    assert spec.bandwidth("l1") == 2 * 1_100_000_000_000
+    assert spec.level("reg").capacity == 512
+    assert spec.target.features == ("+avx2", "-avx512f")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        replace(HOST, cores=1, caches=tuple(replace(cache, instances=1) for cache in HOST.caches)),
+        replace(HOST, cores=4, caches=(Cache(1, 64 << 10, 128, 4, "assumed"),)),
+        replace(HOST, cores=4, caches=(Cache(2, 4 << 20, 128, 1, "sysfs"), Cache(1, 64 << 10, 128, 4, "sysfs"))),
+        replace(HOST, caches=(), cores=1),
+    ],
+)
+def test_other_shapes_of_machine(host: Host) -> None:
+    assert device(host).cores == host.cores
+
+
+_WORDS = ("name", "scope", "launch_level", "core_level", "triple", "inputs", "accumulator")
+
+
+def test_every_number_says_its_source() -> None:
+    for line in probe.device_text(HOST, TIMINGS).splitlines()[3:]:
+        key, _, value = line.partition(":")
+        if any(c.isdigit() for c in value) and key.split()[-1] not in _WORDS:
+            assert "#" in line or "description" in line
+
+
+def test_two_digits() -> None:
+    assert [probe.two_digits(value) for value in (12345.0, 0.0, 99.9e9, 4.4)] == [12000, 0, 100_000_000_000, 4]
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Host]:
+    """Timings are replaced and counted; the cache is in `tmp_path`."""
+    calls: list[Host] = []
+
+    def timings(host: Host) -> dict[str, Any]:
+        calls.append(host)
+        return TIMINGS
+
+    monkeypatch.setattr(probe, "read_host", lambda: HOST)
+    monkeypatch.setattr(probe, "_timings", timings)
+    monkeypatch.setattr(probe, "cache_folder", lambda: tmp_path / "cache")
+    return calls
+
+
+def test_probed_once_then_cached(counted: list[Host]) -> None:
+    first = probe.probed_text()
+    assert probe.probed_text() == first
+    assert len(counted) == 1
+    assert probe.probed_text(again=True) == first
+    assert len(counted) == 2
+
+
+def test_a_cache_that_cannot_be_written_is_told(
+    counted: list[Host], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache").write_text("a file where a folder should be")
+    with caplog.at_level(logging.WARNING, logger="tilec"):
+        assert probe.probed_text().startswith("# yaml-language-server")
+    assert "the probed device is not cached: cannot write host-" in caplog.text
+
+
+def test_the_cache_follows_xdg(tmp_path: Path) -> None:
+    assert probe.cache_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "tilec"
+    assert probe.cache_folder({}) == Path.home() / ".cache" / "tilec"
+
+
+def test_a_machine_that_cannot_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any, **options: Any) -> None:
+        raise subprocess.CalledProcessError(1, "python", stderr="Traceback\nMemoryError: no")
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    with pytest.raises(UnavailableError, match="this machine cannot be measured: MemoryError: no") as error:
+        probe._timings(HOST)
+    assert error.value.exit_code == 6
+
+
+def test_the_timing_process_answers_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[dict[str, Any]] = []
+
+    def run(command: list[str], env: dict[str, str], **options: Any) -> subprocess.CompletedProcess[str]:
+        requests.append(json.loads(command[-1]))
+        assert env["OPENBLAS_NUM_THREADS"] == "1"
+        assert "OPENBLAS_CORETYPE" not in env
+        return subprocess.CompletedProcess(command, 0, json.dumps(TIMINGS), "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert probe._timings(HOST) == TIMINGS
+    assert requests[0]["cores"] == 8
+    assert list(requests[0]["sizes"]) == ["dram", "l3", "l2"]
+    assert requests[0]["sizes"]["dram"][0] >= 4 * 32 << 20
+
+
+def test_measuring_covers_every_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "SECONDS", 0.001)
+    monkeypatch.setattr(measure, "GEMM_SIZE", 64)
+    result = measure.measure({"dram": [1 << 20, 1 << 19], "l2": [1 << 14, 1 << 14]}, cores=2)
+    assert set(result["bandwidth"]) == {"dram", "l2"}
+    assert all(value > 0 for pair in result["bandwidth"].values() for value in pair)
+    assert result["flops"] > 0

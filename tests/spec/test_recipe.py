@@ -1,0 +1,65 @@
+"""Recipes: defaults, sizes, digests by section."""
+
+import pytest
+
+from tilec.errors import ConfigError
+from tilec.spec.located import parse_yaml, validate
+from tilec.spec.recipe import BenchRecipe, CompileRecipe, Dimension
+
+
+def recipe(text: str) -> CompileRecipe:
+    return validate(CompileRecipe, parse_yaml(text, "r.yaml"))
+
+
+def test_an_empty_recipe_is_the_default() -> None:
+    assert recipe("kind: compile") == CompileRecipe()
+    assert CompileRecipe().device == "host"
+
+
+def test_sizes_are_numbers_or_what_is_known() -> None:
+    shapes = recipe("shapes:\n  batch: 4\n  seq: {range: [1, 512], divisor: 8, likely: [128, 256]}").shapes
+    assert shapes["batch"] == Dimension(value=4)
+    assert shapes["seq"] == Dimension(range=(1, 512), divisor=8, likely=(128, 256))
+
+
+def test_import_is_a_key_although_a_python_keyword() -> None:
+    assert recipe("import: {passes: [fold, open]}").import_.passes == ("fold", "open")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("schedule: {fusion: regster}", "r.yaml:1:20: expected 'none' or 'register', found 'regster'"),
+        ("shcedule: {}", "r.yaml:1:1: unknown key 'shcedule'\n  Did you mean 'schedule'?"),
+        ("schedule:\n  fussion: none", "r.yaml:2:3: unknown key 'fussion'\n  Did you mean 'fusion'?"),
+        ("shapes:\n  seq: {devisor: 8}", "r.yaml:2:9: unknown key 'devisor'\n  Did you mean 'divisor'?"),
+        ("shapes:\n  seq: {divisor: 8, value: 12}", "r.yaml:2:8: 12 is not in the range or not divisible by 8"),
+        ("shapes:\n  seq: {range: [8, 4]}", "r.yaml:2:8: the range (8, 4) holds no size"),
+        ("shapes:\n  seq: {range: [0, 4], likely: [9]}", "r.yaml:2:8: 9 is not in the range or not divisible by 1"),
+        ("shapes:\n  seq: true", "r.yaml:2:8: expected "),
+        ("shapes:\n  seq: -1", "r.yaml:2:8: expected greater than or equal to 0, found -1"),
+        ("verify: {seeds: []}", "r.yaml:1:17: "),
+        ("codegen: {threads: 0}", "r.yaml:1:20: expected greater than 0, found 0"),
+        ("fallback: sometimes", "r.yaml:1:11: expected 'allow' or 'refuse', found 'sometimes'"),
+    ],
+)
+def test_errors_have_places(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        recipe(text)
+    assert str(error.value).startswith(message)
+
+
+def test_fallback_may_name_operators() -> None:
+    assert recipe("fallback: [NonMaxSuppression]").fallback == ("NonMaxSuppression",)
+
+
+def test_digests_are_by_section() -> None:
+    plain, seeded = recipe("kind: compile"), recipe("verify: {seeds: [7]}")
+    assert plain.digest("import", "schedule") == seeded.digest("import", "schedule")
+    assert plain.digest("verify") != seeded.digest("verify")
+
+
+def test_bench() -> None:
+    bench = validate(BenchRecipe, parse_yaml("kind: bench\nmodels: [nerf-mlp]", "b.yaml"))
+    assert bench.against == ("onnxruntime",)
+    assert bench.rounds * bench.processes >= 15
