@@ -41,8 +41,8 @@ features: $(READY) ## print every feature of the catalogue, its status and the n
 	@$(BIN)/pytest -q --features
 
 schema: $(READY) ## write the JSON Schemas that editors check devices/ and recipes/ with
-	$(BIN)/python -m tilec.spec.schema device > devices/device.schema.json
-	$(BIN)/python -m tilec.spec.schema recipe > recipes/recipe.schema.json
+	$(BIN)/tilec schema device > devices/device.schema.json
+	$(BIN)/tilec schema recipe > recipes/recipe.schema.json
 
 clean: ## remove what the other targets made
 	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

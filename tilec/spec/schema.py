@@ -1,11 +1,9 @@
 """JSON Schemas of device and recipe files, for editors; generated from the models."""
 
-import sys
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from tilec.artifact import pretty
 from tilec.errors import UsageError, did_you_mean
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import BenchRecipe, CompileRecipe
@@ -23,7 +21,3 @@ def schema(name: str) -> dict[str, Any]:
         hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(_MODELS)}."
         raise UsageError(f"no schema is called {name!r}", hint=hint)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_MODELS[name].json_schema()}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(pretty(schema(sys.argv[1])))
