@@ -2,6 +2,7 @@
 
 import platform
 import tempfile
+from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -103,7 +104,7 @@ def threads_text(target: Target) -> str:
         )
     declaration, pause = _PAUSE[architecture]
     offsets = {name: value for name, value in vars(layout).items() if isinstance(value, int)}
-    text = (Path(__file__).parent / "threads.ll").read_text()
+    text = resources.files("tilec.codegen.cpu").joinpath("threads.ll").read_text(encoding="utf-8")
     return Template(text).substitute(
         offsets, TRIPLE=triple, FUTEX=_FUTEX[architecture], PAUSE=pause, PAUSE_DECLARATION=declaration
     )
