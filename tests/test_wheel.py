@@ -1,0 +1,31 @@
+"""The wheel holds devices and recipes, and they are found in it without unpacking and from any folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+SCRIPT = """
+import tilec
+from tilec.spec.resolve import packaged, recipe_source, resolve_device
+assert ".whl" in tilec.__file__, tilec.__file__
+print(*packaged("devices"), resolve_device("a100").cores, recipe_source("default").place)
+"""
+
+
+def test_names_resolve_in_a_zipped_install(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        cwd="/",
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    names = sorted(path.stem for path in (ROOT / "devices").glob("*.yaml"))
+    assert done.stdout.split() == [*names, "108", "recipes/default.yaml"]
