@@ -1,0 +1,296 @@
+"""The tile machine: right results, poison, capacities, byte counts, units in lockstep."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from tests.programs import DRAM, buffer, compute, convolution, flash, load, loop, matmul, tensor, whole
+from tilec.ir.expr import Const, Var
+from tilec.ir.plan import PlanLevel
+from tilec.ir.program import Allocate, Barrier, ComputeTile, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
+from tilec.ir.text import parse_expr
+from tilec.ir.types import numpy_dtype
+from tilec.machine import MachineError, Moved, execute
+
+RNG = np.random.default_rng(3)
+REG = PlanLevel("reg", 256, 8, scope="thread")
+SHARED = PlanLevel("shared", 4096, 4, scope="block")
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def rewrite(program: Program, change: Callable[[Statement], Statement | None]) -> Program:
+    """Every statement changed, or dropped where `change` gives None."""
+
+    def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        kept = [change(s) for s in body]
+        return tuple(replace(s, body=visit(s.body)) if isinstance(s, Loop) else s for s in kept if s is not None)
+
+    return replace(program, body=visit(program.body))
+
+
+def without(program: Program, drop: Callable[[Statement], bool]) -> Program:
+    return rewrite(program, lambda s: None if drop(s) else s)
+
+
+A, B = normal(6, 12), normal(12, 8)
+
+
+@pytest.mark.feature("W31")
+@pytest.mark.parametrize("cores", [1, 2])
+def test_matmul_with_shifted_tiles_and_reduce_steps(cores: int) -> None:
+    result = execute(matmul(cores=cores), {"A": A, "B": B})
+    np.testing.assert_allclose(result.outputs["C"], A @ B, rtol=1e-5, atol=1e-5)
+    reads = 2 * (4 * 12 + 12 * 8) * 4
+    assert result.moved == {"dram": Moved(), "shared": Moved(reads, 2 * 4 * 8 * 4)}
+    assert result.peak["shared"] == 4 * (4 * 8 + 4 * 3 + 3 * 8)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_staged_halo_and_a_guard_compute_the_same(guarded: bool) -> None:
+    x, w = normal(9), normal(3)
+    result = execute(convolution(guarded=guarded), {"X": x, "W": w})
+    np.testing.assert_allclose(result.outputs["Y"], np.maximum(np.convolve(x, w[::-1], "same"), 0), rtol=1e-5)
+    assert result.moved["shared"] == Moved((3 + 5 + 6 + 2) * 4, 9 * 4)
+
+
+def test_rescaled_softmax() -> None:
+    q, k, v = normal(6, 5), normal(5, 12), normal(12, 3)
+    result = execute(flash(), {"Q": q, "KT": k, "V": v})
+    weights = np.exp(q.astype(float) @ k)
+    np.testing.assert_allclose(result.outputs["Y"], weights / weights.sum(1, keepdims=True) @ v, rtol=1e-4)
+
+
+def threads(collective: tuple[Statement, ...], extent: int = 3) -> Program:
+    """Four blocks of `extent` threads: a thread scales its element of a block's row; `collective` stands between."""
+    double = tensor("T[i, j] = X[i, j] * 2.0", {"i": 4, "j": extent})
+    x = buffer("X_s", "shared", f"X[i1:i1+1, 0:{extent}]")
+    t = buffer("T_s", "shared", f"T[i1:i1+1, 0:{extent}]")
+    x_reg = buffer("X_r", "reg", "X[i1:i1+1, j1:j1+1]")
+    t_reg = buffer("T_r", "reg", "T[i1:i1+1, j1:j1+1]")
+    inner = (
+        *load(x_reg, "X_s"),
+        Allocate(t_reg),
+        compute(double, "T_r", "_r", i="i1:i1+1", j="j1:j1+1"),
+        *collective,
+        StoreTiles("T_s", "T_r"),
+    )
+    body = (*load(x), Allocate(t), loop("j1", extent, *inner, scope="thread"), StoreTiles("T", "T_s"))
+    parameters = (whole("X", (4, extent)), whole("T", (4, extent)))
+    return Program("threads", (DRAM, SHARED, REG), (), parameters, ("T",), (loop("i1", 4, *body, scope="block"),))
+
+
+@pytest.mark.feature("W30")
+def test_statements_on_lower_levels_are_collective_and_own_ones_private() -> None:
+    x = normal(4, 3)
+    again = buffer("X_again", "shared", "X[i1:i1+1, 0:3]")
+    result = execute(threads((*load(again, "X"), Barrier("thread"))), {"X": x})
+    np.testing.assert_array_equal(result.outputs["T"], 2 * x)
+    # X comes twice, once for all threads each time; every thread moves its own element once
+    assert result.moved["shared"] == Moved(2 * 4 * 3 * 4, 4 * 3 * 4)
+    assert result.moved["reg"] == Moved(4 * 3 * 4, 4 * 3 * 4)
+    assert result.peak["reg"] == 8
+    assert result.peak["shared"] == 3 * 4 * 3
+
+
+def test_lockstep_shares_what_all_threads_stored() -> None:
+    """Every thread stores before any of them reads its neighbour's element."""
+    shift = tensor("Y[i] = T[(i + 1) % 4]", {"i": 4})
+    double = tensor("T[i] = X[i] * 2.0", {"i": 4})
+    buffers = {
+        "X_r": buffer("X_r", "reg", "X[i1:i1+1]"),
+        "T_r": buffer("T_r", "reg", "T[i1:i1+1]"),
+        "Y_r": buffer("Y_r", "reg", "Y[i1:i1+1]"),
+        "T_s": buffer("T_s", "shared", "T[0:4]"),
+    }
+    neighbour = ComputeTile(shift, (("i", Var("i1"), parse_expr("i1 + 1")),), "Y_r", (("T", "T_s"),))
+    inner = (
+        *load(buffers["X_r"], "X"),
+        Allocate(buffers["T_r"]),
+        compute(double, "T_r", "_r", i="i1:i1+1"),
+        StoreTiles("T_s", "T_r"),
+        Barrier("thread"),
+        Allocate(buffers["Y_r"]),
+        neighbour,
+        StoreTiles("Y", "Y_r"),
+    )
+    body = (Allocate(buffers["T_s"]), loop("i1", 4, *inner, scope="thread"))
+    levels = (DRAM, replace(SHARED, units=1, scope=""), REG)
+    program = Program("shift", levels, (), (whole("X", (4,)), whole("Y", (4,))), ("Y",), body)
+    x = normal(4)
+    np.testing.assert_array_equal(execute(program, {"X": x}).outputs["Y"], 2 * np.roll(x, -1))
+    serial = rewrite(program, lambda s: replace(s, kind="serial", scope="") if isinstance(s, Loop) else s)
+    with pytest.raises(MachineError, match="never written"):
+        execute(serial, {"X": x})
+
+
+def test_units_combine_partial_sums() -> None:
+    expr = tensor("R[()] = sum(k, A[k])", {"k": 6})
+    body = (
+        *load(buffer("A_s", "shared", "A[k1*2:k1*2+2]")),
+        Allocate(buffer("R_s", "shared", "R[]")),
+        compute(expr, "R_s", "_s", k="k1*2:k1*2+2"),
+        StoreTiles("R", "R_s", combine="sum"),
+    )
+    parameters = (whole("A", (6,)), whole("R", ()))
+    program = Program(
+        "split", (DRAM, SHARED), (), parameters, ("R",), (Fill("R", 0.0), loop("k1", 3, *body, scope="block"))
+    )
+    a = normal(6)
+    np.testing.assert_allclose(execute(program, {"A": a}).outputs["R"], a.sum(), rtol=1e-5)
+    with pytest.raises(MachineError, match="combines with elements"):
+        execute(replace(program, body=program.body[1:]), {"A": a})
+
+
+def copy_program(ttype: str = "f32", *, copies: int = 1, capacity: int = 64, managed: str = "explicit") -> Program:
+    """Y = X through an eight-element tile, two at a time, sizes symbolic."""
+    expr = tensor("Y[i] = X[i]", {"i": 1})
+    expr = replace(expr, extents=(Var("N"),))
+    x = buffer("X_s", "shared", "X[i1*8 : minimum(i1*8 + 8, N)]", ttype, shape=(8,), copies=copies)
+    y = buffer("Y_s", "shared", "Y[i1*8 : minimum(i1*8 + 8, N)]", ttype, shape=(8,))
+    body = (
+        Allocate(x),
+        LoadTiles("X_s", "X", stages=copies),
+        Allocate(y),
+        compute(expr, "Y_s", "_s", i="i1*8 : minimum(i1*8 + 8, N)"),
+        StoreTiles("Y", "Y_s"),
+    )
+    parameters = tuple(buffer(t, "dram", f"{t}[0:N]", ttype) for t in "XY")
+    levels = (DRAM, PlanLevel("shared", capacity, managed=managed))  # type: ignore[arg-type]
+    return Program("copy", levels, ("N",), parameters, ("Y",), (loop("i1", "(N + 7) // 8", *body),))
+
+
+@pytest.mark.feature("B09")
+@pytest.mark.parametrize("n", [1, 7, 8, 19, 0])
+@pytest.mark.parametrize("ttype", ["f32", "i8", "bool", "bf16"])
+def test_symbolic_sizes_and_every_type(n: int, ttype: str) -> None:
+    x = RNG.integers(0, 2, n).astype(numpy_dtype(ttype))
+    result = execute(copy_program(ttype), {"X": x}, {"N": n})
+    np.testing.assert_array_equal(result.outputs["Y"], x)
+    assert result.moved["shared"] == Moved(x.nbytes, x.nbytes)
+
+
+def test_capacities_hold_for_explicit_levels_and_count_copies() -> None:
+    x = {"X": normal(16)}
+    assert execute(copy_program(capacity=64), x, {"N": 16}).peak["shared"] == 64
+    with pytest.raises(MachineError, match="brings shared to 96 bytes, its capacity is 64"):
+        execute(copy_program(copies=2), x, {"N": 16})
+    assert execute(copy_program(copies=2, managed="implicit"), x, {"N": 16}).peak["shared"] == 96
+
+
+def test_a_buffer_whose_last_use_is_over_leaves_room() -> None:
+    """Three tiles in a row need two places."""
+    names = ("X", "P", "Q", "Y")
+    exprs = [tensor(f"{b}[i] = {a}[i] + 1.0", {"i": 4}) for a, b in pairwise(names)]
+    buffers = [buffer(f"{t}_s", "shared", f"{t}[0:4]") for t in names]
+    body: list[Statement] = [Allocate(b) for b in buffers]
+    body += [LoadTiles("X_s", "X"), *(compute(e, f"{e.tensor}_s", "_s") for e in exprs), StoreTiles("Y", "Y_s")]
+    levels = (DRAM, PlanLevel("shared", 32))
+    program = Program("chain", levels, (), (whole("X", (4,)), whole("Y", (4,))), ("Y",), tuple(body))
+    result = execute(program, {"X": np.zeros(4, np.float32)})
+    assert result.outputs["Y"].tolist() == [3] * 4
+    assert result.peak["shared"] == 32
+
+
+class TestRefusals:
+    def run(self, program: Program, message: str) -> None:
+        with pytest.raises(MachineError, match=message):
+            execute(program, {"A": A, "B": B})
+
+    def test_a_dropped_load(self) -> None:
+        program = without(matmul(), lambda s: isinstance(s, LoadTiles) and s.target == "B_s")
+        self.run(program, "reads elements that were never written")
+
+    def test_a_missing_fill(self) -> None:
+        self.run(without(matmul(), lambda s: isinstance(s, Fill)), "accumulates into elements of C_s")
+
+    def test_a_missing_store(self) -> None:
+        self.run(without(matmul(), lambda s: isinstance(s, StoreTiles)), "48 of 48 elements of output C")
+
+    def test_a_missing_iteration(self) -> None:
+        program = rewrite(
+            matmul(), lambda s: replace(s, extent=Const(1)) if isinstance(s, Loop) and s.variable == "m1" else s
+        )
+        self.run(program, "16 of 48 elements")
+
+    def test_a_shrunk_window(self) -> None:
+        def shrink(s: Statement) -> Statement:
+            if isinstance(s, Allocate) and s.buffer.name == "A_s":
+                b = s.buffer
+                return Allocate(replace(b, hi=(b.hi[0], parse_expr("k1*3 + 2"))))
+            return s
+
+        self.run(rewrite(matmul(), shrink), "never written")
+
+    def test_a_window_wider_than_its_reservation(self) -> None:
+        def narrow(s: Statement) -> Statement:
+            return (
+                Allocate(replace(s.buffer, shape=(Const(3), Const(8))))
+                if isinstance(s, Allocate) and s.buffer.name == "C_s"
+                else s
+            )
+
+        self.run(rewrite(matmul(), narrow), r"window of C_s is \[4, 8\], only \[3, 8\]")
+
+    def test_a_box_outside_the_tensor(self) -> None:
+        program = rewrite(
+            matmul(), lambda s: replace(s, extent=Const(5)) if isinstance(s, Loop) and s.variable == "k1" else s
+        )
+        self.run(program, "never written|leaves the extents")
+
+    def test_a_buffer_of_another_unit(self) -> None:
+        program = threads((), 3)
+        (outer,) = program.body
+        assert isinstance(outer, Loop)
+        hoisted = Allocate(buffer("T_r", "reg", "T[i1:i1+1, 0:1]"))
+        dropped = without(program, lambda s: isinstance(s, Allocate) and s.buffer.name == "T_r")
+        (outer,) = dropped.body
+        assert isinstance(outer, Loop)
+        wrong = replace(dropped, body=(replace(outer, body=(hoisted, *outer.body)),))
+        with pytest.raises(MachineError, match="T_r at reg does not exist here"):
+            execute(wrong, {"X": normal(4, 3)})
+
+    def test_wrong_arrays(self) -> None:
+        with pytest.raises(MachineError, match="no array for parameter B"):
+            execute(matmul(), {"A": A})
+        with pytest.raises(MachineError, match=r"B is float32\[12, 8\], not float64\[12, 8\]"):
+            execute(matmul(), {"A": A, "B": B.astype(np.float64)})
+
+    def test_unbound_symbols_and_unknown_scopes(self) -> None:
+        with pytest.raises(MachineError, match="symbol N has no value"):
+            execute(copy_program(), {"X": normal(8)})
+        program = rewrite(matmul(), lambda s: replace(s, kind="spread", scope="warp") if isinstance(s, Loop) else s)
+        self.run(program, "no level has the scope warp")
+
+    def test_integers_are_poisoned_too(self) -> None:
+        program = without(copy_program("i8"), lambda s: isinstance(s, LoadTiles))
+        with pytest.raises(MachineError, match="never written") as caught:
+            execute(program, {"X": np.zeros(4, np.int8)}, {"N": 4})
+        assert caught.value.place is not None
+        assert caught.value.place.startswith("compute  Y_s[i] = X_s[i]")
+
+
+def test_half_precision_accumulates_in_single_and_loads_convert() -> None:
+    expr = tensor("R[i] = sum(k, A[i, k])", {"i": 1, "k": 64})
+    body = (
+        Allocate(buffer("R_s", "shared", "R[0:1]", "f32")),
+        Fill("R_s", 0.0),
+        loop(
+            "k1",
+            16,
+            *load(buffer("A_s", "shared", "A[0:1, k1*4:k1*4+4]", "f16")),
+            compute(expr, "R_s", "_s", True, k="k1*4:k1*4+4"),
+        ),
+        StoreTiles("R", "R_s"),
+    )
+    parameters = (whole("A", (1, 64), ttype="f16"), whole("R", (1,), ttype="f16"))
+    program = Program("half", (DRAM, SHARED), (), parameters, ("R",), body)
+    a = np.full((1, 64), 0.1, np.float16) + np.arange(64, dtype=np.float16)
+    result = execute(program, {"A": a})
+    assert result.outputs["R"].dtype == np.float16
+    assert result.outputs["R"][0] == np.float16(a.astype(np.float64).sum())

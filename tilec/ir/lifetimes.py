@@ -1,0 +1,74 @@
+"""Who touches a buffer, and from which statement to which it is alive.
+
+A buffer lives from the first statement of its body that uses it to the last one: what `Allocate` reserves for the
+whole body may share its place with others (W08).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilec.ir.program import Allocate, ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
+
+
+def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement, loops before their bodies."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from statements(statement.body)
+
+
+def reads(statement: Statement) -> tuple[str, ...]:
+    """Names of the buffers whose contents a single statement needs."""
+    match statement:
+        case LoadTiles(_, source):
+            return (source,)
+        case StoreTiles(target, source, _, _, combine):
+            return (source,) if combine == "none" else (source, target)
+        case ComputeTile():
+            own = (statement.target,) if statement.accumulate else ()
+            return tuple(dict.fromkeys((*(name for _, name in statement.operands), *own)))
+        case _:
+            return ()
+
+
+def writes(statement: Statement) -> tuple[str, ...]:
+    """Names of the buffers that a single statement changes."""
+    match statement:
+        case Fill(name, _):
+            return (name,)
+        case LoadTiles() | StoreTiles() | ComputeTile():
+            return (statement.target,)
+        case _:
+            return ()
+
+
+def uses(statement: Statement) -> frozenset[str]:
+    """Names of the buffers read or written by a statement and everything inside it."""
+    body = statement.body if isinstance(statement, Loop) else ()
+    return frozenset(name for s in (statement, *statements(body)) for name in (*reads(s), *writes(s)))
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """For every statement of a body, by position: the buffers of this body that are born before it and die after."""
+
+    born: tuple[tuple[str, ...], ...]
+    dying: tuple[tuple[str, ...], ...]
+
+
+def lifetimes(body: tuple[Statement, ...]) -> Lifetimes:
+    """When the buffers that `body` allocates are alive. One that nothing uses never is."""
+    used = [uses(statement) for statement in body]
+    born: list[list[str]] = [[] for _ in body]
+    dying: list[list[str]] = [[] for _ in body]
+    for statement in body:
+        if isinstance(statement, Allocate):
+            name = statement.buffer.name
+            positions = [i for i, names in enumerate(used) if name in names]
+            if positions:
+                born[positions[0]].append(name)
+                dying[positions[-1]].append(name)
+    return Lifetimes(tuple(map(tuple, born)), tuple(map(tuple, dying)))
