@@ -32,7 +32,8 @@ def propagate(
 
     `box` gives `[lo, hi)` of every iterator.  Guards on one iterator narrow it, a data-dependent index reads the
     whole dimension, several accesses of a tensor give their hull.  An empty box reads nothing, widens nothing and
-    comes back as `[0, 0)`.  With `clip` the windows are cut to the tensors and by guards on an index.  10,000 candidates of a convolution take about a millisecond with `NUMPY`.
+    comes back as `[0, 0)`.  With `clip` the windows are cut to the tensors and by guards on an index.
+    10,000 candidates of a convolution take about a millisecond with `NUMPY`.
     """
     minus_one = numbers.size(Const(-1))
     closed = {name: (lo, numbers.add(hi, minus_one)) for name, (lo, hi) in box.items()}

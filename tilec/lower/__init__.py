@@ -1,0 +1,1 @@
+"""From a plan to tile programs, and what a tile program moves and holds."""

@@ -1,0 +1,102 @@
+"""Boxes of all nodes of a part for one tile of its final node: Propagate from the outputs backwards (W04, W15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilec.ir.expr import Binary, Const, TensorExpr, operands
+from tilec.ir.propagate import propagate
+from tilec.lower.owned import share
+from tilec.lower.padding import fill_of, unguarded
+from tilec.lower.setting import Box, Interval, Setting, Window
+from tilec.lower.split import Tiling
+from tilec.lower.task import Task
+from tilec.lower.windows import hull, inside
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The boxes of a part as seen from inside some reduce loops.
+
+    boxes    node -> all its iterators
+    reads    node -> tensor -> window of its reads, which may leave the tensor
+    wanted   tensor of the part -> hull of the reads of its consumers in the part
+    owned    tensor that leaves the part -> what of its box is stored
+    """
+
+    boxes: dict[str, Box]
+    reads: dict[str, dict[str, Window]]
+    wanted: dict[str, Window]
+    owned: dict[str, Window]
+
+
+def view(s: Setting, task: Task, tiling: Tiling, chunks: Mapping[str, Box], loops: tuple[str, ...]) -> View:
+    """Boxes inside the reduce loops of the nodes `loops`, whose reduce iterators run through `chunks`."""
+    result = View({}, {}, {}, {})
+    for name in reversed(task.part):
+        expr = s.nodes[name]
+        box = _spatial(s, task, tiling, name, result)
+        for iterator in expr.reduce:
+            box.setdefault(iterator, (Const(0), expr.domain[iterator]))
+        if name in loops:
+            box |= chunks[name]
+        result.boxes[name] = box
+        result.reads[name] = propagate(_bare(s, expr), box, s.shapes, s.numbers)
+    return result
+
+
+def clipped_reads(s: Setting, node: str, box: Box) -> dict[str, Window]:
+    """What a node reads for a box of its iterators, cut to the tensors and by its guards."""
+    return propagate(s.nodes[node], box, s.shapes, s.numbers, clip=True)
+
+
+def absorbing(s: Setting, node: str) -> dict[str, Const]:
+    """Tensors that a node may read without its guards once a constant stands around them."""
+    found = {tensor: fill_of(s.nodes[node], tensor, s.shapes[tensor]) for tensor in operands(s.nodes[node])}
+    return {tensor: fill for tensor, fill in found.items() if fill is not None}
+
+
+def _bare(s: Setting, expr: TensorExpr) -> TensorExpr:
+    return unguarded(expr, {t: fill.value for t, fill in absorbing(s, expr.tensor).items()}, s.shapes)
+
+
+def _spatial(s: Setting, task: Task, tiling: Tiling, name: str, result: View) -> Box:
+    final, expr = task.part[-1], s.nodes[name]
+    whole = [task.box[iterator] for iterator in tiling.pieces]
+    if name == final:
+        box = dict(tiling.box)
+        window = tuple(box[i] for i in expr.spatial)
+        result.owned[name] = share(s, window, task.targets[name].region, tiling, whole)[1]
+        return box
+    consumers = s.consumers(name, task.part)
+    if consumers:
+        result.wanted[name] = hull(s, (result.reads[c][name] for c in consumers)) or ()
+        window = tuple(
+            inside(s, interval, extent) for interval, extent in zip(result.wanted[name], s.shapes[name], strict=True)
+        )
+    else:
+        window = _aligned(s, task, tiling, name)
+    if name in task.targets:
+        window, result.owned[name] = share(s, window, task.targets[name].region, tiling, whole)
+    return dict(zip(expr.spatial, window, strict=True))
+
+
+def _aligned(s: Setting, task: Task, tiling: Tiling, sink: str) -> Window:
+    """The box of a further sink of a part: the final node's tile loops move its iterators of the same name, or else
+    position, and width; its other iterators run through all that is asked for (W06)."""
+    spatial = s.nodes[sink].spatial
+    region = dict(zip(spatial, task.targets[sink].region, strict=True))
+    for iterator, cut in tiling.pieces.items():
+        position = s.nodes[task.part[-1]].spatial.index(iterator)
+        twins = [iterator] if iterator in region else list(spatial[position : position + 1])
+        for twin in twins:
+            if _width(s, region[twin]) == _width(s, task.box[iterator]):
+                offset = Binary("-", region[twin][0], task.box[iterator][0])
+                lo, hi = (s.simplified(Binary("+", end, offset)) for end in cut.piece)
+                region[twin] = (lo, hi)
+    return tuple(region.values())
+
+
+def _width(s: Setting, interval: Interval) -> object:
+    return s.simplified(Binary("-", interval[1], interval[0]))

@@ -1,0 +1,78 @@
+"""Which part of its window a tile stores, so that windows that overlap store every element once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute, variables
+from tilec.lower.setting import Interval, Setting, Window, known_at_most
+from tilec.lower.split import LoopHead, Tiling
+
+
+def share(s: Setting, window: Window, region: Window, tiling: Tiling, box: Sequence[Interval]) -> tuple[Window, Window]:
+    """The window of a tensor that leaves its part, made large enough, and the part of it that this tile stores.
+
+    `region` is what all tiles together must store and `box` holds the final node's untiled intervals.  A tile stores
+    what lies beyond the end of the tile before it; loops that do not move the window store in their first iteration
+    only.  Where tiles are not a partition of each dimension by one loop, the first tile stores the whole region.
+    """
+    loops = {head.variable: head for head in tiling.heads}
+    used = [(variables(lo) | variables(hi)) & loops.keys() for lo, hi in window]
+    owned: list[Interval] = []
+    if any(len(names) > 1 for names in used) or sum(map(len, used)) != len(frozenset().union(*used)):
+        window, owned = region, list(region)
+        moving: frozenset[str] = frozenset()
+    else:
+        moving = frozenset().union(*used) if used else frozenset()
+        grown: list[Interval] = []
+        for interval, whole, names in zip(window, region, used, strict=True):
+            if names:
+                (name,) = names
+                wide, own = _cut(s, interval, whole, loops[name], tiling, box)
+            else:
+                wide = own = whole
+            grown.append(_around(s, interval, wide))
+            owned.append(own)
+        window = tuple(grown)
+    idle = [name for name in loops if name not in moving and loops[name].extent != Const(1)]
+    if idle and owned:
+        lo, hi = owned[0]
+        owned[0] = (lo, Call("where", (_all_zero(idle), hi, lo)))
+    return window, tuple(owned)
+
+
+def _around(s: Setting, interval: Interval, own: Interval) -> Interval:
+    lo = interval[0] if known_at_most(interval[0], own[0], s.ranges) else s.numbers.minimum(interval[0], own[0])
+    hi = interval[1] if known_at_most(own[1], interval[1], s.ranges) else s.numbers.maximum(interval[1], own[1])
+    return lo, hi
+
+
+def _cut(
+    s: Setting, interval: Interval, region: Interval, loop: LoopHead, tiling: Tiling, box: Sequence[Interval]
+) -> tuple[Interval, Interval]:
+    """What the window must hold at least, and what of it is stored."""
+    for (_, piece), whole in zip(tiling.pieces.items(), box, strict=True):
+        if piece.piece == interval and whole == region:
+            own = (piece.own, interval[1])
+            return own, own
+    variable = Var(loop.variable)
+    before = _at(s, interval[1], loop, Binary("-", variable, Const(1)))
+    first, last = Const(0), Binary("-", loop.extent, Const(1))
+    lo, hi = before, interval[1]
+    if _at(s, before, loop, first) != region[0]:
+        lo = Call("where", (Binary("==", variable, first), region[0], before))
+    if _at(s, hi, loop, last) != region[1]:
+        hi = Call("where", (Binary("==", variable, s.simplified(last)), region[1], hi))
+    return (lo, hi), (lo, hi)
+
+
+def _at(s: Setting, expr: Expr, loop: LoopHead, value: Expr) -> Expr:
+    return s.simplified(substitute(expr, {loop.variable: value}))
+
+
+def _all_zero(names: Sequence[str]) -> Expr:
+    condition: Expr | None = None
+    for name in names:
+        zero = Binary("==", Var(name), Const(0))
+        condition = zero if condition is None else Binary("and", condition, zero)
+    return condition or Const(True)

@@ -1,0 +1,62 @@
+"""Connected parts: the nodes that stay together from a level upward, in an order in which they can run (W10, W18)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.ir.expr import operands
+from tilec.lower.legal import PlanError
+from tilec.lower.setting import Setting
+
+Part = tuple[str, ...]
+"""Names of nodes in topological order; the last one is the part's final node, whose tile the others follow."""
+
+
+def connected_parts(s: Setting, part: Sequence[str], level: int) -> tuple[Part, ...]:
+    """The parts of `part` connected at `level` or higher; producers before consumers.
+
+    Raises PlanError `cyclic` when two parts wait for each other.
+    """
+    if level > s.top:
+        return tuple((name,) for name in part)
+    owner = {name: name for name in part}
+
+    def root(name: str) -> str:
+        while owner[name] != name:
+            name = owner[name]
+        return name
+
+    index = {described.name: i for i, described in enumerate(s.levels)}
+    for name in part:
+        for tensor in operands(s.nodes[name]):
+            edge = f"{tensor}->{name}"
+            if tensor in owner and index[s.connect.get(edge, s.levels[0].name)] >= level:
+                owner[root(tensor)] = root(name)
+    groups: dict[str, list[str]] = {}
+    for name in part:
+        groups.setdefault(root(name), []).append(name)
+    return _ordered(s, [tuple(group) for group in groups.values()], level)
+
+
+def _ordered(s: Setting, parts: list[Part], level: int) -> tuple[Part, ...]:
+    home = {name: part for part in parts for name in part}
+    done: dict[Part, None] = {}
+    waiting = sorted(parts, key=lambda p: list(home).index(p[-1])) if len(parts) > 1 else parts
+    while waiting:
+        ready = next((p for p in waiting if all(q in done or q == p for q in _before(s, p, home))), None)
+        if ready is None:
+            edge = next(
+                f"{t}->{n}"
+                for p in waiting
+                for n in p
+                for t in operands(s.nodes[n])
+                if t in home and home[t] != p and home[t] not in done
+            )
+            raise PlanError("cyclic", edge, level=s.levels[min(level, s.top)].name)
+        done[ready] = None
+        waiting = [p for p in waiting if p != ready]
+    return tuple(done)
+
+
+def _before(s: Setting, part: Part, home: dict[str, Part]) -> list[Part]:
+    return [home[t] for name in part for t in operands(s.nodes[name]) if t in home]

@@ -1,0 +1,145 @@
+"""What stays the same while one group is lowered: its nodes, tensors, levels and decisions, and the names given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isinf
+
+from tilec.ir.algebra import bounds_of, simplify
+from tilec.ir.expr import NEUTRAL, Binary, Const, Expr, Scalar, TensorExpr, Var, operands
+from tilec.ir.graph import Tensor
+from tilec.ir.intervals import Symbolic
+from tilec.ir.plan import Group, Plan, PlanLevel, Variant
+from tilec.ir.reads import at_least_zero
+from tilec.ir.types import TTYPES
+
+Interval = tuple[Expr, Expr]
+"""`[lo, hi)`."""
+Box = dict[str, Interval]
+"""Iterator -> interval."""
+Window = tuple[Interval, ...]
+"""An interval per dimension of a tensor."""
+
+
+@dataclass(slots=True)
+class Names:
+    """Gives out names, each once."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def new(self, wish: str) -> str:
+        """The wish itself, or the wish with the first free number."""
+        name, number = wish, 1
+        while name in self.taken:
+            number += 1
+            name = f"{wish}_{number}"
+        self.taken.add(name)
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One group under one variant.
+
+    `nodes` are in topological order.  `ranges` holds the ranges of the symbols that the variant's guard implies
+    and grows by every loop variable; `filled` notes which buffers hold a constant outside their tensor.
+    """
+
+    nodes: Mapping[str, TensorExpr]
+    tensors: Mapping[str, Tensor]
+    shapes: Mapping[str, tuple[Expr, ...]]
+    outputs: tuple[str, ...]
+    connect: Mapping[str, str]
+    variant: Variant
+    levels: tuple[PlanLevel, ...]
+    ranges: dict[str, Interval]
+    names: Names
+    numbers: Symbolic
+    filled: dict[str, Scalar]
+
+    @property
+    def top(self) -> int:
+        """The highest level, where tiles are computed."""
+        return len(self.levels) - 1
+
+    def spread(self, level: int) -> bool:
+        """Whether a level has several instances under one of the level below."""
+        return level <= self.top and self.levels[level].units > 1
+
+    def scope(self, level: int) -> str:
+        """The name of the units of a level."""
+        return self.levels[level].scope or self.levels[level].name
+
+    def copied(self, tensor: str, level: int) -> bool:
+        """Whether a tensor has a buffer of its own at a level on its way up."""
+        levels = self.variant.loads.get(tensor)
+        return levels is None or self.levels[level].name in levels
+
+    def consumers(self, tensor: str, part: Sequence[str]) -> list[str]:
+        """Nodes of a part that read a tensor."""
+        return [name for name in part if tensor in operands(self.nodes[name])]
+
+    def simplified(self, expr: Expr) -> Expr:
+        """Canonical form under the ranges known by now."""
+        return simplify(expr, self.ranges)
+
+
+def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
+    """Gather what lowering needs of a group, one of its variants and the plan."""
+    by_name = {level.name: level for level in plan.levels}
+    nodes = {node.name: node.expr for node in group.nodes}
+    ranges = symbol_ranges(variant.guard)
+    taken = set(plan.symbols) | set(plan.tensors) | {i for expr in nodes.values() for i in expr.iterators}
+    return Setting(
+        nodes=nodes,
+        tensors=plan.tensors,
+        shapes={name: tensor.shape for name, tensor in plan.tensors.items()},
+        outputs=group.outputs,
+        connect=group.connect,
+        variant=variant,
+        levels=tuple(by_name[name] for name in variant.levels),
+        ranges=ranges,
+        names=Names(taken),
+        numbers=Symbolic(ranges),
+        filled={},
+    )
+
+
+def symbol_ranges(guard: Expr) -> dict[str, Interval]:
+    """The least values of symbols that a variant's guard implies (B09)."""
+    ranges: dict[str, Interval] = {}
+    for part in at_least_zero(guard):
+        match part:
+            case Binary("-", Var(name), Const(int() as low)):
+                ranges[name] = (Const(low), Var(name))
+    return ranges
+
+
+def neutral(reducer: str, ttype: str) -> Scalar:
+    """What a reduction starts from, in the range of its type."""
+    value = NEUTRAL[reducer]
+    kind = TTYPES[ttype]
+    if kind.kind == "float":
+        return value
+    if kind.kind == "bool":
+        return value > 0 if isinf(value) else bool(value)
+    if not isinf(value):
+        return int(value)
+    unsigned = kind.kind == "uint"
+    low, high = (0, 2**kind.bits - 1) if unsigned else (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
+    return low if value == -inf else high
+
+
+def known_less(a: Expr, b: Expr, ranges: Mapping[str, Interval]) -> bool:
+    """Whether a < b is certain."""
+    low = bounds_of(Binary("-", b, a), ranges)[0]
+    return low is not None and low > 0
+
+
+def known_at_most(a: Expr, b: Expr, ranges: Mapping[str, Interval]) -> bool:
+    """Whether a <= b is certain."""
+    if a == b:
+        return True
+    low = bounds_of(Binary("-", b, a), ranges)[0]
+    return low is not None and low >= 0

@@ -1,0 +1,134 @@
+"""Splitting an interval into tiles or steps: loop variables, counts, and what the last one does (tails)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tilec.ir.algebra import bounds_of
+from tilec.ir.expr import Binary, Call, Const, Expr, Var
+from tilec.ir.plan import Tail
+from tilec.ir.program import Loop, Statement
+from tilec.lower.setting import Box, Interval, Setting
+from tilec.lower.widths import largest
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHead:
+    """A loop without its body."""
+
+    variable: str
+    extent: Expr
+    kind: Literal["serial", "spread"] = "serial"
+    scope: str = ""
+
+    def around(self, body: Iterable[Statement]) -> Loop:
+        """The loop with a body."""
+        return Loop(self.variable, self.extent, tuple(body), self.kind, self.scope)
+
+
+def nested(heads: Iterable[LoopHead], body: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The body inside the loops, the first one outermost."""
+    statements = tuple(body)
+    for head in reversed(tuple(heads)):
+        statements = (head.around(statements),)
+    return statements
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The loop over the pieces of an interval, the piece, and where the part begins that only this piece covers."""
+
+    head: LoopHead
+    piece: Interval
+    own: Expr
+
+
+def split(s: Setting, interval: Interval, size: int, wish: str, tail: Tail | None, uniform: bool) -> Pieces | None:
+    """Cut `[lo, hi)` into pieces of `size`, or None if one piece is enough.
+
+    Where the size does not divide the width, the last piece is moved back (`shift`, only where the width is known to
+    be at least the size) or narrower (`clip`); without a policy `shift` is taken where it is possible.  With
+    `uniform` the count is the same at all positions of the loops around it.
+    """
+    lo, hi = interval
+    width = s.simplified(Binary("-", hi, lo))
+    low, high = bounds_of(width, s.ranges)
+    if high is not None and high <= size:
+        return None
+    counted = largest(width, s.ranges) if uniform else width
+    count = s.simplified(Binary("//", Binary("+", counted, Const(size - 1)), Const(size)))
+    variable = s.names.new(wish)
+    s.ranges[variable] = (Const(0), s.simplified(Binary("-", largest(count, s.ranges), Const(1))))
+    head = LoopHead(variable, count)
+    offset = Binary("*", Var(variable), Const(size))
+    own = start = s.simplified(Binary("+", lo, offset))
+    if counted == width and s.simplified(Binary("%", width, Const(size))) == Const(0):
+        end = s.simplified(Binary("+", start, Const(size)))
+    elif tail != "clip" and low is not None and low >= size and low == high:
+        back = Call("minimum", (offset, Const(low - size)))
+        start = s.simplified(Binary("+", lo, back))
+        end = s.simplified(Binary("+", start, Const(size)))
+    elif tail != "clip" and low is not None and low >= size and counted == width:
+        back = Call("minimum", (offset, Binary("-", width, Const(size))))
+        start = s.simplified(Binary("+", lo, back))
+        end = s.simplified(Binary("+", start, Const(size)))
+    else:
+        end = s.simplified(Call("minimum", (Binary("+", start, Const(size)), hi)))
+    return Pieces(head, (start, end), own)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The tile loops of a part at a level, outermost first, and the box of the final node that they leave.
+
+    `pieces` maps the tiled iterators to their loops.
+    """
+
+    heads: tuple[LoopHead, ...]
+    box: Box
+    pieces: dict[str, Pieces]
+
+
+def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool) -> Tiling:
+    """Tile the final node's spatial iterators as the plan says; the box keeps its reduce iterators.
+
+    A level with several units always gets a spread loop, if only of one iteration.  An accumulating tile is never
+    moved back, for it would add the overlap twice.
+    """
+    expr = s.nodes[final]
+    name = s.levels[level].name
+    sizes = s.variant.tiles.get(name, {}).get(final, {})
+    order = s.variant.order.get(name, {}).get(final, ())
+    policy = "clip" if accumulating else s.variant.tails.get(name, {}).get(final)
+    spread = s.spread(level)
+    pieces: dict[str, Pieces] = {}
+    for iterator in (*order, *(i for i in expr.spatial if i not in order)):
+        if iterator in sizes:
+            cut = split(s, box[iterator], sizes[iterator], f"{iterator}_{final}_{name}", policy, spread)
+            if cut is not None:
+                pieces[iterator] = cut
+    heads = tuple(cut.head for cut in pieces.values())
+    if spread and not heads:
+        heads = (LoopHead(s.names.new(f"unit_{final}_{name}"), Const(1)),)
+        s.ranges[heads[0].variable] = (Const(0), Const(0))
+    if spread:
+        heads = tuple(replace(head, kind="spread", scope=s.scope(level)) for head in heads)
+    return Tiling(heads, {**box, **{iterator: cut.piece for iterator, cut in pieces.items()}}, pieces)
+
+
+def reduce_steps(s: Setting, node: str, level: int, box: Box) -> tuple[tuple[LoopHead, ...], Box]:
+    """The reduce loops of a node at a level, in the order of the plan, and the box of one step (W09).
+
+    A step as long as the extent makes no loop; the last step is narrower where the step does not divide it.
+    """
+    name = s.levels[level].name
+    heads: list[LoopHead] = []
+    chunk: Box = {}
+    for iterator, size in s.variant.steps.get(name, {}).get(node, {}).items():
+        cut = split(s, box[iterator], size, f"{iterator}_{node}_{name}", "clip", False)
+        if cut is not None:
+            heads.append(cut.head)
+            chunk[iterator] = cut.piece
+    return tuple(heads), chunk

@@ -1,0 +1,48 @@
+"""What a part is asked for by the level below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tilec.ir.program import Buffer, Statement
+from tilec.lower.parts import Part
+from tilec.lower.setting import Box, Window
+from tilec.lower.split import LoopHead
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a tensor of a part is stored: a buffer further down, and the region of it that the part answers for."""
+
+    buffer: Buffer
+    region: Window
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceNest:
+    """Reduce loops of one node, the box of one step, and what a step does before it goes a level up."""
+
+    heads: tuple[LoopHead, ...]
+    chunk: Box
+    body: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A part to be computed at a level.
+
+    box         iterators of the final node; its reduce iterators as far as the level below has split them
+    targets     tensors that leave the part
+    sources     (node, tensor from outside) -> buffer of a lower level that it is read from
+    accumulate  the final node's target holds a partial result to continue
+    pending     node -> reduce loops of lower levels that wait to be placed inside this part's tile loops
+    """
+
+    part: Part
+    level: int
+    box: Box
+    targets: Mapping[str, Target]
+    sources: Mapping[tuple[str, str], Buffer]
+    accumulate: bool = False
+    pending: Mapping[str, tuple[ReduceNest, ...]] = field(default_factory=dict)

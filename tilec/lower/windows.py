@@ -1,0 +1,99 @@
+"""Windows: hulls, the part of a box that lies in its tensor, and the buffers that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tilec.ir.algebra import bounds_of
+from tilec.ir.expr import Binary, Call, Const, Expr
+from tilec.ir.program import Buffer
+from tilec.lower.setting import Interval, Setting, Window, known_at_most
+from tilec.lower.widths import largest
+
+
+def is_empty(window: Window) -> bool:
+    """Whether a window certainly holds nothing."""
+    return any(lo == hi for lo, hi in window)
+
+
+def hull(s: Setting, windows: Iterable[Window]) -> Window | None:
+    """The smallest window around all of them, empty ones left out; None for no window at all."""
+    result: Window | None = None
+    for window in windows:
+        if result is None or is_empty(result):
+            result = window
+        elif not is_empty(window):
+            result = tuple(
+                (s.numbers.minimum(a, c), s.numbers.maximum(b, d))
+                for (a, b), (c, d) in zip(result, window, strict=True)
+            )
+    return result
+
+
+def leaves(s: Setting, window: Window, shape: tuple[Expr, ...]) -> bool:
+    """Whether a window may reach outside its tensor."""
+    return not all(
+        known_at_most(Const(0), lo, s.ranges) and known_at_most(hi, extent, s.ranges)
+        for (lo, hi), extent in zip(window, shape, strict=True)
+    )
+
+
+def contains(s: Setting, outer: Window, inner: Window) -> bool:
+    """Whether a window certainly holds all of another one."""
+    return outer == inner or all(
+        known_at_most(a, c, s.ranges) and known_at_most(d, b, s.ranges)
+        for (a, b), (c, d) in zip(outer, inner, strict=True)
+    )
+
+
+def inside(s: Setting, interval: Interval, extent: Expr) -> Interval:
+    """An interval in `[0, extent)` with everything of `interval` that lies there.
+
+    Of constant width where possible: an interval that sticks out is moved back rather than cut.
+    """
+    lo, hi = interval
+    if known_at_most(Const(0), lo, s.ranges) and known_at_most(hi, extent, s.ranges):
+        return interval
+    width = s.simplified(Binary("-", hi, lo))
+    if isinstance(width, Const) and isinstance(extent, Const):
+        if width.value >= extent.value:
+            return Const(0), extent
+        start = s.numbers.maximum(lo, Const(0))
+        start = s.numbers.minimum(start, Const(extent.value - width.value))
+        return start, s.simplified(Binary("+", start, width))
+    return s.numbers.maximum(lo, Const(0)), s.numbers.minimum(hi, extent)
+
+
+def widened(s: Setting, interval: Interval, box: Interval, extent: Expr) -> Interval:
+    """An interval that may leave the tensor, made as large as needed to hold the `box` moved inside as well."""
+    lo, hi = interval
+    if known_at_most(lo, box[0], s.ranges) and known_at_most(box[1], hi, s.ranges):
+        return interval
+    below = bounds_of(lo, s.ranges)[0]
+    above = bounds_of(Binary("-", extent, hi), s.ranges)[0]
+    if below is None or above is None:
+        return s.numbers.minimum(lo, box[0]), s.numbers.maximum(hi, box[1])
+    start = s.simplified(Binary("-", lo, Const(max(0, -above))))
+    return start, s.simplified(Binary("+", hi, Const(max(0, -below))))
+
+
+def buffer(s: Setting, tensor: str, level: int, window: Window) -> Buffer:
+    """A new buffer for a window, with the layout and the copies that the plan gives it."""
+    name = s.levels[level].name
+    widths = (largest(Binary("-", hi, lo), s.ranges) for lo, hi in window)
+    return Buffer(
+        name=s.names.new(f"{tensor}_{name}"),
+        tensor=tensor,
+        level=name,
+        lo=tuple(lo for lo, _ in window),
+        hi=tuple(hi for _, hi in window),
+        shape=tuple(s.simplified(Call("maximum", (width, Const(0)))) for width in widths),
+        ttype=s.tensors[tensor].ttype,
+        layout=s.variant.layouts.get(name, {}).get(tensor, ()),
+        copies=s.variant.copies.get(name, {}).get(tensor, 1),
+    )
+
+
+def window_of(held: Buffer) -> Window:
+    """The window of a buffer."""
+    return tuple(zip(held.lo, held.hi, strict=True))
