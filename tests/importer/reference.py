@@ -1,0 +1,100 @@
+"""Runs imported graphs node by node with the NumPy evaluator, and models with onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from tilec.importer import Imported, import_model
+from tilec.ir.bind import bind
+from tilec.ir.evaluate import evaluate
+from tilec.ir.graph import Graph, Inline
+from tilec.ir.types import numpy_dtype
+from tilec.ir.verify_graph import check_graph
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def constants(graph: Graph, folder: Path, owned: bytes = b"") -> dict[str, NDArray[Any]]:
+    """The values of a graph's constants, read as code generation would read them."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, constant in graph.constants.items():
+        tensor = graph.tensors[name]
+        dtype, shape = numpy_dtype(tensor.ttype), [e.value for e in tensor.shape]
+        if isinstance(constant, Inline):
+            arrays[name] = np.array(constant.values, dtype).reshape(shape)
+        else:
+            data = owned if constant.owned else np.memmap(folder / constant.file, mode="r")
+            part = data[constant.offset : constant.offset + constant.size]
+            arrays[name] = np.frombuffer(bytes(part), dtype).reshape(shape)
+    return arrays
+
+
+def run(imported: Imported, folder: Path, feeds: Arrays, sizes: Mapping[str, int] | None = None) -> list[NDArray[Any]]:
+    """The outputs of an imported model: bound, verified, every node evaluated."""
+    graph = bind(imported.graph, sizes or {})
+    assert check_graph(graph) == ()
+    tensors = constants(graph, folder, b"".join(imported.weights))
+    for port in graph.inputs:
+        tensors[port.tensor] = feeds[port.name]
+    for node in graph.nodes:
+        ttype = graph.tensors[node.name].ttype
+        tensors[node.name] = evaluate(node.expr, tensors, ttype=ttype)
+        assert tensors[node.name].dtype == numpy_dtype(ttype), node
+        assert tensors[node.name].shape == tuple(e.value for e in graph.tensors[node.name].shape), node
+    return [tensors[port.tensor] for port in graph.outputs]
+
+
+def onnxruntime(path: Path, feeds: Arrays) -> list[NDArray[Any]]:
+    """The outputs of the reference."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return [np.asarray(y) for y in session.run(None, dict(feeds))]
+
+
+def save(
+    path: Path,
+    nodes: Sequence[Any],
+    inputs: Mapping[str, tuple[str | type, Sequence[int | str | None]]],
+    outputs: Sequence[str],
+    weights: Arrays | None = None,
+    opset: int = 20,
+    **options: Any,
+) -> Path:
+    """Write a small model: inputs as name -> (NumPy type, shape), outputs by name."""
+    infos = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(np.dtype(t)), list(s))
+        for n, (t, s) in inputs.items()
+    ]
+    ports = [onnx.ValueInfoProto(name=name) for name in outputs]
+    tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in (weights or {}).items()]
+    graph = helper.make_graph(list(nodes), "g", infos, ports, tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, **options)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def compare(
+    path: Path, feeds: Arrays, sizes: Mapping[str, int] | None = None, rtol: float = 1e-5, atol: float = 1e-6
+) -> Graph:
+    """Import a model, run both, and demand equal outputs; the symbolic graph is returned."""
+    imported = import_model(path)
+    found = run(imported, path.parent, feeds, sizes)
+    for a, b in zip(found, onnxruntime(path, feeds), strict=True):
+        assert a.shape == b.shape
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
+    return imported.graph
+
+
+__all__ = ["TensorProto", "compare", "constants", "helper", "onnxruntime", "run", "save"]

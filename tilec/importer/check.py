@@ -1,0 +1,150 @@
+"""Structure of a model: opset, names, order and operators, checked before anything is built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import onnx
+
+from tilec.errors import ConfigError, UnsupportedError, did_you_mean
+
+OPSETS = range(7, 27)
+"""Opsets of ONNX's own domain that import reads."""
+
+OWN_DOMAINS = ("", "ai.onnx")
+
+
+def opset_of(proto: Any, file: str) -> int:
+    """The opset of ONNX's own domain. Raises ConfigError when there is none, UnsupportedError outside `OPSETS`."""
+    found = [entry.version for entry in proto.opset_import if entry.domain in OWN_DOMAINS]
+    if not found:
+        domains = ", ".join(entry.domain for entry in proto.opset_import)
+        raise ConfigError(f"the model imports no opset of ONNX's own domain (it imports {domains})", file)
+    opset = int(max(found))
+    if opset not in OPSETS:
+        known = f"opsets {OPSETS.start} to {OPSETS.stop - 1}"
+        raise UnsupportedError(
+            f"the model uses opset {opset}; tilec reads {known}",
+            file,
+            "Convert it with onnx.version_converter.convert_version, or export it for another opset.",
+        )
+    return opset
+
+
+def label(node: Any, number: int) -> str:
+    """A node's name, or its operator and place in the file when it has none."""
+    return node.name or f"{node.op_type}_{number}"
+
+
+def place_of(file: str, name: str, kind: str) -> str:
+    """How messages name a node."""
+    return f"{file}: node {name!r} ({kind})"
+
+
+def needs(node: Any) -> Iterator[str]:
+    """Names of the tensors a node reads, those that its subgraphs take from outside included."""
+    yield from (name for name in node.input if name)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs) if attribute.type in (_GRAPH, _GRAPHS) else ():
+            inner = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+            inner |= {name for n in graph.node for name in n.output}
+            yield from (name for n in graph.node for name in needs(n) if name not in inner)
+            yield from (o.name for o in graph.output if o.name not in inner)
+
+
+_GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
+
+
+def ordered(nodes: Sequence[Any], given: Iterable[str], file: str) -> tuple[tuple[int, Any], ...]:
+    """(number in the file, node) such that every tensor is made before it is read; the file's order where it does.
+
+    Raises ConfigError for a tensor that is defined twice, one that nothing defines, and a cycle.
+    """
+    available = set(given)
+    maker = _makers(nodes, available, file)
+    for number, node in enumerate(nodes):
+        for name in needs(node):
+            if name not in available and name not in maker:
+                near = did_you_mean(name, available | set(maker))
+                place = place_of(file, label(node, number), node.op_type)
+                hint = f"Did you mean {near!r}?" if near else "The model is damaged; export it again."
+                raise ConfigError(f"input {name!r} is defined nowhere", place, hint)
+    missing = {number: {name for name in needs(node) if name not in available} for number, node in enumerate(nodes)}
+    readers: dict[str, list[int]] = {}
+    for number, names in missing.items():
+        for name in names:
+            readers.setdefault(name, []).append(number)
+    ready = [number for number, names in missing.items() if not names]
+    heapify(ready)
+    result: list[tuple[int, Any]] = []
+    while ready:
+        number = heappop(ready)
+        result.append((number, nodes[number]))
+        for name in nodes[number].output:
+            for reader in readers.get(name, ()):
+                missing[reader].discard(name)
+                if not missing[reader]:
+                    heappush(ready, reader)
+    if len(result) < len(nodes):
+        raise _cycle(nodes, {number: names for number, names in missing.items() if names}, maker, file)
+    return tuple(result)
+
+
+def _makers(nodes: Sequence[Any], given: set[str], file: str) -> dict[str, int]:
+    maker: dict[str, int] = {}
+    for number, node in enumerate(nodes):
+        for name in filter(None, node.output):
+            if name in maker or name in given:
+                other = (
+                    "an input or initializer" if name in given else f"node {label(nodes[maker[name]], maker[name])!r}"
+                )
+                message = f"tensor {name!r} is also defined by {other}"
+                raise ConfigError(message, place_of(file, label(node, number), node.op_type), "Rename one of the two.")
+            maker[name] = number
+    return maker
+
+
+def _cycle(nodes: Sequence[Any], missing: Mapping[int, set[str]], maker: Mapping[str, int], file: str) -> ConfigError:
+    """The error for nodes that wait for each other; names one cycle."""
+    path: list[int] = []
+    number = min(missing)
+    while number not in path:
+        path.append(number)
+        number = maker[min(missing[number])]
+    cycle = path[path.index(number) :][::-1]
+    names = " -> ".join(label(nodes[n], n) for n in [*cycle, cycle[0]])
+    first = nodes[cycle[0]]
+    return ConfigError(
+        f"the graph has a cycle: {names}",
+        place_of(file, label(first, cycle[0]), first.op_type),
+        "A model must not read what it has not computed yet; export it again.",
+    )
+
+
+def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
+    """The attributes of a node of ONNX's own domain as Python values.
+
+    Raises ConfigError for an attribute that the operator does not have or lacks, and for a wrong number of inputs.
+    """
+    values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset)
+    except onnx.defs.SchemaError:
+        return values
+    for name in values:
+        if name not in schema.attributes:
+            near = did_you_mean(name, schema.attributes)
+            known = ", ".join(sorted(schema.attributes)) or "none"
+            hint = f"Did you mean {near!r}?" if near else f"Opset {opset} knows: {known}."
+            raise ConfigError(f"unknown attribute {name!r}", place, hint)
+    for name, attribute in schema.attributes.items():
+        if attribute.required and name not in values:
+            raise ConfigError(f"the attribute {name!r} is missing", place, "The operator requires it.")
+    if not schema.min_input <= len(node.input) <= schema.max_input:
+        wanted = (
+            f"{schema.min_input} to {schema.max_input}" if schema.min_input != schema.max_input else schema.min_input
+        )
+        raise ConfigError(f"{len(node.input)} inputs, the operator takes {wanted}", place)
+    return values

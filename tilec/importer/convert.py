@@ -1,0 +1,145 @@
+"""The import stage: an ONNX file in, a graph of tensor expressions out, weights left where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tilec.artifact import digest_file
+from tilec.artifact.safetensors import pack
+from tilec.errors import ConfigError, UnsupportedError, did_you_mean
+from tilec.importer.builder import Builder, Built, files_of
+from tilec.importer.check import opset_of, ordered
+from tilec.importer.loader import Model, load_model
+from tilec.importer.ports import InputPort, input_ports
+from tilec.importer.translate import Context, Scope, Translator, Unsupported
+from tilec.importer.value import Value
+from tilec.ir.graph import Graph, Placement, Port, WeightRef
+
+OWNED_FILE = "1-graph.safetensors"
+"""Where constants go that no file of the model holds as they are."""
+
+NO_SIZES: Mapping[str, int] = MappingProxyType({})
+
+
+class UnsupportedModelError(UnsupportedError):
+    """Some nodes of the model cannot be translated; `nodes` lists every one with its remedy."""
+
+    def __init__(self, file: str, nodes: Sequence[Unsupported], total: int) -> None:
+        lines = [f"node {n.node!r} ({n.op}): {n.reason}" + (f"\n    {n.remedy}" if n.remedy else "") for n in nodes]
+        message = f"{len(nodes)} of {total} nodes are not supported" + "".join(f"\n  {line}" for line in lines)
+        super().__init__(message, file, "`tilec import --report` lists them without writing anything.")
+        self.nodes = tuple(nodes)
+        self.total = total
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What `import` made: the graph, and the file of weights that it has to write beside it (None: nothing).
+
+    `weights` is the content of `owned_file`, in pieces to be written one after another.
+    """
+
+    graph: Graph
+    weights: tuple[bytes | memoryview, ...] = ()
+    owned_file: str = OWNED_FILE
+
+
+def import_model(
+    path: Path, *, name: str | None = None, sizes: Mapping[str, int] = NO_SIZES, owned_file: str = OWNED_FILE
+) -> Imported:
+    """Read an ONNX model as a graph of tensor expressions (A04, B02, B06, W01, W43).
+
+    The graph keeps the model's symbolic sizes; `tilec.ir.bind.bind` fixes them afterwards.  `sizes` fixes some from
+    the start, for models whose shapes cannot be decided otherwise.  `owned_file` is the name that constants are to be
+    written under which no file of the model holds as they are.
+
+    Raises UsageError (no such file, no such symbol), ConfigError (not a sound ONNX model) and UnsupportedModelError,
+    which names every node that cannot be translated.
+    """
+    model = load_model(path)
+    opset = opset_of(model.proto, model.file)
+    graph = model.proto.graph
+    given = [info for info in graph.input if info.name not in model.initializers]
+    ports, symbols = input_ports(given, sizes, model.file)
+    nodes = ordered(graph.node, [p.name for p in ports] + list(model.initializers), model.file)
+    builder = Builder(symbols)
+    scope = _scope(builder, ports, model)
+    translator = Translator(builder, model.files)
+    functions = {(f.domain, f.name): f for f in model.proto.functions}
+    translator.run(nodes, scope, Context(model.file, opset, functions))
+    if translator.unsupported:
+        raise UnsupportedModelError(model.file, translator.unsupported, len(nodes))
+    outputs = _outputs(builder, graph.output, scope, model.file)
+    built = builder.finish([port.tensor for port in outputs])
+    inputs = tuple(Port(p.name, _defined(scope, p.name).name) for p in ports)
+    return _assembled(name or path.stem, symbols, inputs, outputs, built, model, owned_file, len(nodes))
+
+
+def _scope(builder: Builder, ports: Sequence[InputPort], model: Model) -> Scope:
+    scope: Scope = {}
+    for port in ports:
+        if port.name in scope:
+            raise ConfigError(f"input {port.name!r} is defined twice", model.file)
+        scope[port.name] = builder.input(port.name, port.shape, port.ttype)
+    for name, stored in model.initializers.items():
+        scope[name] = builder.constant(name, stored)
+    return scope
+
+
+def _defined(scope: Scope, name: str) -> Value:
+    value = scope.get(name)
+    assert value is not None
+    return value
+
+
+def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, file: str) -> tuple[Port, ...]:
+    """The model's outputs, each carried by a node's tensor of its own."""
+    ports: list[Port] = []
+    for info in infos:
+        value = scope.get(info.name)
+        if value is None:
+            near = did_you_mean(info.name, scope)
+            hint = f"Did you mean {near!r}?" if near else "The model is damaged; export it again."
+            raise ConfigError(f"output {info.name!r} is defined nowhere", file, hint)
+        if not builder.computes(value.name) or any(port.tensor == value.name for port in ports):
+            value = builder.copy(info.name, value)
+        ports.append(Port(info.name, value.name))
+    if not ports:
+        raise ConfigError("the model has no outputs", file)
+    return tuple(ports)
+
+
+def _assembled(
+    name: str,
+    symbols: tuple[str, ...],
+    inputs: tuple[Port, ...],
+    outputs: tuple[Port, ...],
+    built: Built,
+    model: Model,
+    owned_file: str,
+    total: int,
+) -> Imported:
+    folder = model.path.parent
+    files = {file: digest_file(folder / file) for file in files_of(built.constants)}
+    constants = dict(built.constants)
+    packed = pack(built.owned)
+    for tensor, (offset, size) in packed.places.items():
+        constants[tensor] = WeightRef(owned_file, offset, size, owned=True)
+    if packed.pieces:
+        files[owned_file] = packed.sha256
+    graph = Graph(
+        name,
+        symbols,
+        inputs,
+        outputs,
+        {**{p.tensor: built.tensors[p.tensor] for p in inputs}, **built.tensors},
+        constants,
+        built.nodes,
+        files,
+        Placement(total, total),
+    )
+    return Imported(graph, packed.pieces, owned_file)

@@ -1,0 +1,213 @@
+"""Partial evaluation: constants, and integers that are expressions of the symbols (what `Shape` begins)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from math import prod
+from typing import Any
+
+from numpy.typing import NDArray
+
+from tilec.importer.value import MOST_ELEMENTS, Value, static
+from tilec.ir.algebra import bounds_of, simplify, simplify_scalar
+from tilec.ir.evaluate import evaluate, exactly_rounded
+from tilec.ir.expr import (
+    Access,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    Reduce,
+    Scalar,
+    TensorExpr,
+    Var,
+    bound,
+    operands,
+    substitute,
+)
+from tilec.ir.types import TTYPES
+
+FOLDED_BYTES = 1 << 20
+"""Results up to this size are folded at import; larger ones stay nodes, for code generation to evaluate once."""
+
+FOLDED_STEPS = 1 << 24
+"""Folding at import takes at most this many evaluations of a body."""
+
+
+def fold_constant(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> NDArray[Any] | None:
+    """The contents of a tensor all of whose operands are constants, or None when it should stay a node.
+
+    Only what every machine computes alike is folded: integers, movement and exactly rounded operations.
+    """
+    shape = static(expr.shape)
+    domain = static(expr.extents)
+    arrays = {name: values[name].array for name in operands(expr)}
+    if shape is None or domain is None or any(array is None for array in arrays.values()):
+        return None
+    size = prod(shape) * TTYPES[ttype].bits // 8
+    types = {name: values[name].ttype for name in arrays}
+    if size > FOLDED_BYTES or prod(domain) > FOLDED_STEPS or not exactly_rounded(expr, types):
+        return None
+    return evaluate(expr, {name: array for name, array in arrays.items() if array is not None}, ttype=ttype)
+
+
+def fold_elements(expr: TensorExpr, values: Mapping[str, Value]) -> tuple[Expr, ...] | None:
+    """The elements of a small integer tensor as expressions of the symbols, or None when one has no such form."""
+    domain = static(expr.extents)
+    if domain is None or prod(domain) > MOST_ELEMENTS:
+        return None
+    known: dict[str, tuple[tuple[int, ...], tuple[Expr, ...]]] = {}
+    for name in operands(expr):
+        shape, elements = static(values[name].shape), values[name].known()
+        if shape is None or elements is None:
+            return None
+        known[name] = (shape, elements)
+    rank = len(expr.spatial)
+    result: list[Expr] = []
+    for point in product(*(range(extent) for extent in domain[:rank])):
+        terms: list[Expr] = []
+        for step in product(*(range(extent) for extent in domain[rank:])):
+            at: dict[str, Expr] = {i: Const(p) for i, p in zip(expr.iterators, point + step, strict=True)}
+            term = _partial(substitute(expr.value, at), known)
+            if term is None:
+                return None
+            terms.append(term)
+        element = _reduced(expr.body, terms)
+        if element is None:
+            return None
+        result.append(element)
+    return tuple(result)
+
+
+_Known = Mapping[str, tuple[tuple[int, ...], tuple[Expr, ...]]]
+
+
+def _reduced(body: Expr, terms: list[Expr]) -> Expr | None:
+    if not isinstance(body, Reduce):
+        return terms[0]
+    combine: dict[str, Callable[[Expr, Expr], Expr]] = {
+        "sum": lambda a, b: Binary("+", a, b),
+        "prod": lambda a, b: Binary("*", a, b),
+        "max": lambda a, b: Call("maximum", (a, b)),
+        "min": lambda a, b: Call("minimum", (a, b)),
+    }
+    if not terms:
+        return {"sum": Const(0), "prod": Const(1)}.get(body.op)
+    result = terms[0]
+    for term in terms[1:]:
+        result = simplify(combine[body.op](result, term))
+    return result
+
+
+def _partial(expr: Expr, known: _Known) -> Expr | None:
+    """A scalar body without iterators as an integer or bool expression of the symbols, None when it has none."""
+    match expr:
+        case Var():
+            return expr
+        case Const(value):
+            return None if isinstance(value, float) else expr
+        case Access(tensor, index):
+            at = [bound(i) if (i := _partial(e, known)) is not None else None for e in index]
+            return _element(known[tensor], at)
+        case Call("where", (condition, yes, no)):
+            chosen = _partial(condition, known)
+            return _partial(yes if chosen.value else no, known) if isinstance(chosen, Const) else None
+        case Binary("and" | "or" as op, left, right):
+            return _logical(op, _partial(left, known), _partial(right, known))
+        case Binary(op, left, right):
+            return _binary(op, _partial(left, known), _partial(right, known))
+        case Call(fn, args):
+            parts = [_partial(a, known) for a in args]
+            return None if any(p is None for p in parts) else _call(fn, [p for p in parts if p is not None])
+    return None
+
+
+def _element(known: tuple[tuple[int, ...], tuple[Expr, ...]], index: list[int | None]) -> Expr | None:
+    shape, elements = known
+    flat = 0
+    for i, extent in zip(index, shape, strict=True):
+        if i is None or not 0 <= i < extent:
+            return None
+        flat = flat * extent + i
+    return elements[flat]
+
+
+def _logical(op: str, left: Expr | None, right: Expr | None) -> Expr | None:
+    absorbing = Const(op == "or")
+    if absorbing in (left, right):
+        return absorbing
+    return right if isinstance(left, Const) else left if isinstance(right, Const) else None
+
+
+def _binary(op: str, left: Expr | None, right: Expr | None) -> Expr | None:
+    if left is None or right is None or op == "/":
+        return None
+    if (
+        isinstance(left, Const)
+        and isinstance(right, Const)
+        and (isinstance(left.value, bool) or isinstance(right.value, bool))
+    ):
+        equal = left.value == right.value
+        return {"==": Const(equal), "!=": Const(not equal)}.get(op)
+    if op in ("//", "%"):
+        return simplify(Binary(op, left, right)) if _positive(right) else None
+    if op in ("+", "-", "*"):
+        return simplify(Binary(op, left, right))
+    decided = simplify_scalar(Binary(op, left, right))
+    return decided if isinstance(decided, Const) else None
+
+
+def _call(fn: str, args: list[Expr]) -> Expr | None:
+    first = args[0]
+    if fn in ("i64", "i32"):
+        return Const(int(first.value)) if isinstance(first, Const) else first
+    if fn == "bool":
+        return _binary("!=", first, Const(0)) if not _is_bool(first) else first
+    if fn == "not" and isinstance(first, Const):
+        return Const(not first.value)
+    if fn in ("maximum", "minimum", "neg"):
+        return simplify(Call(fn, tuple(args)))
+    if fn == "abs":
+        return first if _at_least(first, 0) else simplify(Call("neg", (first,))) if _at_most(first, 0) else None
+    if fn in ("truncdiv", "fmod"):
+        op = "//" if fn == "truncdiv" else "%"
+        if all(isinstance(a, Const) and isinstance(a.value, int) for a in args):
+            return _truncated(fn, [bound(a) or 0 for a in args])
+        return simplify(Binary(op, first, args[1])) if _at_least(first, 0) and _positive(args[1]) else None
+    return None
+
+
+def _truncated(fn: str, args: list[int]) -> Expr | None:
+    a, b = args
+    if b == 0:
+        return None
+    quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    return Const(quotient if fn == "truncdiv" else a - quotient * b)
+
+
+def _is_bool(expr: Expr) -> bool:
+    return isinstance(expr, Const) and isinstance(expr.value, bool)
+
+
+def _at_least(expr: Expr, least: int) -> bool:
+    low = bounds_of(expr)[0]
+    return low is not None and low >= least
+
+
+def _at_most(expr: Expr, most: int) -> bool:
+    high = bounds_of(expr)[1]
+    return high is not None and high <= most
+
+
+def _positive(expr: Expr) -> bool:
+    """Whether a divisor is certainly positive; a symbol counts, dividing by an extent of zero has no meaning."""
+    return _at_least(expr, 1) or (not isinstance(expr, Const) and _at_least(expr, 0))
+
+
+def literal(array: NDArray[Any]) -> Scalar | None:
+    """The value of all elements of an array of one element."""
+    if array.size != 1:
+        return None
+    value = array.reshape(()).item()
+    return value if isinstance(value, bool | int) else float(value)

@@ -1,0 +1,134 @@
+"""Reads a model file: structure into protobuf objects, weights as views of the mapped file."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from tilec.errors import ConfigError, UsageError
+from tilec.importer.weights import Files, Stored, stored
+from tilec.importer.wire import BYTES, Buffer, Field, WireError, fields
+
+GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
+INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
+RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
+
+_RERUN = "Export or download the model again."
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model file: `proto` without its initializers, and those, by name, where they are stored."""
+
+    path: Path
+    proto: Any
+    initializers: Mapping[str, Stored]
+    files: Files
+
+    @property
+    def file(self) -> str:
+        """The file's name, as errors and weight references say it."""
+        return self.path.name
+
+
+def load_model(path: Path) -> Model:
+    """Map the file and parse everything but the bytes of its weights.
+
+    Raises UsageError when the file cannot be read and ConfigError when it is no ONNX model, breaks off, defines an
+    initializer twice or keeps weights where they must not be.
+    """
+    data = _map(path)
+    try:
+        proto, tensors = _skeleton(data)
+    except WireError as error:
+        if error.truncated and _begins_like_a_model(data):
+            raise ConfigError(f"the file is truncated: {error}", str(path), _RERUN) from error
+        raise _not_onnx(path, str(error)) from error
+    except DecodeError as error:
+        raise _not_onnx(path, str(error)) from error
+    if not proto.HasField("graph"):
+        reason = "it holds no graph"
+        raise _not_onnx(path, reason)
+    if not proto.opset_import:
+        raise ConfigError("the model does not say which opset it uses; the file may be truncated", str(path), _RERUN)
+    files = Files(path.parent, path.name, data)
+    initializers: dict[str, Stored] = {}
+    for tensor, raw in tensors:
+        if tensor.name in initializers:
+            raise ConfigError(
+                f"initializer {tensor.name!r} is defined twice", path.name, "Every tensor needs its own name."
+            )
+        initializers[tensor.name] = stored(tensor, raw, files)
+    return Model(path, proto, initializers, files)
+
+
+def _map(path: Path) -> Buffer:
+    if path.is_dir():
+        raise UsageError("this is a folder, not a model file", str(path), "Name the .onnx file in it.")
+    try:
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                raise _not_onnx(path, "it is empty")
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except FileNotFoundError as error:
+        near = sorted(p.name for p in path.parent.glob("*.onnx"))[:5] if path.parent.is_dir() else []
+        hint = f"In that folder: {', '.join(near)}." if near else "`tilec zoo export` writes models to try."
+        raise UsageError("no such file", str(path), hint) from error
+    except OSError as error:
+        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+
+
+def _not_onnx(path: Path, reason: str) -> ConfigError:
+    return ConfigError(f"this is not an ONNX model: {reason}", str(path), "An ONNX model is a protobuf file (.onnx).")
+
+
+def _begins_like_a_model(data: Buffer) -> bool:
+    """Whether the first field is one of a ModelProto, with its wire type."""
+    known = {f.number: f for f in onnx.ModelProto.DESCRIPTOR.fields}
+    key = data[0]
+    number, wire = key >> 3, key & 7
+    return number in known and wire == (0 if known[number].type in (3, 5) else BYTES)
+
+
+def _skeleton(data: Buffer) -> tuple[Any, list[tuple[Any, tuple[int, int] | None]]]:
+    """The model without initializers; every initializer without raw bytes, and where those lie."""
+    proto = onnx.ModelProto()
+    rest: list[bytes] = []
+    graph_parts: list[bytes] = []
+    tensors: list[tuple[Any, tuple[int, int] | None]] = []
+    found = False
+    for field in fields(data, 0, len(data)):
+        if field.number != GRAPH or field.wire != BYTES:
+            rest.append(data[field.begin : field.end])
+            continue
+        found = True
+        for inner in fields(data, field.start, field.end):
+            if inner.number == INITIALIZER and inner.wire == BYTES:
+                tensors.append(_tensor(data, inner))
+            else:
+                graph_parts.append(data[inner.begin : inner.end])
+    proto.ParseFromString(b"".join(rest))
+    if found:
+        graph = onnx.GraphProto()
+        graph.ParseFromString(b"".join(graph_parts))
+        proto.graph.CopyFrom(graph)
+    return proto, tensors
+
+
+def _tensor(data: Buffer, field: Field) -> tuple[Any, tuple[int, int] | None]:
+    raw = None
+    parts: list[bytes] = []
+    for inner in fields(data, field.start, field.end):
+        if inner.number == RAW_DATA and inner.wire == BYTES:
+            raw = (inner.start, inner.end)
+        else:
+            parts.append(data[inner.begin : inner.end])
+    tensor = onnx.TensorProto()
+    tensor.ParseFromString(b"".join(parts))
+    return tensor, raw

@@ -1,0 +1,49 @@
+"""Names: from what a model calls its tensors, symbols and nodes to identifiers that are unique and still readable."""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+from tilec.ir.expr import NEUTRAL
+from tilec.ir.scalars import FUNCTIONS
+from tilec.ir.types import TTYPES
+
+LETTERS = ("i", "j", "k", "l", "m", "n", "o", "p", "q", "i9", "i10", "i11", "i12", "i13")
+"""Iterators over the dimensions of a tensor."""
+
+REDUCED = ("r", "s", "t", "u", "v", "w", "x", "y", "z")
+"""Iterators of reductions."""
+
+_RESERVED = frozenset({"inf", "nan", "where", *NEUTRAL, *FUNCTIONS, *TTYPES})
+
+
+def identifier(name: str, fallback: str) -> str:
+    """`/encoder/layer.0/MatMul_output_0` -> `encoder_layer_0_MatMul`; `fallback` begins what would begin with a digit.
+
+    Never a Python keyword or a word of the expression language.
+    """
+    word = re.sub(r"_output_0$", "", name)
+    word = re.sub(r"[^0-9A-Za-z]+", "_", word).strip("_")
+    if not word or word[0].isdigit():
+        word = f"{fallback}_{word}" if word else fallback
+    return f"{word}_" if keyword.iskeyword(word) or word in _RESERVED else word
+
+
+class Names:
+    """Hands out each name once."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}
+
+    def take(self, wanted: str) -> str:
+        """`wanted`, or `wanted_2`, `wanted_3` ... when it is taken."""
+        if wanted not in self._used:
+            self._used[wanted] = 1
+            return wanted
+        while True:
+            self._used[wanted] += 1
+            name = f"{wanted}_{self._used[wanted]}"
+            if name not in self._used:
+                self._used[name] = 1
+                return name

@@ -1,0 +1,37 @@
+"""The operators, one family a file; importing this package registers them all."""
+
+from tilec.importer.ops import (
+    activation,
+    attention,
+    constant,
+    contraction,
+    convolution,
+    elementwise,
+    gather,
+    movement,
+    normalization,
+    padding,
+    pooling,
+    reduction,
+    resize,
+    slicing,
+    softmax,
+)
+
+__all__ = [
+    "activation",
+    "attention",
+    "constant",
+    "contraction",
+    "convolution",
+    "elementwise",
+    "gather",
+    "movement",
+    "normalization",
+    "padding",
+    "pooling",
+    "reduction",
+    "resize",
+    "slicing",
+    "softmax",
+]

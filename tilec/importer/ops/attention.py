@@ -1,0 +1,64 @@
+"""Rotary positions."""
+
+from __future__ import annotations
+
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op, operator
+from tilec.importer.ops.gather import looked_up
+from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.value import Value
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Const, Expr, bound
+
+
+@operator("RotaryEmbedding")
+def _rotary_embedding(op: Op) -> Value:
+    """Pairs of channels of a head, turned by the angle that the tables hold for a token's position."""
+    x = op.value(0)
+    cos, sin, positions = op.value(1), op.value(2), op.optional(3)
+    heads = op.integer("num_heads")
+    if x.rank == 3 and heads < 1:
+        raise op.invalid("an input of rank 3 needs the attribute 'num_heads'")
+    if x.rank not in (3, 4):
+        raise ShapeError(f"an input {shape_text(x.shape)} of rank {x.rank}, not 3 or 4")
+    axes = op.axes_of(x.shape)
+    place: list[Expr] = [a.var for a in axes]
+    if x.rank == 4:
+        batch, token, channel, size = place[0], place[2], place[3], x.shape[3]
+        first: Expr = Const(0)
+    else:
+        size = simplify(formula("c // h", c=x.shape[2], h=heads))
+        batch, token = place[0], place[1]
+        channel = formula("c % size", c=place[2], size=size)
+        first = formula("c // size * size", c=place[2], size=size)
+    turned = bound(size) if not op.integer("rotary_embedding_dim") else op.integer("rotary_embedding_dim")
+    if turned is None or turned % 2:
+        raise op.unsupported("a symbolic or odd number of channels in a head", "Bind it with --shape SYMBOL=SIZE.")
+    half = turned // 2
+    require_same(cos.shape[-1], Const(half), "half the channels and the tables")
+    interleaved = bool(op.integer("interleaved"))
+
+    def element(inner: Expr) -> Expr:
+        at = formula("first + inner", first=first, inner=inner)
+        return x.access([*place[:-1], at])
+
+    def angle(table: Value) -> Expr:
+        pair = formula("c // 2" if interleaved else "c % half", c=channel, half=half)
+        kept = formula("minimum(p, half - 1)", p=pair, half=half)
+        if positions is None:
+            return table.access([batch if table.shape[0] != Const(1) else Const(0), token, kept])
+        row = positions.at([batch if positions.shape[0] != Const(1) else Const(0), token])
+        return table.access([looked_up(op, row, positions.ttype, table.shape[0]), kept])
+
+    if interleaved:
+        low = formula("c % 2 == 0", c=channel)
+        partner = formula("c + 1 - c % 2 * 2", c=channel)
+    else:
+        low = formula("c < half", c=channel, half=half)
+        partner = formula("(c + half) % turned", c=channel, half=half, turned=turned)
+    partner = formula("minimum(p, last)", p=partner, last=turned - 1)
+    text = "where(low, x * cos - y * sin, x * cos + y * sin)"
+    body = formula(text, low=low, x=element(channel), y=element(partner), cos=angle(cos), sin=angle(sin))
+    if turned != bound(size):
+        body = formula("where(c < turned, body, x)", c=channel, turned=turned, body=body, x=element(channel))
+    return op.emit(axes, body, x.ttype)

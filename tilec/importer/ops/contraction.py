@@ -1,0 +1,124 @@
+"""Sums of products over all ranks: MatMul, Gemm, Einsum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.importer.builder import Axis
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op, operator
+from tilec.importer.shapes import ShapeError, broadcast, require_same, shape_text
+from tilec.importer.value import Value
+from tilec.ir.expr import Const, Expr
+from tilec.ir.types import TTYPES
+
+BATCH = ("b", "h", "g", "e", "f", "b5", "b6", "b7", "b8", "b9")
+"""Iterators over the leading dimensions of a batched matrix product."""
+
+
+def aligned(value: Value, axes: Sequence[Axis]) -> list[Expr]:
+    """Where a broadcast operand with these leading dimensions is read."""
+    own = value.shape[: value.rank - 2]
+    pairs = zip(own, axes[len(axes) - len(own) :], strict=True)
+    return [Const(0) if e == Const(1) and a.extent != Const(1) else a.var for e, a in pairs]
+
+
+def product(op: Op, a: Value, b: Value, part: str = "", ttype: str | None = None) -> Value:
+    """`C[..., m, n] = sum(k, A[..., m, k] * B[..., k, n])` with NumPy's rules for vectors and leading dimensions.
+
+    `ttype` is the type of product and sum, by default that of the operands.
+    """
+    if a.rank == 0 or b.rank == 0:
+        raise ShapeError("a matrix product of a scalar")
+    described = f"{shape_text(a.shape)} @ {shape_text(b.shape)}"
+    inner = a.shape[-1]
+    require_same(inner, b.shape[-2] if b.rank > 1 else b.shape[0], f"{described} sums over two extents")
+    lead = op.builder.iterators(BATCH, broadcast(a.shape[:-2], b.shape[:-2]))
+    rows = op.builder.iterators("m", a.shape[-2:-1])
+    columns = op.builder.iterators("n", b.shape[-1:] if b.rank > 1 else ())
+    (k,) = op.builder.iterators("k", [inner])
+    left = a.access([*aligned(a, lead), *(r.var for r in rows), k.var] if a.rank > 1 else [k.var])
+    right = b.access([*aligned(b, lead), k.var, *(c.var for c in columns)] if b.rank > 1 else [k.var])
+    text = "x * y" if ttype is None or ttype == a.ttype else f"{ttype}(x) * {ttype}(y)"
+    return op.emit([*lead, *rows, *columns], formula(text, x=left, y=right), ttype or a.ttype, [k], part=part)
+
+
+@operator("MatMul")
+def _matmul(op: Op) -> Value:
+    return product(op, op.value(0), op.value(1))
+
+
+@operator("Gemm")
+def _gemm(op: Op) -> Value:
+    """`alpha * A @ B + beta * C`, with A or B transposed if asked: the scaling and C come behind the sum."""
+    a, b, c = op.value(0), op.value(1), op.optional(2)
+    alpha, beta = op.number("alpha", 1.0), op.number("beta", 1.0)
+    if a.rank != 2 or b.rank != 2:
+        raise ShapeError(f"operands {shape_text(a.shape)} and {shape_text(b.shape)} are not both matrices")
+    flip_a, flip_b = bool(op.integer("transA")), bool(op.integer("transB"))
+    rows, inner = (a.shape[1], a.shape[0]) if flip_a else (a.shape[0], a.shape[1])
+    other, columns = (b.shape[1], b.shape[0]) if flip_b else (b.shape[0], b.shape[1])
+    require_same(inner, other, f"{shape_text(a.shape)} and {shape_text(b.shape)} sum over two extents")
+    m, n, k = op.builder.iterators("mnk", (rows, columns, inner))
+    left = a.access((k.var, m.var) if flip_a else (m.var, k.var))
+    right = b.access((n.var, k.var) if flip_b else (k.var, n.var))
+    plain = alpha == 1.0 and (c is None or beta == 0.0)
+    total = op.emit((m, n), formula("x * y", x=left, y=right), a.ttype, (k,), part="" if plain else "product")
+    if plain:
+        return total
+    scaled = "x" if alpha == 1.0 else "x * alpha"
+    factors: dict[str, float] = {} if alpha == 1.0 else {"alpha": _factor(op, alpha, a)}
+    if c is None or beta == 0.0:
+        return op.elementwise(scaled, {"x": total, **factors})
+    require_fit(c, (rows, columns))
+    offset = "c" if beta == 1.0 else "c * beta"
+    factors |= {} if beta == 1.0 else {"beta": _factor(op, beta, a)}
+    return op.elementwise(f"{scaled} + {offset}", {"x": total, "c": c, **factors})
+
+
+def _factor(op: Op, value: float, like: Value) -> float:
+    if TTYPES[like.ttype].kind == "float":
+        return value
+    if value != int(value):
+        raise op.unsupported(f"a factor of {value} for {like.ttype}", "Use a whole number.")
+    return int(value)
+
+
+def require_fit(value: Value, shape: tuple[Expr, ...]) -> None:
+    """Raise ShapeError unless `value` broadcasts to exactly `shape`."""
+    for a, b in zip(broadcast(value.shape, shape), shape, strict=True):
+        require_same(a, b, f"{shape_text(value.shape)} is broadcast to {shape_text(shape)}")
+
+
+@operator("Einsum")
+def _einsum(op: Op) -> Value:
+    """A sum over the products of all operands; letters of the equation are the iterators."""
+    operands = op.values()
+    equation = op.text("equation").replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if "." in equation:
+        raise op.unsupported("an ellipsis in the equation", "Write its dimensions as letters.")
+    if len(terms) != len(operands) or any(len(t) != v.rank for t, v in zip(terms, operands, strict=False)):
+        raise op.invalid(f"the equation {equation!r} does not fit the ranks of its operands")
+    if not arrow:
+        right = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
+    sizes: dict[str, Expr] = {}
+    for letter, extent in (
+        (c, e) for t, v in zip(terms, operands, strict=True) for c, e in zip(t, v.shape, strict=True)
+    ):
+        if letter in sizes and sizes[letter] != Const(1) and extent != Const(1):
+            require_same(sizes[letter], extent, f"index {letter} of {equation!r}")
+        if sizes.get(letter, Const(1)) == Const(1):
+            sizes[letter] = extent
+    if not set(right) <= set(sizes) or len(set(right)) < len(right):
+        raise op.invalid(f"the result of the equation {equation!r} has an index that no operand has, or one twice")
+    axes = dict(zip(sizes, op.builder.iterators(list(sizes), list(sizes.values())), strict=True))
+    body: Expr | None = None
+    for term, value in zip(terms, operands, strict=True):
+        index = [Const(0) if e == Const(1) else axes[c].var for c, e in zip(term, value.shape, strict=True)]
+        factor = value.access(index)
+        body = factor if body is None else formula("x * y", x=body, y=factor)
+    assert body is not None
+    summed = [axes[c] for c in sizes if c not in right]
+    return op.emit([axes[c] for c in right], body, operands[0].ttype, summed)

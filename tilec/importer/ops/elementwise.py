@@ -1,0 +1,170 @@
+"""Elementwise arithmetic, comparison, logic, selection and casts."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tilec.importer.operator import Op, operator
+from tilec.importer.value import Value
+from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.ir.types import TTYPES
+
+UNARY = {
+    "Abs": "abs(x)",
+    "Acos": "acos(x)",
+    "Acosh": "acosh(x)",
+    "Asin": "asin(x)",
+    "Asinh": "asinh(x)",
+    "Atan": "atan(x)",
+    "Atanh": "atanh(x)",
+    "BitwiseNot": "bitnot(x)",
+    "Ceil": "ceil(x)",
+    "Cos": "cos(x)",
+    "Cosh": "cosh(x)",
+    "Erf": "erf(x)",
+    "Exp": "exp(x)",
+    "Floor": "floor(x)",
+    "IsNaN": "isnan(x)",
+    "Log": "log(x)",
+    "Neg": "-x",
+    "Not": "not x",
+    "Reciprocal": "1.0 / x",
+    "Round": "round(x)",
+    "Sign": "sign(x)",
+    "Sin": "sin(x)",
+    "Sinh": "sinh(x)",
+    "Sqrt": "sqrt(x)",
+    "Tan": "tan(x)",
+}
+
+BINARY = {
+    "Add": "a + b",
+    "And": "a and b",
+    "BitwiseAnd": "bitand(a, b)",
+    "BitwiseOr": "bitor(a, b)",
+    "BitwiseXor": "bitxor(a, b)",
+    "Equal": "a == b",
+    "Greater": "a > b",
+    "GreaterOrEqual": "a >= b",
+    "Less": "a < b",
+    "LessOrEqual": "a <= b",
+    "Mul": "a * b",
+    "Or": "a or b",
+    "Sub": "a - b",
+    "Xor": "a != b",
+}
+
+VARIADIC = {"Max": "maximum({}, {})", "Mean": "{} + {}", "Min": "minimum({}, {})", "Sum": "{} + {}"}
+
+POWERS = {
+    -1.0: "1.0 / x",
+    -0.5: "1.0 / sqrt(x)",
+    0.5: "sqrt(x)",
+    1.0: "x",
+    2.0: "x * x",
+    3.0: "x * x * x",
+}
+"""Exponents with an exactly rounded or cheap form, as frameworks special-case them."""
+
+
+@operator(*UNARY)
+def _unary(op: Op) -> Value:
+    return op.map(UNARY[op.kind], x=op.value(0))
+
+
+@operator(*BINARY)
+def _binary(op: Op) -> Value:
+    return op.map(BINARY[op.kind], a=op.value(0), b=op.value(1))
+
+
+@operator(*VARIADIC)
+def _variadic(op: Op) -> Value:
+    operands = {f"x{i}": value for i, value in enumerate(op.values())}
+    text = reduce(VARIADIC[op.kind].format, operands)
+    return op.elementwise(f"({text}) / {float(len(operands))}" if op.kind == "Mean" else text, operands)
+
+
+@operator("Div")
+def _div(op: Op) -> Value:
+    """Integers divide towards zero."""
+    a, b = op.value(0), op.value(1)
+    floating = TTYPES[a.ttype].kind == "float"
+    return op.map("a / b" if floating else "truncdiv(a, b)", a=a, b=b)
+
+
+@operator("Mod")
+def _mod(op: Op) -> Value:
+    """With `fmod` the remainder has the dividend's sign, without it the divisor's."""
+    a, b = op.value(0), op.value(1)
+    if op.integer("fmod"):
+        return op.map("fmod(a, b)", a=a, b=b)
+    if TTYPES[a.ttype].kind == "float":
+        raise op.invalid("fmod=0 needs integers", "Set the attribute fmod to 1.")
+    return op.map("a % b", a=a, b=b)
+
+
+@operator("Pow")
+def _pow(op: Op) -> Value:
+    """The result has the type of the base."""
+    x, y = op.value(0), op.value(1)
+    floating = TTYPES[x.ttype].kind == "float"
+    exponent = None if y.literal is None else float(y.literal.value)
+    if exponent in POWERS and (floating or exponent >= 1):
+        return op.map(POWERS[exponent], x=x, y=y)
+    if not floating and TTYPES[y.ttype].kind == "float":
+        return op.map(f"{x.ttype}(pow(f64(x), f64(y)))", x=x, y=y)
+    return op.map("pow(x, y)" if x.ttype == y.ttype else f"pow(x, {x.ttype}(y))", x=x, y=y)
+
+
+@operator("BitShift")
+def _shift(op: Op) -> Value:
+    fn = {"LEFT": "shl", "RIGHT": "shr"}.get(op.text("direction"))
+    if fn is None:
+        raise op.invalid(f"direction is {op.text('direction')!r}", "It must be LEFT or RIGHT.")
+    return op.map(f"{fn}(a, b)", a=op.value(0), b=op.value(1))
+
+
+@operator("IsInf")
+def _isinf(op: Op) -> Value:
+    x = op.value(0)
+    above, below = op.integer("detect_positive", 1), op.integer("detect_negative", 1)
+    if above and below:
+        return op.map("isinf(x)", x=x)
+    if not above and not below:
+        return op.full(x.shape, False, "bool")
+    return op.map("x == inf" if above else "x == -inf", x=x)
+
+
+@operator("Where")
+def _where(op: Op) -> Value:
+    return op.map("where(c, a, b)", c=op.value(0), a=op.value(1), b=op.value(2))
+
+
+@operator("Clip")
+def _clip(op: Op) -> Value:
+    """Bounds are attributes before opset 11, inputs since; the upper one wins when they cross."""
+    text = "x"
+    operands: dict[str, Value | float] = {"x": op.value(0)}
+    for position, name, fn in ((1, "min", "maximum"), (2, "max", "minimum")):
+        limit: Value | float | None = op.optional(position)
+        if limit is None and name in op.attributes:
+            limit = op.number(name)
+        if limit is not None:
+            text = f"{fn}({text}, {name}_)"
+            operands[f"{name}_"] = limit
+    return op.elementwise(text, operands)
+
+
+@operator("Cast", "CastLike")
+def _cast(op: Op) -> Value:
+    x = op.value(0)
+    if op.kind == "CastLike":
+        ttype: str | None = op.value(1).ttype
+    else:
+        code = op.integer("to")
+        ttype = ELEMENT_TYPES.get(code)
+        if ttype is None:
+            raise op.unsupported(f"element type {element_type_name(code)} (attribute 'to')")
+    if ttype == x.ttype:
+        return x
+    return op.map(f"{ttype}(x)", x=x)

@@ -1,0 +1,86 @@
+"""Gathers: indices that come from tensors, affine again where their values are known."""
+
+from __future__ import annotations
+
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op, operator
+from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.value import Value
+from tilec.ir.algebra import bounds_of, simplify
+from tilec.ir.expr import Access, Call, Const, Expr, bound, walk
+
+
+def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
+    """An index read from a tensor, usable in an access: counted from the end where negative, and kept inside.
+
+    The reference refuses indices outside the tensor; here they read its first or last element, never other memory.
+    """
+    fixed, extent = bound(index), bound(size)
+    if fixed is not None:
+        if extent is not None and not -extent <= fixed < extent:
+            raise op.invalid(f"index {fixed} lies outside a dimension of extent {extent}")
+        return Const(fixed) if fixed >= 0 else simplify(formula("i + size", i=index, size=size))
+    if ttype != "i64":
+        index = Call("i64", (index,))
+    elif not any(isinstance(e, Access) for e in walk(index)):
+        low = bounds_of(index)[0]
+        if low is not None and low >= 0:
+            return formula("minimum(i, size - 1)", i=index, size=size)
+    wrapped = formula("where(i < 0, i + size, i)", i=index, size=size)
+    return formula("maximum(minimum(i, last), 0)", i=wrapped, last=simplify(formula("size - 1", size=size)))
+
+
+@operator("Gather")
+def _gather(op: Op) -> Value:
+    """`Y[before, of the indices, behind] = X[before, indices[...], behind]`."""
+    x, indices = op.value(0), op.value(1)
+    axis = op.axis(op.integer("axis"), x.rank)
+    axes = op.axes_of([*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]])
+    place = [a.var for a in axes]
+    at = looked_up(op, indices.at(place[axis : axis + indices.rank]), indices.ttype, x.shape[axis])
+    return op.emit(axes, x.at([*place[:axis], at, *place[axis + indices.rank :]]), x.ttype)
+
+
+@operator("GatherElements")
+def _gather_elements(op: Op) -> Value:
+    x, indices = op.value(0), op.value(1)
+    axis = op.axis(op.integer("axis"), x.rank)
+    if indices.rank != x.rank:
+        raise ShapeError(f"indices {shape_text(indices.shape)} and data {shape_text(x.shape)} have different ranks")
+    axes = op.axes_of(indices.shape)
+    place: list[Expr] = [a.var for a in axes]
+    at = looked_up(op, indices.at(place), indices.ttype, x.shape[axis])
+    return op.emit(axes, x.at([at if d == axis else i for d, i in enumerate(place)]), x.ttype)
+
+
+@operator("GatherND")
+def _gather_nd(op: Op) -> Value:
+    """The last dimension of the indices holds the leading coordinates behind `batch_dims` shared dimensions."""
+    x, indices = op.value(0), op.value(1)
+    shared = op.integer("batch_dims")
+    depth = bound(indices.shape[-1]) if indices.rank else None
+    if depth is None or shared + depth > x.rank or shared >= indices.rank:
+        raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
+    for d in range(shared):
+        require_same(x.shape[d], indices.shape[d], f"shared dimension {d}")
+    outer = indices.rank - 1
+    axes = op.axes_of([*indices.shape[:-1], *x.shape[shared + depth :]])
+    place: list[Expr] = [a.var for a in axes]
+    coordinates = [
+        looked_up(op, indices.at([*place[:outer], Const(c)]), indices.ttype, x.shape[shared + c]) for c in range(depth)
+    ]
+    return op.emit(axes, x.at([*place[:shared], *coordinates, *place[outer:]]), x.ttype)
+
+
+@operator("Trilu")
+def _trilu(op: Op) -> Value:
+    """The upper (or lower) triangle from diagonal `k` on; zero elsewhere."""
+    x = op.value(0)
+    k = op.contents(1)
+    axes = op.axes_of(x.shape)
+    row, column = axes[-2].var, axes[-1].var
+    compare = ">=" if op.integer("upper", 1) else "<="
+    zero: bool | float | int = False if x.ttype == "bool" else 0.0 if x.ttype.startswith(("f", "b")) else 0
+    element = x.access([a.var for a in axes])
+    body = formula(f"where(j - i {compare} k, x, zero)", i=row, j=column, k=k[0] if k else 0, x=element, zero=zero)
+    return op.emit(axes, body, x.ttype)

@@ -1,0 +1,148 @@
+"""Normalisations, opened over their own axes with the variance as mean((x - mean)^2) (A04).
+
+onnx's own function bodies use E[x^2] - E[x]^2 and flatten axes: wrong where the mean is large beside the spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op, count, operator
+from tilec.importer.ops.movement import reshaped
+from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.value import Value
+from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.ir.expr import Const, Expr, bound
+
+
+def standardized(op: Op, x: Value, axes: Sequence[int], epsilon: float) -> tuple[Value, Value, Value]:
+    """`(x - mean) / sqrt(variance + epsilon)` as two factors, difference and inverse deviation; and the mean."""
+    mean = op.mean(axes, x, part="mean")
+    centered = op.map("x - m", x=x, m=mean, part="centered")
+    variance = op.mean(axes, centered, "x * x", part="variance")
+    inverse = op.map("1.0 / sqrt(v + e)", v=variance, e=epsilon, part="inverse")
+    return centered, inverse, mean
+
+
+def along(op: Op, value: Value, axis: int, rank: int, part: str) -> Value:
+    """A vector as a tensor that broadcasts along every dimension but `axis`."""
+    if value.rank != 1:
+        raise ShapeError(f"{part} has shape {shape_text(value.shape)}, not one value for each channel")
+    return reshaped(op, value, [value.shape[0] if d == axis else Const(1) for d in range(rank)], part=part)
+
+
+def _computed(op: Op, x: Value) -> Value:
+    """The input in the type that `stash_type` asks for."""
+    code = op.integer("stash_type", 1)
+    ttype = ELEMENT_TYPES.get(code)
+    if ttype is None:
+        raise op.unsupported(f"element type {element_type_name(code)} (attribute 'stash_type')")
+    return x if x.ttype in (ttype, "f64") else op.map(f"{ttype}(x)", x=x, part="wide")
+
+
+def _scaled(op: Op, normal: Value, inverse: Value, scale: Value | None, shift: Value | None, ttype: str) -> Value:
+    """`normal * inverse * scale + shift`, scale and shift applied in the type of the result."""
+    cast = "x * f" if normal.ttype == ttype else f"{ttype}(x * f)"
+    text = "x * f" if scale is None else f"({cast}) * s"
+    operands: dict[str, Value] = {"x": normal, "f": inverse}
+    if scale is None:
+        text = cast
+    else:
+        operands["s"] = scale
+    if shift is not None:
+        text, operands["b"] = f"{text} + b", shift
+    return op.elementwise(text, operands)
+
+
+@operator("LayerNormalization")
+def _layer_normalization(op: Op) -> tuple[Value, ...]:
+    x = op.value(0)
+    axis = op.axis(op.integer("axis", -1), x.rank)
+    axes = range(axis, x.rank)
+    centered, inverse, mean = standardized(op, _computed(op, x), axes, op.number("epsilon", 1e-5))
+    return _scaled(op, centered, inverse, op.value(1), op.optional(2), x.ttype), mean, inverse
+
+
+@operator("RMSNormalization", "SimplifiedLayerNormalization")
+def _rms_normalization(op: Op) -> Value:
+    x = op.value(0)
+    axis = op.axis(op.integer("axis", -1), x.rank)
+    wide = _computed(op, x)
+    square = op.mean(range(axis, x.rank), wide, "x * x", part="square")
+    inverse = op.map("1.0 / sqrt(v + e)", v=square, e=op.number("epsilon", 1e-5), part="inverse")
+    return _scaled(op, wide, inverse, op.value(1), None, x.ttype)
+
+
+@operator("BatchNormalization")
+def _batch_normalization(op: Op) -> Value:
+    """`x * a + b` with a and b for each channel from constants; the statistics are given, not computed."""
+    if op.integer("training_mode") or (op.wants(1) and op.opset >= 7):
+        raise op.unsupported("batch normalisation in training mode", "Export the model for inference.")
+    x, scale, shift, mean, variance = (op.value(i) for i in range(5))
+    if x.rank < 2:
+        raise ShapeError(f"an input {shape_text(x.shape)} without channels")
+    for vector in (scale, shift, mean, variance):
+        require_same(vector.shape[0] if vector.rank else Const(1), x.shape[1], "channels and their statistics")
+    factor = op.map("s / sqrt(v + e)", s=scale, v=variance, e=op.number("epsilon", 1e-5), part="factor")
+    offset = op.map("b - m * f", b=shift, m=mean, f=factor, part="offset")
+    axes = op.axes_of(x.shape)
+    operands = {n: v.at([axes[1].var]) for n, v in (("f", factor), ("b", offset))}
+    return op.emit(axes, formula("x * f + b", x=x.access([a.var for a in axes]), **operands), x.ttype)
+
+
+@operator("InstanceNormalization")
+def _instance_normalization(op: Op) -> Value:
+    x = op.value(0)
+    centered, inverse, _ = standardized(op, x, range(2, x.rank), op.number("epsilon", 1e-5))
+    scale, shift = (along(op, op.value(i), 1, x.rank, part) for i, part in ((1, "scale"), (2, "shift")))
+    return _scaled(op, centered, inverse, scale, shift, x.ttype)
+
+
+@operator("MeanVarianceNormalization")
+def _mean_variance_normalization(op: Op) -> Value:
+    x = op.value(0)
+    axes = sorted(op.axis(a, x.rank) for a in op.integers("axes") or (0, 2, 3))
+    centered, inverse, _ = standardized(op, x, axes, 1e-9)
+    return op.map("x * f", x=centered, f=inverse)
+
+
+@operator("GroupNormalization")
+def _group_normalization(op: Op) -> Value:
+    """Statistics `[n, group]` over the channels of a group and all pixels; channel c belongs to group c // size.
+
+    Scale and shift are one for each group before opset 21, one for each channel since.
+    """
+    x = op.value(0)
+    channels, groups = bound(x.shape[1]), op.integer("num_groups", 1)
+    if channels is None or groups < 1 or channels % groups:
+        raise op.invalid(f"{shape_text(x.shape[1:2])} channels in {groups} groups")
+    size = channels // groups
+    wide = _computed(op, x) if op.opset >= 21 else x
+    mean = _over_group(op, wide, groups, size, "x", "mean")
+    axes = op.axes_of(x.shape)
+    place = [a.var for a in axes]
+
+    def of_group(value: Value) -> Expr:
+        return value.access([place[0], formula("c // s", c=place[1], s=size)])
+
+    body = formula("x - m", x=wide.access(place), m=of_group(mean))
+    centered = op.emit(axes, body, wide.ttype, part="centered")
+    variance = _over_group(op, centered, groups, size, "x * x", "variance")
+    inverse = op.map("1.0 / sqrt(v + e)", v=variance, e=op.number("epsilon", 1e-5), part="inverse")
+    channel = place[1] if op.opset >= 21 else formula("c // s", c=place[1], s=size)
+    scale, shift = (op.value(i).at([channel]) for i in (1, 2))
+    text = "x * f * s + b" if wide.ttype == x.ttype else f"{x.ttype}(x * f) * s + b"
+    body = formula(text, x=centered.access(place), f=of_group(inverse), s=scale, b=shift)
+    return op.emit(axes, body, x.ttype)
+
+
+def _over_group(op: Op, x: Value, groups: int, size: int, text: str, part: str) -> Value:
+    """The mean of an elementwise body over the channels of a group and all pixels: `[n, group]`."""
+    spatial = op.builder.iterators("ng", [x.shape[0], Const(groups)])
+    extents = [Const(size), *x.shape[2:]]
+    reduce = op.builder.iterators(("c", "r", "s", "t", "u")[: len(extents)], extents)
+    channel = formula("g * size + c", g=spatial[1].var, size=size, c=reduce[0].var)
+    element = x.access([spatial[0].var, channel, *(r.var for r in reduce[1:])])
+    total = op.emit(spatial, formula(text, x=element), x.ttype, reduce, part=f"{part}_sum")
+    return op.map("x / n", x=total, n=count(extents, x.ttype), part=part)

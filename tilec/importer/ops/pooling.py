@@ -1,0 +1,133 @@
+"""Pooling over windows and over whole images, and normalisation across channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.importer.builder import Axis
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op, operator
+from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, inside, windows
+from tilec.importer.shapes import ShapeError, shape_text
+from tilec.importer.value import Value
+from tilec.ir.evaluate import neutral
+from tilec.ir.expr import Const, Expr
+from tilec.ir.types import TTYPES, numpy_dtype
+
+
+def _frame(op: Op, x: Value) -> tuple[tuple[Window, ...], tuple[Axis, ...], tuple[Axis, ...]]:
+    """The windows, iterators over the output, iterators inside a window."""
+    if x.rank < 3:
+        raise ShapeError(f"an input {shape_text(x.shape)} without spatial dimensions")
+    frame = windows(op, x.shape[2:], op.integers("kernel_shape") or ())
+    axes = op.builder.iterators(("n", "c", *SPATIAL[len(frame)]), [*x.shape[:2], *(w.out for w in frame)])
+    reduce = op.builder.iterators(KERNEL[len(frame)], [Const(w.kernel) for w in frame])
+    return frame, axes, reduce
+
+
+def _positions(frame: Sequence[Window], axes: Sequence[Axis], reduce: Sequence[Axis]) -> list[Expr]:
+    return [w.position(a.var, r.var) for w, a, r in zip(frame, axes, reduce, strict=True)]
+
+
+@operator("MaxPool")
+def _max_pool(op: Op) -> Value:
+    if op.wants(1):
+        raise op.unsupported(
+            "the second output (indices of the maxima)", "Remove the output, or compute it with ArgMax."
+        )
+    x = op.value(0)
+    frame, axes, reduce = _frame(op, x)
+    index = _positions(frame, axes[2:], reduce)
+    lowest = neutral("max", numpy_dtype(x.ttype)).item()
+    guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
+    body = guarded(guards, x.access([axes[0].var, axes[1].var, *index]), Const(lowest))
+    return op.emit(axes, body, x.ttype, reduce, "max")
+
+
+@operator("AveragePool")
+def _average_pool(op: Op) -> Value:
+    """The sum divided by the number of elements that count: those in the tensor, or in its padding too."""
+    x = op.value(0)
+    frame, axes, reduce = _frame(op, x)
+    index = _positions(frame, axes[2:], reduce)
+    guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
+    body = guarded(guards, x.access([axes[0].var, axes[1].var, *index]), Const(0.0))
+    total = op.emit(axes, body, x.ttype, reduce, part="sum")
+    padded = bool(op.integer("count_include_pad"))
+    counted = [inside(w, i, *((w.before, w.after) if padded else (0, 0))) for w, i in zip(frame, index, strict=True)]
+    ones = guarded(counted, Const(1), Const(0))
+    number = op.emit(axes[2:], ones, "i64", reduce, part="count")
+    return op.map(f"x / {x.ttype}(n)", x=total, n=number)
+
+
+@operator("LpPool")
+def _lp_pool(op: Op) -> Value:
+    x = op.value(0)
+    p = op.integer("p", 2)
+    frame, axes, reduce = _frame(op, x)
+    index = _positions(frame, axes[2:], reduce)
+    guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
+    element = x.access([axes[0].var, axes[1].var, *index])
+    power = formula(_power(p), x=element, p=float(p))
+    total = op.emit(axes, guarded(guards, power, Const(0.0)), x.ttype, reduce, part="" if p == 1 else "sum")
+    return total if p == 1 else op.map(_root(p), x=total, p=1.0 / p)
+
+
+def _power(p: int) -> str:
+    return {1: "abs(x)", 2: "x * x"}.get(p, "pow(abs(x), p)")
+
+
+def _root(p: int) -> str:
+    return {1: "x", 2: "sqrt(x)"}.get(p, "pow(x, p)")
+
+
+@operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+def _global(op: Op) -> Value:
+    x = op.value(0)
+    if x.rank < 3:
+        raise ShapeError(f"an input {shape_text(x.shape)} without spatial dimensions")
+    axes = tuple(range(2, x.rank))
+    if op.kind == "GlobalMaxPool":
+        return op.reduce("max", axes, x=x)
+    if op.kind == "GlobalLpPool":
+        p = op.integer("p", 2)
+        total = op.reduce("sum", axes, _power(p), x=x, p=float(p), part="sum")
+        return op.map(_root(p), x=total, p=1.0 / p)
+    return op.mean(axes, x)
+
+
+@operator("LRN")
+def _lrn(op: Op) -> Value:
+    """Each element divided by a power of the sum of squares over its neighbouring channels."""
+    x = op.value(0)
+    if x.rank < 2:
+        raise ShapeError(f"an input {shape_text(x.shape)} without channels")
+    size = op.integer("size", 1)
+    axes = op.axes_of(x.shape)
+    (r,) = op.builder.iterators("r", [Const(size)])
+    at = formula("c + r - before", c=axes[1].var, r=r.var, before=(size - 1) // 2)
+    element = x.access([axes[0].var, at, *(a.var for a in axes[2:])])
+    condition = formula("at >= 0 and at < channels", at=at, channels=x.shape[1])
+    body = guarded([condition], formula("x * x", x=element), Const(0.0))
+    total = op.emit(axes, body, x.ttype, [r], part="squares")
+    scale = op.number("alpha", 1e-4) / size
+    return op.map(
+        "x / pow(bias + scale * s, beta)",
+        x=x,
+        s=total,
+        bias=op.number("bias", 1.0),
+        scale=scale,
+        beta=op.number("beta", 0.75),
+    )
+
+
+@operator("LpNormalization")
+def _lp_normalization(op: Op) -> Value:
+    """Each vector along an axis divided by its norm; 0 stays 0."""
+    x = op.value(0)
+    p = op.integer("p", 2)
+    axis = op.axis(op.integer("axis", -1), x.rank)
+    if p not in (1, 2) or TTYPES[x.ttype].kind != "float":
+        raise op.invalid(f"p is {p}, the type {x.ttype}", "p must be 1 or 2, the input floating-point.")
+    norm = op.reduce("sum", (axis,), _power(p), x=x, part="sum")
+    return op.map(f"where(n == 0.0, 0.0, x / {'sqrt(n)' if p == 2 else 'n'})", x=x, n=norm)

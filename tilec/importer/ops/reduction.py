@@ -1,0 +1,95 @@
+"""Reductions over axes that an attribute or an input names."""
+
+from __future__ import annotations
+
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op, operator
+from tilec.importer.ops.softmax import log_sum_exp
+from tilec.importer.value import Value
+from tilec.ir.expr import Const
+from tilec.ir.types import TTYPES
+
+REDUCTIONS: dict[str, tuple[str, str, str]] = {
+    "ReduceL1": ("sum", "abs(x)", "x"),
+    "ReduceL2": ("sum", "x * x", "sqrt(x)"),
+    "ReduceLogSum": ("sum", "x", "log(x)"),
+    "ReduceMax": ("max", "x", "x"),
+    "ReduceMin": ("min", "x", "x"),
+    "ReduceProd": ("prod", "x", "x"),
+    "ReduceSum": ("sum", "x", "x"),
+    "ReduceSumSquare": ("sum", "x * x", "x"),
+}
+"""Operator -> reduction, what is reduced, what becomes of the result."""
+
+
+def _axes(op: Op, x: Value) -> tuple[int, ...] | None:
+    """The axes to reduce; None when nothing is to be done (no axes, and `noop_with_empty_axes`)."""
+    axes = op.axes(1, "axes", x.rank)
+    if axes is None and not op.integer("noop_with_empty_axes"):
+        return tuple(range(x.rank))
+    return axes
+
+
+@operator(*REDUCTIONS)
+def _reduction(op: Op) -> Value:
+    x = op.value(0)
+    reducer, before, after = REDUCTIONS[op.kind]
+    axes = _axes(op, x)
+    if axes is None:
+        # Nothing is reduced; the elementwise parts of the operator still apply.
+        return op.map(after.replace("x", f"({before})"), x=x) if (before, after) != ("x", "x") else x
+    keep = bool(op.integer("keepdims", 1))
+    if after == "x":
+        return op.reduce(reducer, axes, before, keep, x=x)
+    return op.map(after, x=op.reduce(reducer, axes, before, keep, x=x, part="sum"))
+
+
+@operator("ReduceMean")
+def _mean(op: Op) -> Value:
+    x = op.value(0)
+    axes = _axes(op, x)
+    return x if axes is None else op.mean(axes, x, keep=bool(op.integer("keepdims", 1)))
+
+
+@operator("ReduceLogSumExp")
+def _log_sum_exp(op: Op) -> Value:
+    x = op.value(0)
+    axes = _axes(op, x)
+    return x if axes is None else log_sum_exp(op, x, axes, keep=bool(op.integer("keepdims", 1)))
+
+
+@operator("ArgMax", "ArgMin")
+def _arg(op: Op) -> Value:
+    """The extremum along the axis, then the first (or last) index that holds it; a NaN counts as the extremum."""
+    x = op.value(0)
+    axis = op.axis(op.integer("axis"), x.rank)
+    extremum = op.reduce("max" if op.kind == "ArgMax" else "min", (axis,), x=x, part="extremum")
+    last = bool(op.integer("select_last_index"))
+    keep = bool(op.integer("keepdims", 1))
+    axes = op.axes_of(x.shape)
+    (r,) = op.builder.iterators("r", [x.shape[axis]])
+    index = [r.var if d == axis else a.var for d, a in enumerate(axes)]
+    at = x.access(index)
+    best = extremum.access([Const(0) if d == axis else i for d, i in enumerate(index)])
+    hit = "x == m or isnan(x)" if TTYPES[x.ttype].kind == "float" else "x == m"
+    miss = formula("-1 * e" if last else "e", e=x.shape[axis])
+    body = formula(f"where({hit}, r, miss)", x=at, m=best, r=r.var, miss=miss)
+    ones = op.builder.iterators([axes[axis].var.name], [Const(1)])
+    spatial = [*axes[:axis], *(ones if keep else ()), *axes[axis + 1 :]]
+    return op.emit(spatial, body, "i64", [r], "max" if last else "min")
+
+
+@operator("CumSum")
+def _cumulative(op: Op) -> Value:
+    """Each element the sum of those up to it, by a guard on the reduction: quadratic, meant for short axes."""
+    x = op.value(0)
+    known = op.constants(1)
+    axis = op.axis(known[0] if known else 0, x.rank)
+    axes = op.axes_of(x.shape)
+    (r,) = op.builder.iterators("r", [x.shape[axis]])
+    compare = {(0, 0): "<=", (1, 0): "<", (0, 1): ">=", (1, 1): ">"}
+    sign = compare[bool(op.integer("exclusive")), bool(op.integer("reverse"))]
+    zero = 0.0 if TTYPES[x.ttype].kind == "float" else 0
+    element = x.access([r.var if d == axis else a.var for d, a in enumerate(axes)])
+    body = formula(f"where(r {sign} i, x, zero)", r=r.var, i=axes[axis].var, x=element, zero=zero)
+    return op.emit(axes, body, x.ttype, [r])

@@ -1,0 +1,103 @@
+"""Slices and splits, with bounds that may be expressions of the symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op, operator
+from tilec.importer.shapes import UndecidedError, require_same, shape_text, solve_reshape, symbols_of
+from tilec.importer.value import Value
+from tilec.ir.algebra import bounds_of, simplify
+from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.text import text_of
+
+FAR = 1 << 31
+"""Bounds from here on stand for the end of the dimension, however long."""
+
+
+def sliced(op: Op, x: Value, starts: dict[int, tuple[Expr, int, Expr]], output: int = 0) -> Value:
+    """`x` restricted along some dimensions: dimension -> (first index, step, extent)."""
+    if all(start == Const(0) and step == 1 and extent == x.shape[d] for d, (start, step, extent) in starts.items()):
+        return x
+    axes = op.axes_of([starts[d][2] if d in starts else extent for d, extent in enumerate(x.shape)])
+    index = [
+        formula("start + i * step", start=starts[d][0], i=a.var, step=starts[d][1]) if d in starts else a.var
+        for d, a in enumerate(axes)
+    ]
+    return op.emit(axes, x.at(index), x.ttype, output=output)
+
+
+@operator("Slice")
+def _slice(op: Op) -> Value:
+    x = op.value(0)
+    starts, ends = op.setting(1, "starts"), op.setting(2, "ends")
+    if starts is None or ends is None or len(starts) != len(ends):
+        raise op.invalid("starts and ends do not fit each other")
+    given = op.integers("axes") or op.constants(3) or tuple(range(len(starts)))
+    steps = op.constants(4) or (1,) * len(starts)
+    if len(given) != len(starts) or len(steps) != len(starts):
+        raise op.invalid(f"{len(starts)} starts, {len(given)} axes, {len(steps)} steps")
+    parts: dict[int, tuple[Expr, int, Expr]] = {}
+    for start, end, axis, step in zip(starts, ends, given, steps, strict=True):
+        if step == 0:
+            raise op.invalid("a step of 0")
+        d = op.axis(axis, x.rank)
+        parts[d] = _range(x.shape[d], start, end, step)
+    return sliced(op, x, parts)
+
+
+def _range(size: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, int, Expr]:
+    """First index, step and number of elements, with Python's rules for bounds."""
+    low, high = (Const(0), size) if step > 0 else (Const(-1), simplify(formula("size - 1", size=size)))
+    first, last = _clamped(start, size, low, high), _clamped(end, size, low, high)
+    text = "(last - first + step - 1) // step" if step > 0 else "(first - last - step - 1) // (-step)"
+    extent = simplify(formula(f"maximum({text}, 0)", first=first, last=last, step=step))
+    return first, step, extent
+
+
+def _clamped(place: Expr, size: Expr, low: Expr, high: Expr) -> Expr:
+    """A bound, counted from the end where negative, inside [low, high]."""
+    known = bound(place)
+    if known is not None and abs(known) >= FAR:
+        return high if known > 0 else low
+    least, most = bounds_of(place)
+    if most is not None and most < 0:
+        place = simplify(formula("size + place", size=size, place=place))
+    elif least is None or least < -1:
+        message = f"whether the bound {text_of(place)} counts from the end depends on the sizes"
+        raise UndecidedError(message, symbols_of((place,)))
+    # A bound that may be -1 is a size less 1 of a dimension that is then empty.
+    return simplify(formula("minimum(maximum(place, low), high)", place=place, low=low, high=high))
+
+
+@operator("Split")
+def _split(op: Op) -> list[Value]:
+    x = op.value(0)
+    axis = op.axis(op.integer("axis"), x.rank)
+    sizes = op.setting(1, "split")
+    parts = _parts(op, x.shape[axis]) if sizes is None else sizes
+    if len(parts) < len(op.outputs):
+        raise op.invalid(f"{len(parts)} parts for {len(op.outputs)} outputs")
+    ends: list[Expr] = [Const(0)]
+    for size in parts:
+        ends.append(simplify(formula("end + size", end=ends[-1], size=size)))
+    require_same(ends[-1], x.shape[axis], f"the parts of axis {axis} of {shape_text(x.shape)}")
+    return [
+        sliced(op, x, {axis: (start, 1, size)}, output=number)
+        for number, (start, size) in enumerate(zip(ends, parts, strict=False))
+        if number < len(op.outputs)
+    ]
+
+
+def _parts(op: Op, size: Expr) -> Sequence[Expr]:
+    """Equal parts; since opset 18 the last one may be smaller."""
+    number = op.integer("num_outputs", len(op.outputs))
+    if number < 1:
+        raise op.invalid(f"num_outputs is {number}")
+    whole = bound(size)
+    if op.opset >= 18 and whole is not None:
+        part = -(-whole // number)
+        sizes = [min(part, max(0, whole - part * i)) for i in range(number)]
+        return [Const(s) for s in sizes]
+    return [solve_reshape((size,), (Const(number), Const(-1)), zero_copies=False)[1]] * number

@@ -1,0 +1,67 @@
+"""Softmax and its kin, opened over their own axes with the maximum subtracted (A04)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.importer.operator import Op, operator
+from tilec.importer.ops.movement import reshaped
+from tilec.importer.value import Value
+
+
+def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
+    """`exp(x - max) / sum(exp(x - max))`; a row of -inf gives NaN, as the reference does."""
+    prefix = f"{part}_" if part else ""
+    largest = op.reduce("max", axes, x=x, part=f"{prefix}max")
+    power = op.map("exp(x - m)", x=x, m=largest, part=f"{prefix}exp")
+    total = op.reduce("sum", axes, x=power, part=f"{prefix}sum")
+    return op.map("x / s", x=power, s=total, part=part)
+
+
+def _softmax_axes(op: Op, x: Value) -> tuple[int, ...]:
+    """Before opset 13 everything from `axis` on counts as one axis."""
+    axis = op.integer("axis", -1 if op.opset >= 13 else 1)
+    if op.opset < 13 and axis == x.rank:
+        return ()
+    axis = op.axis(axis, x.rank)
+    return (axis,) if op.opset >= 13 else tuple(range(axis, x.rank))
+
+
+@operator("Softmax")
+def _softmax(op: Op) -> Value:
+    x = op.value(0)
+    return softmax(op, x, _softmax_axes(op, x))
+
+
+@operator("LogSoftmax")
+def _log_softmax(op: Op) -> Value:
+    x = op.value(0)
+    axes = _softmax_axes(op, x)
+    largest = op.reduce("max", axes, x=x, part="max")
+    total = op.reduce("sum", axes, "exp(x - m)", x=x, m=largest, part="sum")
+    return op.map("x - m - log(s)", x=x, m=largest, s=total)
+
+
+@operator("Hardmax")
+def _hardmax(op: Op) -> Value:
+    """1 at the first maximum along the axes, 0 elsewhere."""
+    x = op.value(0)
+    axes = _softmax_axes(op, x)
+    if len(axes) != 1:
+        raise op.unsupported("several axes taken as one", "Convert the model to opset 13 or newer.")
+    largest = op.reduce("max", axes, x=x, part="max")
+    extent = x.shape[axes[0]]
+    index = op.indices(extent, axes[0], x.rank)
+    place = op.map("where(x == m, i, e)", x=x, m=largest, i=index, e=extent, part="place")
+    first = op.reduce("min", axes, x=place, part="first")
+    return op.map(f"{x.ttype}(i == f)", i=index, f=first)
+
+
+def log_sum_exp(op: Op, x: Value, axes: Sequence[int], keep: bool) -> Value:
+    """`log(sum(exp(x - m))) + m` with m the maximum, 0 where that is infinite."""
+    largest = op.reduce("max", axes, x=x, part="max")
+    shift = op.map("where(isinf(m), 0.0, m)", m=largest, part="shift")
+    total = op.reduce("sum", axes, "exp(x - m)", keep, x=x, m=shift, part="sum")
+    if not keep:
+        shift = reshaped(op, shift, [e for d, e in enumerate(shift.shape) if d not in axes], part="offset")
+    return op.map("log(s) + m", s=total, m=shift)

@@ -1,0 +1,116 @@
+"""Sliding windows: where convolution and pooling read, and how far their output reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op
+from tilec.importer.shapes import UndecidedError, symbols_of
+from tilec.ir.algebra import bounds_of, simplify
+from tilec.ir.expr import Const, Expr
+from tilec.ir.text import text_of
+
+SPATIAL = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
+KERNEL = {1: ("s",), 2: ("r", "s"), 3: ("q", "r", "s")}
+"""Iterators over the positions of a window and over the elements inside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window along one dimension: kernel extent, stride, dilation, padding before and after, output extent."""
+
+    size: Expr
+    kernel: int
+    stride: int
+    dilation: int
+    before: Expr
+    after: Expr
+    out: Expr
+
+    def position(self, at: Expr, inside: Expr) -> Expr:
+        """The element of the tensor that lies `inside` the window `at`; outside the tensor in the padding."""
+        return simplify(formula("at * s + i * d - p", at=at, s=self.stride, i=inside, d=self.dilation, p=self.before))
+
+
+def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[Window, ...]:
+    """The windows along the spatial dimensions, from the attributes strides, dilations, pads, auto_pad and ceil_mode.
+
+    Raises ConfigError for attributes that do not fit.
+    """
+    rank = len(sizes)
+    if rank not in SPATIAL:
+        raise op.unsupported(f"{rank} spatial dimensions", "One to three are supported.")
+    strides = per_dimension(op, "strides", rank)
+    dilations = per_dimension(op, "dilations", rank)
+    if len(kernel) != rank or min((*strides, *dilations, *kernel), default=1) < 1:
+        raise op.invalid(f"kernel {list(kernel)}, strides {list(strides)}, dilations {list(dilations)} for rank {rank}")
+    mode = op.text("auto_pad", "NOTSET")
+    pads = op.integers("pads") or (0,) * (2 * rank)
+    if len(pads) != 2 * rank:
+        raise op.invalid(f"the attribute 'pads' has {len(pads)} entries, not {2 * rank}")
+    result = []
+    for d in range(rank):
+        span = (kernel[d] - 1) * dilations[d] + 1
+        before, after = _padding(op, mode, sizes[d], span, strides[d], pads[d], pads[rank + d])
+        out = _reach(sizes[d], span, strides[d], before, after, ceil=bool(op.integer("ceil_mode")))
+        low = bounds_of(out)[0]
+        if isinstance(out, Const) and low is not None and low < 0:
+            raise op.invalid(f"a window of {span} does not fit into dimension {d} of extent {text_of(sizes[d])}")
+        result.append(Window(sizes[d], kernel[d], strides[d], dilations[d], before, after, out))
+    return tuple(result)
+
+
+def per_dimension(op: Op, attribute: str, rank: int) -> tuple[int, ...]:
+    """An attribute with one integer for each spatial dimension, 1 by default."""
+    given = op.integers(attribute) or (1,) * rank
+    if len(given) != rank:
+        raise op.invalid(f"the attribute {attribute!r} has {len(given)} entries, not {rank}")
+    return given
+
+
+def _padding(op: Op, mode: str, size: Expr, span: int, stride: int, before: int, after: int) -> tuple[Expr, Expr]:
+    if mode in ("NOTSET", ""):
+        return Const(before), Const(after)
+    if mode == "VALID":
+        return Const(0), Const(0)
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        raise op.invalid(f"auto_pad is {mode!r}", "It must be NOTSET, SAME_UPPER, SAME_LOWER or VALID.")
+    text = "maximum(((size + stride - 1) // stride - 1) * stride + span - size, 0)"
+    total = simplify(formula(text, size=size, stride=stride, span=span))
+    less, more = (simplify(formula(t, total=total)) for t in ("total // 2", "(total + 1) // 2"))
+    return (less, more) if mode == "SAME_UPPER" else (more, less)
+
+
+def _reach(size: Expr, span: int, stride: int, before: Expr, after: Expr, ceil: bool) -> Expr:
+    """How many windows fit; with `ceil` also one that begins inside the tensor or its front padding and reaches out."""
+    operands = {"size": size, "span": span, "stride": stride, "before": before, "after": after}
+    room = simplify(formula("size + before + after - span", **operands))
+    if not ceil:
+        return simplify(formula("room // stride + 1", room=room, stride=stride))
+    out = simplify(formula("(room + stride - 1) // stride + 1", room=room, stride=stride))
+    late = simplify(formula("(out - 1) * stride - size - before", out=out, **operands))
+    low, high = bounds_of(late)
+    if high is not None and high < 0:
+        return out
+    if low is not None and low >= 0:
+        return simplify(formula("out - 1", out=out))
+    message = f"with ceil_mode the number of windows over an extent of {text_of(size)} depends on the sizes"
+    raise UndecidedError(message, symbols_of((size,)))
+
+
+def inside(window: Window, index: Expr, low: Expr | int = 0, high: Expr | int = 0) -> Expr:
+    """Whether an index lies in the tensor, extended by `low` elements before and `high` after it."""
+    text = "i >= -low and i < size + high"
+    return formula(text, i=index, size=window.size, low=low, high=high)
+
+
+def guarded(conditions: Sequence[Expr], value: Expr, otherwise: Expr) -> Expr:
+    """`where(all conditions, value, otherwise)`."""
+    if not conditions:
+        return value
+    every = conditions[0]
+    for condition in conditions[1:]:
+        every = formula("a and b", a=every, b=condition)
+    return formula("where(c, value, otherwise)", c=every, value=value, otherwise=otherwise)

@@ -1,0 +1,112 @@
+"""The model's inputs: types, and symbols for the extents that are not fixed (B02, B06)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilec.errors import ConfigError, UnsupportedError, UsageError, did_you_mean
+from tilec.importer.names import Names, identifier
+from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Binary, Const, Expr, Var, substitute, variables, walk
+from tilec.ir.text import parse_expr
+
+
+@dataclass(frozen=True, slots=True)
+class InputPort:
+    """An input of the model: its name there, shape and tType."""
+
+    name: str
+    shape: tuple[Expr, ...]
+    ttype: str
+
+
+def input_ports(
+    infos: Sequence[Any], sizes: Mapping[str, int], file: str
+) -> tuple[tuple[InputPort, ...], tuple[str, ...]]:
+    """The inputs and the symbols that stay, in order of first appearance; `sizes` binds symbols beforehand.
+
+    A dim_param is a symbol; one like `past + 1`, of names that are dim_params themselves, is an expression of them; an
+    extent without a name gets a symbol of its own. Raises UnsupportedError for inputs that are not tensors of known
+    rank and UsageError for a size of a symbol that the model does not have.
+    """
+    symbols = _Symbols(infos)
+    ports = [_port(info, symbols, file) for info in infos]
+    names = symbols.order
+    for symbol, size in sizes.items():
+        if symbol not in names:
+            near = did_you_mean(symbol, names)
+            known = ", ".join(names) or "none"
+            message = f"the model has no symbol {symbol!r} (symbols: {known})"
+            raise UsageError(message, f"--shape {symbol}={size}", f"Did you mean {near!r}?" if near else None)
+        if size < 0:
+            raise UsageError(f"a size cannot be negative: {symbol}={size}", f"--shape {symbol}={size}")
+    values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
+    bound = tuple(InputPort(p.name, tuple(simplify(substitute(e, values)) for e in p.shape), p.ttype) for p in ports)
+    return bound, tuple(s for s in names if s not in sizes)
+
+
+class _Symbols:
+    """dim_param -> expression of symbols."""
+
+    def __init__(self, infos: Sequence[Any]) -> None:
+        params = [d.dim_param for i in infos for d in i.type.tensor_type.shape.dim if d.dim_param]
+        self._names = Names()
+        self._known: dict[str, Expr] = {}
+        self.order: list[str] = []
+        self._own = set(params)
+
+    def of(self, param: str) -> Expr:
+        """The expression for a dim_param."""
+        if param not in self._known:
+            self._known[param] = self._combined(param) or self.fresh(param)
+        return self._known[param]
+
+    def fresh(self, wanted: str) -> Expr:
+        """A new symbol with a name like the one wanted."""
+        name = self._names.take(identifier(wanted, "dim"))
+        self.order.append(name)
+        return Var(name)
+
+    def _combined(self, param: str) -> Expr | None:
+        try:
+            expr = parse_expr(param)
+        except ValueError:
+            return None
+        names = variables(expr)
+        if isinstance(expr, Var) or not names or not names <= self._own:
+            return None
+        arithmetic = all(
+            isinstance(e, Var)
+            or (isinstance(e, Const) and type(e.value) is int)
+            or (isinstance(e, Binary) and e.op in ("+", "-", "*", "//"))
+            for e in walk(expr)
+        )
+        return simplify(substitute(expr, {n: self.of(n) for n in sorted(names)})) if arithmetic else None
+
+
+def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
+    place = f"{file}: input {info.name!r}"
+    if info.type.WhichOneof("value") != "tensor_type":
+        kind = info.type.WhichOneof("value") or "a value without a type"
+        raise UnsupportedError(f"only tensors can be inputs, this is {kind.removesuffix('_type')}", place)
+    tensor = info.type.tensor_type
+    ttype = ELEMENT_TYPES.get(tensor.elem_type)
+    if ttype is None:
+        raise UnsupportedError(f"element type {element_type_name(tensor.elem_type)} is not supported", place)
+    if not tensor.HasField("shape"):
+        hint = "Give the input a shape; extents may be symbolic."
+        raise UnsupportedError("the rank of the input is unknown", place, hint)
+    shape: list[Expr] = []
+    for axis, dim in enumerate(tensor.shape.dim):
+        if dim.dim_param:
+            shape.append(symbols.of(dim.dim_param))
+        elif dim.HasField("dim_value") and dim.dim_value >= 0:
+            shape.append(Const(dim.dim_value))
+        else:
+            shape.append(symbols.fresh(f"{info.name}_dim{axis}"))
+    if not info.name:
+        raise ConfigError("an input has no name", file)
+    return InputPort(info.name, tuple(shape), ttype)

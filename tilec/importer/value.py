@@ -1,0 +1,94 @@
+"""A tensor while it is being imported: its place in the graph and what is known of its contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.importer.formula import formula
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Access, Const, Expr, Var, bound, substitute
+
+MOST_ELEMENTS = 1024
+"""Up to this many elements of an integer tensor are tracked one by one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Value:
+    """A tensor: `name` in the graph, shape, tType, and what is known of its contents, in up to three ways.
+
+    array      the contents of a constant
+    elements   integers as expressions of the symbols, row-major (contents of `Shape` and what is computed from it)
+    form       contents as an expression of the indices, whose variables are `position(0)`, `position(1)` ...:
+               a literal, or index arithmetic (`Range`, causal masks). Readers use it in place of the tensor
+    """
+
+    name: str
+    shape: tuple[Expr, ...]
+    ttype: str
+    array: NDArray[Any] | None = None
+    elements: tuple[Expr, ...] | None = None
+    form: Expr | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def literal(self) -> Const | None:
+        """The value of every element, when all are known to be equal."""
+        return self.form if isinstance(self.form, Const) else None
+
+    def at(self, index: Sequence[Expr]) -> Expr:
+        """The element at `index`: what is known of it, else an access."""
+        if self.form is None:
+            return self.access(index)
+        return substitute(self.form, {position(d): i for d, i in enumerate(index)})
+
+    def access(self, index: Sequence[Expr]) -> Access:
+        """The element at `index`, read from the tensor."""
+        return Access(self.name, tuple(index))
+
+    def known(self) -> tuple[Expr, ...] | None:
+        """Every element of an integer tensor as an integer expression, row-major, or None when they are unknown."""
+        if self.elements is not None:
+            return self.elements
+        if self.array is not None and self.array.size <= MOST_ELEMENTS and self.array.dtype.kind in "iub":
+            return tuple(Const(v) for v in self.array.ravel().tolist())
+        return None
+
+
+def position(dimension: int) -> str:
+    """The variable that stands for the index of a dimension in a `form`; no identifier, so it clashes with none."""
+    return f"#{dimension}"
+
+
+def extents(sizes: Sequence[int | Expr]) -> tuple[Expr, ...]:
+    """A shape in canonical form."""
+    return tuple(simplify(size) for size in sizes)
+
+
+def static(shape: Sequence[Expr]) -> tuple[int, ...] | None:
+    """The shape as integers, or None while an extent is symbolic."""
+    sizes = tuple(bound(extent) for extent in shape)
+    return None if any(s is None for s in sizes) else tuple(s for s in sizes if s is not None)
+
+
+def progression(array: NDArray[Any]) -> Expr | None:
+    """An int64 array that is `start + step * index` along one dimension and constant along the others, as a form."""
+    if array.dtype != np.int64 or array.size == 0:
+        return None
+    longest = [d for d, extent in enumerate(array.shape) if extent > 1]
+    if len(longest) != 1:
+        return None
+    line = array.ravel()
+    start, step = int(line[0]), int(line[1] - line[0])
+    if not np.array_equal(line, start + step * np.arange(line.size, dtype=np.int64)):
+        return None
+    index = Var(position(longest[0]))
+    return simplify(formula("start + step * i", start=start, step=step, i=index))

@@ -1,0 +1,146 @@
+"""Where the values of initializers lie: in the model file, in an external file, or in typed protobuf fields."""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from tilec.errors import ConfigError, UnsupportedError
+from tilec.importer.wire import Buffer
+from tilec.ir.graph import WeightRef
+from tilec.ir.types import TTYPES, numpy_dtype
+
+_NAMES = {
+    "FLOAT": "f32",
+    "DOUBLE": "f64",
+    "FLOAT16": "f16",
+    "BFLOAT16": "bf16",
+    "INT64": "i64",
+    "INT32": "i32",
+    "INT16": "i16",
+    "INT8": "i8",
+    "UINT64": "u64",
+    "UINT32": "u32",
+    "UINT16": "u16",
+    "UINT8": "u8",
+    "BOOL": "bool",
+}
+ELEMENT_TYPES: dict[int, str] = {onnx.TensorProto.DataType.Value(name): ttype for name, ttype in _NAMES.items()}
+"""ONNX element type -> tType."""
+
+
+def element_type_name(code: int) -> str:
+    """ONNX's name of an element type, for messages."""
+    try:
+        return str(onnx.TensorProto.DataType.Name(code))
+    except ValueError:
+        return f"number {code}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A constant of the model: a view of its values (read only) and, when they lie in a file as they are, where."""
+
+    array: NDArray[Any]
+    ttype: str
+    ref: WeightRef | None = None
+
+
+@dataclass(slots=True)
+class Files:
+    """The model's folder and the files that weights were found in, mapped once each."""
+
+    folder: Path
+    model: str
+    data: Buffer
+    _mapped: dict[str, Buffer] = field(default_factory=dict)
+
+    def open(self, location: str, place: str) -> tuple[str, Buffer]:
+        """The name (relative, `/` between its parts) and the bytes of an external file; see `load_model` for errors."""
+        hint = "Keep external data beside the model and save the model again."
+        parts = PurePosixPath(location.replace("\\", "/"))
+        root = self.folder.resolve()
+        inside = (root / parts).resolve()
+        if parts.is_absolute() or ".." in parts.parts or not inside.is_relative_to(root):
+            raise ConfigError(f"external data {location!r} lies outside the model's folder", place, hint)
+        name = str(parts)
+        if name not in self._mapped:
+            try:
+                with inside.open("rb") as file:
+                    size = inside.stat().st_size
+                    self._mapped[name] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            except OSError as error:
+                raise ConfigError(
+                    f"external data {location!r} cannot be read: {error.strerror}", place, hint
+                ) from error
+        return name, self._mapped[name]
+
+
+def stored(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Stored:
+    """The values of one initializer; `raw` is where its raw bytes lie in the model file.
+
+    Raises UnsupportedError for an element type without a tType; ConfigError for sizes that the bytes do not match and
+    for external data that is missing, too short or outside the model's folder.
+    """
+    place = f"{files.model}: initializer {tensor.name!r}"
+    ttype = ELEMENT_TYPES.get(tensor.data_type)
+    if ttype is None:
+        raise UnsupportedError(f"element type {element_type_name(tensor.data_type)} is not supported", place)
+    if any(extent < 0 for extent in tensor.dims):
+        raise ConfigError(f"the shape {list(tensor.dims)} has a negative extent", place)
+    size = prod(tensor.dims) * TTYPES[ttype].bits // 8
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        name, data, start, end = _external(tensor, files, size, place)
+    elif raw is not None:
+        name, data, (start, end) = files.model, files.data, raw
+    else:
+        return Stored(_typed(tensor, ttype, place), ttype)
+    if end - start != size:
+        expected = f"shape {list(tensor.dims)} of {ttype} takes {size} bytes"
+        raise ConfigError(f"{expected}, the file holds {end - start}", place, "The file is damaged; export it again.")
+    array = (
+        np.frombuffer(data, numpy_dtype(ttype), prod(tensor.dims), start) if size else np.empty(0, numpy_dtype(ttype))
+    )
+    return Stored(array.reshape(tuple(tensor.dims)), ttype, WeightRef(name, start, size))
+
+
+def _external(tensor: Any, files: Files, size: int, place: str) -> tuple[str, Buffer, int, int]:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    if "location" not in entries:
+        raise ConfigError("external data without a location", place)
+    name, data = files.open(entries["location"], place)
+    try:
+        start = int(entries.get("offset", 0))
+        length = int(entries.get("length", size))
+    except ValueError as error:
+        raise ConfigError(f"external data with a bad offset or length: {error}", place) from error
+    if start < 0 or length < 0 or start + length > len(data):
+        message = f"external data {name!r} holds {len(data)} bytes, the tensor ends at byte {start + length}"
+        raise ConfigError(message, place, "The file is truncated or belongs to another model; export both again.")
+    return name, data, start, start + length
+
+
+def _typed(tensor: Any, ttype: str, place: str) -> NDArray[Any]:
+    """Values that are kept in one of the typed fields (float_data, int64_data ...)."""
+    try:
+        array: NDArray[Any] = onnx.numpy_helper.to_array(tensor)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"the values do not fit shape {list(tensor.dims)} of {ttype}", place) from error
+    return np.asarray(array, numpy_dtype(ttype))
+
+
+def tensor_values(tensor: Any, files: Files, place: str) -> Stored:
+    """The values of a tensor that stands in an attribute; same errors as `stored`."""
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return stored(tensor, None, files)
+    ttype = ELEMENT_TYPES.get(tensor.data_type)
+    if ttype is None:
+        raise UnsupportedError(f"element type {element_type_name(tensor.data_type)} is not supported", place)
+    return Stored(_typed(tensor, ttype, place), ttype)
