@@ -4,6 +4,7 @@ from tilec.artifact.canonical import Json, compact, pretty
 from tilec.artifact.codec import decode, encode, register_form
 from tilec.artifact.digest import digest_bytes, digest_file, digest_object
 from tilec.artifact.document import FORMAT, WRITERS, Artifact, is_fresh, parse_artifact, read_artifact
+from tilec.artifact.links import bring_files, require_files
 from tilec.artifact.store import atomic_open, touch, write_bytes, write_text
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Artifact",
     "Json",
     "atomic_open",
+    "bring_files",
     "compact",
     "decode",
     "digest_bytes",
@@ -23,6 +25,7 @@ __all__ = [
     "pretty",
     "read_artifact",
     "register_form",
+    "require_files",
     "touch",
     "write_bytes",
     "write_text",

@@ -1,6 +1,8 @@
 """sha256 digests of objects and files, by which every stage names its inputs."""
 
 import hashlib
+import os
+from functools import lru_cache
 from pathlib import Path
 
 from tilec.artifact.canonical import Json, compact
@@ -18,9 +20,16 @@ def digest_object(value: Json) -> str:
 
 
 def digest_file(path: Path) -> str:
-    """sha256 of a file, read in pieces. Raises UsageError when it cannot be read."""
+    """sha256 of a file, read in pieces, once while it stays as it is. Raises UsageError when it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        state = os.stat(path)
+        return _digest_of(str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
     except OSError as error:
         raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+
+
+@lru_cache(maxsize=256)
+def _digest_of(path: str, *_state: int) -> str:
+    """sha256 of the file in this state; a change of the state makes it be read anew."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

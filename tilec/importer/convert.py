@@ -14,13 +14,11 @@ from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Built, files_of
 from tilec.importer.check import opset_of, ordered
 from tilec.importer.loader import Model, load_model
+from tilec.importer.names import identifier
 from tilec.importer.ports import InputPort, input_ports
 from tilec.importer.translate import Context, Scope, Translator, Unsupported
 from tilec.importer.value import Value
 from tilec.ir.graph import Graph, Placement, Port, WeightRef
-
-OWNED_FILE = "1-graph.safetensors"
-"""Where constants go that no file of the model holds as they are."""
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
@@ -40,22 +38,20 @@ class UnsupportedModelError(UnsupportedError):
 class Imported:
     """What `import` made: the graph, and the file of weights that it has to write beside it (None: nothing).
 
-    `weights` is the content of `owned_file`, in pieces to be written one after another.
+    `weights` is the content of `owned_file`, in pieces to be written one after another; the file is named by its
+    content, so that the graph does not depend on where it is written.
     """
 
     graph: Graph
     weights: tuple[bytes | memoryview, ...] = ()
-    owned_file: str = OWNED_FILE
+    owned_file: str = ""
 
 
-def import_model(
-    path: Path, *, name: str | None = None, sizes: Mapping[str, int] = NO_SIZES, owned_file: str = OWNED_FILE
-) -> Imported:
+def import_model(path: Path, *, name: str | None = None, sizes: Mapping[str, int] = NO_SIZES) -> Imported:
     """Read an ONNX model as a graph of tensor expressions (A04, B02, B06, W01, W43).
 
     The graph keeps the model's symbolic sizes; `tilec.ir.bind.bind` fixes them afterwards.  `sizes` fixes some from
-    the start, for models whose shapes cannot be decided otherwise.  `owned_file` is the name that constants are to be
-    written under which no file of the model holds as they are.
+    the start, for models whose shapes cannot be decided otherwise.
 
     Raises UsageError (no such file, no such symbol), ConfigError (not a sound ONNX model) and UnsupportedModelError,
     which names every node that cannot be translated.
@@ -76,7 +72,7 @@ def import_model(
     outputs = _outputs(builder, graph.output, scope, model.file)
     built = builder.finish([port.tensor for port in outputs])
     inputs = tuple(Port(p.name, _defined(scope, p.name).name) for p in ports)
-    return _assembled(name or path.stem, symbols, inputs, outputs, built, model, owned_file, len(nodes))
+    return _assembled(name or path.stem, symbols, inputs, outputs, built, model, len(nodes))
 
 
 def _scope(builder: Builder, ports: Sequence[InputPort], model: Model) -> Scope:
@@ -84,9 +80,9 @@ def _scope(builder: Builder, ports: Sequence[InputPort], model: Model) -> Scope:
     for port in ports:
         if port.name in scope:
             raise ConfigError(f"input {port.name!r} is defined twice", model.file)
-        scope[port.name] = builder.input(port.name, port.shape, port.ttype)
+        scope[port.name] = builder.input(identifier(port.name, "t"), port.shape, port.ttype)
     for name, stored in model.initializers.items():
-        scope[name] = builder.constant(name, stored)
+        scope[name] = builder.constant(identifier(name, "t"), stored)
     return scope
 
 
@@ -120,13 +116,13 @@ def _assembled(
     outputs: tuple[Port, ...],
     built: Built,
     model: Model,
-    owned_file: str,
     total: int,
 ) -> Imported:
     folder = model.path.parent
     files = {file: digest_file(folder / file) for file in files_of(built.constants)}
     constants = dict(built.constants)
     packed = pack(built.owned)
+    owned_file = f"constants-{packed.sha256[:16]}.safetensors"
     for tensor, (offset, size) in packed.places.items():
         constants[tensor] = WeightRef(owned_file, offset, size, owned=True)
     if packed.pieces:

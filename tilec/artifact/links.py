@@ -1,0 +1,82 @@
+"""Weight files reachable beside the artifacts that name them, so that JSON holds file names and never paths."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+
+from tilec.artifact.digest import digest_file
+from tilec.errors import ArtifactError, TilecError, UsageError
+
+_NOWHERE: Mapping[str, Path] = MappingProxyType({})
+
+
+def bring_files(files: Mapping[str, str], source: Path, target: Path, moved: Mapping[str, Path] = _NOWHERE) -> None:
+    """Make the weight files `files` (name -> sha256) of folder `source` reachable in folder `target`.
+
+    `moved` names the places of those that are not in `source` (any more). A link is made: symbolic and relative, else
+    hard, else a copy. A file that is there already with the same content stays. Raises ArtifactError when one is
+    missing in `source`, UsageError when another file of that name stands in `target`, TilecError when `target` cannot
+    be written.
+    """
+    for name, sha256 in files.items():
+        real, here = moved.get(name, source / name).resolve(), target / name
+        if here.resolve() == real and real.exists():
+            continue
+        if not real.is_file():
+            raise missing_file(name, source)
+        if here.exists() and not here.is_symlink():
+            if digest_file(here) == sha256:
+                continue
+            raise UsageError(
+                f"another {name} stands in the output folder",
+                str(target),
+                "Choose another folder with -o, or move that file away.",
+            )
+        try:
+            here.parent.mkdir(parents=True, exist_ok=True)
+            _link(real, here)
+        except OSError as error:
+            raise TilecError(f"cannot link {name}: {error.strerror or error}", str(target)) from error
+
+
+def require_files(files: Mapping[str, str], folder: Path) -> None:
+    """Check that the weight files `files` (name -> sha256) of `folder` are those that an artifact was made from.
+
+    Raises ArtifactError that names the first one that is missing or another.
+    """
+    for name, sha256 in files.items():
+        if not (folder / name).is_file():
+            raise missing_file(name, folder)
+        if digest_file(folder / name) != sha256:
+            raise ArtifactError(
+                f"{name} is not the file that this was made from",
+                str(folder),
+                "Run `tilec import` again, or name the original with --model PATH.",
+            )
+
+
+def missing_file(name: str, folder: Path) -> ArtifactError:
+    """The error for a weight file that is not where an artifact says."""
+    return ArtifactError(f"{name}, which holds the weights, is not here", str(folder), "Name it with --model PATH.")
+
+
+def _link(real: Path, here: Path) -> None:
+    """Put a link to `real`, or failing that a copy, at `here` in one step."""
+    aside = here.with_name(f".{here.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        try:
+            aside.symlink_to(os.path.relpath(real, here.parent.resolve()))
+        except OSError:
+            try:
+                os.link(real, aside)
+            except OSError:
+                shutil.copyfile(real, aside)
+        os.replace(aside, here)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink()
+        raise

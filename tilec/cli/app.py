@@ -1,0 +1,61 @@
+"""The commands of `tilec`, in the order in which the pipeline runs them."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tilec import __version__
+from tilec.cli import device, zoo
+from tilec.cli.codegen import codegen
+from tilec.cli.compile import compile_
+from tilec.cli.import_ import import_
+from tilec.cli.schedule import schedule
+from tilec.cli.schema import schema
+from tilec.cli.verb import EXIT_CODES, INTERRUPTED, verb
+from tilec.cli.verify import verify
+
+app = typer.Typer(
+    name="tilec",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"tilec {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Compile ONNX models for devices described in YAML; every decision is written down as JSON.
+
+    \b
+    tilec zoo export mobilenet-v2
+    tilec compile mobilenet-v2.onnx --device host
+    tilec bench mobilenet-v2.tilec/ --against onnxruntime
+    """
+
+
+for command in (import_, schedule, codegen, verify, compile_, schema):
+    app.command(command.__name__.rstrip("_"), epilog=EXIT_CODES)(verb(command))
+app.add_typer(device.app, name="device")
+app.add_typer(zoo.app, name="zoo")
+
+
+def run() -> None:
+    """Run the command line and exit."""
+    try:
+        app(prog_name="tilec")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

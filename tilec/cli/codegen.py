@@ -1,0 +1,55 @@
+"""`tilec codegen`: the third stage, a plan to kernels that run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.cli.options import (
+    AsJson,
+    Device,
+    Model,
+    PrintRecipe,
+    Recipe,
+    Threads,
+    device_of,
+    flags,
+    job_on_device,
+)
+from tilec.pipeline import read_source, run_stage, stage_named
+
+
+def codegen(
+    console: Console,
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="2-plan.json, its folder, or - for standard input.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write (default: beside PLAN).")
+    ] = None,
+    device: Device = None,
+    threads: Threads = None,
+    recipe: Recipe = None,
+    model: Model = None,
+    print_recipe: PrintRecipe = False,
+    json: AsJson = False,
+) -> None:
+    """Generate kernels: 2-plan.json -> 3-kernels.json.
+
+    \b
+    tilec codegen model.tilec/
+    tilec codegen p.json -o build/
+    """
+    from tilec.cli.summary import placement_line, plan_line
+
+    stage = stage_named("codegen")
+    source = read_source("plan", plan)
+    folder = output or source.folder
+    given = flags(device=device or device_of(source), threads=threads)
+    job = job_on_device(console, recipe, given, source.folder, print_recipe, model)
+    if job is None:
+        return
+    console.note(placement_line(source.body))
+    console.note(plan_line(source.body))
+    artifact = run_stage(stage, job, source, folder / stage.file)
+    if json:
+        console.json({"artifact": str(folder / stage.file), "inputs": dict(artifact.inputs)})

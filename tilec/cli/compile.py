@@ -1,0 +1,70 @@
+"""`tilec compile`: the four stages in a row; what is fresh is skipped."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.cli.import_ import folder_of
+from tilec.cli.options import (
+    AsJson,
+    Device,
+    PrintRecipe,
+    Recipe,
+    Shapes,
+    Strict,
+    Threads,
+    flags,
+    job_on_device,
+)
+from tilec.pipeline import compile_model
+
+
+def compile_(
+    console: Console,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX file.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write (default: MODEL.tilec).")
+    ] = None,
+    device: Device = None,
+    shape: Shapes = None,
+    threads: Threads = None,
+    recipe: Recipe = None,
+    strict: Strict = False,
+    first: Annotated[str, typer.Option("--from", metavar="STAGE", help="First stage to run.")] = "import",
+    last: Annotated[str, typer.Option("--to", metavar="STAGE", help="Last stage to run.")] = "verify",
+    print_recipe: PrintRecipe = False,
+    json: AsJson = False,
+) -> None:
+    """Compile a model: import, schedule, codegen, verify.
+
+    \b
+    tilec compile model.onnx
+    tilec compile model.onnx --device host --shape batch=1 -o build/
+    tilec compile model.onnx --device a100 --to schedule
+    tilec compile model.onnx --recipe recipe.yaml --strict
+    """
+    from tilec.artifact import Json
+    from tilec.cli.summary import placement, placement_line, plan_line, plan_summary, verified_line
+    from tilec.ir.codec import plan_from_json
+
+    folder = output or folder_of(model)
+    given = flags(device=device, shapes=shape, strict=strict, threads=threads)
+    job = job_on_device(console, recipe, given, folder, print_recipe)
+    if job is None:
+        return
+    done = compile_model(job, model, folder, first, last)
+    summary: dict[str, Json] = {"folder": str(folder), "stages": list(done)}
+    whole = done.get("schedule") or done.get("import")
+    if whole is not None:
+        console.note(placement_line(whole.body))
+        summary["placement"] = placement(whole.body)
+    if "schedule" in done:
+        console.note(plan_line(done["schedule"].body))
+        summary["plan"] = plan_summary(plan_from_json(done["schedule"].body))
+    if "verify" in done:
+        console.note(verified_line(done["verify"].body))
+        summary["verified_on"] = done["verify"].body["verified_on"]
+    if json:
+        console.json(summary)

@@ -1,0 +1,108 @@
+"""How a verb speaks: data on stdout, everything else on stderr; one line a stage, with progress on a terminal."""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tilec.artifact import Json, pretty
+from tilec.errors import TilecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class OutputError(TilecError):
+    """Standard output cannot be written."""
+
+
+@dataclass
+class Console:
+    """Output of one command; `verbosity` is -1 for --quiet, 1 for -v.
+
+    It listens to the pipeline: `stage` and `skipped` are called by it.
+    """
+
+    verbosity: int = 0
+    debug: bool = False
+    progress: bool = field(default_factory=lambda: sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
+
+    def data(self, text: str) -> None:
+        """Write what was asked for to stdout. Raises OutputError when it is full or gone."""
+        try:
+            sys.stdout.write(text if text.endswith("\n") else text + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"cannot write to standard output: {error.strerror}") from error
+
+    def json(self, value: Json) -> None:
+        """Write one JSON object to stdout."""
+        self.data(pretty(value))
+
+    def note(self, text: str) -> None:
+        """Say a line on stderr, unless quiet."""
+        if self.verbosity >= 0:
+            print(text, file=sys.stderr, flush=True)
+
+    def detail(self, text: str) -> None:
+        """Say a line on stderr when verbose."""
+        if self.verbosity > 0:
+            print(text, file=sys.stderr, flush=True)
+
+    def error(self, text: str) -> None:
+        """Say what went wrong, always."""
+        head = "\x1b[1;31merror:\x1b[0m" if _colors(sys.stderr.isatty()) else "error:"
+        print(f"{head} {text}", file=sys.stderr, flush=True)
+
+    def skipped(self, stage: str) -> None:
+        """A stage had nothing to do."""
+        self.note(f"{stage}: unchanged, skipped")
+
+    @contextmanager
+    def stage(self, name: str) -> "Iterator[Callable[[int, int], None]]":
+        """Show a stage while it runs and one line when it is done; yields `advance(done, total)`."""
+        begin = time.monotonic()
+        if self.progress and self.verbosity >= 0:
+            with _bar(name) as advance:
+                yield advance
+        else:
+            yield lambda _done, _total: None
+        self.note(f"{name}: done in {time.monotonic() - begin:.1f} s")
+
+    def listen_to_log(self) -> None:
+        """Send the package's log to stderr: warnings, and with -v information."""
+        log = logging.getLogger("tilec")
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        log.handlers = [handler]
+        log.propagate = False
+        levels = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
+        log.setLevel(levels.get(self.verbosity, logging.DEBUG))
+
+
+@contextmanager
+def _bar(name: str) -> "Iterator[Callable[[int, int], None]]":
+    """A progress line on the terminal's stderr with the time left, gone when the block ends."""
+    from rich.console import Console as RichConsole
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=RichConsole(stderr=True), transient=True) as progress:
+        task = progress.add_task(name, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _colors(terminal: bool) -> bool:
+    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,77 @@
+"""`tilec import`: the first stage, an ONNX model as a graph of tensor expressions."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.cli.options import AsJson, Recipe, Shapes, Strict, flags, job_without_device, target_of
+from tilec.errors import UnsupportedError
+from tilec.pipeline import Job, Source, run_stage, stage_named
+
+
+def import_(
+    console: Console,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE|DIR|-", help="Where to write (default: MODEL.tilec/1-graph.json)."
+        ),
+    ] = None,
+    shape: Shapes = None,
+    recipe: Recipe = None,
+    strict: Strict = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="List every unsupported node with a remedy; write nothing.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Read an ONNX model: model.onnx -> 1-graph.json.
+
+    \b
+    tilec import model.onnx
+    tilec import model.onnx --shape batch=1 -o g.json
+    tilec import model.onnx --report
+    tilec import model.onnx -o - | tilec schedule - --device a100 -o p.json
+    """
+    from tilec.cli.summary import placement, placement_line
+
+    job = job_without_device(console, recipe, flags(shapes=shape, strict=strict))
+    if report:
+        _report(console, job, model, json)
+        return
+    stage = stage_named("import")
+    target = target_of(output, folder_of(model), stage.file)
+    artifact = run_stage(stage, job, Source(model), target)
+    console.note(placement_line(artifact.body))
+    if target is None:
+        console.data(artifact.text())
+    elif json:
+        console.json({"artifact": str(target), "placement": placement(artifact.body)})
+
+
+def folder_of(model: Path) -> Path:
+    """Where the artifacts of a model go when -o does not say: MODEL.tilec in the current folder."""
+    return Path(f"{model.stem}.tilec")
+
+
+def _report(console: Console, job: Job, model: Path, json: bool) -> None:
+    """Say which nodes import cannot translate. Raises UnsupportedError for any under --strict."""
+    from tilec.importer import Unsupported, UnsupportedModelError, import_model
+
+    nodes: tuple[Unsupported, ...] = ()
+    try:
+        total = import_model(model, sizes={s: job.shapes[s] for s in job.asked}).graph.placement.total
+    except UnsupportedModelError as error:
+        nodes, total = error.nodes, error.total
+    if json:
+        listed = [{"node": n.node, "op": n.op, "reason": n.reason, "remedy": n.remedy} for n in nodes]
+        console.json({"compiled": total - len(nodes), "total": total, "unsupported": listed})
+    else:
+        for node in nodes:
+            console.data(f"{node.node} ({node.op}): {node.reason}" + (f"\n  {node.remedy}" if node.remedy else ""))
+        console.note(f"{total - len(nodes)} of {total} nodes are supported")
+    if nodes and job.recipe.fallback == "refuse":
+        raise UnsupportedError(f"{len(nodes)} of {total} nodes are not supported", str(model))

@@ -1,0 +1,134 @@
+"""Options that several commands share, and the recipe and device that they amount to."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.errors import ArtifactError, UsageError
+from tilec.pipeline import DEVICE_FILE, Job, Source
+
+Device = Annotated[
+    str | None,
+    typer.Option("--device", metavar="NAME|FILE", help="A name of `tilec device list`, a file, or host: this machine."),
+]
+Recipe = Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="Recipe with the options below.")]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Bind symbolic sizes; may be repeated."),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Operators that fall back are an error (exit 5).")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker threads (default: cores of the device).")]
+Model = Annotated[
+    Path | None, typer.Option("--model", metavar="FILE", help="Where the model is, if not beside the artifacts.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+PrintRecipe = Annotated[
+    bool, typer.Option("--print-recipe", help="Print the recipe in effect, with the origin of each value, and stop.")
+]
+
+Flags = Mapping[str, tuple[str, Any]]
+"""Dotted recipe key -> the flag that sets it and the value."""
+
+
+def flags(
+    *, device: str | None = None, shapes: Iterable[str] | None = None, strict: bool = False, threads: int | None = None
+) -> dict[str, tuple[str, Any]]:
+    """What the shared flags say about recipe keys. Raises UsageError for a malformed --shape."""
+    given: dict[str, tuple[str, Any]] = {}
+    if device is not None:
+        given["device"] = ("--device", device)
+    for symbol, size in parse_shapes(shapes or ()).items():
+        given[f"shapes.{symbol}.value"] = ("--shape", size)
+    if strict:
+        given["fallback"] = ("--strict", "refuse")
+    if threads is not None:
+        given["codegen.threads"] = ("--threads", threads)
+    return given
+
+
+def parse_shapes(texts: Iterable[str]) -> dict[str, int]:
+    """Symbol -> size of `batch=1,seq=128`. Raises UsageError for anything else and for a symbol given twice."""
+    sizes: dict[str, int] = {}
+    for part in (part for text in texts for part in text.split(",")):
+        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", part)
+        if match is None:
+            raise UsageError(f"--shape {part!r} does not bind a size", hint="Write it like --shape batch=1,seq=128.")
+        symbol, size = match[1], int(match[2])
+        if sizes.setdefault(symbol, size) != size:
+            raise UsageError(f"--shape binds {symbol} to {sizes[symbol]} and to {size}")
+    return sizes
+
+
+def job_without_device(console: Console, recipe: str | None, given: Flags, model: Path | None = None) -> Job:
+    """The job of a stage that asks nothing of the device."""
+    from tilec.spec.effective import recipe_without_device
+
+    merged = recipe_without_device(recipe, given, os.environ)
+    return replace(Job(merged, console, model=model), **_sizes(merged, given))
+
+
+def job_on_device(
+    console: Console, recipe: str | None, given: Flags, folder: Path, show: bool = False, model: Path | None = None
+) -> Job | None:
+    """The job of stages that need the device; `host` is the device.yaml of `folder` where there is one.
+
+    With `show` the recipe in effect is printed instead and None returned.
+    """
+    from tilec.spec.effective import effective_recipe
+    from tilec.spec.probe import cache_folder
+    from tilec.spec.resolve import HOST
+
+    host_file = folder / DEVICE_FILE
+    effective = effective_recipe(recipe, given, os.environ, host_file=host_file)
+    if show:
+        console.data(effective.text())
+        return None
+    measured = effective.device_source.place == HOST
+    job = Job(
+        effective.recipe,
+        console,
+        effective.device,
+        model=model,
+        cache=cache_folder() / "objects",
+        device_text=effective.device_source.text if measured else None,
+    )
+    return replace(job, **_sizes(effective.recipe, given))
+
+
+def device_of(source: Source) -> str:
+    """The device that an artifact was planned for: device.yaml beside it, else its name.
+
+    Raises ArtifactError when neither is the one.
+    """
+    from tilec.spec.resolve import packaged, resolve_device
+
+    assert source.artifact is not None
+    wanted, name = source.artifact.inputs.get("device"), str(source.body.get("device", ""))
+    beside = source.folder / DEVICE_FILE
+    names = [str(beside)] * beside.is_file() + [name] * (name in packaged("devices"))
+    for found in names:
+        if resolve_device(found).digest() == wanted:
+            return found
+    raise ArtifactError(f"the file of its device {name!r} is not here", source.place, "Name it with --device FILE.")
+
+
+def target_of(output: Path | None, default: Path, file: str) -> Path | None:
+    """The file that -o names: itself when it ends in .json, else `file` in that folder; None for standard output."""
+    if output is None:
+        return default / file
+    if str(output) == "-":
+        return None
+    return output if output.suffix == ".json" else output / file
+
+
+def _sizes(recipe: Any, given: Flags) -> dict[str, Any]:
+    """`shapes` and `asked` of a job: sizes with a value, and which of them a flag names."""
+    shapes = {symbol: known.value for symbol, known in recipe.shapes.items() if known.value is not None}
+    asked = frozenset(key.split(".")[1] for key in given if key.startswith("shapes."))
+    return {"shapes": shapes, "asked": asked}

@@ -1,0 +1,53 @@
+"""`tilec schedule`: the second stage, a graph and a device to a plan."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.cli.options import AsJson, Device, PrintRecipe, Recipe, Shapes, flags, job_on_device, target_of
+from tilec.pipeline import bound, read_source, run_stage, stage_named
+
+
+def schedule(
+    console: Console,
+    graph: Annotated[Path, typer.Argument(metavar="GRAPH", help="1-graph.json, its folder, or - for standard input.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE|DIR|-", help="Where to write (default: 2-plan.json beside GRAPH)."
+        ),
+    ] = None,
+    device: Device = None,
+    shape: Shapes = None,
+    recipe: Recipe = None,
+    print_recipe: PrintRecipe = False,
+    json: AsJson = False,
+) -> None:
+    """Plan for a device: 1-graph.json -> 2-plan.json.
+
+    \b
+    tilec schedule model.tilec/ --device host
+    tilec schedule g.json --device a100 -o p.json
+    tilec schedule g.json --device device.yaml --shape batch=1,seq=128 -o p.json
+    """
+    from tilec.cli.summary import placement, placement_line, plan_line, plan_summary
+    from tilec.ir.codec import plan_from_json
+
+    stage = stage_named("schedule")
+    folder = graph if graph.is_dir() else graph.parent
+    target = target_of(output, folder, stage.file)
+    job = job_on_device(
+        console, recipe, flags(device=device, shapes=shape), target.parent if target else folder, print_recipe
+    )
+    if job is None:
+        return
+    artifact = run_stage(stage, job, bound(job, read_source("graph", graph)), target)
+    console.note(placement_line(artifact.body))
+    console.note(plan_line(artifact.body))
+    if target is None:
+        console.data(artifact.text())
+    elif json:
+        summary = plan_summary(plan_from_json(artifact.body))
+        console.json({"artifact": str(target), "placement": placement(artifact.body), "plan": summary})

@@ -1,0 +1,91 @@
+"""The lines that every compilation ends with: placement, plan, what was verified on what; and the same as JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilec.artifact import Json
+from tilec.ir.algebra import simplify
+from tilec.ir.codec import plan_from_json
+from tilec.ir.expr import Binary, Const, Expr, bound
+from tilec.ir.plan import Group, Plan
+from tilec.ir.text import text_of
+
+_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
+
+
+def placement(body: Mapping[str, Any]) -> dict[str, Json]:
+    """What is compiled and what falls back, of a graph or plan artifact."""
+    found = body.get("placement", {})
+    fallback = [list(entry) for entry in found.get("fallback", ())]
+    return {"compiled": found.get("compiled", 0), "fallback": fallback, "total": found.get("total", 0)}
+
+
+def placement_line(body: Mapping[str, Any]) -> str:
+    """`placement: 409 of 412 nodes compiled, 3 on onnxruntime (NonMaxSuppression)`."""
+    found = body.get("placement", {})
+    line = f"placement: {found.get('compiled', 0)} of {found.get('total', 0)} nodes compiled"
+    fallback = found.get("fallback", ())
+    if fallback:
+        operators = ", ".join(dict.fromkeys(operator for _, operator, _ in fallback))
+        line += f", {len(fallback)} on onnxruntime ({operators})"
+    return line
+
+
+def plan_summary(plan: Plan) -> dict[str, Json]:
+    """Groups by kind and traffic between the lowest level and the next, in bytes (an expression while unbound)."""
+    kinds = [_kind(group) for group in plan.groups]
+    return {
+        "groups": len(kinds),
+        "level": plan.levels[0].name,
+        "register_fused": kinds.count("register"),
+        "single": kinds.count("single"),
+        "stitched": kinds.count("stitched"),
+        "traffic": _value(traffic(plan)),
+        "unfused_traffic": _value(plan.unfused_traffic),
+    }
+
+
+def plan_line(body: Mapping[str, Any]) -> str:
+    """`plan: 37 groups (12 stitched, 21 register-fused, 4 single), DRAM traffic 604 MiB (unfused 812)`."""
+    plan = plan_from_json(body)
+    found = plan_summary(plan)
+    groups = f"{found['stitched']} stitched, {found['register_fused']} register-fused, {found['single']} single"
+    planned, unfused = traffic(plan), simplify(plan.unfused_traffic)
+    text = f"plan: {found['groups']} groups ({groups}), {plan.levels[0].name.upper()} traffic "
+    size, other = bound(planned), bound(unfused)
+    if size is None or other is None:
+        return f"{text}{text_of(planned)} bytes (unfused {text_of(unfused)})"
+    unit, shift = next(((unit, shift) for unit, shift in _UNITS if max(size, other) >= 10 << shift), ("B", 0))
+    return f"{text}{_short(size / (1 << shift))} {unit} (unfused {_short(other / (1 << shift))})"
+
+
+def traffic(plan: Plan) -> Expr:
+    """Bytes that all groups move between the lowest level and the next."""
+    total: Expr = Const(0)
+    for group in plan.groups:
+        for moved in (group.cost.read, group.cost.written):
+            lowest = next((moved[level.name] for level in plan.levels if level.name in moved), Const(0))
+            total = Binary("+", total, lowest)
+    return simplify(total)
+
+
+def verified_line(report: Mapping[str, Any]) -> str:
+    """`verified on: host`, or what it was instead and why."""
+    why = f" ({report['because']})" if report.get("because") else ""
+    return f"verified on: {report['verified_on']}{why}"
+
+
+def _kind(group: Group) -> str:
+    if len(group.nodes) == 1:
+        return "single"
+    highest = group.variants[0].levels[-1]
+    return "register" if set(group.connect.values()) <= {highest} else "stitched"
+
+
+def _value(expr: Expr) -> Json:
+    size = bound(simplify(expr))
+    return text_of(expr) if size is None else size
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"

@@ -1,0 +1,87 @@
+"""What every command shares: --quiet, --verbose, --debug, and how an error becomes a message and an exit code."""
+
+import functools
+import inspect
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.errors import TilecError
+
+INTERRUPTED = 130
+TERMINATED = 143
+
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 failed, 2 usage or invalid config, 4 verification mismatch, 5 unsupported operator or "
+    "feature, 6 device or toolchain unavailable, 130 interrupted."
+)
+
+_COMMON: dict[str, Any] = {
+    "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and data only.")],
+    "verbose": Annotated[bool, typer.Option("--verbose", "-v", help="Say more about what is done.")],
+    "debug": Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")],
+}
+
+
+def verb(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of `function(console, ...)`: adds the common options and turns errors into exit codes."""
+
+    @functools.wraps(function)
+    def command(*, quiet: bool, verbose: bool, debug: bool, **options: Any) -> None:
+        console = Console(-1 if quiet else int(verbose), debug)
+        console.listen_to_log()
+        signal.signal(signal.SIGTERM, _terminate)
+        try:
+            function(console, **options)
+        except BaseException as error:
+            raise typer.Exit(_report(console, error)) from error
+
+    own = list(inspect.signature(function).parameters.values())[1:]
+    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    common = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+        for name, annotation in _COMMON.items()
+    ]
+    parameters = [*own, *common]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _report(console: Console, error: BaseException) -> int:
+    """Say on stderr what went wrong; returns the exit code."""
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 1
+    if isinstance(error, BrokenPipeError):
+        # The reader of stdout has seen enough; Python must not complain when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if console.debug:
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt):
+        console.error("interrupted")
+        return INTERRUPTED
+    if isinstance(error, TilecError):
+        console.error(str(error))
+        return error.exit_code
+    if isinstance(error, MemoryError):
+        console.error("out of memory")
+        return 1
+    console.error(
+        f"{type(error).__name__}: {error}\n  This is a bug in tilec. Run again with --debug for the traceback."
+    )
+    return 1
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """End on SIGTERM as on Ctrl-C, so that files that are being written are removed."""
+    raise SystemExit(TERMINATED)

@@ -1,0 +1,37 @@
+"""`tilec verify`: the fourth stage, compiled code against onnxruntime."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.cli.options import AsJson, Model, Recipe, flags, job_without_device
+from tilec.pipeline import read_source, run_stage, stage_named
+
+
+def verify(
+    console: Console,
+    build: Annotated[Path, typer.Argument(metavar="BUILD", help="Folder of a compiled model.")],
+    recipe: Recipe = None,
+    model: Model = None,
+    json: AsJson = False,
+) -> None:
+    """Compare with onnxruntime: 3-kernels.json -> 4-report.json.
+
+    \b
+    tilec verify build/
+    tilec verify build/ --model ../model.onnx --json
+    """
+    from tilec.cli.summary import placement_line, plan_line, verified_line
+
+    stage = stage_named("verify")
+    source = read_source("kernels", build)
+    job = job_without_device(console, recipe, flags(), model)
+    plan = read_source("plan", source.folder)
+    console.note(placement_line(plan.body))
+    console.note(plan_line(plan.body))
+    artifact = run_stage(stage, job, source, source.folder / stage.file)
+    console.note(verified_line(artifact.body))
+    if json:
+        console.json(artifact.body)

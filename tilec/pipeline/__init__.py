@@ -1,0 +1,20 @@
+"""The pipeline: import, schedule, codegen, verify, each from the artifact before it."""
+
+from tilec.pipeline.job import DEVICE_FILE, FILES, Job, Listener, Source, read_source
+from tilec.pipeline.stages import STAGES, compile_model, run_stage, stage_named
+from tilec.pipeline.steps import bound, model_file
+
+__all__ = [
+    "DEVICE_FILE",
+    "FILES",
+    "STAGES",
+    "Job",
+    "Listener",
+    "Source",
+    "bound",
+    "compile_model",
+    "model_file",
+    "read_source",
+    "run_stage",
+    "stage_named",
+]

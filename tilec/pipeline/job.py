@@ -1,0 +1,124 @@
+"""What goes through the pipeline: the job that all stages share, what one reads and what it makes."""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tilec.artifact import Artifact, parse_artifact, read_artifact
+from tilec.errors import TilecError
+
+if TYPE_CHECKING:
+    from tilec.spec.device import DeviceSpec
+    from tilec.spec.recipe import CompileRecipe
+
+FILES = {"graph": "1-graph.json", "plan": "2-plan.json", "kernels": "3-kernels.json", "report": "4-report.json"}
+"""Kind of artifact -> its file in an output folder."""
+
+DEVICE_FILE = "device.yaml"
+"""The device that was measured for the artifacts beside it."""
+
+RUN_FILE = "run.json"
+"""What differs between two runs of the same compilation: errors, times, machine, versions."""
+
+Advance = Callable[[int, int], None]
+"""Told how much of a stage is done: (steps done, steps in all)."""
+
+
+class Listener(Protocol):
+    """Hears which stage runs."""
+
+    def stage(self, name: str) -> AbstractContextManager[Advance]:
+        """The context in which a stage runs."""
+
+    def skipped(self, stage: str) -> None:
+        """A stage was fresh."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the stages of one compilation share.
+
+    `device` is None where no stage asks for it. `shapes` binds symbols; those in `asked` (named by a flag) must
+    exist. `model` tells where the model file is when it is not beside the artifacts; `cache` keeps object files;
+    `device_text` is the file of a device that was measured here, to be written beside the plan.
+    """
+
+    recipe: "CompileRecipe"
+    listener: Listener
+    device: "DeviceSpec | None" = None
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    asked: frozenset[str] = frozenset()
+    model: Path | None = None
+    cache: Path | None = None
+    device_text: str | None = None
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a stage reads: a file and, unless it is a model, the artifact in it. Weights are named from `folder`."""
+
+    path: Path
+    artifact: Artifact | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are that the artifact names; the current folder for standard input."""
+        return self.path.parent
+
+    @property
+    def place(self) -> str:
+        """The file's name for messages."""
+        return str(self.path)
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The artifact's data; nothing for a model."""
+        return self.artifact.body if self.artifact else {}
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a stage made: the artifact's data, files to write before it, and a failure to raise after it."""
+
+    body: Mapping[str, Any]
+    files: Mapping[str, Iterable[bytes | memoryview]] = field(default_factory=dict)
+    failure: TilecError | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the pipeline.
+
+    `name` on the command line, the kinds of what it `reads` and `writes`; `inputs` gives the digests that decide
+    whether it is fresh, `intact` whether the files that its artifact names are still there, `run` does the work
+    for an output path.
+    """
+
+    name: str
+    reads: str
+    writes: str
+    inputs: Callable[[Job, Source], dict[str, str]]
+    run: Callable[[Job, Source, Path, Advance], Made]
+    intact: Callable[[Artifact, Path], bool] = lambda _artifact, _folder: True
+
+    @property
+    def file(self) -> str:
+        """The name of its artifact in an output folder."""
+        return FILES[self.writes]
+
+
+def read_source(kind: str, path: Path) -> Source:
+    """What a stage reads: the artifact of this kind in a file, in a folder of artifacts, or on standard input (`-`).
+
+    Raises UsageError and ArtifactError as `read_artifact` does.
+    """
+    if kind == "model":
+        return Source(path)
+    if str(path) == "-":
+        return Source(path, parse_artifact(sys.stdin.read(), kind, "standard input"))
+    if path.is_dir():
+        path /= FILES[kind]
+    return Source(path, read_artifact(path, kind))

@@ -1,0 +1,226 @@
+"""The work of each stage: which digests decide whether it is fresh, and what it makes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tilec.artifact import Artifact, bring_files, digest_file, digest_object, pretty, require_files
+from tilec.errors import ArtifactError, TilecError, UnsupportedError, VerificationMismatch
+from tilec.pipeline.job import DEVICE_FILE, FILES, RUN_FILE, Advance, Job, Made, Source, read_source
+
+
+def graph_inputs(job: Job, source: Source) -> dict[str, str]:
+    """What a graph depends on."""
+    return {"model": digest_file(source.path), "recipe": job.recipe.digest("import", "types", "fallback", "shapes")}
+
+
+def import_graph(job: Job, source: Source, _target: Path, _advance: Advance) -> Made:
+    """Read a model as a graph; all sizes stay symbolic first and are bound afterwards."""
+    from tilec.importer import UnsupportedModelError, import_model
+    from tilec.ir.bind import bind
+    from tilec.ir.codec import graph_to_json
+
+    try:
+        imported = import_model(source.path)
+        sizes = _sizes(job, imported.graph.symbols)
+    except UnsupportedModelError:
+        # Some shapes can only be decided with the sizes known.
+        if not job.shapes:
+            raise
+        imported, sizes = import_model(source.path, sizes=job.shapes), {}
+    graph = bind(imported.graph, sizes) if sizes else imported.graph
+    files = {**graph.files, source.path.name: digest_file(source.path)}
+    graph = replace(graph, files=files)
+    return Made(graph_to_json(graph), {imported.owned_file: imported.weights} if imported.weights else {})
+
+
+def _sizes(job: Job, symbols: Iterable[str]) -> dict[str, int]:
+    """The sizes to bind: those of the graph's symbols, and those that a flag names, known or not."""
+    known = set(symbols)
+    return {symbol: size for symbol, size in job.shapes.items() if symbol in known or symbol in job.asked}
+
+
+def files_unchanged(artifact: Artifact, folder: Path) -> bool:
+    """Whether the weight files of a graph are as they were."""
+    try:
+        require_files(artifact.body.get("files", {}), folder)
+    except TilecError:
+        return False
+    return True
+
+
+def plan_inputs(job: Job, source: Source) -> dict[str, str]:
+    """What a plan depends on; the graph counts with its sizes bound."""
+    assert job.device is not None
+    return {
+        **_carried(source, "model"),
+        "graph": digest_object(source.body),
+        "device": job.device.digest(),
+        "recipe": job.recipe.digest("schedule"),
+    }
+
+
+def _carried(source: Source, *roles: str) -> dict[str, str]:
+    inputs = source.artifact.inputs if source.artifact else {}
+    return {role: inputs[role] for role in roles if role in inputs}
+
+
+def bound(job: Job, source: Source) -> Source:
+    """A graph with the job's sizes bound: what `schedule` reads, however the sizes were given.
+
+    Raises UsageError for a symbol that a flag names and the graph does not have.
+    """
+    assert source.artifact is not None
+    sizes = _sizes(job, source.body.get("symbols", ()))
+    if not sizes:
+        return source
+    from tilec.ir.bind import bind
+    from tilec.ir.codec import graph_from_json, graph_to_json
+
+    graph = bind(graph_from_json(source.body, source.place), sizes)
+    return replace(source, artifact=replace(source.artifact, body=graph_to_json(graph)))
+
+
+def schedule_graph(job: Job, source: Source, _target: Path, _advance: Advance) -> Made:
+    """Plan a graph for the job's device."""
+    from tilec.ir.codec import graph_from_json, plan_to_json
+    from tilec.ir.verify_graph import check_graph
+    from tilec.scheduler import schedule
+
+    assert job.device is not None
+    graph = graph_from_json(source.body, source.place)
+    _refuse("graph", check_graph(graph), source)
+    plan = schedule(graph, job.device, job.recipe.schedule)
+    return Made(plan_to_json(plan), {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {})
+
+
+def _refuse(kind: str, problems: tuple[str, ...], source: Source) -> None:
+    """Raise ArtifactError when an artifact, perhaps edited by hand, breaks a rule."""
+    if problems:
+        also = "".join(f"\n  Also: {problem}" for problem in problems[1:5])
+        raise ArtifactError(f"illegal {kind}: {problems[0]}", source.place, f"Undo the edit or make it anew.{also}")
+
+
+def kernels_inputs(job: Job, source: Source) -> dict[str, str]:
+    """What kernels depend on."""
+    return {
+        **_carried(source, "model", "device"),
+        "plan": digest_object(source.body),
+        "recipe": job.recipe.digest("codegen"),
+    }
+
+
+def generate_kernels(job: Job, source: Source, target: Path, advance: Advance) -> Made:
+    """Generate code into the folder of `target`; plan and device go beside it when they come from elsewhere.
+
+    Raises UnsupportedError while a size is not bound.
+    """
+    from tilec.codegen import codegen
+    from tilec.ir.codec import plan_from_json
+
+    assert job.device is not None
+    assert source.artifact is not None
+    source.artifact.require_inputs({"device": job.device.digest()}, source.place)
+    plan = plan_from_json(source.body, source.place)
+    if plan.symbols:
+        flags = " ".join(f"--shape {symbol}=SIZE" for symbol in plan.symbols)
+        raise UnsupportedError(
+            f"code needs fixed sizes, {', '.join(plan.symbols)} {'is' if len(plan.symbols) == 1 else 'are'} not bound",
+            source.place,
+            f"Bind them: {flags}.",
+        )
+    bring_files(plan.files, source.folder, target.parent, _moved(job, source, plan.files))
+    require_files(plan.files, target.parent)
+    body = codegen(plan, job.device, job.recipe.codegen, folder=target.parent, cache=job.cache, advance=advance)
+    beside: dict[str, Iterable[bytes]] = {}
+    if not source.folder.samefile(target.parent) or source.path.name != FILES["plan"]:
+        beside[FILES["plan"]] = [source.artifact.text().encode()]
+    if (source.folder / DEVICE_FILE).is_file() and not (target.parent / DEVICE_FILE).exists():
+        beside[DEVICE_FILE] = [(source.folder / DEVICE_FILE).read_bytes()]
+    return Made(body, beside)
+
+
+def _moved(job: Job, source: Source, files: Mapping[str, str]) -> dict[str, Path]:
+    """Where the weight files are that are not beside the artifact: --model names the model, the others lie by it."""
+    assert source.artifact is not None
+    if job.model is None:
+        return {}
+    model = source.artifact.inputs.get("model")
+    away = {name: digest for name, digest in files.items() if not (source.folder / name).is_file()}
+    return {name: job.model if digest == model else job.model.parent / name for name, digest in away.items()}
+
+
+def named_files_there(artifact: Artifact, folder: Path) -> bool:
+    """Whether every file that the kernels name is there as it was."""
+    try:
+        require_files(dict(_named_files(artifact.body)), folder)
+    except TilecError:
+        return False
+    return True
+
+
+def _named_files(value: Any) -> Iterator[tuple[str, str]]:
+    """(file, sha256) of every object in `value` that names a file."""
+    match value:
+        case {"file": str(file), "sha256": str(sha256)}:
+            yield file, sha256
+        case Mapping():
+            for inner in value.values():
+                yield from _named_files(inner)
+        case list():
+            for inner in value:
+                yield from _named_files(inner)
+
+
+def report_inputs(job: Job, source: Source) -> dict[str, str]:
+    """What a report depends on."""
+    return {
+        **_carried(source, "model", "device"),
+        "kernels": digest_object(source.body),
+        "recipe": job.recipe.digest("verify"),
+    }
+
+
+def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) -> Made:
+    """Compare compiled code with the model; a mismatch is raised after the report is written."""
+    from tilec.ir.codec import plan_from_json
+    from tilec.verify import verify
+
+    assert source.artifact is not None
+    beside = read_source("plan", source.folder / FILES["plan"])
+    source.artifact.require_inputs({"plan": digest_object(beside.body)}, source.place)
+    plan = plan_from_json(beside.body, beside.place)
+    model = model_file(job, source, plan.files)
+    outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance)
+    files = {RUN_FILE: [pretty(outcome.run).encode()]}
+    if outcome.failure is None:
+        return Made(outcome.report, files)
+    return Made(outcome.report, files, VerificationMismatch(outcome.failure, str(source.folder), outcome.hint))
+
+
+def passed(artifact: Artifact, _folder: Path) -> bool:
+    """Whether a report says that the model is right."""
+    return artifact.body.get("verdict") == "pass"
+
+
+def model_file(job: Job, source: Source, files: Mapping[str, str]) -> Path:
+    """The model that an artifact was made from, at its real place so that its external data is found.
+
+    Raises ArtifactError when it is missing or another one.
+    """
+    assert source.artifact is not None
+    sha256 = source.artifact.inputs.get("model")
+    name = next((name for name, digest in files.items() if digest == sha256), None)
+    if name is None or sha256 is None:
+        raise ArtifactError("it does not say which model it was made from", source.place, "Run `tilec import` again.")
+    path = (job.model or source.folder / name).resolve()
+    if not path.is_file():
+        raise ArtifactError(f"the model {name} is not here", str(source.folder), "Name it with --model PATH.")
+    if digest_file(path) != sha256:
+        raise ArtifactError(
+            f"{path.name} is not the model that this was made from",
+            str(source.folder),
+            "Compile it again, or name the original with --model PATH.",
+        )
+    return path

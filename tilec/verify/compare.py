@@ -1,0 +1,68 @@
+"""Comparing one output with its reference: shape, type, then the largest error relative to the largest value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from tilec.verify.inputs import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How one output compares: `error` is max|a - b| / max|b| over finite elements, `reason` empty when it passes."""
+
+    output: str
+    error: float
+    tolerance: float
+    reason: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the output is within tolerance."""
+        return not self.reason
+
+
+def compare(name: str, actual: Array, expected: Array, tolerance: float) -> Comparison:
+    """Compare an output with the reference. NaN passes only where the reference has NaN, infinity likewise.
+
+    Integers and booleans must be equal, whatever the tolerance.
+    """
+    if actual.shape != expected.shape:
+        return Comparison(name, inf, tolerance, f"shape {list(actual.shape)} instead of {list(expected.shape)}")
+    if actual.dtype != expected.dtype:
+        return Comparison(name, inf, tolerance, f"type {actual.dtype} instead of {expected.dtype}")
+    if actual.dtype.kind in "iub":
+        return _compare_exactly(name, actual, expected, tolerance)
+    a, b = actual.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(b)
+    # Equality covers infinities of the same sign.
+    wrong = ~finite & ~((a == b) | (np.isnan(a) & np.isnan(b))) | (finite & ~np.isfinite(a))
+    if wrong.any():
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        count = int(wrong.sum())
+        return Comparison(name, inf, tolerance, f"{_at(actual, expected, where)}, {count} such elements")
+    difference = np.zeros_like(b)
+    np.subtract(a, b, out=difference, where=finite)
+    np.abs(difference, out=difference)
+    largest = float(difference.max(initial=0.0))
+    scale = float(np.abs(b).max(initial=0.0, where=finite))
+    error = largest / scale if scale else (inf if largest else 0.0)
+    if error <= tolerance:
+        return Comparison(name, error, tolerance)
+    where = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
+    return Comparison(name, error, tolerance, _at(actual, expected, where))
+
+
+def _compare_exactly(name: str, actual: Array, expected: Array, tolerance: float) -> Comparison:
+    wrong = actual != expected
+    if not wrong.any():
+        return Comparison(name, 0.0, tolerance)
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return Comparison(name, inf, tolerance, f"{_at(actual, expected, where)}, {int(wrong.sum())} such elements")
+
+
+def _at(actual: Array, expected: Array, where: tuple[int, ...]) -> str:
+    return f"{actual[where]} instead of {expected[where]} at {list(where)}"

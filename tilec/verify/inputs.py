@@ -1,0 +1,93 @@
+"""Random model inputs that every operator accepts: seeded, and in range where a value is used as an index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.errors import UnsupportedError
+from tilec.ir.expr import Access, accesses, bound, walk
+from tilec.ir.graph import Node, Tensor
+from tilec.ir.plan import Plan
+from tilec.ir.types import TTYPES, numpy_dtype
+from tilec.verify.nodes import nodes_of
+
+Array = NDArray[np.generic]
+
+SHIFTED_MEAN = 3.0
+"""Mean of every second draw: errors that cancel around zero show there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One set of random inputs: normal numbers of this mean and spread, from this seed."""
+
+    seed: int
+    mean: float = 0.0
+    spread: float = 1.0
+
+
+def draws(seeds: Sequence[int]) -> tuple[Draw, ...]:
+    """One draw a seed, in turn of mean 0 and of `SHIFTED_MEAN`."""
+    return tuple(Draw(seed, SHIFTED_MEAN if i % 2 else 0.0) for i, seed in enumerate(seeds))
+
+
+def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: Sequence[str]) -> dict[str, int]:
+    """Tensor of `sources` -> smallest extent that its values index, directly or through movement and arithmetic.
+
+    Follows integer tensors from the sources to the indices of data-dependent accesses.
+    """
+    reaches: dict[str, set[str]] = {source: {source} for source in sources}
+    limits: dict[str, int] = {}
+    for node in nodes:
+        for access in accesses(node.expr):
+            extents = tensors[access.tensor].shape
+            for index, extent in zip(access.index, extents, strict=True):
+                size = bound(extent)
+                for inner in (e for e in walk(index) if isinstance(e, Access)):
+                    for source in reaches.get(inner.tensor, ()):
+                        if size is not None:
+                            limits[source] = min(size, limits.get(source, size))
+        if TTYPES[tensors[node.name].ttype].kind in ("int", "uint"):
+            reaches[node.name] = set().union(*(reaches.get(a.tensor, set()) for a in accesses(node.expr)))
+    return limits
+
+
+def random_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
+    """One random array for every input of the model, by its name there. Raises UnsupportedError for an unbound size."""
+    tensors = [port.tensor for port in plan.inputs]
+    arrays = random_tensors(tensors, nodes_of(plan), plan.tensors, draw)
+    return {port.name: arrays[port.tensor] for port in plan.inputs}
+
+
+def random_tensors(
+    names: Sequence[str], nodes: Sequence[Node], tensors: Mapping[str, Tensor], draw: Draw
+) -> dict[str, Array]:
+    """Random arrays for the tensors `names` that `nodes` read.
+
+    Floating-point tensors are normal with the draw's mean and spread; integers that index are uniform below the
+    extent they index; bytes take all values; other integers and booleans are 0 or 1, as masks are.
+    Raises UnsupportedError for an unbound size.
+    """
+    generator = np.random.default_rng(draw.seed)
+    limits = index_limits(nodes, tensors, names)
+    result: dict[str, Array] = {}
+    for name in names:
+        tensor = tensors[name]
+        sizes = [bound(extent) for extent in tensor.shape]
+        if None in sizes:
+            raise UnsupportedError(f"tensor {name} has a symbolic shape", hint="Bind it with --shape SYMBOL=SIZE.")
+        shape = [size for size in sizes if size is not None]
+        dtype = numpy_dtype(tensor.ttype)
+        kind = TTYPES[tensor.ttype].kind
+        if kind == "float":
+            values = generator.standard_normal(shape, dtype=np.float32) * draw.spread + draw.mean
+            result[name] = np.asarray(values, np.float32).astype(dtype)
+        elif name not in limits and kind != "bool" and TTYPES[tensor.ttype].bits == 8:
+            result[name] = generator.integers(0, 256, shape, dtype=np.int64).astype(np.uint8).view(dtype)
+        else:
+            result[name] = generator.integers(0, max(1, limits.get(name, 2)), shape).astype(dtype)
+    return result

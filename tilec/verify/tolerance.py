@@ -1,0 +1,76 @@
+"""How far two correct results may lie apart: rounding errors along the longest path, from types and reductions.
+
+Every operation rounds once; errors of independent roundings add like a random walk, so a path with N roundings
+strays about sqrt(N) units in the last place of the largest value.  A reduction over K elements counts K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+
+from tilec.ir.expr import Binary, Call, Reduce, TensorExpr, bound, operands, walk
+from tilec.ir.graph import Node, Tensor
+from tilec.ir.numpy_scalars import EXACT
+from tilec.ir.plan import Plan
+from tilec.ir.types import TTYPES
+from tilec.verify.nodes import nodes_of
+
+_EPSILON = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+
+SAFETY = 3.0
+"""Random walks stray further than their standard deviation; three of them is once in several hundred."""
+
+FUNCTION = 16.0
+"""Roundings that a transcendental function counts for: libraries differ by up to four units in the last place."""
+
+
+def tolerances(plan: Plan) -> dict[str, float]:
+    """Output of the model -> largest |a - b| / max|a| that rounding explains; 0 for integers and booleans."""
+    strayed = variances(nodes_of(plan), plan.tensors)
+    return {port.name: _allowed(strayed.get(port.tensor, 0.0)) for port in plan.outputs}
+
+
+def group_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
+    """The same for every tensor that `nodes` define, when what they read is exact."""
+    return {name: _allowed(variance) for name, variance in variances(nodes, tensors).items()}
+
+
+def variances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
+    """Node -> variance of its relative error, along the path with the most roundings."""
+    result: dict[str, float] = {}
+    for node in nodes:
+        own = _epsilon(tensors[node.name].ttype) ** 2 * _roundings(node.expr)
+        result[node.name] = own + max((result.get(t, 0.0) for t in operands(node.expr)), default=0.0)
+    return {name: value if TTYPES[tensors[name].ttype].kind == "float" else 0.0 for name, value in result.items()}
+
+
+def _allowed(variance: float) -> float:
+    """The tolerance for a variance, to two digits so that reports are the same on any machine."""
+    return float(f"{SAFETY * sqrt(variance):.1e}")
+
+
+def _epsilon(ttype: str) -> float:
+    """Half a unit in the last place, relative."""
+    return _EPSILON.get(ttype, 0.0)
+
+
+def _roundings(expr: TensorExpr) -> float:
+    """Roundings that one element goes through."""
+    total = 0.0
+    for part in walk(expr.value):
+        match part:
+            case Binary("+" | "-" | "*" | "/", _, _):
+                total += 1.0
+            case Call("where" | "maximum" | "minimum" | "neg" | "abs" | "not"):
+                pass
+            case Call(fn, _) if fn in TTYPES or fn in EXACT:
+                total += 1.0
+            case Call():
+                total += FUNCTION
+    if isinstance(expr.body, Reduce) and expr.body.op in ("sum", "prod"):
+        summed = 1.0
+        for iterator in expr.reduce:
+            summed *= bound(expr.domain[iterator]) or 1
+        total += summed
+    return total
