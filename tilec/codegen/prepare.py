@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilec.artifact import atomic_open
 from tilec.artifact.safetensors import layout, pieces_of
-from tilec.codegen.weights import bound_shape, read_constant, weight_path
+from tilec.ir.weights import bound_shape, read_constant, weight_path
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import operands
 from tilec.ir.graph import WeightRef
