@@ -16,8 +16,11 @@ from tilec.importer.formula import formula
 from tilec.importer.names import LETTERS, Names, identifier
 from tilec.importer.value import Value, extents, position, progression, static
 from tilec.importer.weights import Stored
+from tilec.ir.algebra import simplify
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.expr import (
+    Access,
+    Binary,
     Call,
     Const,
     Expr,
@@ -26,6 +29,7 @@ from tilec.ir.expr import (
     Var,
     accesses,
     operands,
+    rebuild,
     substitute,
     variables,
     walk,
@@ -114,6 +118,7 @@ class Builder:
         single = {axis.var.name: Const(0) for axis in reduce if axis.extent == Const(1)}
         reduce = [axis for axis in reduce if axis.var.name not in single]
         body = substitute(body, single) if single else body
+        body = _tidied(body)
         root = Reduce(reducer, tuple(axis.var.name for axis in reduce), body) if reduce else body
         expr = simplify_tensor(
             TensorExpr(
@@ -220,6 +225,25 @@ def files_of(constants: Mapping[str, Constant]) -> tuple[str, ...]:
 
 def _scalars(array: NDArray[Any]) -> list[bool | int | float]:
     return [v if isinstance(v, bool | int) else float(v) for v in array.ravel().tolist()]
+
+
+def _tidied(expr: Expr) -> Expr:
+    """Index arithmetic outside of accesses in canonical form (`simplify_tensor` sees to that inside)."""
+    if isinstance(expr, Access | Const | Var):
+        return expr
+    if all(_is_arithmetic(e) for e in walk(expr)):
+        return simplify(expr)
+    return rebuild(expr, _tidied)
+
+
+def _is_arithmetic(expr: Expr) -> bool:
+    match expr:
+        case Const(value):
+            return isinstance(value, int) and not isinstance(value, bool)
+        case Binary(op, _, _):
+            return op in ("+", "-", "*", "//", "%")
+        case _:
+            return isinstance(expr, Var)
 
 
 def _small(expr: TensorExpr) -> bool:

@@ -25,6 +25,7 @@ from tilec.ir.expr import (
     bound,
     operands,
     substitute,
+    variables,
 )
 from tilec.ir.types import TTYPES
 
@@ -44,6 +45,8 @@ def fold_constant(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> 
     domain = static(expr.extents)
     arrays = {name: values[name].array for name in operands(expr)}
     if shape is None or domain is None or any(array is None for array in arrays.values()):
+        return None
+    if not variables(expr.value) <= set(expr.iterators):
         return None
     size = prod(shape) * TTYPES[ttype].bits // 8
     types = {name: values[name].ttype for name in arrays}

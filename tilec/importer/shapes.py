@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilec.importer.formula import formula
 from tilec.ir.algebra import bounds_of, equal, simplify
-from tilec.ir.expr import Binary, Const, Expr, bound, variables
+from tilec.ir.expr import Binary, Call, Const, Expr, bound, variables
 from tilec.ir.text import text_of
 
 
@@ -78,6 +78,10 @@ def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]]) -> Expr:
         return a
     if a == Const(1):
         return b
+    for longer, shorter in ((a, b), (b, a)):
+        if isinstance(shorter, Call) and shorter.fn == "minimum" and longer in shorter.args:
+            # A slice of a table by a size: sound sizes are those that the table has room for.
+            return longer
     described = " and ".join(shape_text(shape) for shape in shapes)
     if same(a, b) is False and same(a, Const(1)) is False and same(b, Const(1)) is False:
         raise ShapeError(f"shapes {described} cannot be broadcast: {text_of(a)} meets {text_of(b)}")

@@ -13,6 +13,7 @@ from tilec.importer import ops as families
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.check import OWN_DOMAINS, attributes_of, label, place_of
 from tilec.importer.functions import function_of, function_opset, instantiated
+from tilec.importer.names import identifier
 from tilec.importer.operator import Op, handler_of, known_operators
 from tilec.importer.shapes import ShapeError, UndecidedError
 from tilec.importer.value import Value
@@ -128,7 +129,7 @@ class Translator:
         inner: Scope = dict(scope)
         for tensor in graph.initializer:
             stored = tensor_values(tensor, self._files, origin.place)
-            inner[tensor.name] = self.builder.constant(tensor.name, stored)
+            inner[tensor.name] = self.builder.constant(identifier(tensor.name, "t"), stored)
         self.run(enumerate(graph.node), inner, context)
         return [inner.get(output.name) for output in graph.output]
 
