@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Expr, TensorExpr, as_expr, operands
+from tilec.ir.expr import Binary, Expr, TensorExpr, Var, as_expr, operands
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import (
     Allocate,
+    Barrier,
     Buffer,
     ComputeTile,
     Fill,
@@ -64,6 +66,22 @@ def load(b: Buffer, source: str | None = None, fill: float | None = None, stages
 
 
 DRAM = PlanLevel("dram", None)
+SHARED = PlanLevel("shared", 4096, 4, scope="block")
+REG = PlanLevel("reg", 256, 8, scope="thread")
+
+
+def rewrite(program: Program, change: Callable[[Statement], Statement | None]) -> Program:
+    """Every statement changed, or dropped where `change` gives None."""
+
+    def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        kept = [change(s) for s in body]
+        return tuple(replace(s, body=visit(s.body)) if isinstance(s, Loop) else s for s in kept if s is not None)
+
+    return replace(program, body=visit(program.body))
+
+
+def without(program: Program, drop: Callable[[Statement], bool]) -> Program:
+    return rewrite(program, lambda s: None if drop(s) else s)
 
 
 def matmul(m: int = 6, n: int = 8, k: int = 12, tile: int = 4, step: int = 3, cores: int = 1) -> Program:
@@ -171,3 +189,81 @@ def flash(m: int = 6, k: int = 5, n: int = 12, d: int = 3, tm: int = 2, tn: int 
     parameters = (whole("Q", (m, k)), whole("KT", (k, n)), whole("V", (n, d)), whole("Y", (m, d)))
     levels = (DRAM, PlanLevel("shared", 4096, 4, scope="block"))
     return Program("flash", levels, (), parameters, ("Y",), (loop("m1", m // tm, *body, scope="block"),))
+
+
+def threads(collective: tuple[Statement, ...], extent: int = 3) -> Program:
+    """Four blocks of `extent` threads: a thread scales its element of a block's row; `collective` stands between."""
+    double = tensor("T[i, j] = X[i, j] * 2.0", {"i": 4, "j": extent})
+    x = buffer("X_s", "shared", f"X[i1:i1+1, 0:{extent}]")
+    t = buffer("T_s", "shared", f"T[i1:i1+1, 0:{extent}]")
+    x_reg = buffer("X_r", "reg", "X[i1:i1+1, j1:j1+1]")
+    t_reg = buffer("T_r", "reg", "T[i1:i1+1, j1:j1+1]")
+    inner = (
+        *load(x_reg, "X_s"),
+        Allocate(t_reg),
+        compute(double, "T_r", "_r", i="i1:i1+1", j="j1:j1+1"),
+        *collective,
+        StoreTiles("T_s", "T_r"),
+    )
+    body = (*load(x), Allocate(t), loop("j1", extent, *inner, scope="thread"), StoreTiles("T", "T_s"))
+    parameters = (whole("X", (4, extent)), whole("T", (4, extent)))
+    return Program("threads", (DRAM, SHARED, REG), (), parameters, ("T",), (loop("i1", 4, *body, scope="block"),))
+
+
+def neighbours() -> Program:
+    """Four threads: each doubles an element into the shared tile, then reads the one its neighbour stored."""
+    shift = tensor("Y[i] = T[(i + 1) % 4]", {"i": 4})
+    double = tensor("T[i] = X[i] * 2.0", {"i": 4})
+    buffers = {
+        "X_r": buffer("X_r", "reg", "X[i1:i1+1]"),
+        "T_r": buffer("T_r", "reg", "T[i1:i1+1]"),
+        "Y_r": buffer("Y_r", "reg", "Y[i1:i1+1]"),
+        "T_s": buffer("T_s", "shared", "T[0:4]"),
+    }
+    neighbour = ComputeTile(shift, (("i", Var("i1"), parse_expr("i1 + 1")),), "Y_r", (("T", "T_s"),))
+    inner = (
+        *load(buffers["X_r"], "X"),
+        Allocate(buffers["T_r"]),
+        compute(double, "T_r", "_r", i="i1:i1+1"),
+        StoreTiles("T_s", "T_r"),
+        Barrier("thread"),
+        Allocate(buffers["Y_r"]),
+        neighbour,
+        StoreTiles("Y", "Y_r"),
+    )
+    body = (Allocate(buffers["T_s"]), loop("i1", 4, *inner, scope="thread"))
+    levels = (DRAM, replace(SHARED, units=1, scope=""), REG)
+    return Program("shift", levels, (), (whole("X", (4,)), whole("Y", (4,))), ("Y",), body)
+
+
+def split() -> Program:
+    """Three units sum a part each and combine the partial sums."""
+    expr = tensor("R[()] = sum(k, A[k])", {"k": 6})
+    body = (
+        *load(buffer("A_s", "shared", "A[k1*2:k1*2+2]")),
+        Allocate(buffer("R_s", "shared", "R[]")),
+        compute(expr, "R_s", "_s", k="k1*2:k1*2+2"),
+        StoreTiles("R", "R_s", combine="sum"),
+    )
+    parameters = (whole("A", (6,)), whole("R", ()))
+    return Program(
+        "split", (DRAM, SHARED), (), parameters, ("R",), (Fill("R", 0.0), loop("k1", 3, *body, scope="block"))
+    )
+
+
+def copy_program(ttype: str = "f32", *, copies: int = 1, capacity: int = 64, managed: str = "explicit") -> Program:
+    """Y = X through an eight-element tile, two at a time, sizes symbolic."""
+    expr = tensor("Y[i] = X[i]", {"i": 1})
+    expr = replace(expr, extents=(Var("N"),))
+    x = buffer("X_s", "shared", "X[i1*8 : minimum(i1*8 + 8, N)]", ttype, shape=(8,), copies=copies)
+    y = buffer("Y_s", "shared", "Y[i1*8 : minimum(i1*8 + 8, N)]", ttype, shape=(8,))
+    body = (
+        Allocate(x),
+        LoadTiles("X_s", "X", stages=copies),
+        Allocate(y),
+        compute(expr, "Y_s", "_s", i="i1*8 : minimum(i1*8 + 8, N)"),
+        StoreTiles("Y", "Y_s"),
+    )
+    parameters = tuple(buffer(t, "dram", f"{t}[0:N]", ttype) for t in "XY")
+    levels = (DRAM, PlanLevel("shared", capacity, managed=managed))  # type: ignore[arg-type]
+    return Program("copy", levels, ("N",), parameters, ("Y",), (loop("i1", "(N + 7) // 8", *body),))

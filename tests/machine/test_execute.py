@@ -1,41 +1,42 @@
 """The tile machine: right results, poison, capacities, byte counts, units in lockstep."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from tests.programs import DRAM, buffer, compute, convolution, flash, load, loop, matmul, tensor, whole
-from tilec.ir.expr import Const, Var
+from tests.programs import (
+    DRAM,
+    SHARED,
+    buffer,
+    compute,
+    convolution,
+    copy_program,
+    flash,
+    load,
+    loop,
+    matmul,
+    neighbours,
+    rewrite,
+    split,
+    tensor,
+    threads,
+    whole,
+    without,
+)
+from tilec.ir.expr import Const
 from tilec.ir.plan import PlanLevel
-from tilec.ir.program import Allocate, Barrier, ComputeTile, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
+from tilec.ir.program import Allocate, Barrier, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
 from tilec.ir.text import parse_expr
 from tilec.ir.types import numpy_dtype
 from tilec.machine import MachineError, Moved, execute
 
 RNG = np.random.default_rng(3)
-REG = PlanLevel("reg", 256, 8, scope="thread")
-SHARED = PlanLevel("shared", 4096, 4, scope="block")
 
 
 def normal(*shape: int) -> np.ndarray:
     return RNG.normal(size=shape).astype(np.float32)
-
-
-def rewrite(program: Program, change: Callable[[Statement], Statement | None]) -> Program:
-    """Every statement changed, or dropped where `change` gives None."""
-
-    def visit(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        kept = [change(s) for s in body]
-        return tuple(replace(s, body=visit(s.body)) if isinstance(s, Loop) else s for s in kept if s is not None)
-
-    return replace(program, body=visit(program.body))
-
-
-def without(program: Program, drop: Callable[[Statement], bool]) -> Program:
-    return rewrite(program, lambda s: None if drop(s) else s)
 
 
 A, B = normal(6, 12), normal(12, 8)
@@ -66,25 +67,6 @@ def test_rescaled_softmax() -> None:
     np.testing.assert_allclose(result.outputs["Y"], weights / weights.sum(1, keepdims=True) @ v, rtol=1e-4)
 
 
-def threads(collective: tuple[Statement, ...], extent: int = 3) -> Program:
-    """Four blocks of `extent` threads: a thread scales its element of a block's row; `collective` stands between."""
-    double = tensor("T[i, j] = X[i, j] * 2.0", {"i": 4, "j": extent})
-    x = buffer("X_s", "shared", f"X[i1:i1+1, 0:{extent}]")
-    t = buffer("T_s", "shared", f"T[i1:i1+1, 0:{extent}]")
-    x_reg = buffer("X_r", "reg", "X[i1:i1+1, j1:j1+1]")
-    t_reg = buffer("T_r", "reg", "T[i1:i1+1, j1:j1+1]")
-    inner = (
-        *load(x_reg, "X_s"),
-        Allocate(t_reg),
-        compute(double, "T_r", "_r", i="i1:i1+1", j="j1:j1+1"),
-        *collective,
-        StoreTiles("T_s", "T_r"),
-    )
-    body = (*load(x), Allocate(t), loop("j1", extent, *inner, scope="thread"), StoreTiles("T", "T_s"))
-    parameters = (whole("X", (4, extent)), whole("T", (4, extent)))
-    return Program("threads", (DRAM, SHARED, REG), (), parameters, ("T",), (loop("i1", 4, *body, scope="block"),))
-
-
 @pytest.mark.feature("W30")
 def test_statements_on_lower_levels_are_collective_and_own_ones_private() -> None:
     x = normal(4, 3)
@@ -100,28 +82,7 @@ def test_statements_on_lower_levels_are_collective_and_own_ones_private() -> Non
 
 def test_lockstep_shares_what_all_threads_stored() -> None:
     """Every thread stores before any of them reads its neighbour's element."""
-    shift = tensor("Y[i] = T[(i + 1) % 4]", {"i": 4})
-    double = tensor("T[i] = X[i] * 2.0", {"i": 4})
-    buffers = {
-        "X_r": buffer("X_r", "reg", "X[i1:i1+1]"),
-        "T_r": buffer("T_r", "reg", "T[i1:i1+1]"),
-        "Y_r": buffer("Y_r", "reg", "Y[i1:i1+1]"),
-        "T_s": buffer("T_s", "shared", "T[0:4]"),
-    }
-    neighbour = ComputeTile(shift, (("i", Var("i1"), parse_expr("i1 + 1")),), "Y_r", (("T", "T_s"),))
-    inner = (
-        *load(buffers["X_r"], "X"),
-        Allocate(buffers["T_r"]),
-        compute(double, "T_r", "_r", i="i1:i1+1"),
-        StoreTiles("T_s", "T_r"),
-        Barrier("thread"),
-        Allocate(buffers["Y_r"]),
-        neighbour,
-        StoreTiles("Y", "Y_r"),
-    )
-    body = (Allocate(buffers["T_s"]), loop("i1", 4, *inner, scope="thread"))
-    levels = (DRAM, replace(SHARED, units=1, scope=""), REG)
-    program = Program("shift", levels, (), (whole("X", (4,)), whole("Y", (4,))), ("Y",), body)
+    program = neighbours()
     x = normal(4)
     np.testing.assert_array_equal(execute(program, {"X": x}).outputs["Y"], 2 * np.roll(x, -1))
     serial = rewrite(program, lambda s: replace(s, kind="serial", scope="") if isinstance(s, Loop) else s)
@@ -130,39 +91,11 @@ def test_lockstep_shares_what_all_threads_stored() -> None:
 
 
 def test_units_combine_partial_sums() -> None:
-    expr = tensor("R[()] = sum(k, A[k])", {"k": 6})
-    body = (
-        *load(buffer("A_s", "shared", "A[k1*2:k1*2+2]")),
-        Allocate(buffer("R_s", "shared", "R[]")),
-        compute(expr, "R_s", "_s", k="k1*2:k1*2+2"),
-        StoreTiles("R", "R_s", combine="sum"),
-    )
-    parameters = (whole("A", (6,)), whole("R", ()))
-    program = Program(
-        "split", (DRAM, SHARED), (), parameters, ("R",), (Fill("R", 0.0), loop("k1", 3, *body, scope="block"))
-    )
+    program = split()
     a = normal(6)
     np.testing.assert_allclose(execute(program, {"A": a}).outputs["R"], a.sum(), rtol=1e-5)
     with pytest.raises(MachineError, match="combines with elements"):
         execute(replace(program, body=program.body[1:]), {"A": a})
-
-
-def copy_program(ttype: str = "f32", *, copies: int = 1, capacity: int = 64, managed: str = "explicit") -> Program:
-    """Y = X through an eight-element tile, two at a time, sizes symbolic."""
-    expr = tensor("Y[i] = X[i]", {"i": 1})
-    expr = replace(expr, extents=(Var("N"),))
-    x = buffer("X_s", "shared", "X[i1*8 : minimum(i1*8 + 8, N)]", ttype, shape=(8,), copies=copies)
-    y = buffer("Y_s", "shared", "Y[i1*8 : minimum(i1*8 + 8, N)]", ttype, shape=(8,))
-    body = (
-        Allocate(x),
-        LoadTiles("X_s", "X", stages=copies),
-        Allocate(y),
-        compute(expr, "Y_s", "_s", i="i1*8 : minimum(i1*8 + 8, N)"),
-        StoreTiles("Y", "Y_s"),
-    )
-    parameters = tuple(buffer(t, "dram", f"{t}[0:N]", ttype) for t in "XY")
-    levels = (DRAM, PlanLevel("shared", capacity, managed=managed))  # type: ignore[arg-type]
-    return Program("copy", levels, ("N",), parameters, ("Y",), (loop("i1", "(N + 7) // 8", *body),))
 
 
 @pytest.mark.feature("B09")

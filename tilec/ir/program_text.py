@@ -35,7 +35,7 @@ def interval_text(lo: Expr, hi: Expr) -> str:
 
 def window_text(buffer: Buffer) -> str:
     """The window of a buffer, `C[m_l2*32:+32, 0:64]`."""
-    pairs = zip(buffer.lo, buffer.hi, strict=True)
+    pairs = zip(buffer.lo, buffer.hi, strict=False)  # also for the verifier's complaints
     return f"{buffer.tensor}[{', '.join(interval_text(lo, hi) for lo, hi in pairs)}]"
 
 
@@ -71,7 +71,7 @@ def statement_text(statement: Statement) -> str:
                 f"compute  {output} {sign} {body}" + (f" for {over}" if over else "") + (f" on {unit}" if unit else "")
             )
         case StoreTiles(target, source, lo, hi, combine):
-            pairs = ", ".join(interval_text(a, b) for a, b in zip(lo, hi, strict=True))
+            pairs = ", ".join(interval_text(a, b) for a, b in zip(lo, hi, strict=False))
             part = f"[{pairs}]" if pairs else ""
             return f"store    {source}{part} to {target}{f' by {combine}' if combine != 'none' else ''}"
         case Barrier(scope):

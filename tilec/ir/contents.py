@@ -1,0 +1,141 @@
+"""What a buffer holds at one point of a program, as far as a verifier knows: written boxes and partial sums.
+
+A loop body is looked at once, for all its iterations: it may rely on what was there before the loop only, and what
+it adds is united over the iterations when the loop ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilec.ir.regions import (
+    Region,
+    at_iteration,
+    covered,
+    disjoint,
+    inside,
+    merged,
+    overlaps,
+    repeats,
+    united,
+    varies,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Elements `where` hold the sum (maximum, ...) over the reduce points `over`, both presence first.
+
+    A `fresh` sum was begun in this frame, any other was added to what the frame found.
+    """
+
+    where: Region
+    over: Region
+    fresh: bool
+
+    @property
+    def points(self) -> Region:
+        """Elements times reduce points."""
+        return self.where + self.over[1:]
+
+
+@dataclass(slots=True)
+class Contents:
+    """Contents of one buffer within one frame (the body that allocates it, or a loop inside).
+
+    `before` is the frame around, None in the body that allocates it or once everything was overwritten.  `stores`
+    collects (statement, region) of what is written to an output.  `unknown` says that boxes became too many to
+    follow: nothing is claimed then.  `origin` names the buffer that was loaded.
+    """
+
+    written: list[Region] = field(default_factory=list)
+    sums: list[Sum] = field(default_factory=list)
+    stores: list[tuple[str, Region]] = field(default_factory=list)
+    before: Contents | None = None
+    restarted: bool = False
+    unknown: bool = False
+    origin: str | None = None
+
+    def enter(self) -> Contents:
+        """The contents at the start of an iteration."""
+        return Contents(before=self, origin=self.origin, unknown=self.unknown)
+
+    def all_written(self) -> list[Region]:
+        """Every box that is written, those from before included."""
+        return [*self.written, *(self.before.all_written() if self.before else [])]
+
+    def holds(self, region: Region) -> bool:
+        """Whether all elements of a region are written."""
+        return self.unknown or covered(region, self.all_written())
+
+    def write(self, boxes: list[Region]) -> None:
+        """Elements are set."""
+        self.written = merged([*self.written, *boxes])
+
+    def restart(self, origin: str | None = None) -> None:
+        """Every element is overwritten, by a copy of `origin` if one is named: no sum from before is left."""
+        self.sums = []
+        self.restarted = True
+        self.origin = origin
+
+    def all_sums(self) -> list[Sum]:
+        """Every sum that is still there, those from before included."""
+        older = self.before.all_sums() if self.before and not self.restarted else []
+        return [*self.sums, *older]
+
+    def replace(self, new: Sum) -> None:
+        """Elements hold a sum that was computed elsewhere or at once."""
+        self.sums = [s for s in self.sums if not inside(s.where, new.where).all()]
+        self.sums.append(new)
+
+    def add(self, new: Sum) -> bool:
+        """Elements are summed further; False when some reduce points were added before."""
+        clean = all(len(s.points) != len(new.points) or disjoint(s.points, new.points) for s in self.sums)
+        for i, old in enumerate(self.sums):
+            if len(old.points) == len(new.points):
+                joined = merged([old.points, new.points])
+                if len(joined) == 1 and inside(new.where, old.where).all():
+                    n = len(new.where)
+                    self.sums[i] = Sum(joined[0][:n], (joined[0][0], *joined[0][n:]), old.fresh)
+                    return clean
+        self.sums.append(new)
+        return clean
+
+    def leave(self, inner: Contents, depth: int, trips: int, shared: bool) -> list[str]:
+        """Unite what the iterations of a loop at `depth` did; says what they did twice.
+
+        `shared` says that the loop's units share the buffer: their sums are united already.
+        """
+        problems = []
+        self.unknown = self.unknown or inner.unknown
+        for box in inner.written:
+            self.write(self._united(box, depth))
+        for place, region in inner.stores:
+            if repeats(region, depth, trips):
+                problems.append(f"{place}: later iterations store the same elements again")
+            self.stores += [(place, box) for box in self._united(region, depth)]
+        if inner.restarted:
+            self.restart(inner.origin)
+        clean = [self._take(s, depth, 1 if shared else trips, inner.restarted) for s in inner.sums]
+        return problems if all(clean) else [*problems, "later iterations accumulate the same elements again"]
+
+    def _united(self, region: Region, depth: int) -> list[Region]:
+        boxes = united(region, depth)
+        self.unknown = self.unknown or boxes is None
+        return boxes or []
+
+    def _take(self, s: Sum, depth: int, trips: int, restarted: bool) -> bool:
+        """Take over a sum from a loop; False when its iterations, or it and an earlier one, share reduce points."""
+        n = len(s.where)
+        if restarted or (s.fresh and varies(s.over, depth) and not varies(s.where, depth)):
+            last = at_iteration(s.points, depth, -1)
+            self.replace(Sum(last[:n], (last[0], *last[n:]), True))
+            return True
+        clean = s.fresh or not overlaps(s.points, depth, trips)
+        for piece in self._united(s.points, depth):
+            new = Sum(piece[:n], (piece[0], *piece[n:]), s.fresh)
+            if s.fresh:
+                self.replace(new)
+            else:
+                clean = self.add(new) and clean
+        return clean

@@ -1,0 +1,59 @@
+"""Whether an expression reads a tensor inside given boxes only, followed point by point through its guards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.evaluate import Points, scalar_value
+from tilec.ir.expr import Access, Call, Expr, children, walk
+
+Bools = NDArray[np.bool_]
+Box = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Reads of `tensor` over the iteration points, allowed in `boxes`; `shape` is the tensor's."""
+
+    tensor: str
+    boxes: Sequence[Box]
+    shape: Sequence[int]
+    points: Points
+
+    def safe(self, expr: Expr) -> Bools:
+        """At which points all reads that count lie in a box: of a `where` those on the side that is chosen."""
+        match expr:
+            case Call("where", (condition, yes, no)) if not _reads(condition):
+                chosen = np.asarray(scalar_value(condition, self.points), bool)
+                return np.where(chosen, self.safe(yes), self.safe(no))
+            case Access(tensor, index) if tensor == self.tensor:
+                return np.asarray(self._all(index) & self._inside(index))
+            case _:
+                return self._all(children(expr))
+
+    def _all(self, parts: Sequence[Expr]) -> Bools:
+        result: Bools = np.asarray(True)
+        for part in parts:
+            result = np.asarray(result & self.safe(part))
+        return result
+
+    def _inside(self, index: Sequence[Expr]) -> Bools:
+        found: Bools = np.asarray(False)
+        for box in self.boxes:
+            here: Bools = np.asarray(True)
+            for part, (lo, hi), extent in zip(index, box, self.shape, strict=True):
+                if _reads(part):  # data-dependent: any element of the dimension
+                    here = np.asarray(here & (lo <= 0) & (extent <= hi))
+                else:
+                    place = np.asarray(scalar_value(part, self.points))
+                    here = np.asarray(here & (lo <= place) & (place < hi))
+            found = np.asarray(found | here)
+        return found
+
+
+def _reads(expr: Expr) -> bool:
+    return any(isinstance(e, Access) for e in walk(expr))

@@ -1,0 +1,74 @@
+"""The tile program's verifier, independent of the passes that write programs: illegal ones are named, never run.
+
+Checked: names are bound once; statements stand on the right levels and units; types and ranks agree; every read
+lies in a window that was filled; accumulators are initialised and every reduce point is added once; every output
+element is stored, by one statement, and summed up before; explicit levels hold what lives on them at a time (W31).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from tilec.ir.algebra import equal
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import Expr, as_expr
+from tilec.ir.lifetimes import lifetimes
+from tilec.ir.program import Allocate, Loop, Program, Statement
+from tilec.ir.program_flow import Flow
+from tilec.ir.program_structure import Structure
+from tilec.ir.types import tensor_bytes
+
+Shapes = Mapping[str, Sequence[int | Expr]]
+_NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
+
+
+def check_program(program: Program, shapes: Shapes, symbols: Mapping[str, int] = _NO_SYMBOLS) -> tuple[str, ...]:
+    """What is wrong with a program, one sentence each; empty when it is legal. Never raises.
+
+    `shapes` gives the shape of every tensor, `symbols` values of symbolic sizes: windows are only followed when
+    every symbol of the program has one.
+    """
+    ranks = {tensor: len(shape) for tensor, shape in shapes.items()}
+    problems = Structure(program, ranks).check()
+    if problems:
+        return tuple(problems)
+    for parameter in program.parameters:
+        shape = shapes.get(parameter.tensor, parameter.shape)
+        if not all(equal(as_expr(a), b) for a, b in zip(shape, parameter.shape, strict=True)):
+            problems.append(f"parameter {parameter.name}: its shape is not that of {parameter.tensor}")
+    if problems or any(name not in symbols for name in program.symbols):
+        return tuple(problems)
+    with np.errstate(all="ignore"):
+        problems += Flow(program, symbols).check()
+        problems += _overflows(program, symbols)
+    return tuple(problems)
+
+
+def _overflows(program: Program, symbols: Mapping[str, int]) -> list[str]:
+    """Explicit levels that would hold more than their capacity."""
+    live = dict.fromkeys((level.name for level in program.levels), 0)
+    peak = dict(live)
+
+    def visit(body: tuple[Statement, ...]) -> None:
+        own = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
+        life = lifetimes(body)
+        for statement, born, dying in zip(body, life.born, life.dying, strict=True):
+            sizes = {n: int(integer(tensor_bytes(own[n].ttype, own[n].shape), symbols)) * own[n].copies for n in own}
+            for name in born:
+                level = own[name].level
+                live[level] += sizes[name]
+                peak[level] = max(peak[level], live[level])
+            if isinstance(statement, Loop):
+                visit(statement.body)
+            for name in dying:
+                live[own[name].level] -= sizes[name]
+
+    visit(program.body)
+    return [
+        f"level {level.name}: {peak[level.name]} bytes live at once, its capacity is {level.capacity}"
+        for level in program.levels
+        if level.managed == "explicit" and level.capacity is not None and peak[level.name] > level.capacity
+    ]
