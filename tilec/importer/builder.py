@@ -184,10 +184,10 @@ class Builder:
         self._nodes[taken] = Node(expr, "Identity", ())
         return self._add(replace(value, name=taken))
 
-    def finish(self, outputs: Sequence[str]) -> Built:
-        """What the outputs need, in order: nodes, tensors, constants, and constants that import has to write."""
+    def finish(self, ports: Sequence[str]) -> Built:
+        """What inputs and outputs need, in order: nodes, tensors, constants, and constants that import has to write."""
         needed: set[str] = set()
-        pending = list(outputs)
+        pending = list(ports)
         while pending:
             name = pending.pop()
             if name not in needed:

@@ -17,12 +17,12 @@ OWN_DOMAINS = ("", "ai.onnx")
 
 
 def opset_of(proto: Any, file: str) -> int:
-    """The opset of ONNX's own domain. Raises ConfigError when there is none, UnsupportedError outside `OPSETS`."""
+    """The opset of ONNX's own domain; the newest when the model has only operators of others.
+
+    Raises UnsupportedError outside `OPSETS`.
+    """
     found = [entry.version for entry in proto.opset_import if entry.domain in OWN_DOMAINS]
-    if not found:
-        domains = ", ".join(entry.domain for entry in proto.opset_import)
-        raise ConfigError(f"the model imports no opset of ONNX's own domain (it imports {domains})", file)
-    opset = int(max(found))
+    opset = int(max(found, default=OPSETS.stop - 1))
     if opset not in OPSETS:
         known = f"opsets {OPSETS.start} to {OPSETS.stop - 1}"
         raise UnsupportedError(

@@ -70,8 +70,8 @@ def import_model(path: Path, *, name: str | None = None, sizes: Mapping[str, int
     if translator.unsupported:
         raise UnsupportedModelError(model.file, translator.unsupported, len(nodes))
     outputs = _outputs(builder, graph.output, scope, model.file)
-    built = builder.finish([port.tensor for port in outputs])
     inputs = tuple(Port(p.name, _defined(scope, p.name).name) for p in ports)
+    built = builder.finish([port.tensor for port in (*inputs, *outputs)])
     return _assembled(name or path.stem, symbols, inputs, outputs, built, model, len(nodes))
 
 
@@ -132,7 +132,7 @@ def _assembled(
         symbols,
         inputs,
         outputs,
-        {**{p.tensor: built.tensors[p.tensor] for p in inputs}, **built.tensors},
+        built.tensors,
         constants,
         built.nodes,
         files,

@@ -46,9 +46,12 @@ def _type_of(value: Value | None) -> Any:
 
 def instantiated(function: Any, node: Any) -> list[Any]:
     """The function's nodes with references to its attributes replaced by the values that `node` gives."""
-    given = {a.name: a for a in node.attribute}
-    defaults = {a.name: a for a in function.attribute_proto}
-    return [_with_attributes(inner, {**defaults, **given}) for inner in function.node]
+    values = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
+    if onnx.defs.has(node.op_type, node.domain):
+        declared: Any = onnx.defs.get_schema(node.op_type, node.domain).attributes
+        defaults = {name: a.default_value for name, a in declared.items() if a.default_value.name}
+        values = {**defaults, **values}
+    return [_with_attributes(inner, values) for inner in function.node]
 
 
 def _with_attributes(node: Any, values: dict[str, Any]) -> Any:

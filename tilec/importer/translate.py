@@ -9,20 +9,17 @@ from typing import Any
 import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
-from tilec.importer import ops as families
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.check import OWN_DOMAINS, attributes_of, label, place_of
 from tilec.importer.functions import function_of, function_opset, instantiated
 from tilec.importer.names import identifier
-from tilec.importer.operator import Op, handler_of, known_operators
+from tilec.importer.operator import Op
+from tilec.importer.ops import handler_of, known_operators
 from tilec.importer.shapes import ShapeError, UndecidedError
 from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
 
 Scope = dict[str, Value | None]
-
-FAMILIES = families.__all__
-"""The families of operators; importing them filled the registry."""
 
 DEEPEST = 32
 """Functions may call functions this deep."""

@@ -1,5 +1,6 @@
 """The operators, one family a file; importing this package registers them all."""
 
+from tilec.importer.operator import handler_of, known_operators
 from tilec.importer.ops import (
     activation,
     attention,
@@ -26,6 +27,8 @@ __all__ = [
     "convolution",
     "elementwise",
     "gather",
+    "handler_of",
+    "known_operators",
     "movement",
     "normalization",
     "padding",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_letters
 
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
@@ -96,13 +97,10 @@ def _einsum(op: Op) -> Value:
     operands = op.values()
     equation = op.text("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
+    left, right = _spelled_out(left, right if arrow else None, operands)
     terms = left.split(",")
-    if "." in equation:
-        raise op.unsupported("an ellipsis in the equation", "Write its dimensions as letters.")
     if len(terms) != len(operands) or any(len(t) != v.rank for t, v in zip(terms, operands, strict=False)):
         raise op.invalid(f"the equation {equation!r} does not fit the ranks of its operands")
-    if not arrow:
-        right = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
     sizes: dict[str, Expr] = {}
     for letter, extent in (
         (c, e) for t, v in zip(terms, operands, strict=True) for c, e in zip(t, v.shape, strict=True)
@@ -122,3 +120,21 @@ def _einsum(op: Op) -> Value:
     assert body is not None
     summed = [axes[c] for c in sizes if c not in right]
     return op.emit([axes[c] for c in right], body, operands[0].ttype, summed)
+
+
+def _spelled_out(left: str, right: str | None, operands: Sequence[Value]) -> tuple[str, str]:
+    """Both sides of an equation with letters for ellipses, and the right one where it is implied."""
+    free = [letter for letter in ascii_letters if letter not in left]
+    terms = left.split(",")
+    most = 0
+    for number, (term, value) in enumerate(zip(terms, operands, strict=False)):
+        if "..." in term:
+            hidden = max(0, value.rank - len(term) + 3)
+            most = max(most, hidden)
+            terms[number] = term.replace("...", "".join(reversed(free[:hidden])))
+    ellipsis = "".join(reversed(free[:most]))
+    left = ",".join(terms)
+    if right is None:
+        single = sorted(c for c in set(left) - {","} if left.count(c) == 1 and c not in ellipsis)
+        return left, ellipsis + "".join(single)
+    return left, right.replace("...", ellipsis)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op, operator
@@ -38,7 +40,7 @@ def _max_pool(op: Op) -> Value:
     x = op.value(0)
     frame, axes, reduce = _frame(op, x)
     index = _positions(frame, axes[2:], reduce)
-    lowest = neutral("max", numpy_dtype(x.ttype)).item()
+    lowest = np.asarray(neutral("max", numpy_dtype(x.ttype))).item()
     guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
     body = guarded(guards, x.access([axes[0].var, axes[1].var, *index]), Const(lowest))
     return op.emit(axes, body, x.ttype, reduce, "max")
