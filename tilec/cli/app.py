@@ -7,6 +7,7 @@ import typer
 
 from tilec import __version__
 from tilec.cli import device, zoo
+from tilec.cli.bench import bench
 from tilec.cli.codegen import codegen
 from tilec.cli.compile import compile_
 from tilec.cli.import_ import import_
@@ -47,7 +48,7 @@ def _root(
     """
 
 
-for command in (import_, schedule, codegen, verify, compile_, schema):
+for command in (import_, schedule, codegen, verify, compile_, bench, schema):
     app.command(command.__name__.rstrip("_"), epilog=EXIT_CODES)(verb(command))
 app.add_typer(device.app, name="device")
 app.add_typer(zoo.app, name="zoo")

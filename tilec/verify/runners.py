@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from tilec.errors import TilecError, UnavailableError
 from tilec.verify.inputs import Array
+from tilec.verify.remote import Remote
 
 LATENCY_RUNS = 5
 
@@ -42,6 +44,26 @@ class Reference:
         except Exception as error:  # its exceptions share no base class
             raise TilecError(f"onnxruntime cannot run the model: {_first_line(error)}") from error
         return dict(zip(self._outputs, arrays, strict=True))
+
+
+def inner_tensors(model: Path, feeds: Mapping[str, Array], nodes: Collection[str]) -> dict[str, Array]:
+    """First outputs of the model's nodes of these names, by node, on onnxruntime. Raises TilecError."""
+    import onnx
+
+    proto = onnx.load(str(model), load_external_data=False)
+    wanted = {node.name: node.output[0] for node in proto.graph.node if node.name in nodes and node.output[0]}
+    known = {output.name for output in proto.graph.output}
+    proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted.values() if name not in known)
+    with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
+        for beside in model.parent.iterdir():  # external data is named relative to the model
+            if beside != model:
+                (Path(folder) / beside.name).symlink_to(beside)
+        opened = Path(folder) / model.name
+        onnx.save(proto, str(opened))
+        with Remote("onnxruntime", Reference, opened) as reference:
+            reference.ready()
+            arrays: dict[str, Array] = reference.call("run", feeds)
+    return {node: arrays[tensor] for node, tensor in wanted.items()}
 
 
 class Compiled:

@@ -1,0 +1,87 @@
+"""Times a compiled model and its peers in turns, each in a warm process of its own, in several sets of processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from tilec.bench.peers import chosen
+from tilec.bench.priority import precedence
+from tilec.bench.runners import Array, compiled
+from tilec.bench.statistics import Ratio, ratio
+from tilec.verify.remote import Remote
+
+OURS = "tilec"
+
+PAUSE = 0.05
+"""Seconds between two turns, in which the threads of the one before stop spinning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How to time: `rounds` in each of `processes` sets of processes, turns of about `seconds`."""
+
+    threads: int
+    processes: int = 3
+    rounds: int = 5
+    seconds: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Seconds of each runner in every round, and whether the timed part had precedence over the neighbours."""
+
+    rounds: Mapping[str, Sequence[float]]
+    precedence: bool
+
+    def seconds(self, runner: str) -> float:
+        """The median of a runner's rounds."""
+        return median(self.rounds[runner])
+
+    def ratios(self) -> dict[str, Ratio]:
+        """Peer -> its time over ours."""
+        return {name: ratio(times, self.rounds[OURS]) for name, times in self.rounds.items() if name != OURS}
+
+
+def time_interleaved(
+    folder: Path,
+    model: Path,
+    feeds: Mapping[str, Array],
+    against: Sequence[str],
+    timing: Timing,
+    advance: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Comparison:
+    """Time the compiled model in `folder` and `model` on the runtimes `against`, in turns, on the same inputs.
+
+    Raises UsageError for an unknown runtime and TilecError when one cannot run the model.
+    """
+    peers = chosen(against)
+    rounds: dict[str, list[float]] = {OURS: [], **{name: [] for name in peers}}
+    total = timing.processes * timing.rounds
+    raised = False
+    for number in range(timing.processes):
+        with ExitStack() as stack:
+            runners = {OURS: Remote("the compiled model", compiled, folder, feeds, timing.threads)}
+            runners |= {name: Remote(name, peer, model, feeds, timing.threads) for name, peer in peers.items()}
+            for runner in runners.values():
+                stack.enter_context(runner)
+            for runner in runners.values():
+                runner.ready()
+            raised = stack.enter_context(precedence())
+            runs = {name: _turn(runner, "calibrate", timing.seconds) for name, runner in runners.items()}
+            for done in range(timing.rounds):
+                for name, runner in runners.items():
+                    rounds[name].append(_turn(runner, "round", runs[name]))
+                advance(number * timing.rounds + done + 1, total)
+    return Comparison(rounds, raised)
+
+
+def _turn(runner: Remote, method: str, argument: float) -> float:
+    """One call of a runner while all others rest."""
+    time.sleep(PAUSE)
+    result: float = runner.call(method, argument)
+    return result

@@ -1,0 +1,171 @@
+"""`tilec bench`: compiled models beside onnxruntime, timed in turns."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilec.artifact import Json
+from tilec.cli.console import Console
+from tilec.cli.import_ import folder_of
+from tilec.cli.options import AsJson, Device, flags, job_on_device
+from tilec.errors import UsageError, did_you_mean
+from tilec.pipeline import FILES, Job, Source, compile_model, model_file, read_source
+
+if TYPE_CHECKING:
+    from tilec.bench import Comparison, Timing
+    from tilec.spec.recipe import BenchRecipe
+
+
+def bench(
+    console: Console,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="BUILD|MODEL...", help="Folders of compiled models, ONNX files, names of the zoo."),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="NAME[,...]", help="Runtimes to compare with: onnxruntime.")
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Batch of models of the zoo.")] = 1,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads of every runtime (default: all cores).")
+    ] = None,
+    processes: Annotated[int | None, typer.Option("--processes", min=1, help="Sets of processes. [3]")] = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Turns in each process. [5]")] = None,
+    bar: Annotated[float, typer.Option("--bar", min=0.0, help="The ratio asked for; 0.97 is no slower.")] = 0.97,
+    device: Device = None,
+    recipe: Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="Recipe of kind bench.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Time compiled models beside onnxruntime.
+
+    \b
+    tilec bench model.tilec/
+    tilec bench mobilenet-v2 bert-base --threads 2
+    tilec bench model.onnx --against onnxruntime --bar 1.2 --json
+
+    Each runtime has a warm process and preallocated buffers of its own; they run in turns. The ratio is the peer's
+    time over tilec's, its median over all rounds with a 95 % bootstrap interval. It holds when the lower end reaches
+    the bar less 0.02.
+    """
+    from tilec.bench import Timing
+
+    given = _recipe(recipe)
+    names = models or (list(given.models) if given else [])
+    if not names:
+        raise UsageError("nothing to time", hint="Name a compiled folder, an ONNX file or a model of the zoo.")
+    peers = against.split(",") if against else list(given.against) if given else ["onnxruntime"]
+    timing = Timing(
+        threads or (given and given.threads) or len(os.sched_getaffinity(0)),
+        processes or (given.processes if given else 3),
+        rounds or (given.rounds if given else 5),
+    )
+    target = device or (given.device if given else None)
+    results = {name: _timed(console, _build(console, name, batch, target), peers, timing) for name in names}
+    if json:
+        console.json(_as_json(results, timing, bar))
+    else:
+        console.data(_table(results, bar))
+    if not all(each.precedence for each in results.values()):
+        console.note("note: neighbours had the same priority; /proc/self/autogroup cannot be written here")
+
+
+def _recipe(name: str | None) -> "BenchRecipe | None":
+    """The bench recipe of a name or file."""
+    if name is None:
+        return None
+    from tilec.spec.located import parse_yaml, validate
+    from tilec.spec.recipe import BenchRecipe
+    from tilec.spec.resolve import recipe_source
+
+    source = recipe_source(name)
+    return validate(BenchRecipe, parse_yaml(source.text, source.place))
+
+
+def _build(console: Console, name: str, batch: int, device: str | None) -> Source:
+    """The kernels of what `name` says, compiled now if need be."""
+    from tilec import zoo
+
+    path = Path(name)
+    if path.is_dir():
+        return read_source("kernels", path)
+    if path.is_file():
+        return _compiled(console, path, folder_of(path), device)
+    if name in zoo.names():
+        return _of_zoo(console, name, batch, device)
+    near = did_you_mean(name, zoo.names())
+    hint = (
+        f"Did you mean {near!r} of the zoo?" if near else "Name a compiled folder, an ONNX file or a model of the zoo."
+    )
+    raise UsageError(f"there is no {name!r}", hint=hint)
+
+
+def _of_zoo(console: Console, name: str, batch: int, device: str | None) -> Source:
+    """A model of the zoo, exported and compiled into the cache once for each version of the zoo."""
+    from importlib.resources import files
+
+    from tilec import zoo
+    from tilec.artifact import digest_bytes
+    from tilec.spec.probe import cache_folder
+
+    sources = sorted(file.name for file in files("tilec.zoo").iterdir() if file.name.endswith(".py"))
+    version = digest_bytes(b"".join(files("tilec.zoo").joinpath(source).read_bytes() for source in sources))[:12]
+    folder = cache_folder() / "zoo" / version
+    model = folder / f"{name}-batch{batch}.onnx"
+    if not model.is_file():
+        zoo.export(name, model, batch=batch)
+    return _compiled(console, model, folder / f"{name}-batch{batch}.tilec", device)
+
+
+def _compiled(console: Console, model: Path, folder: Path, device: str | None) -> Source:
+    job = job_on_device(console, None, flags(device=device), folder)
+    assert job is not None
+    return compile_model(job, model, folder, last="codegen")["codegen"]
+
+
+def _timed(console: Console, build: Source, peers: Sequence[str], timing: "Timing") -> "Comparison":
+    """One model beside its peers, on the inputs of the first seed."""
+    from tilec.bench import time_interleaved
+    from tilec.ir.codec import plan_from_json
+    from tilec.spec.recipe import CompileRecipe
+    from tilec.verify.inputs import Draw, random_inputs
+
+    plan = read_source("plan", build.folder / FILES["plan"])
+    read = plan_from_json(plan.body, plan.place)
+    model = model_file(Job(CompileRecipe(), console), build, read.files)
+    with console.stage(f"bench {read.name}") as advance:
+        return time_interleaved(build.folder, model, random_inputs(read, Draw(0)), peers, timing, advance)
+
+
+def _as_json(results: "dict[str, Comparison]", timing: "Timing", bar: float) -> dict[str, Json]:
+    models: dict[str, Json] = {}
+    for name, found in results.items():
+        peers: dict[str, Json] = {
+            peer: {
+                "interval": [round(ratio.low, 4), round(ratio.high, 4)],
+                "ratio": round(ratio.median, 4),
+                "verdict": ratio.verdict(bar),
+            }
+            for peer, ratio in found.ratios().items()
+        }
+        seconds = {runner: [round(each, 9) for each in times] for runner, times in found.rounds.items()}
+        medians = {runner: round(found.seconds(runner), 9) for runner in found.rounds}
+        models[name] = {"median_s": medians, "peers": peers, "rounds_s": seconds}
+    return {"bar": bar, "models": models, "processes": timing.processes, "threads": timing.threads}
+
+
+def _table(results: "dict[str, Comparison]", bar: float) -> str:
+    """Aligned columns, one line a model and peer."""
+    rows = [["model", "tilec ms", "peer", "peer ms", "ratio", "95 % interval", f">= {bar:g}"]]
+    for name, found in results.items():
+        for peer, ratio in found.ratios().items():
+            times = (f"{1e3 * found.seconds(runner):.3f}" for runner in ("tilec", peer))
+            interval = f"{ratio.low:.3f} - {ratio.high:.3f}"
+            ours, theirs = times
+            rows.append([name, ours, peer, theirs, f"{ratio.median:.3f}", interval, ratio.verdict(bar)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )

@@ -1,0 +1,220 @@
+"""Verifying for a device that is not here: its tile programs on the tile machine, as far as a budget of work allows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tilec.errors import ArtifactError
+from tilec.ir.algebra import bounds_of
+from tilec.ir.evaluate import evaluate
+from tilec.ir.expr import Const, Expr, bound, operands
+from tilec.ir.plan import Group, Plan
+from tilec.ir.program import Loop, Program, Statement
+from tilec.ir.program_codec import program_from_json
+from tilec.ir.weights import read_constant
+from tilec.machine import MachineError, Result, execute
+from tilec.spec.recipe import VerifyOptions
+from tilec.verify.compare import Comparison, compare
+from tilec.verify.inputs import Array, Draw, draws, random_inputs, random_tensors
+from tilec.verify.locate import origin_of
+from tilec.verify.outcome import Checked, Outcome, run_record
+from tilec.verify.remote import Remote
+from tilec.verify.runners import Reference
+from tilec.verify.tolerance import group_tolerances, tolerances
+
+Advance = Callable[[int, int], None]
+
+BUDGET = 20_000_000
+"""Microseconds of work that verifying may take by the estimate of `work`."""
+
+STATEMENT = 60
+"""Microseconds that the machine needs for one statement on a small tile."""
+
+FLOPS = 2000
+"""Floating-point operations that NumPy does in a microsecond on tiles."""
+
+
+def verify_on_machine(
+    folder: Path, plan: Plan, kernels: Mapping[str, Any], model: Path, options: VerifyOptions, advance: Advance
+) -> Outcome:
+    """Run the tile programs of `folder` on the tile machine.
+
+    A model whose estimated work fits the budget runs whole, on the draws that onnxruntime gets too. Of a larger one
+    the cheapest groups run, one of those that share a kernel, on random operands against their expressions.
+    Raises TilecError when onnxruntime cannot run the model, ArtifactError for damaged programs.
+    """
+    programs = {group.name: _read_program(folder, kernels, group) for group in plan.groups}
+    costs = {group.name: work(group, programs[group.name]) for group in plan.groups}
+    report: dict[str, Any] = {
+        "because": f"no {plan.device} code generator yet",
+        "verdict": "pass",
+        "verified_on": "tile machine",
+    }
+    if sum(costs.values()) * len(options.seeds) <= BUDGET:
+        return _whole(folder, plan, programs, model, options, advance, report)
+    return _groups(plan, programs, costs, draws(options.seeds)[0], advance, report)
+
+
+def work(group: Group, program: Program) -> int:
+    """Estimated microseconds that the tile machine needs for a program."""
+    return STATEMENT * _statements(program.body, {}) + (bound(group.cost.flops) or 0) // FLOPS
+
+
+def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Expr]]) -> int:
+    """How often statements are executed, at most."""
+    total = 0
+    for statement in body:
+        if isinstance(statement, Loop):
+            most = max(0, bounds_of(statement.extent, ranges)[1] or 0)
+            inner = {**ranges, statement.variable: (Const(0), Const(max(0, most - 1)))}
+            total += most * _statements(statement.body, inner)
+        else:
+            total += 1
+    return total
+
+
+def _read_program(folder: Path, kernels: Mapping[str, Any], group: Group) -> Program:
+    try:
+        path = folder / kernels["programs"][group.name]["file"]
+        return program_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+    except (KeyError, OSError, ValueError) as error:
+        raise ArtifactError(f"the tile program of group {group.name} is missing", str(folder)) from error
+
+
+def _whole(
+    folder: Path,
+    plan: Plan,
+    programs: Mapping[str, Program],
+    model: Path,
+    options: VerifyOptions,
+    advance: Advance,
+    report: dict[str, Any],
+) -> Outcome:
+    """The chain of all groups against onnxruntime."""
+    allowed = tolerances(plan)
+    if options.tolerance is not None:
+        allowed = dict.fromkeys(allowed, options.tolerance)
+    chosen = draws(options.seeds)
+    constants = _constants(plan, folder)
+    report["outputs"] = {name: {"tolerance": tolerance} for name, tolerance in allowed.items()}
+    report["reference"] = options.reference
+    report["groups"] = {"total": len(plan.groups), "verified": len(plan.groups)}
+    checked: list[Checked] = []
+    counted: dict[str, Any] = {}
+    with Remote("onnxruntime", Reference, model) as reference:
+        reference.ready()
+        for number, draw in enumerate(chosen):
+            feeds = random_inputs(plan, draw)
+            arrays = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
+            for done, group in enumerate(plan.groups):
+                result = _executed(programs[group.name], arrays)
+                if isinstance(result, str):
+                    return _failed(report, checked, group, result)
+                arrays |= result.outputs
+                counted[group.name] = _traffic(group, result)
+                advance(number * len(plan.groups) + done + 1, len(chosen) * len(plan.groups))
+            expected = reference.call("run", feeds)
+            tensors = {port.name: port.tensor for port in plan.outputs}
+            compared = [compare(name, arrays[tensors[name]], expected[name], allowed[name]) for name in allowed]
+            checked.append(Checked(draw, compared))
+    report["traffic"] = counted
+    wrong = next((each for done in checked for each in done.outputs if not each.passed), None)
+    if wrong is None:
+        return Outcome(report, run_record(checked, {}))
+    report["verdict"] = "mismatch"
+    return Outcome(report, run_record(checked, {}), f"output {wrong.output} differs from onnxruntime: {wrong.reason}")
+
+
+def _groups(
+    plan: Plan,
+    programs: Mapping[str, Program],
+    costs: Mapping[str, int],
+    draw: Draw,
+    advance: Advance,
+    report: dict[str, Any],
+) -> Outcome:
+    """Single groups against their expressions, the cheapest kernels first, as many as the budget allows."""
+    chosen = list(_affordable(plan, programs, costs))
+    counted: dict[str, Any] = {}
+    checked: list[Checked] = []
+    for done, group in enumerate(chosen):
+        arrays = _random_operands(group, plan, draw)
+        result = _executed(programs[group.name], arrays)
+        if isinstance(result, str):
+            return _failed(report, checked, group, result)
+        counted[group.name] = _traffic(group, result)
+        compared = _compared(group, plan, arrays, result)
+        checked.append(Checked(draw, compared))
+        wrong = next((each for each in compared if not each.passed), None)
+        if wrong is not None:
+            return _failed(report, checked, group, f"{wrong.output} differs from its expression: {wrong.reason}")
+        advance(done + 1, len(chosen))
+    kernels = {programs[group.name].name for group in chosen}
+    verified = sum(programs[group.name].name in kernels for group in plan.groups)
+    report["groups"] = {"total": len(plan.groups), "verified": verified}
+    report["traffic"] = counted
+    return Outcome(report, run_record(checked, {}))
+
+
+def _affordable(plan: Plan, programs: Mapping[str, Program], costs: Mapping[str, int]) -> Iterator[Group]:
+    """One group of each kernel, the cheapest first, at least one, until the budget is spent."""
+    kernels = {programs[group.name].name: group for group in reversed(plan.groups)}
+    left = BUDGET
+    for number, group in enumerate(sorted(kernels.values(), key=lambda group: costs[group.name])):
+        left -= costs[group.name]
+        if number and left < 0:
+            return
+        yield group
+
+
+def _executed(program: Program, arrays: Mapping[str, Array]) -> Result | str:
+    """The result of a program, or why it is illegal."""
+    stored = set(program.outputs)
+    try:
+        return execute(program, {p.name: arrays[p.tensor] for p in program.parameters if p.name not in stored})
+    except MachineError as error:
+        return f"{error.message} at {error.place}" if error.place else error.message
+
+
+def _random_operands(group: Group, plan: Plan, draw: Draw) -> dict[str, Array]:
+    """Random values for everything that a group reads from outside, small constants as they are."""
+    own = {node.name for node in group.nodes}
+    names = dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in own)
+    return random_tensors(list(names), group.nodes, plan.tensors, draw)
+
+
+def _compared(group: Group, plan: Plan, arrays: Mapping[str, Array], result: Result) -> list[Comparison]:
+    """The outputs of a group against its expressions evaluated in NumPy."""
+    values = dict(arrays)
+    for node in group.nodes:
+        values[node.name] = evaluate(node.expr, values, ttype=plan.tensors[node.name].ttype)
+    allowed = group_tolerances(group.nodes, plan.tensors)
+    return [compare(t, result.outputs[t], values[t], allowed[t]) for t in group.outputs]
+
+
+def _constants(plan: Plan, folder: Path) -> dict[str, Array]:
+    """Constants of the plan and the values of its prepared nodes."""
+    values = {name: read_constant(name, c, plan.tensors[name], folder) for name, c in plan.constants.items()}
+    for node in plan.prepared:
+        values[node.name] = evaluate(node.expr, values, ttype=plan.tensors[node.name].ttype)
+    return values
+
+
+def _traffic(group: Group, result: Result) -> dict[str, Any]:
+    """Bytes per level that the plan says and that the machine counted."""
+    levels = {level for level, moved in result.moved.items() if moved.read or moved.written}
+    counted = {level: [result.moved[level].read, result.moved[level].written] for level in levels}
+    both = set(group.cost.read) | set(group.cost.written)
+    planned = {level: [bound(group.cost.read.get(level, 0)), bound(group.cost.written.get(level, 0))] for level in both}
+    return {"counted": counted, "planned": planned}
+
+
+def _failed(report: dict[str, Any], checked: list[Checked], group: Group, reason: str) -> Outcome:
+    origin = origin_of(group)
+    report |= {"diverging": {"group": group.name, "origin": origin, "stage": "schedule"}, "verdict": "mismatch"}
+    return Outcome(
+        report, run_record(checked, {}), f"group {group.name} ({origin}) is wrong on the tile machine: {reason}"
+    )

@@ -1,0 +1,38 @@
+"""`verify`: on this machine where the code runs here, else on the tile machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilec.ir.plan import Plan
+from tilec.spec.recipe import VerifyOptions
+from tilec.verify.outcome import Outcome
+
+if TYPE_CHECKING:
+    from tilec.verify.locate import Instrument
+
+
+def verify(
+    folder: Path,
+    plan: Plan,
+    kernels: Mapping[str, Any],
+    model: Path,
+    options: VerifyOptions,
+    advance: Callable[[int, int], None] = lambda _done, _total: None,
+    instrument: Instrument | None = None,
+) -> Outcome:
+    """Compare the compiled model in `folder` (W45, A01).
+
+    `kernels` is the data of its 3-kernels.json, `plan` what that was made from, `model` the ONNX file. `instrument`
+    compiles a variant of the plan for the search of the first diverging group.
+    Raises TilecError when one side cannot run at all.
+    """
+    if "runtime" not in kernels:
+        from tilec.verify.on_machine import verify_on_machine
+
+        return verify_on_machine(folder, plan, kernels, model, options, advance)
+    from tilec.verify.native import verify_native
+
+    return verify_native(folder, plan, model, options, advance, instrument)
