@@ -49,6 +49,7 @@ from tilec.ir.regions import (
     united,
     varies,
 )
+from tilec.ir.scopes import scope_ranks
 
 EXACT_POSITIONS = 64
 """Loop positions at which a guarded read is followed point by point."""
@@ -87,9 +88,8 @@ class Flow:
         """Everything that is wrong, in the order of the program."""
         program = self.program
         tiles = [s.expr for s in statements(program.body) if isinstance(s, ComputeTile)]
-        for rank, level in enumerate(program.levels):
-            self.ranks[level.name] = rank
-            self.scopes.setdefault(level.scope, rank)
+        self.ranks = {level.name: rank for rank, level in enumerate(program.levels)}
+        self.scopes = scope_ranks(program.levels)
         for expr in (e for e in tiles if e.reduce):
             sizes = (integer(n, self.symbols) for n in expr.extents[len(expr.spatial) :])
             self.domains.setdefault(expr.tensor, []).append((PRESENT, *((ints(0), ints(n)) for n in sizes)))

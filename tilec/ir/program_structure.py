@@ -33,6 +33,7 @@ from tilec.ir.program import (
 )
 from tilec.ir.program_text import statement_text
 from tilec.ir.scalars import fits, type_of
+from tilec.ir.scopes import scope_ranks
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES, is_float
 
@@ -83,10 +84,7 @@ class Structure:
         self.levels = {level.name: i for i, level in enumerate(self.program.levels)}
         self.known = {p.tensor for p in self.program.parameters}
         self.known |= {s.expr.tensor for s in statements(self.program.body) if isinstance(s, ComputeTile)}
-        self.scopes = {}
-        for i, level in enumerate(self.program.levels):
-            if level.scope:
-                self.scopes.setdefault(level.scope, i)
+        self.scopes = scope_ranks(self.program.levels)
 
     def check(self) -> list[str]:
         """Everything that is wrong, in the order of the program."""

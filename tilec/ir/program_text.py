@@ -18,6 +18,7 @@ from tilec.ir.program import (
     Statement,
     StoreTiles,
 )
+from tilec.ir.scopes import scope_of
 from tilec.ir.text import text_of
 
 _SIGNS = {"sum": "+", "prod": "*"}
@@ -92,7 +93,7 @@ def program_text(program: Program) -> str:
     head = [f"program {program.name}({', '.join(program.symbols)})"]
     for level in program.levels:
         size = "unbounded" if level.capacity is None else f"{level.capacity} bytes"
-        units = f", {level.units} x {level.scope or 'unit'}" if level.units != 1 or level.scope else ""
+        units = f", {level.units} x {scope_of(level)}" if level.units != 1 or level.scope else ""
         head.append(f"level    {level.name}: {size}, {level.managed}{units}")
     for parameter in program.parameters:
         role = "output" if parameter.name in program.outputs else "input "

@@ -26,6 +26,7 @@ from tilec.ir.program import (
     StoreTiles,
 )
 from tilec.ir.program_text import statement_text
+from tilec.ir.scopes import scope_ranks
 from tilec.ir.types import numpy_dtype
 from tilec.machine.errors import MachineError
 from tilec.machine.memory import Held, Meter, Moved, Region, bytes_of, overlap, reserve, volume
@@ -84,10 +85,7 @@ class _Machine:
         self._program = program
         self._symbols = dict(symbols)
         self._rank = {level.name: position for position, level in enumerate(program.levels)}
-        self._scopes: dict[str, int] = {}
-        for position, level in enumerate(program.levels):
-            if level.scope:
-                self._scopes.setdefault(level.scope, position)
+        self._scopes = scope_ranks(program.levels)
         self._meter = Meter(program.levels)
         self._lives: dict[int, Lifetimes] = {}
         self._memory: dict[tuple[str, Lane], Held] = {}
