@@ -189,7 +189,7 @@ class TestScalars:
         assert scalar("erf(X)", "f64", X=x).tolist() == [erf(v) for v in x]
         exact = 1 / (1 + np.exp(-np.longdouble(x)))
         np.testing.assert_allclose(scalar("sigmoid(X)", "f64", X=x), exact.astype(float), rtol=1e-15)
-        assert scalar("sigmoid(X)", X=[-1000, 1000]).tolist() == [0, 1]
+        assert scalar("sigmoid(X)", X=[-1000, 1000, -np.inf, np.inf]).tolist() == [0, 1, 0, 1]
         assert np.isnan(scalar("sigmoid(X)", X=[nan])[0])
 
     @pytest.mark.parametrize(

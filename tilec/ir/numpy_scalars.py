@@ -88,7 +88,7 @@ def _erf(x: Array) -> Array:
 
 def _sigmoid(x: Array) -> Array:
     small = np.exp(-np.abs(x))
-    return np.asarray(np.where(x >= 0, 1 / (1 + small), small / (1 + small)) + 0 * x)
+    return np.asarray(np.where(x >= 0, 1 / (1 + small), small / (1 + small)))
 
 
 def _pow(a: Array, b: Array) -> Array:
