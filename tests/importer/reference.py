@@ -97,4 +97,47 @@ def compare(
     return imported.graph
 
 
-__all__ = ["TensorProto", "compare", "constants", "helper", "onnxruntime", "run", "save"]
+def single(
+    folder: Path,
+    kind: str,
+    *arrays: NDArray[Any] | None,
+    known: Sequence[int] = (),
+    outputs: int = 1,
+    opset: int = 20,
+    **attributes: Any,
+) -> tuple[Path, dict[str, NDArray[Any]]]:
+    """A model of one operator and feeds for it; inputs listed in `known` are initializers, None is an absent input."""
+    arrays = tuple(None if a is None else np.asarray(a) for a in arrays)
+    names = ["" if a is None else f"x{i}" for i, a in enumerate(arrays)]
+    made = [f"y{i}" for i in range(outputs)]
+    given = {n: a for n, a in zip(names, arrays, strict=True) if a is not None}
+    weights = {f"x{i}": given[f"x{i}"] for i in known if f"x{i}" in given}
+    feeds = {n: a for n, a in given.items() if n not in weights}
+    node = helper.make_node(kind, names, made, **attributes)
+    inputs = {n: (a.dtype, a.shape) for n, a in feeds.items()}
+    path = save(folder / f"{kind}.onnx", [node], inputs, made, weights, opset)
+    return path, feeds
+
+
+def check(
+    folder: Path,
+    kind: str,
+    *arrays: NDArray[Any] | None,
+    known: Sequence[int] = (),
+    outputs: int = 1,
+    opset: int = 20,
+    rtol: float = 1e-5,
+    atol: float = 1e-6,
+    **attributes: Any,
+) -> Graph:
+    """Demand that one operator computes what the reference computes."""
+    path, feeds = single(folder, kind, *arrays, known=known, outputs=outputs, opset=opset, **attributes)
+    return compare(path, feeds, rtol=rtol, atol=atol)
+
+
+def normal(*shape: int, seed: int = 0, dtype: str = "float32") -> NDArray[Any]:
+    """Seeded normally distributed values."""
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
+
+
+__all__ = ["TensorProto", "check", "compare", "constants", "helper", "normal", "onnxruntime", "run", "save", "single"]

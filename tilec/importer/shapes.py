@@ -109,12 +109,14 @@ def solve_reshape(shape: Sequence[Expr], target: Sequence[Expr], zero_copies: bo
             wanted.append(extent)
     if wanted.count(None) > 1:
         raise ShapeError("more than one extent is -1")
-    left, right = _cancelled(shape, [w for w in wanted if w is not None])
+    given = [w for w in wanted if w is not None]
+    left, right = _cancelled(shape, given)
     have, known = size_of(left), size_of(right)
     described = f"{shape_text(shape)} cannot become {shape_text(target)}"
     if None not in wanted:
-        require_same(have, known, described)
-        return tuple(w for w in wanted if w is not None)
+        if not equal(have, known):
+            require_same(size_of(shape), size_of(given), described)
+        return tuple(given)
     quotient = _exact_quotient(have, known, described)
     return tuple(quotient if w is None else w for w in wanted)
 
