@@ -37,11 +37,13 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     def command(*, quiet: bool, verbose: bool, debug: bool, **options: Any) -> None:
         console = Console(-1 if quiet else int(verbose), debug)
         console.listen_to_log()
-        signal.signal(signal.SIGTERM, _terminate)
+        before = signal.signal(signal.SIGTERM, _terminate)
         try:
             function(console, **options)
         except BaseException as error:
             raise typer.Exit(_report(console, error)) from error
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
     own = list(inspect.signature(function).parameters.values())[1:]
     own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]

@@ -11,7 +11,11 @@ from tilec.pipeline.job import DEVICE_FILE, FILES, RUN_FILE, Advance, Job, Made,
 
 
 def graph_inputs(job: Job, source: Source) -> dict[str, str]:
-    """What a graph depends on."""
+    """What a graph depends on. Raises UsageError when the model is not there."""
+    if not source.path.is_file():
+        from tilec.importer.loader import load_model
+
+        load_model(source.path)  # says best what is wrong
     return {"model": digest_file(source.path), "recipe": job.recipe.digest("import", "types", "fallback", "shapes")}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,16 +47,15 @@ def verify_on_machine(
     the cheapest groups run, one of those that share a kernel, on random operands against their expressions.
     Raises TilecError when onnxruntime cannot run the model, ArtifactError for damaged programs.
     """
-    programs = {group.name: _read_program(folder, kernels, group) for group in plan.groups}
-    costs = {group.name: work(group, programs[group.name]) for group in plan.groups}
+    steps = _read_steps(folder, plan, kernels)
     report: dict[str, Any] = {
         "because": f"no {plan.device} code generator yet",
         "verdict": "pass",
         "verified_on": "tile machine",
     }
-    if sum(costs.values()) * len(options.seeds) <= BUDGET:
-        return _whole(folder, plan, programs, model, options, advance, report)
-    return _groups(plan, programs, costs, draws(options.seeds)[0], advance, report)
+    if sum(step.cost for step in steps) * len(options.seeds) <= BUDGET:
+        return _whole(folder, plan, steps, model, options, advance, report)
+    return _groups(plan, steps, draws(options.seeds)[0], advance, report)
 
 
 def work(group: Group, program: Program) -> int:
@@ -76,18 +76,46 @@ def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Ex
     return total
 
 
-def _read_program(folder: Path, kernels: Mapping[str, Any], group: Group) -> Program:
+@dataclass(frozen=True)
+class Step:
+    """A group, its program, the tensors that stand for the program's parameters, and the estimated work."""
+
+    group: Group
+    program: Program
+    tensors: tuple[str, ...]
+    cost: int
+
+    def execute(self, arrays: Mapping[str, Array]) -> Result:
+        """The program's result on these tensors, its outputs by tensor. Raises MachineError."""
+        named = dict(zip((p.name for p in self.program.parameters), self.tensors, strict=True))
+        stored = set(self.program.outputs)
+        result = execute(self.program, {name: arrays[t] for name, t in named.items() if name not in stored})
+        return replace(result, outputs={named[name]: array for name, array in result.outputs.items()})
+
+
+def _read_steps(folder: Path, plan: Plan, kernels: Mapping[str, Any]) -> tuple[Step, ...]:
+    """The groups in execution order with their programs. Raises ArtifactError for what is missing or damaged."""
+    groups = {group.name: group for group in plan.groups}
+    programs: dict[str, Program] = {}
+    steps = []
     try:
-        path = folder / kernels["programs"][group.name]["file"]
-        return program_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+        for written in kernels["programs"].values():
+            path = folder / written["file"]
+            programs[written["kernel"]] = program_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
+        for step in kernels["steps"]:
+            group, program = groups[step["group"]], programs[step["kernel"]]
+            steps.append(Step(group, program, tuple(step["tensors"]), work(group, program)))
     except (KeyError, OSError, ValueError) as error:
-        raise ArtifactError(f"the tile program of group {group.name} is missing", str(folder)) from error
+        raise ArtifactError(
+            f"a tile program is missing or damaged: {error}", str(folder), "Run `tilec codegen` again."
+        ) from error
+    return tuple(steps)
 
 
 def _whole(
     folder: Path,
     plan: Plan,
-    programs: Mapping[str, Program],
+    steps: Sequence[Step],
     model: Path,
     options: VerifyOptions,
     advance: Advance,
@@ -101,7 +129,7 @@ def _whole(
     constants = _constants(plan, folder)
     report["outputs"] = {name: {"tolerance": tolerance} for name, tolerance in allowed.items()}
     report["reference"] = options.reference
-    report["groups"] = {"total": len(plan.groups), "verified": len(plan.groups)}
+    report["groups"] = {"total": len(steps), "verified": len(steps)}
     checked: list[Checked] = []
     counted: dict[str, Any] = {}
     with Remote("onnxruntime", Reference, model) as reference:
@@ -109,13 +137,14 @@ def _whole(
         for number, draw in enumerate(chosen):
             feeds = random_inputs(plan, draw)
             arrays = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
-            for done, group in enumerate(plan.groups):
-                result = _executed(programs[group.name], arrays)
-                if isinstance(result, str):
-                    return _failed(report, checked, group, result)
+            for done, step in enumerate(steps):
+                try:
+                    result = step.execute(arrays)
+                except MachineError as error:
+                    return _failed(report, checked, step.group, _said(error))
                 arrays |= result.outputs
-                counted[group.name] = _traffic(group, result)
-                advance(number * len(plan.groups) + done + 1, len(chosen) * len(plan.groups))
+                counted[step.group.name] = _traffic(step.group, result)
+                advance(number * len(steps) + done + 1, len(chosen) * len(steps))
             expected = reference.call("run", feeds)
             tensors = {port.name: port.tensor for port in plan.outputs}
             compared = [compare(name, arrays[tensors[name]], expected[name], allowed[name]) for name in allowed]
@@ -128,55 +157,44 @@ def _whole(
     return Outcome(report, run_record(checked, {}), f"output {wrong.output} differs from onnxruntime: {wrong.reason}")
 
 
-def _groups(
-    plan: Plan,
-    programs: Mapping[str, Program],
-    costs: Mapping[str, int],
-    draw: Draw,
-    advance: Advance,
-    report: dict[str, Any],
-) -> Outcome:
+def _groups(plan: Plan, steps: Sequence[Step], draw: Draw, advance: Advance, report: dict[str, Any]) -> Outcome:
     """Single groups against their expressions, the cheapest kernels first, as many as the budget allows."""
-    chosen = list(_affordable(plan, programs, costs))
+    chosen = list(_affordable(steps))
     counted: dict[str, Any] = {}
     checked: list[Checked] = []
-    for done, group in enumerate(chosen):
-        arrays = _random_operands(group, plan, draw)
-        result = _executed(programs[group.name], arrays)
-        if isinstance(result, str):
-            return _failed(report, checked, group, result)
-        counted[group.name] = _traffic(group, result)
-        compared = _compared(group, plan, arrays, result)
+    for done, step in enumerate(chosen):
+        arrays = _random_operands(step.group, plan, draw)
+        try:
+            result = step.execute(arrays)
+        except MachineError as error:
+            return _failed(report, checked, step.group, _said(error))
+        counted[step.group.name] = _traffic(step.group, result)
+        compared = _compared(step.group, plan, arrays, result)
         checked.append(Checked(draw, compared))
         wrong = next((each for each in compared if not each.passed), None)
         if wrong is not None:
-            return _failed(report, checked, group, f"{wrong.output} differs from its expression: {wrong.reason}")
+            return _failed(report, checked, step.group, f"{wrong.output} differs from its expression: {wrong.reason}")
         advance(done + 1, len(chosen))
-    kernels = {programs[group.name].name for group in chosen}
-    verified = sum(programs[group.name].name in kernels for group in plan.groups)
-    report["groups"] = {"total": len(plan.groups), "verified": verified}
+    kernels = {step.program.name for step in chosen}
+    verified = sum(step.program.name in kernels for step in steps)
+    report["groups"] = {"total": len(steps), "verified": verified}
     report["traffic"] = counted
     return Outcome(report, run_record(checked, {}))
 
 
-def _affordable(plan: Plan, programs: Mapping[str, Program], costs: Mapping[str, int]) -> Iterator[Group]:
+def _affordable(steps: Sequence[Step]) -> Iterator[Step]:
     """One group of each kernel, the cheapest first, at least one, until the budget is spent."""
-    kernels = {programs[group.name].name: group for group in reversed(plan.groups)}
+    kernels = {step.program.name: step for step in reversed(steps)}
     left = BUDGET
-    for number, group in enumerate(sorted(kernels.values(), key=lambda group: costs[group.name])):
-        left -= costs[group.name]
+    for number, step in enumerate(sorted(kernels.values(), key=lambda step: step.cost)):
+        left -= step.cost
         if number and left < 0:
             return
-        yield group
+        yield step
 
 
-def _executed(program: Program, arrays: Mapping[str, Array]) -> Result | str:
-    """The result of a program, or why it is illegal."""
-    stored = set(program.outputs)
-    try:
-        return execute(program, {p.name: arrays[p.tensor] for p in program.parameters if p.name not in stored})
-    except MachineError as error:
-        return f"{error.message} at {error.place}" if error.place else error.message
+def _said(error: MachineError) -> str:
+    return f"{error.message} at {error.place}" if error.place else error.message
 
 
 def _random_operands(group: Group, plan: Plan, draw: Draw) -> dict[str, Array]:

@@ -6,10 +6,10 @@ strays about sqrt(N) units in the last place of the largest value.  A reduction 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
-from tilec.ir.expr import Binary, Call, Reduce, TensorExpr, bound, operands, walk
+from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, bound, children, operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.numpy_scalars import EXACT
 from tilec.ir.plan import Plan
@@ -58,7 +58,7 @@ def _epsilon(ttype: str) -> float:
 def _roundings(expr: TensorExpr) -> float:
     """Roundings that one element goes through."""
     total = 0.0
-    for part in walk(expr.value):
+    for part in _computed(expr.value):
         match part:
             case Binary("+" | "-" | "*" | "/", _, _):
                 total += 1.0
@@ -74,3 +74,11 @@ def _roundings(expr: TensorExpr) -> float:
             summed *= bound(expr.domain[iterator]) or 1
         total += summed
     return total
+
+
+def _computed(expr: Expr) -> Iterator[Expr]:
+    """Every sub-expression but those of indices, which are exact."""
+    yield expr
+    if not isinstance(expr, Access):
+        for child in children(expr):
+            yield from _computed(child)

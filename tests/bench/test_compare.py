@@ -1,0 +1,82 @@
+"""Timing in turns: A B A B, in fresh processes, on one set of buffers."""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilec.bench import compare
+from tilec.bench.compare import OURS, Timing, time_interleaved
+from tilec.bench.peers import PEERS
+from tilec.bench.runners import Runner
+from tilec.errors import UsageError
+
+
+def fake(path: Path, seconds: float, who: str) -> Runner:
+    """A runner that takes `seconds` and writes into a log when it runs."""
+
+    def run() -> None:
+        with path.open("a") as log:
+            log.write(f"{who} {os.getpid()} {time.monotonic()}\n")
+        time.sleep(seconds)
+
+    return Runner(run)
+
+
+def ours(folder: Path, feeds: object, threads: int) -> Runner:
+    return fake(folder / "log", 0.001, "ours")
+
+
+def theirs(model: Path, feeds: object, threads: int) -> Runner:
+    return fake(model.parent / "log", 0.002, "theirs")
+
+
+def test_runners_take_turns_in_fresh_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare, "compiled", ours)
+    monkeypatch.setattr(compare, "PAUSE", 0.0)
+    monkeypatch.setitem(PEERS, "other", theirs)
+    steps = []
+    timing = Timing(threads=1, processes=2, rounds=3, seconds=0.01)
+    found = time_interleaved(
+        tmp_path, tmp_path / "m.onnx", {}, ["other"], timing, lambda done, total: steps.append((done, total))
+    )
+    assert {name: len(times) for name, times in found.rounds.items()} == {OURS: 6, "other": 6}
+    assert steps == [(done, 6) for done in range(1, 7)]
+    assert 0.001 <= found.seconds(OURS) < found.seconds("other")
+    assert found.ratios()["other"].median == pytest.approx(found.seconds("other") / found.seconds(OURS), rel=0.3)
+    log = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+    pids = list(dict.fromkeys(pid for _, pid, _ in log))
+    assert len(pids) == 4
+    for both in (pids[:2], pids[2:]):
+        turns = [who for who, pid, _ in log if pid in both]
+        changes = sum(a != b for a, b in zip(turns, turns[1:], strict=False))
+        assert changes == 7  # one turn each to calibrate and in each of three rounds
+
+
+def test_unknown_peer(tmp_path):
+    with pytest.raises(UsageError, match="onnxruntme") as found:
+        time_interleaved(tmp_path, tmp_path, {}, ["onnxruntme"], Timing(1))
+    assert found.value.hint == "Did you mean 'onnxruntime'?"
+
+
+def test_calibration_fills_the_time_and_a_round_counts_the_median():
+    calls = []
+
+    def run() -> None:
+        calls.append(None)
+        time.sleep(0.002)
+
+    runner = Runner(run)
+    assert 2 <= runner.calibrate(0.02) <= 10
+    calls.clear()
+    assert runner.round(5) >= 0.002
+    assert len(calls) == 6
+
+
+def test_onnxruntime_runs_on_bound_buffers(tmp_path):
+    from cli.models import mlp
+
+    runner = PEERS["onnxruntime"](mlp(tmp_path / "m.onnx"), {"x": np.ones((4, 16), np.float32)}, 1)
+    assert 0 < runner.round(3) < 1

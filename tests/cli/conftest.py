@@ -1,0 +1,52 @@
+"""Running the command line in this process, in a folder of its own."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tilec.cli import app
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """Runs `tilec ARGUMENTS` in `tmp_path`; returns exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("TILEC_")]:
+        monkeypatch.delenv(name)
+
+    def run(*arguments: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["tilec", *map(str, arguments)])
+        capfd.readouterr()
+        code = 0
+        try:
+            app.run()
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else 1
+        out, err = capfd.readouterr()
+        return Ran(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def listing(tmp_path: Path) -> Callable[[], dict[str, bytes | None]]:
+    """What lies in `tmp_path`: every file with its bytes, every folder."""
+
+    def look() -> dict[str, bytes | None]:
+        return {
+            str(path.relative_to(tmp_path)): path.read_bytes() if path.is_file() else None
+            for path in sorted(tmp_path.rglob("*"))
+        }
+
+    return look

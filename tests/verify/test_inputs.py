@@ -1,0 +1,76 @@
+"""Random inputs: the same for a seed, and legal for what the model does with them."""
+
+import numpy as np
+import pytest
+from verify.plans import node, plan_of, tensor
+
+from tilec.errors import UnsupportedError
+from tilec.ir.expr import Var
+from tilec.ir.graph import Tensor
+from tilec.verify.inputs import Draw, draws, random_inputs
+
+
+def gather_plan():
+    """Token ids, moved by one, look up a table of 7 rows; a mask of integers is only multiplied."""
+    return plan_of(
+        [
+            node("moved[i] = ids[i]", {"i": 5}),
+            node("y[i, j] = table[moved[i], j] * f32(mask[i])", {"i": 5, "j": 3}),
+        ],
+        {"ids": tensor("i64", 5), "table": tensor("f32", 7, 3), "mask": tensor("i64", 5)},
+        ["y"],
+        {"moved": "i64"},
+    )
+
+
+def test_seeds_give_the_same_numbers_again_and_other_seeds_others():
+    plan = gather_plan()
+    first, again, other = (random_inputs(plan, Draw(seed)) for seed in (4, 4, 5))
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert not np.array_equal(first["table"], other["table"])
+
+
+def test_indices_stay_inside_the_table_through_movement():
+    seen = np.concatenate([random_inputs(gather_plan(), Draw(seed))["ids"] for seed in range(40)])
+    assert seen.dtype == np.int64
+    assert set(seen) == set(range(7))
+
+
+def test_other_integers_are_masks():
+    seen = np.concatenate([random_inputs(gather_plan(), Draw(seed))["mask"] for seed in range(10)])
+    assert set(seen) == {0, 1}
+
+
+def test_draws_alternate_between_mean_0_and_3():
+    assert [draw.mean for draw in draws((7, 8, 9))] == [0.0, 3.0, 0.0]
+    plan = plan_of([node("y[i] = x[i]", {"i": 20000})], {"x": tensor("f32", 20000)}, ["y"])
+    for draw in draws((0, 1)):
+        x = random_inputs(plan, draw)["x"]
+        assert x.dtype == np.float32
+        assert abs(float(x.mean()) - draw.mean) < 0.05
+        assert abs(float(x.std()) - 1.0) < 0.05
+
+
+def test_every_element_type_gets_its_own():
+    types = ["f64", "f32", "f16", "bf16", "i64", "i32", "u8", "i8", "bool"]
+    inputs = {f"x_{t}": tensor(t, 300) for t in types}
+    plan = plan_of([node("y[i] = x_f32[i]", {"i": 300})], inputs, ["y"])
+    feeds = random_inputs(plan, Draw(0))
+    assert feeds["x_bf16"].dtype.name == "bfloat16"
+    assert feeds["x_u8"].max() > 200
+    assert feeds["x_i8"].min() < -100
+    assert feeds["x_bool"].dtype == bool
+
+
+def test_empty_and_scalar_inputs():
+    inputs = {"x": tensor("f32", 0, 3), "s": tensor("f32"), "n": tensor("i64", 0)}
+    plan = plan_of([node("y[i, j] = x[i, j] + s[()]", {"i": 0, "j": 3})], inputs, ["y"])
+    feeds = random_inputs(plan, Draw(0))
+    assert feeds["x"].shape == (0, 3)
+    assert feeds["s"].shape == ()
+
+
+def test_a_symbolic_size_names_the_flag():
+    plan = plan_of([node("y[i] = x[i]", {"i": 4})], {"x": Tensor((Var("batch"),), "f32")}, ["y"])
+    with pytest.raises(UnsupportedError, match="--shape"):
+        random_inputs(plan, Draw(0))

@@ -1,0 +1,90 @@
+"""Objects in processes of their own: results, errors and deaths come back."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from tilec.errors import UsageError
+from tilec.verify.remote import Remote, RemoteError
+
+
+class Echo:
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.calls = 0
+
+    def say(self, text: str) -> tuple[str, int, int]:
+        self.calls += 1
+        return self.prefix + text, self.calls, os.getpid()
+
+    def misuse(self) -> None:
+        raise UsageError("no such thing", "place", "Try another.")
+
+    def divide(self) -> float:
+        return 1 / 0
+
+    def die(self, number: int) -> None:
+        os.kill(os.getpid(), number)
+
+    def leave(self) -> None:
+        os._exit(7)
+
+    def sleep(self) -> None:
+        time.sleep(60)
+
+
+@pytest.fixture
+def echo():
+    with Remote("the echo", Echo, "> ") as remote:
+        remote.ready()
+        yield remote
+
+
+def test_calls_keep_state_in_another_process(echo):
+    assert echo.call("say", "a")[:2] == ("> a", 1)
+    text, calls, pid = echo.call("say", "b")
+    assert (text, calls) == ("> b", 2)
+    assert pid != os.getpid()
+
+
+def test_errors_for_the_user_come_back_as_they_are(echo):
+    with pytest.raises(UsageError, match="no such thing") as found:
+        echo.call("misuse")
+    assert found.value.hint == "Try another."
+
+
+def test_other_errors_say_what_they_are(echo):
+    with pytest.raises(RemoteError, match="ZeroDivisionError"):
+        echo.call("divide")
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(signal.SIGSEGV, "SIGSEGV"), (signal.SIGILL, "lacks instructions"), (signal.SIGKILL, "SIGKILL")],
+)
+def test_a_crash_is_an_error_that_names_the_signal(echo, number, said):
+    with pytest.raises(RemoteError, match=said) as found:
+        echo.call("die", number)
+    assert "the echo" in str(found.value)
+
+
+def test_an_exit_is_an_error(echo):
+    with pytest.raises(RemoteError, match="exit code 7"):
+        echo.call("leave")
+
+
+def test_an_object_that_cannot_be_made():
+    with Remote("the echo", Echo) as remote, pytest.raises(RemoteError, match="TypeError"):
+        remote.ready()
+
+
+def test_close_ends_a_busy_process():
+    remote = Remote("the echo", Echo, "")
+    remote.ready()
+    remote._connection.send(("sleep", ()))
+    begin = time.monotonic()
+    remote.close()
+    assert time.monotonic() - begin < 10
+    assert not remote._process.is_alive()
