@@ -166,7 +166,5 @@ def test_identities_leave_no_node(tmp_path: Path) -> None:
         helper.make_node("Cast", ["e"], ["f"], to=1),
         helper.make_node("Neg", ["f"], ["y"]),
     ]
-    path = save(
-        tmp_path / "m.onnx", nodes, {"x": ("float32", [2, 3])}, ["y"], {"shape": np.array([2, 3], np.int64)}
-    )
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", [2, 3])}, ["y"], {"shape": np.array([2, 3], np.int64)})
     assert [node.op for node in compare(path, {"x": normal(2, 3)}).nodes] == ["Relu", "Neg"]

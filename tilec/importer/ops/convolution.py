@@ -126,7 +126,7 @@ def _spread(
                 Const(wanted[-rank + d]) if wanted is not None else formula("size * s", size=sizes[d], s=strides[d])
             )
             total = formula("maximum(reach - target, 0)", reach=reach, target=target)
-            before.append(simplify(formula("(t + 1) // 2" if mode == "SAME_LOWER" else "t // 2", t=total)))
+            before.append(simplify(formula("t // 2" if mode == "SAME_UPPER" else "(t + 1) // 2", t=total)))
             out.append(simplify(target))
         elif mode in ("NOTSET", "", "VALID"):
             ends = (pads[d], pads[rank + d]) if mode != "VALID" else (0, 0)

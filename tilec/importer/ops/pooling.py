@@ -8,10 +8,11 @@ import numpy as np
 
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op, count, operator
 from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, inside, windows
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
+from tilec.ir.algebra import Ranges, simplify, simplify_scalar
 from tilec.ir.evaluate import neutral
 from tilec.ir.expr import Const, Expr
 from tilec.ir.types import TTYPES, numpy_dtype
@@ -57,9 +58,15 @@ def _average_pool(op: Op) -> Value:
     total = op.emit(axes, body, x.ttype, reduce, part="sum")
     padded = bool(op.integer("count_include_pad"))
     counted = [inside(w, i, *((w.before, w.after) if padded else (0, 0))) for w, i in zip(frame, index, strict=True)]
-    ones = guarded(counted, Const(1), Const(0))
+    ones = simplify_scalar(guarded(counted, Const(1), Const(0)), _ranges((*axes, *reduce)))
+    if isinstance(ones, Const):
+        return op.map("x / n", x=total, n=count([r.extent for r in reduce], x.ttype))
     number = op.emit(axes[2:], ones, "i64", reduce, part="count")
     return op.map(f"x / {x.ttype}(n)", x=total, n=number)
+
+
+def _ranges(axes: Sequence[Axis]) -> Ranges:
+    return {a.var.name: (Const(0), simplify(formula("e - 1", e=a.extent))) for a in axes}
 
 
 @operator("LpPool")

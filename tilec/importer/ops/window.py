@@ -9,7 +9,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.shapes import UndecidedError, symbols_of
 from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Const, Expr
+from tilec.ir.expr import Const, Expr, bound
 from tilec.ir.text import text_of
 
 SPATIAL = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
@@ -55,8 +55,8 @@ def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[Windo
         span = (kernel[d] - 1) * dilations[d] + 1
         before, after = _padding(op, mode, sizes[d], span, strides[d], pads[d], pads[rank + d])
         out = _reach(sizes[d], span, strides[d], before, after, ceil=bool(op.integer("ceil_mode")))
-        low = bounds_of(out)[0]
-        if isinstance(out, Const) and low is not None and low < 0:
+        room = bound(simplify(formula("e + b + a", e=sizes[d], b=before, a=after)))
+        if room is not None and room < span:
             raise op.invalid(f"a window of {span} does not fit into dimension {d} of extent {text_of(sizes[d])}")
         result.append(Window(sizes[d], kernel[d], strides[d], dilations[d], before, after, out))
     return tuple(result)

@@ -1,0 +1,105 @@
+"""Matrix products, Gemm and Einsum against onnxruntime."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.importer.reference import check, compare, helper, normal, save, single
+from tilec.errors import ConfigError, UnsupportedError
+from tilec.importer import import_model
+from tilec.ir.text import tensor_text
+
+SHAPES = [
+    ((3, 4), (4, 5)),
+    ((4,), (4, 5)),
+    ((3, 4), (4,)),
+    ((4,), (4,)),
+    ((2, 3, 4), (4, 5)),
+    ((2, 1, 3, 4), (5, 4, 1)),
+    ((1, 3, 4), (7, 4, 2)),
+    ((3, 1), (1, 2)),
+    ((0, 4), (4, 3)),
+    ((2, 0), (0, 3)),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+@pytest.mark.feature("W01")
+def test_matmul_of_all_ranks(tmp_path: Path, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    check(tmp_path, "MatMul", normal(*a), normal(*b, seed=1))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+def test_matmul_of_other_types(tmp_path: Path, dtype: str) -> None:
+    check(tmp_path, "MatMul", (4 * normal(2, 3)).astype(dtype), (4 * normal(3, 4)).astype(dtype))
+
+
+def test_matmul_is_one_plain_reduction(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "MatMul", normal(2, 1, 3, 4), normal(5, 4, 6))
+    (node,) = import_model(path).graph.nodes
+    assert tensor_text(node.expr) == "y0[b, h, m, n] = sum(k, x0[b, 0, m, k] * x1[h, k, n])"
+
+
+def test_matmul_over_different_extents(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "MatMul", normal(2, 3), normal(4, 5))
+    with pytest.raises(ConfigError, match=r"\[2, 3\] @ \[4, 5\] sums over two extents: 3 and 4 differ"):
+        import_model(path)
+
+
+def test_iterators_avoid_the_symbols(tmp_path: Path) -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["m", "k"])}, ["y"], {"w": normal(3, 4)})
+    with pytest.raises(UnsupportedError, match="whether k and 3 are equal depends on the sizes"):
+        import_model(path)
+    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["m", 3])}, ["y"], {"w": normal(3, 4)})
+    graph = compare(path, {"x": normal(5, 3)}, {"m": 5})
+    assert tensor_text(graph.nodes[0].expr) == "y[m_, n] = sum(k, x[m_, k] * w[k, n])"
+
+
+@pytest.mark.parametrize("flips", [{}, {"transA": 1}, {"transB": 1}, {"transA": 1, "transB": 1}])
+@pytest.mark.parametrize("factors", [{}, {"alpha": 0.5}, {"beta": 0.25}, {"alpha": 2.0, "beta": 3.0}])
+@pytest.mark.parametrize("c", [None, (), (5,), (3, 1), (3, 5)])
+def test_gemm(tmp_path: Path, flips: dict[str, int], factors: dict[str, float], c: tuple[int, ...] | None) -> None:
+    a = normal(4, 3) if "transA" in flips else normal(3, 4)
+    b = normal(5, 4) if "transB" in flips else normal(4, 5)
+    check(tmp_path, "Gemm", a, b, None if c is None else normal(*c), **flips, **factors)
+
+
+def test_gemm_keeps_scaling_and_bias_behind_the_sum(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "Gemm", normal(3, 4), normal(5, 4), normal(5), transB=1, alpha=0.5)
+    first, second = import_model(path).graph.nodes
+    assert tensor_text(first.expr) == "y0_product[m, n] = sum(k, x0[m, k] * x1[n, k])"
+    assert tensor_text(second.expr) == "y0[i, j] = y0_product[i, j] * 0.5 + x2[j]"
+
+
+def test_gemm_whose_bias_is_too_large(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "Gemm", normal(1, 4), normal(4, 5), normal(3, 5))
+    with pytest.raises(ConfigError, match=r"\[3, 5\] is broadcast to \[1, 5\]"):
+        import_model(path)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(3, 4), (4, 5)]),
+        ("bhqd,bhkd->bhqk", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+        ("ij,jk", [(3, 4), (4, 5)]),
+        ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]),
+        ("ii->i", [(4, 4)]),
+        ("ij->", [(3, 4)]),
+        ("i,j->ij", [(3,), (4,)]),
+        ("ij->ji", [(3, 4)]),
+    ],
+)
+def test_einsum(tmp_path: Path, equation: str, shapes: list[tuple[int, ...]]) -> None:
+    check(tmp_path, "Einsum", *(normal(*s, seed=i) for i, s in enumerate(shapes)), equation=equation)
+
+
+def test_einsum_that_does_not_fit(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "Einsum", normal(3, 4), equation="ijk->i")
+    with pytest.raises(ConfigError, match="does not fit the ranks"):
+        import_model(path)
+    path, _ = single(tmp_path, "Einsum", np.ones((3, 4), np.float32), equation="ij->iz")
+    with pytest.raises(ConfigError, match="an index that no operand has"):
+        import_model(path)

@@ -1,0 +1,96 @@
+"""Pooling against onnxruntime, and what divides an average."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.importer.reference import check, compare, helper, normal, save, single
+from tilec.errors import ConfigError, UnsupportedError
+from tilec.importer import import_model
+from tilec.ir.text import tensor_text
+
+FRAMES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
+    ((1, 2, 6, 7), {"kernel_shape": [2, 3]}),
+    ((1, 2, 6, 7), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+    ((2, 1, 6, 7), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    ((1, 1, 7, 7), {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [0, 1, 1, 0], "ceil_mode": 1}),
+    ((1, 1, 7, 7), {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+    ((1, 1, 7, 7), {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+    ((1, 2, 9), {"kernel_shape": [3], "strides": [2]}),
+    ((1, 1, 4, 5, 6), {"kernel_shape": [2, 3, 2], "pads": [0, 1, 0, 1, 1, 1]}),
+]
+
+
+@pytest.mark.parametrize(("shape", "attributes"), FRAMES)
+def test_max_pool(tmp_path: Path, shape: tuple[int, ...], attributes: dict[str, Any]) -> None:
+    check(tmp_path, "MaxPool", normal(*shape), **attributes)
+
+
+def test_max_pool_of_bytes_and_with_dilation(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 255, (1, 1, 5, 5)).astype(np.uint8)
+    check(tmp_path, "MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    check(tmp_path, "MaxPool", x.astype(np.int8), kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    check(tmp_path, "MaxPool", normal(1, 1, 7, 7), kernel_shape=[2, 2], dilations=[2, 3])
+
+
+def test_indices_of_maxima_are_refused(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "MaxPool", normal(1, 1, 4, 4), outputs=2, kernel_shape=[2, 2])
+    with pytest.raises(UnsupportedError, match="indices of the maxima"):
+        import_model(path)
+
+
+@pytest.mark.parametrize(("shape", "attributes"), FRAMES)
+@pytest.mark.parametrize("padded", [0, 1])
+def test_average_pool(tmp_path: Path, shape: tuple[int, ...], attributes: dict[str, Any], padded: int) -> None:
+    check(tmp_path, "AveragePool", normal(*shape), count_include_pad=padded, **attributes)
+
+
+def test_average_without_padding_divides_by_a_literal(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "AveragePool", normal(1, 2, 6, 6), kernel_shape=[2, 3])
+    graph = import_model(path).graph
+    assert tensor_text(graph.nodes[-1].expr) == "y0[i, j, k, l] = y0_sum[i, j, k, l] / 6.0"
+    assert not graph.constants
+
+
+def test_average_pool_of_a_symbolic_image(tmp_path: Path) -> None:
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", [1, 1, "h", "w"])}, ["y"])
+    compare(path, {"x": normal(1, 1, 5, 6)}, {"h": 5, "w": 6})
+
+
+def test_ceil_mode_over_a_symbol_names_the_flag(tmp_path: Path) -> None:
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", [1, 1, "h", 8])}, ["y"])
+    with pytest.raises(UnsupportedError, match="--shape h=SIZE"):
+        import_model(path)
+
+
+@pytest.mark.parametrize("kind", ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 2, 7), (1, 1, 1, 1)])
+def test_global_pools(tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
+    check(tmp_path, kind, normal(*shape))
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_lp_pool(tmp_path: Path, p: int) -> None:
+    check(tmp_path, "LpPool", normal(1, 2, 6, 6), kernel_shape=[2, 3], p=p, pads=[1, 1, 0, 1])
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_lrn(tmp_path: Path, size: int) -> None:
+    check(tmp_path, "LRN", normal(1, 6, 3, 3), size=size, alpha=0.2, beta=0.7, bias=1.5)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_lp_normalization(tmp_path: Path, p: int) -> None:
+    x = normal(3, 4)
+    x[1] = 0
+    check(tmp_path, "LpNormalization", x, p=p, axis=1)
+
+
+def test_pool_of_a_matrix(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "MaxPool", normal(3, 4), kernel_shape=[2])
+    with pytest.raises(ConfigError, match="without spatial dimensions"):
+        import_model(path)
