@@ -42,13 +42,13 @@ def view(s: Setting, task: Task, tiling: Tiling, chunks: Mapping[str, Box], loop
         if name in loops:
             box |= chunks[name]
         result.boxes[name] = box
-        result.reads[name] = propagate(_bare(s, expr), box, s.shapes, s.numbers)
+        result.reads[name] = propagate(_bare(s, expr), box, s.shapes, s.sizes)
     return result
 
 
 def clipped_reads(s: Setting, node: str, box: Box) -> dict[str, Window]:
     """What a node reads for a box of its iterators, cut to the tensors and by its guards."""
-    return propagate(s.nodes[node], box, s.shapes, s.numbers, clip=True)
+    return propagate(s.nodes[node], box, s.shapes, s.sizes, clip=True)
 
 
 def absorbing(s: Setting, node: str) -> dict[str, Const]:
@@ -93,10 +93,10 @@ def _aligned(s: Setting, task: Task, tiling: Tiling, sink: str) -> Window:
         for twin in twins:
             if _width(s, region[twin]) == _width(s, task.box[iterator]):
                 offset = Binary("-", region[twin][0], task.box[iterator][0])
-                lo, hi = (s.simplified(Binary("+", end, offset)) for end in cut.piece)
+                lo, hi = (s.sizes.size(Binary("+", end, offset)) for end in cut.piece)
                 region[twin] = (lo, hi)
     return tuple(region.values())
 
 
 def _width(s: Setting, interval: Interval) -> object:
-    return s.simplified(Binary("-", interval[1], interval[0]))
+    return s.sizes.size(Binary("-", interval[1], interval[0]))

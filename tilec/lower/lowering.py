@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tilec.ir.expr import Binary, Const, operands
+from tilec.ir.expr import Const, Scalar, operands
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Allocate, Buffer, ComputeTile, Fill, LoadTiles, Program, Statement, StoreTiles
 from tilec.lower.boxes import View, absorbing, clipped_reads, view
 from tilec.lower.padding import unguarded
 from tilec.lower.parts import Part, connected_parts
 from tilec.lower.placement import homes
-from tilec.lower.setting import Box, Setting, Window, known_at_most, neutral, setting
+from tilec.lower.setting import Box, Setting, Window, neutral, setting
 from tilec.lower.split import Tiling, nested, reduce_steps, tile
 from tilec.lower.task import ReduceNest, Target, Task
 from tilec.lower.windows import buffer, contains, hull, leaves, widened, window_of
@@ -135,7 +135,7 @@ class _Frame:
         box = self.view(self.homes[final]).boxes[final]
         sizes = self.s.variant.tiles.get(self.s.levels[level + 1].name, {}).get(final, {})
         return any(
-            not known_at_most(box[i][1], Binary("+", box[i][0], Const(sizes[i])), self.s.ranges)
+            not self.s.sizes.at_most(box[i][1], self.s.sizes.add(box[i][0], Const(sizes[i])))
             for i in self.s.nodes[final].spatial
             if i in sizes
         )
@@ -155,6 +155,8 @@ class _Frame:
         seen = self.view(loops)
         window = tuple(seen.boxes[name][i] for i in s.nodes[name].spatial)
         fill = self._common_fill(name, readers) if readers and not self.below else None
+        if fill is not None and name in self.nests and fill.value != self._neutral(name):
+            fill = None  # the accumulator is filled as a whole, with its neutral element
         outside = fill is not None and leaves(s, seen.wanted[name], s.shapes[name])
         if outside:
             pairs = zip(seen.wanted[name], window, s.shapes[name], strict=True)
@@ -166,6 +168,9 @@ class _Frame:
         if outside and fill is not None:
             out.append(Fill(held.name, fill.value))
 
+    def _neutral(self, name: str) -> Scalar:
+        return neutral(self.s.nodes[name].reducer or "sum", self.s.tensors[name].ttype)
+
     def _common_fill(self, tensor: str, readers: Sequence[str]) -> Const | None:
         fills = {absorbing(self.s, reader).get(tensor) for reader in readers}
         return fills.pop() if len(fills) == 1 else None
@@ -176,8 +181,7 @@ class _Frame:
         nest = self.nests.get(final, ())
         resumed = self._resume(final, out)
         if nest and not resumed:
-            expr = s.nodes[final]
-            out.append(Fill(self.buffers[final].name, neutral(expr.reducer or "sum", s.tensors[final].ttype)))
+            out.append(Fill(self.buffers[final].name, self._neutral(final)))
         inner: list[Statement] = []
         if nest:
             loops, live = (*loops, final), {t: list(held) for t, held in live.items()}

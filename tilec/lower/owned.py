@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute, variables
-from tilec.lower.setting import Interval, Setting, Window, known_at_most
+from tilec.lower.setting import Interval, Setting, Window
 from tilec.lower.split import LoopHead, Tiling
 
 
@@ -42,8 +42,8 @@ def share(s: Setting, window: Window, region: Window, tiling: Tiling, box: Seque
 
 
 def _around(s: Setting, interval: Interval, own: Interval) -> Interval:
-    lo = interval[0] if known_at_most(interval[0], own[0], s.ranges) else s.numbers.minimum(interval[0], own[0])
-    hi = interval[1] if known_at_most(own[1], interval[1], s.ranges) else s.numbers.maximum(interval[1], own[1])
+    lo = interval[0] if s.sizes.at_most(interval[0], own[0]) else s.sizes.minimum(interval[0], own[0])
+    hi = interval[1] if s.sizes.at_most(own[1], interval[1]) else s.sizes.maximum(interval[1], own[1])
     return lo, hi
 
 
@@ -62,12 +62,12 @@ def _cut(
     if _at(s, before, loop, first) != region[0]:
         lo = Call("where", (Binary("==", variable, first), region[0], before))
     if _at(s, hi, loop, last) != region[1]:
-        hi = Call("where", (Binary("==", variable, s.simplified(last)), region[1], hi))
+        hi = Call("where", (Binary("==", variable, s.sizes.size(last)), region[1], hi))
     return (lo, hi), (lo, hi)
 
 
 def _at(s: Setting, expr: Expr, loop: LoopHead, value: Expr) -> Expr:
-    return s.simplified(substitute(expr, {loop.variable: value}))
+    return s.sizes.size(substitute(expr, {loop.variable: value}))
 
 
 def _all_zero(names: Sequence[str]) -> Expr:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isinf
 
-from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import NEUTRAL, Binary, Const, Expr, Scalar, TensorExpr, Var, operands
 from tilec.ir.graph import Tensor
-from tilec.ir.intervals import Symbolic
 from tilec.ir.plan import Group, Plan, PlanLevel, Variant
 from tilec.ir.reads import at_least_zero
 from tilec.ir.types import TTYPES
+from tilec.lower.sizes import Sizes
 
 Interval = tuple[Expr, Expr]
 """`[lo, hi)`."""
@@ -42,8 +41,8 @@ class Names:
 class Setting:
     """One group under one variant.
 
-    `nodes` are in topological order.  `ranges` holds the ranges of the symbols that the variant's guard implies
-    and grows by every loop variable; `filled` notes which buffers hold a constant outside their tensor.
+    `nodes` are in topological order.  `sizes` knows the ranges of the symbols that the variant's guard implies and of
+    every loop so far; `filled` notes which buffers hold a constant outside their tensor.
     """
 
     nodes: Mapping[str, TensorExpr]
@@ -53,9 +52,8 @@ class Setting:
     connect: Mapping[str, str]
     variant: Variant
     levels: tuple[PlanLevel, ...]
-    ranges: dict[str, Interval]
     names: Names
-    numbers: Symbolic
+    sizes: Sizes
     filled: dict[str, Scalar]
 
     @property
@@ -80,16 +78,11 @@ class Setting:
         """Nodes of a part that read a tensor."""
         return [name for name in part if tensor in operands(self.nodes[name])]
 
-    def simplified(self, expr: Expr) -> Expr:
-        """Canonical form under the ranges known by now."""
-        return simplify(expr, self.ranges)
-
 
 def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
     """Gather what lowering needs of a group, one of its variants and the plan."""
     by_name = {level.name: level for level in plan.levels}
     nodes = {node.name: node.expr for node in group.nodes}
-    ranges = symbol_ranges(variant.guard)
     taken = set(plan.symbols) | set(plan.tensors) | {i for expr in nodes.values() for i in expr.iterators}
     return Setting(
         nodes=nodes,
@@ -99,9 +92,8 @@ def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
         connect=group.connect,
         variant=variant,
         levels=tuple(by_name[name] for name in variant.levels),
-        ranges=ranges,
         names=Names(taken),
-        numbers=Symbolic(ranges),
+        sizes=Sizes(symbol_ranges(variant.guard)),
         filled={},
     )
 
@@ -129,17 +121,3 @@ def neutral(reducer: str, ttype: str) -> Scalar:
     unsigned = kind.kind == "uint"
     low, high = (0, 2**kind.bits - 1) if unsigned else (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1) - 1)
     return low if value == -inf else high
-
-
-def known_less(a: Expr, b: Expr, ranges: Mapping[str, Interval]) -> bool:
-    """Whether a < b is certain."""
-    low = bounds_of(Binary("-", b, a), ranges)[0]
-    return low is not None and low > 0
-
-
-def known_at_most(a: Expr, b: Expr, ranges: Mapping[str, Interval]) -> bool:
-    """Whether a <= b is certain."""
-    if a == b:
-        return True
-    low = bounds_of(Binary("-", b, a), ranges)[0]
-    return low is not None and low >= 0

@@ -11,7 +11,6 @@ from tilec.ir.expr import Binary, Call, Const, Expr, Var
 from tilec.ir.plan import Tail
 from tilec.ir.program import Loop, Statement
 from tilec.lower.setting import Box, Interval, Setting
-from tilec.lower.widths import largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +52,29 @@ def split(s: Setting, interval: Interval, size: int, wish: str, tail: Tail | Non
     `uniform` the count is the same at all positions of the loops around it.
     """
     lo, hi = interval
-    width = s.simplified(Binary("-", hi, lo))
-    low, high = bounds_of(width, s.ranges)
+    width = s.sizes.subtract(hi, lo)
+    low, high = bounds_of(width, s.sizes.ranges)
     if high is not None and high <= size:
         return None
-    counted = largest(width, s.ranges) if uniform else width
-    count = s.simplified(Binary("//", Binary("+", counted, Const(size - 1)), Const(size)))
+    counted = s.sizes.largest(width) if uniform else width
+    count = s.sizes.size(Binary("//", Binary("+", counted, Const(size - 1)), Const(size)))
     variable = s.names.new(wish)
-    s.ranges[variable] = (Const(0), s.simplified(Binary("-", largest(count, s.ranges), Const(1))))
+    s.sizes.ranges[variable] = (Const(0), s.sizes.size(Binary("-", s.sizes.largest(count), Const(1))))
     head = LoopHead(variable, count)
     offset = Binary("*", Var(variable), Const(size))
-    own = start = s.simplified(Binary("+", lo, offset))
-    if counted == width and s.simplified(Binary("%", width, Const(size))) == Const(0):
-        end = s.simplified(Binary("+", start, Const(size)))
+    own = start = s.sizes.size(Binary("+", lo, offset))
+    if counted == width and s.sizes.size(Binary("%", width, Const(size))) == Const(0):
+        end = s.sizes.size(Binary("+", start, Const(size)))
     elif tail != "clip" and low is not None and low >= size and low == high:
         back = Call("minimum", (offset, Const(low - size)))
-        start = s.simplified(Binary("+", lo, back))
-        end = s.simplified(Binary("+", start, Const(size)))
+        start = s.sizes.size(Binary("+", lo, back))
+        end = s.sizes.size(Binary("+", start, Const(size)))
     elif tail != "clip" and low is not None and low >= size and counted == width:
         back = Call("minimum", (offset, Binary("-", width, Const(size))))
-        start = s.simplified(Binary("+", lo, back))
-        end = s.simplified(Binary("+", start, Const(size)))
+        start = s.sizes.size(Binary("+", lo, back))
+        end = s.sizes.size(Binary("+", start, Const(size)))
     else:
-        end = s.simplified(Call("minimum", (Binary("+", start, Const(size)), hi)))
+        end = s.sizes.size(Call("minimum", (Binary("+", start, Const(size)), hi)))
     return Pieces(head, (start, end), own)
 
 
@@ -112,7 +111,7 @@ def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool) -> Ti
     heads = tuple(cut.head for cut in pieces.values())
     if spread and not heads:
         heads = (LoopHead(s.names.new(f"unit_{final}_{name}"), Const(1)),)
-        s.ranges[heads[0].variable] = (Const(0), Const(0))
+        s.sizes.ranges[heads[0].variable] = (Const(0), Const(0))
     if spread:
         heads = tuple(replace(head, kind="spread", scope=s.scope(level)) for head in heads)
     return Tiling(heads, {**box, **{iterator: cut.piece for iterator, cut in pieces.items()}}, pieces)

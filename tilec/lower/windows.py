@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from tilec.ir.algebra import bounds_of
 from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.program import Buffer
-from tilec.lower.setting import Interval, Setting, Window, known_at_most
-from tilec.lower.widths import largest
+from tilec.lower.setting import Interval, Setting, Window
 
 
 def is_empty(window: Window) -> bool:
@@ -24,8 +23,7 @@ def hull(s: Setting, windows: Iterable[Window]) -> Window | None:
             result = window
         elif not is_empty(window):
             result = tuple(
-                (s.numbers.minimum(a, c), s.numbers.maximum(b, d))
-                for (a, b), (c, d) in zip(result, window, strict=True)
+                (s.sizes.minimum(a, c), s.sizes.maximum(b, d)) for (a, b), (c, d) in zip(result, window, strict=True)
             )
     return result
 
@@ -33,7 +31,7 @@ def hull(s: Setting, windows: Iterable[Window]) -> Window | None:
 def leaves(s: Setting, window: Window, shape: tuple[Expr, ...]) -> bool:
     """Whether a window may reach outside its tensor."""
     return not all(
-        known_at_most(Const(0), lo, s.ranges) and known_at_most(hi, extent, s.ranges)
+        s.sizes.at_most(Const(0), lo) and s.sizes.at_most(hi, extent)
         for (lo, hi), extent in zip(window, shape, strict=True)
     )
 
@@ -41,8 +39,7 @@ def leaves(s: Setting, window: Window, shape: tuple[Expr, ...]) -> bool:
 def contains(s: Setting, outer: Window, inner: Window) -> bool:
     """Whether a window certainly holds all of another one."""
     return outer == inner or all(
-        known_at_most(a, c, s.ranges) and known_at_most(d, b, s.ranges)
-        for (a, b), (c, d) in zip(outer, inner, strict=True)
+        s.sizes.at_most(a, c) and s.sizes.at_most(d, b) for (a, b), (c, d) in zip(outer, inner, strict=True)
     )
 
 
@@ -52,42 +49,42 @@ def inside(s: Setting, interval: Interval, extent: Expr) -> Interval:
     Of constant width where possible: an interval that sticks out is moved back rather than cut.
     """
     lo, hi = interval
-    if known_at_most(Const(0), lo, s.ranges) and known_at_most(hi, extent, s.ranges):
+    if s.sizes.at_most(Const(0), lo) and s.sizes.at_most(hi, extent):
         return interval
-    width = s.simplified(Binary("-", hi, lo))
+    width = s.sizes.subtract(hi, lo)
     if isinstance(width, Const) and isinstance(extent, Const):
         if width.value >= extent.value:
             return Const(0), extent
-        start = s.numbers.maximum(lo, Const(0))
-        start = s.numbers.minimum(start, Const(extent.value - width.value))
-        return start, s.simplified(Binary("+", start, width))
-    return s.numbers.maximum(lo, Const(0)), s.numbers.minimum(hi, extent)
+        start = s.sizes.maximum(lo, Const(0))
+        start = s.sizes.minimum(start, Const(extent.value - width.value))
+        return start, s.sizes.size(Binary("+", start, width))
+    return s.sizes.maximum(lo, Const(0)), s.sizes.minimum(hi, extent)
 
 
 def widened(s: Setting, interval: Interval, box: Interval, extent: Expr) -> Interval:
     """An interval that may leave the tensor, made as large as needed to hold the `box` moved inside as well."""
     lo, hi = interval
-    if known_at_most(lo, box[0], s.ranges) and known_at_most(box[1], hi, s.ranges):
+    if s.sizes.at_most(lo, box[0]) and s.sizes.at_most(box[1], hi):
         return interval
-    below = bounds_of(lo, s.ranges)[0]
-    above = bounds_of(Binary("-", extent, hi), s.ranges)[0]
+    below = bounds_of(lo, s.sizes.ranges)[0]
+    above = bounds_of(Binary("-", extent, hi), s.sizes.ranges)[0]
     if below is None or above is None:
-        return s.numbers.minimum(lo, box[0]), s.numbers.maximum(hi, box[1])
-    start = s.simplified(Binary("-", lo, Const(max(0, -above))))
-    return start, s.simplified(Binary("+", hi, Const(max(0, -below))))
+        return s.sizes.minimum(lo, box[0]), s.sizes.maximum(hi, box[1])
+    start = s.sizes.size(Binary("-", lo, Const(max(0, -above))))
+    return start, s.sizes.size(Binary("+", hi, Const(max(0, -below))))
 
 
 def buffer(s: Setting, tensor: str, level: int, window: Window) -> Buffer:
     """A new buffer for a window, with the layout and the copies that the plan gives it."""
     name = s.levels[level].name
-    widths = (largest(Binary("-", hi, lo), s.ranges) for lo, hi in window)
+    widths = (s.sizes.largest(Binary("-", hi, lo)) for lo, hi in window)
     return Buffer(
         name=s.names.new(f"{tensor}_{name}"),
         tensor=tensor,
         level=name,
         lo=tuple(lo for lo, _ in window),
         hi=tuple(hi for _, hi in window),
-        shape=tuple(s.simplified(Call("maximum", (width, Const(0)))) for width in widths),
+        shape=tuple(s.sizes.size(Call("maximum", (width, Const(0)))) for width in widths),
         ttype=s.tensors[tensor].ttype,
         layout=s.variant.layouts.get(name, {}).get(tensor, ()),
         copies=s.variant.copies.get(name, {}).get(tensor, 1),

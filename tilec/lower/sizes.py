@@ -1,0 +1,151 @@
+"""Sizes and ends of windows while a program is built: simplified once, compared through `minimum` and `maximum`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilec.ir.algebra import bounds_of, linear_form, simplify
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute, variables
+from tilec.ir.intervals import Symbolic
+
+_DEPTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes(Symbolic):
+    """Expressions over symbols and the loop variables introduced so far.
+
+    `ranges` grows by a loop variable before an expression with it is seen, so that results can be remembered.
+    """
+
+    ranges: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)
+    _simple: dict[Expr, Expr] = field(default_factory=dict)
+    _ordered: dict[Expr, bool] = field(default_factory=dict)
+    _largest: dict[Expr, Expr] = field(default_factory=dict)
+
+    def size(self, expr: Expr) -> Expr:
+        """Canonical form."""
+        if isinstance(expr, Const | Var):
+            return expr
+        known = self._simple.get(expr)
+        if known is None:
+            known = self._simple[expr] = simplify(expr, self.ranges)
+        return known
+
+    def add(self, a: Expr, b: Expr) -> Expr:
+        """Sum."""
+        return self.size(Binary("+", a, b))
+
+    def subtract(self, a: Expr, b: Expr) -> Expr:
+        """Difference."""
+        return Const(0) if a == b else self.size(Binary("-", a, b))
+
+    def scale(self, a: Expr, factor: int) -> Expr:
+        """Product with an integer."""
+        return a if factor == 1 else self.size(Binary("*", a, Const(factor)))
+
+    def multiply(self, a: Expr, b: Expr) -> Expr:
+        """Product."""
+        return self.size(Binary("*", a, b))
+
+    def divide(self, a: Expr, b: Expr) -> Expr:
+        """Floor division."""
+        return self.size(Binary("//", a, b))
+
+    def minimum(self, a: Expr, b: Expr) -> Expr:
+        """The smaller; one of them where that is certain."""
+        if self.at_most(a, b):
+            return a
+        return b if self.at_most(b, a) else self.size(Call("minimum", (a, b)))
+
+    def maximum(self, a: Expr, b: Expr) -> Expr:
+        """The larger; one of them where that is certain."""
+        if self.at_most(a, b):
+            return b
+        return a if self.at_most(b, a) else self.size(Call("maximum", (a, b)))
+
+    def empty(self, first: Expr, last: Expr) -> Expr:
+        """True only if the interval is certainly empty."""
+        if isinstance(first, Const) and isinstance(last, Const):
+            return Const(last.value < first.value)
+        return Const(self.at_most(last, self.add(first, Const(-1))))
+
+    def at_most(self, a: Expr, b: Expr) -> bool:
+        """Whether a <= b is certain."""
+        return a == b or self._not_negative(self.subtract(b, a), _DEPTH)
+
+    def _not_negative(self, expr: Expr, depth: int) -> bool:
+        if isinstance(expr, Const):
+            return expr.value >= 0
+        known = self._ordered.get(expr)
+        if known is None:
+            known = self._ordered[expr] = self._prove(expr, depth)
+        return known
+
+    def _prove(self, expr: Expr, depth: int) -> bool:
+        low = bounds_of(expr, self.ranges)[0]
+        if low is not None and low >= 0:
+            return True
+        for atom, scale in linear_form(expr)[0].items() if depth else ():
+            match atom:
+                case Call("minimum" | "maximum" as fn, ends):
+                    branches = (self._not_negative(self._exchange(expr, atom, scale, e), depth - 1) for e in ends)
+                    return all(branches) if (fn == "minimum") == (scale > 0) else any(branches)
+                case Call("where", (_, *ends)):
+                    return all(self._not_negative(self._exchange(expr, atom, scale, e), depth - 1) for e in ends)
+        return False
+
+    def _exchange(self, expr: Expr, atom: Expr, scale: int, value: Expr) -> Expr:
+        return self.size(Binary("+", expr, Binary("*", Const(scale), Binary("-", value, atom))))
+
+    def largest(self, expr: Expr) -> Expr:
+        """An upper bound over the loops around it: an integer, or an expression in symbols.
+
+        Sharp for affine expressions, for ends cut by `minimum` and `maximum`, and for differences of two quotients
+        by the same divisor.
+        """
+        expr = self.size(expr)
+        if isinstance(expr, Const):
+            return expr
+        known = self._largest.get(expr)
+        if known is None:
+            known = self._largest[expr] = self._bound(expr)
+        return known
+
+    def _bound(self, expr: Expr) -> Expr:
+        terms, _ = linear_form(expr)
+        for atom, scale in terms.items():
+            match atom:
+                case Call("minimum" | "maximum" as fn, ends):
+                    a, b = (self.largest(self._exchange(expr, atom, scale, end)) for end in ends)
+                    return self.minimum(a, b) if (fn == "minimum") == (scale > 0) else self.maximum(a, b)
+                case Call("where", (_, *ends)):
+                    a, b = (self.largest(self._exchange(expr, atom, scale, end)) for end in ends)
+                    return self.maximum(a, b)
+        for atom, scale in terms.items():
+            match atom, _partner(atom, scale, terms):
+                case Binary(_, left, divisor), Binary(_, right, _) as other:
+                    # left // d - right // d <= (left - right + d - 1) // d
+                    most = Binary("//", self.add(self.subtract(left, right), self.add(divisor, Const(-1))), divisor)
+                    rest = self._exchange(self._exchange(expr, other, -scale, Const(0)), atom, scale, Const(0))
+                    return self.largest(self.add(rest, Binary("*", Const(scale), most)))
+        high = bounds_of(expr, self.ranges)[1]
+        return Const(high) if high is not None else self._pushed(expr)
+
+    def _pushed(self, expr: Expr) -> Expr:
+        """Every loop variable at the end of its range that makes the expression largest; symbols stay."""
+        for name in sorted(variables(expr) & self.ranges.keys()):
+            low, high = self.ranges[name]
+            if Var(name) not in (low, high):
+                a, b = (self.size(substitute(expr, {name: end})) for end in (low, high))
+                expr = self.maximum(a, b)
+        return expr
+
+
+def _partner(atom: Expr, scale: int, terms: dict[Expr, int]) -> Binary | None:
+    if not (isinstance(atom, Binary) and atom.op == "//" and scale > 0):
+        return None
+    for other, factor in terms.items():
+        if isinstance(other, Binary) and other.op == "//" and other.right == atom.right and factor == -scale:
+            return other
+    return None
