@@ -1,0 +1,260 @@
+"""How a tile is cut: the vector dimension, pieces of 16, 8, 4, 2 and 1 lanes, what is unrolled and what loops.
+
+The vector dimension is the last spatial one with strides 0 or 1 in all accesses and 1 in the target; else the
+last such reduce dimension, with a horizontal reduction at the end; else a spatial one whose other accesses are
+gathered; else none. Sub-expressions are shared later, so GEMM, convolution, pooling, depthwise convolution and
+row reductions need nothing of their own here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from tilec.codegen.cpu.scalars import HEAVY
+from tilec.codegen.cpu.strides import Form, form_of
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.codegen.cpu.tree import Dim, Tile
+from tilec.ir.algebra import polynomial, simplify
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, bound, children, walk
+from tilec.ir.types import TTYPES
+
+UNROLLED = 256
+"""Most points of a tile on local buffers that are all unrolled, so that the buffers stay in registers."""
+BODY = 4
+"""Vectors that one iteration of an elementwise loop covers."""
+STEPS = 128
+"""Most multiply-adds that unrolling a reduction puts into one loop body."""
+CHAINS = 8
+"""Independent accumulators that hide the latency of an addition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`trips` iterations from `start` that each cover `width` consecutive positions of a dimension."""
+
+    start: Expr
+    trips: Expr
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """`vector` names the vector dimension (None: scalar), `horizontal` says that it is a reduce dimension.
+
+    `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
+    `chains` is how many accumulators a point has.
+    """
+
+    vector: str | None
+    horizontal: bool
+    lanes: int
+    spatial: tuple[str, ...]
+    reduce: tuple[str, ...]
+    runs: dict[str, tuple[Run, ...]]
+    chains: int = 1
+
+
+def pieces(width: int, lanes: int) -> tuple[tuple[int, int], ...]:
+    """(offset, lanes) of vectors that cover a width without predicates: full ones, then 8, 4, 2, 1."""
+    result: list[tuple[int, int]] = []
+    at = 0
+    while at < width:
+        while lanes > width - at:
+            lanes //= 2
+        result.append((at, lanes))
+        at += lanes
+    return tuple(result)
+
+
+def _forms(tile: Tile) -> tuple[tuple[Form, ...], Form]:
+    names = [d.name for d in tile.dims]
+    inner = tuple(form_of(a.index[0], names) for a in accesses(tile.value))
+    return inner, form_of(tile.target.index[0], names)
+
+
+def _lanes(tile: Tile, target: CpuTarget, ttypes: dict[str, str]) -> int:
+    """Elements a vector holds: what fits of the widest type that is computed with."""
+    found = {tile.ttype}
+    for part in _values(tile.value):
+        match part:
+            case Access(memory, _):
+                found.add(ttypes[memory])
+            case Call(fn, _) if fn in TTYPES:
+                found.add(fn)
+            case Call("exp" | "log" | "tanh" | "erf" | "sigmoid", _):
+                found.add("f32")
+            case _:
+                pass
+    return min(target.lanes(t) for t in found)
+
+
+def _values(expr: Expr) -> list[Expr]:
+    """Sub-expressions that are values, not parts of offsets."""
+    result: list[Expr] = [expr]
+    if not isinstance(expr, Access):
+        for child in children(expr):
+            result += _values(child)
+    return result
+
+
+def _efficiency(dim: Dim, lanes: int) -> float:
+    """Average lanes of the vectors that cover a dimension."""
+    if dim.size is None:
+        return lanes / 2
+    return dim.size / len(pieces(dim.size, lanes)) if dim.size > 0 else 0.0
+
+
+def _vector_dim(tile: Tile, lanes: int) -> tuple[str | None, bool]:
+    """The vector dimension and whether it is reduced."""
+    if lanes == 1:
+        return None, False
+    inner, place = _forms(tile)
+    smooth = [d for d in tile.dims if all(f.stride(d.name) in (0, 1) for f in inner)]
+    straight = [d for d in reversed(tile.spatial) if d in smooth and place.stride(d.name) == 1]
+    across = [d for d in reversed(tile.reduce) if d in smooth and any(f.stride(d.name) == 1 for f in inner)]
+    best = max(straight, key=lambda d: _efficiency(d, lanes), default=None)
+    if across and (best is None or 4 * _efficiency(best, lanes) < _efficiency(across[0], lanes)):
+        return across[0].name, True
+    if best is not None:
+        return best.name, False
+    gathered = [d for d in reversed(tile.spatial) if place.stride(d.name) == 1]
+    if gathered and not any(isinstance(part, Call) and part.fn == "where" for part in walk(tile.value)):
+        return gathered[0].name, False
+    return None, False
+
+
+def _whole(extent: Expr, width: int) -> tuple[Run, ...]:
+    """A dimension in steps of `width`, the rest in one more iteration (in single steps when it is dynamic)."""
+    size = bound(extent)
+    if size is None:
+        trips = simplify(Binary("//", extent, Const(width)))
+        done = simplify(Binary("*", trips, Const(width)))
+        rest = simplify(Binary("-", extent, done))
+        main = Run(Const(0), trips, width)
+        return (main,) if rest == Const(0) else (main, Run(done, rest, 1))
+    width = max(1, min(width, size))
+    count, left = divmod(size, width)
+    whole = Run(Const(0), Const(count), width)
+    return (whole, Run(Const(count * width), Const(1), left)) if left else (whole,)
+
+
+def _even(size: int, most: int) -> int:
+    """The width of equal blocks of at most `most`."""
+    blocks = -(-size // max(1, most))
+    return -(-size // blocks)
+
+
+def _known_multiple(extent: Expr, step: int, most: int) -> int:
+    """The largest of `step`, 2 `step`, ... up to `most` times it that divides a dynamic extent for certain."""
+    common = gcd(*polynomial(extent).values())
+    return next((step * n for n in range(most, 1, -1) if common % (step * n) == 0), step)
+
+
+def _spatial_widths(tile: Tile, vector: str | None, lanes: int, budget: int, whole: bool) -> dict[str, int]:
+    """Positions of every spatial dimension that one body covers, innermost dimensions first."""
+    widths = {d.name: 1 for d in tile.spatial}
+    order = sorted(tile.spatial, key=lambda d: d.name == vector, reverse=True)
+    order = [d for d in order if d.name == vector] + [d for d in reversed(tile.spatial) if d.name != vector]
+    left = budget
+    for dim in order:
+        step = lanes if dim.name == vector else 1
+        if dim.size is None:
+            widths[dim.name] = _known_multiple(dim.extent, step, left if dim.name == vector else 1)
+            continue
+        count = len(pieces(dim.size, lanes)) if dim.name == vector else dim.size
+        if whole or count <= left:
+            widths[dim.name] = dim.size
+            left //= max(1, count)
+            continue
+        most = max(1, left)
+        if dim.name == vector:
+            widths[dim.name] = step * _even(count, min(most, 4) if tile.reduce else most)
+            left //= max(1, widths[dim.name] // step)
+        else:
+            widths[dim.name] = _even(dim.size, most)
+            left //= widths[dim.name]
+    return widths
+
+
+def _points(tile: Tile, vector: str | None, lanes: int) -> int | None:
+    total = 1
+    for dim in tile.spatial:
+        if dim.size is None:
+            return None
+        total *= len(pieces(dim.size, lanes)) if dim.name == vector else dim.size
+    return total
+
+
+def _reduce_order(tile: Tile, vector: str | None) -> tuple[Dim, ...]:
+    """Reduce dimensions, largest strides outermost, the vector dimension innermost."""
+    inner, _ = _forms(tile)
+
+    def reach(dim: Dim) -> tuple[bool, int]:
+        steps = [f.stride(dim.name) for f in inner]
+        return dim.name != vector, sum(abs(s) if s is not None else 1 for s in steps)
+
+    return tuple(sorted(tile.reduce, key=reach, reverse=True))
+
+
+def _reduce_runs(
+    dims: tuple[Dim, ...], vector: str | None, lanes: int, points: int
+) -> tuple[dict[str, tuple[Run, ...]], int]:
+    """Runs of the reduce dimensions, innermost unrolled first, and the accumulators of a point."""
+    runs: dict[str, tuple[Run, ...]] = {}
+    copies, most = 1, max(1, STEPS // max(1, points))
+    chains = 1
+    for dim in reversed(dims):
+        step = lanes if dim.name == vector else 1
+        size = dim.size
+        if size is None:
+            runs[dim.name] = _whole(dim.extent, step)
+            continue
+        steps = max(1, size // step)
+        if copies * steps <= most and steps <= 16:
+            runs[dim.name] = _whole(dim.extent, size)
+            copies *= max(1, steps)
+            continue
+        if copies == 1:
+            unroll = 2 if points >= CHAINS else min(CHAINS, -(-CHAINS // points))
+            while unroll > 1 and dim.name != vector and size % unroll:
+                unroll -= 1
+            copies = min(unroll, steps)
+            runs[dim.name] = _whole(dim.extent, step * copies)
+            chains = copies if points < CHAINS else 1
+            continue
+        runs[dim.name] = _whole(dim.extent, step)
+    return runs, chains
+
+
+def choose(tile: Tile, target: CpuTarget, ttypes: dict[str, str], local: bool) -> Blocking:
+    """The cut of a tile; `local` says that it touches buffers that should stay in registers."""
+    lanes = _lanes(tile, target, ttypes)
+    vector, horizontal = _vector_dim(tile, lanes)
+    if vector is None:
+        lanes = 1
+    inside = None if horizontal else vector
+    points = _points(tile, inside, lanes)
+    whole = local and points is not None and points <= UNROLLED
+    if tile.reduce:
+        budget = target.registers - 4 if not horizontal else target.registers // 2
+    else:
+        heavy = any(isinstance(e, Call) and e.fn in HEAVY for e in _values(tile.value))
+        budget = BODY // 2 if heavy else BODY
+    widths = _spatial_widths(tile, inside, lanes, budget, whole)
+    runs = {d.name: _whole(d.extent, widths[d.name]) for d in tile.spatial}
+    order = [d.name for d in tile.spatial if d.name != inside] + ([inside] if inside else [])
+    body = 1
+    for d in tile.spatial:
+        body *= len(pieces(widths[d.name], lanes)) if d.name == inside else widths[d.name]
+    reduce = _reduce_order(tile, vector if horizontal else None)
+    reduce_runs, chains = _reduce_runs(reduce, vector if horizontal else None, lanes, body)
+    return Blocking(
+        vector,
+        horizontal,
+        lanes,
+        tuple(order),
+        tuple(d.name for d in reduce),
+        runs | reduce_runs,
+        chains,
+    )

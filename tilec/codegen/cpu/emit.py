@@ -1,0 +1,97 @@
+"""Tile programs to TIR functions: the CPU reader of the tile program (W31)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tvm.tirx.script.builder import ir as I  # noqa: N812
+
+from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_function
+from tilec.codegen.cpu.memory import Memories, stored
+from tilec.codegen.cpu.resolve import resolve
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.codegen.cpu.tiles import emit_tile
+from tilec.codegen.cpu.tree import Choose, Range, Step, Tile, Tree
+from tilec.codegen.cpu.values import integer
+from tilec.codegen.cpu.vectors import PrimExpr, floor_parts, register
+from tilec.ir.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A printed kernel: its function, how many tasks it has and the scratch bytes that a thread needs.
+
+    The function's operands are the program's parameters, in order.
+    """
+
+    function: PrimFunc
+    tasks: int
+    scratch_bytes: int
+
+
+def emit(program: Program, target: CpuTarget, symbol: str | None = None) -> Kernel:
+    """The kernel of a program under a C symbol, by default the program's name.
+
+    Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
+    """
+    tree = resolve(program, target)
+    operands = [Operand(m.name, stored(m.ttype), m.elements) for m in tree.memories if m.kind == "operand"]
+
+    def body(buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr) -> None:
+        memories = _memories(tree, buffers, scratch)
+        _steps(tree.body, target, memories, _task_variables(tree, task))
+
+    function = kernel_function(symbol or tree.name, operands, body, tree.scratch_bytes)
+    return Kernel(function, tree.tasks, tree.scratch_bytes)
+
+
+def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
+    """The TIR function of a program."""
+    return emit(program, target).function
+
+
+def _memories(tree: Tree, operands: Mapping[str, Buffer], scratch: Scratch) -> Memories:
+    """TIR buffers for all memories. Those that share a place share a buffer: two would be taken as not aliased."""
+    buffers: dict[str, Buffer] = dict(operands)
+    places: dict[int, int] = {}
+    for memory in tree.memories:
+        if memory.kind == "scratch":
+            places[memory.offset] = max(places.get(memory.offset, 0), memory.elements)
+    made: dict[int, Buffer] = {}
+    pieces: dict[tuple[str, int, int], Buffer] = {}
+    for memory in tree.memories:
+        for offset, lanes in memory.pieces:
+            pieces[memory.name, offset, lanes] = register(stored(memory.ttype), lanes)
+        if memory.kind == "scratch":
+            if memory.offset not in made:
+                made[memory.offset] = scratch.buffer(memory.offset, places[memory.offset], stored(memory.ttype))
+            buffers[memory.name] = made[memory.offset]
+    return Memories({m.name: m for m in tree.memories}, buffers, pieces)
+
+
+def _task_variables(tree: Tree, task: PrimExpr) -> dict[str, PrimExpr]:
+    """The variables of the spread loops from the number of the task."""
+    variables: dict[str, PrimExpr] = {}
+    rest = task
+    for name, extent in reversed(tree.spread[1:]):
+        rest, variables[name] = floor_parts(rest, extent)
+    if tree.spread:
+        variables[tree.spread[0][0]] = rest
+    return variables
+
+
+def _steps(steps: Sequence[Step], target: CpuTarget, memories: Memories, variables: Mapping[str, PrimExpr]) -> None:
+    for step in steps:
+        match step:
+            case Tile():
+                emit_tile(step, target, memories, variables)
+            case Range(name, lo, hi, body):
+                with I.serial(integer(lo, variables), integer(hi, variables)) as value:
+                    _steps(body, target, memories, {**variables, name: value})
+            case Choose(condition, yes, no):
+                with I.If(integer(condition, variables)):
+                    with I.Then():
+                        _steps(yes, target, memories, variables)
+                    with I.Else():
+                        _steps(no, target, memories, variables)

@@ -1,0 +1,99 @@
+"""Which local memories are registers: those that all tiles touch in the same pieces at constant offsets.
+
+A piece becomes a variable of its own, so that LLVM never has to take a stack array apart. Local memories that are
+touched in any other way go to scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+
+from tilec.codegen.cpu.blocks import Blocking, choose, pieces
+from tilec.codegen.cpu.strides import Form, form_of
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.codegen.cpu.tree import Memory, Tile
+from tilec.ir.expr import Access, Const, accesses, bound
+
+Piece = tuple[int, int]
+"""(offset in elements, lanes)"""
+
+
+def _positions(blocking: Blocking, dim: str) -> range | None:
+    """Positions of a dimension that the body covers; None when it loops."""
+    found: list[int] = []
+    for run in blocking.runs[dim]:
+        start, trips = bound(run.start), bound(run.trips)
+        if trips == 0:
+            continue
+        if trips != 1 or start is None:
+            return None
+        found += range(start, start + run.width)
+    return range(found[0], found[-1] + 1) if found else range(0)
+
+
+def _places(blocking: Blocking, dim: str, positions: range) -> list[Piece]:
+    """(position, lanes) along a dimension: single points, or vectors along the vector dimension."""
+    if dim != blocking.vector:
+        return [(p, 1) for p in positions]
+    return [
+        (run_start + first, lanes)
+        for run_start, width in _run_starts(blocking, dim)
+        for first, lanes in pieces(width, blocking.lanes)
+    ]
+
+
+def _run_starts(blocking: Blocking, dim: str) -> list[tuple[int, int]]:
+    return [(bound(run.start) or 0, run.width) for run in blocking.runs[dim] if bound(run.trips) != 0]
+
+
+def touched(form: Form, blocking: Blocking) -> frozenset[Piece] | None:
+    """The pieces that an access of a tile touches; None when they are not constant or not contiguous."""
+    if form.rest is not None or form.base != Const(0):
+        return None
+    moving = [(d, s) for d, s in form.strides if s]
+    places = []
+    for dim, stride in moving:
+        positions = _positions(blocking, dim)
+        if positions is None or (dim == blocking.vector and stride != 1):
+            return None
+        places.append([(p * stride, lanes) for p, lanes in _places(blocking, dim, positions)])
+    result = set()
+    for combination in product(*places):
+        offset = form.constant + sum(p for p, _ in combination)
+        result.add((offset, max((lanes for _, lanes in combination), default=1)))
+    return frozenset(result)
+
+
+def _apart(found: Iterable[Piece]) -> bool:
+    """Whether no two pieces overlap."""
+    end = 0
+    for offset, lanes in sorted(found):
+        if offset < end:
+            return False
+        end = offset + lanes
+    return True
+
+
+def registers(body: Iterable[Tile], memories: Mapping[str, Memory], target: CpuTarget) -> dict[str, tuple[Piece, ...]]:
+    """Local memory -> its pieces, for those that become registers."""
+    ttypes = {name: memory.ttype for name, memory in memories.items()}
+    local = {name for name, memory in memories.items() if memory.kind == "local"}
+    found: dict[str, set[Piece]] = {name: set() for name in local}
+    for tile in body:
+        mine = [a for a in (tile.target, *accesses(tile.value)) if a.tensor in local]
+        if not mine:
+            continue
+        blocking = choose(tile, target, ttypes, local=True)
+        names = [d.name for d in tile.dims]
+        for access in mine:
+            pieces_of = _pieces(access, names, blocking)
+            if pieces_of is None:
+                local.discard(access.tensor)
+            elif access.tensor in local:
+                found[access.tensor] |= pieces_of
+    return {name: tuple(sorted(found[name])) for name in sorted(local) if _apart(found[name])}
+
+
+def _pieces(access: Access, names: list[str], blocking: Blocking) -> frozenset[Piece] | None:
+    return touched(form_of(access.index[0], names), blocking)

@@ -1,0 +1,356 @@
+"""A tile program as a kernel tree: storage for every buffer, loops in versions of fixed widths, flat tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from tilec.codegen.cpu.copies import filled_copy
+from tilec.codegen.cpu.flatten import Operand, compute_tile, copy_tile, fill_tile, fuse
+from tilec.codegen.cpu.registers import registers
+from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
+from tilec.codegen.cpu.tree import Choose, Memory, Range, Step, Storage, Tile, Tree, tiles
+from tilec.codegen.cpu.versions import Interval, segments
+from tilec.codegen.cpu.windows import Plain, Window, strides_of, viewed, written_through
+from tilec.errors import UnsupportedError
+from tilec.ir.algebra import Ranges, simplify
+from tilec.ir.expr import Binary, Call, Const, Expr, Scalar, Var, accesses, bound, substitute
+from tilec.ir.program import (
+    Allocate,
+    Barrier,
+    Buffer,
+    Combine,
+    ComputeTile,
+    Fill,
+    LoadTiles,
+    Loop,
+    Program,
+    Statement,
+    StoreTiles,
+)
+from tilec.ir.types import TTYPES
+
+REGISTER_BYTES = 8 << 10
+"""Largest buffer of the highest level that becomes a local one, which LLVM keeps in registers if it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is visible at a statement: ranges of loop variables, values of unrolled ones, live buffers."""
+
+    ranges: Ranges
+    values: Mapping[str, Expr]
+    live: Mapping[str, Window]
+
+    def expr(self, e: Expr) -> Expr:
+        """An expression in the current ranges."""
+        return simplify(substitute(e, self.values) if self.values else e, self.ranges)
+
+    def with_loop(self, variable: str, interval: Interval) -> Scope:
+        """Inside a loop; a variable that takes one value only is replaced by it."""
+        if interval.last == interval.first:
+            return replace(self, values={**self.values, variable: Const(interval.first)})
+        ends = (Const(interval.first), Const(interval.last))
+        return replace(self, ranges={**self.ranges, variable: ends})
+
+
+@dataclass(slots=True)
+class _Life:
+    """A memory that is not an operand, and from which to which tile it is used."""
+
+    memory: Memory
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class _Resolver:
+    program: Program
+    target: CpuTarget
+    shapes: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
+    lives: dict[str, _Life] = field(default_factory=dict)
+    clock: int = 0
+    local_bytes: int = 0
+
+    @property
+    def top(self) -> str:
+        return self.program.levels[-1].name
+
+    # -- statements ---------------------------------------------------------------------------------------
+
+    def statements(self, body: Sequence[Statement], scope: Scope) -> tuple[Step, ...]:
+        steps: list[Step] = []
+        for position, statement in enumerate(body):
+            match statement:
+                case Allocate(buffer):
+                    window = self.place(buffer, body[position + 1 :], scope)
+                    scope = replace(scope, live={**scope.live, buffer.name: window})
+                case Loop():
+                    steps += self.loop(statement, scope)
+                case Barrier(name):
+                    raise UnsupportedError(f"a barrier of {name} has no meaning on a CPU core", self.program.name)
+                case _:
+                    steps += self.tiles(statement, scope)
+        return tuple(steps)
+
+    def loop(self, loop: Loop, scope: Scope) -> list[Step]:
+        """A loop as one range or several, so that widths inside are constant."""
+        extent = self.extent(loop)
+        steps: list[Step] = []
+        for interval in segments(loop, extent, scope.ranges, scope.values):
+            before, known = self.clock, set(self.lives)
+            inner = self.statements(loop.body, scope.with_loop(loop.variable, interval))
+            for name, life in self.lives.items():
+                if name in known and life.last > before:
+                    life.last = self.clock
+            if interval.first == interval.last:
+                steps += inner
+            elif inner:
+                steps.append(Range(loop.variable, Const(interval.first), Const(interval.last + 1), inner))
+        return steps
+
+    def extent(self, loop: Loop) -> int:
+        """The trip count. Raises UnsupportedError while a symbol is not bound."""
+        size = bound(simplify(loop.extent))
+        if size is None:
+            symbols = ", ".join(self.program.symbols)
+            raise UnsupportedError(
+                f"the size {symbols} is not bound",
+                self.program.name,
+                hint=f"Bind it when scheduling: --shape {self.program.symbols[0]}=1",
+            )
+        return size
+
+    def tiles(self, statement: Statement, scope: Scope) -> list[Tile | Range]:
+        match statement:
+            case Fill(name, value):
+                made = self.fill(scope.live[name], value, scope)
+            case LoadTiles(target, source, fill, _):
+                made = self.load(scope.live[target], scope.live[source], fill, scope)
+            case StoreTiles():
+                made = self.store(statement, scope)
+            case ComputeTile():
+                made = self.compute(statement, scope)
+            case _:
+                raise AssertionError(statement)
+        for tile in tiles(tuple(made)):
+            self.clock += 1
+            for name in (tile.target.tensor, *(a.tensor for a in accesses(tile.value))):
+                if name in self.lives:
+                    self.lives[name].last = self.clock
+        return made
+
+    # -- storage ------------------------------------------------------------------------------------------
+
+    def shape(self, tensor: str, buffer: Buffer) -> tuple[Expr, ...]:
+        """The shape of a tensor, that of the buffer when nothing in the program tells."""
+        return self.shapes.get(tensor, buffer.hi)
+
+    def place(self, buffer: Buffer, after: Sequence[Statement], scope: Scope) -> Window:
+        lo, hi = tuple(map(scope.expr, buffer.lo)), tuple(map(scope.expr, buffer.hi))
+        plain = Plain(buffer, lo, hi, scope.ranges)
+        shape = self.shape(buffer.tensor, buffer)
+        top = buffer.level == self.top
+        below = viewed(plain, shape, scope.live, after) or written_through(plain, shape, scope.live, after, top)
+        if below is not None:
+            return Window(buffer, lo, hi, below.storage, below.shares | {buffer.name}, below.outside)
+        storage = self.own(buffer, lo, top)
+        outside = next(
+            (s.fill for s in after if isinstance(s, LoadTiles) and s.target == buffer.name and s.fill is not None),
+            None,
+        )
+        return Window(buffer, lo, hi, storage, frozenset({buffer.name}), outside)
+
+    def own(self, buffer: Buffer, lo: tuple[Expr, ...], top: bool) -> Storage:
+        """Storage of its own for a buffer: local when it is small and of the highest level, else scratch."""
+        shape = tuple(self.number(n, buffer) for n in buffer.shape)
+        elements = max(1, prod(shape))
+        size = elements * TTYPES[buffer.ttype].bits // 8
+        local = top and size <= REGISTER_BYTES and self.local_bytes + size <= 4 * LOCAL_BYTES
+        self.local_bytes += size if local else 0
+        name = f"{buffer.name}.{len(self.lives)}"
+        memory = Memory(name, buffer.ttype, elements, "local" if local else "scratch")
+        self.lives[name] = _Life(memory, self.clock, self.clock)
+        return Storage(name, buffer.ttype, lo, strides_of(shape, buffer.layout))
+
+    def number(self, extent: Expr, buffer: Buffer) -> int:
+        """A width of a buffer as a number. Raises UnsupportedError while a symbol is not bound."""
+        size = bound(simplify(extent))
+        if size is None:
+            first = self.program.symbols[0] if self.program.symbols else "name"
+            raise UnsupportedError(
+                f"the window of {buffer.tensor} has a size that is not bound",
+                self.program.name,
+                hint=f"Bind it when scheduling: --shape {first}=1",
+            )
+        return size
+
+    # -- tiles --------------------------------------------------------------------------------------------
+
+    def fused(self, tile: Tile | None) -> list[Tile | Range]:
+        """A tile with neighbouring dimensions merged; vectors never straddle rows of local buffers."""
+        if tile is None:
+            return []
+        names = {tile.target.tensor, *(a.tensor for a in accesses(tile.value))}
+        local = any(name in self.lives and self.lives[name].memory.kind == "local" for name in names)
+        lanes = self.target.lanes(tile.ttype)
+        return [fuse(tile, (lambda n: n % lanes == 0) if local else (lambda _: True))]
+
+    def fill(self, window: Window, value: Scalar, scope: Scope) -> list[Tile | Range]:
+        box = tuple(zip(window.lo, window.hi, strict=True))
+        return self.fused(fill_tile(window.storage, box, value, scope.ranges))
+
+    def load(self, target: Window, source: Window, fill: Scalar | None, scope: Scope) -> list[Tile | Range]:
+        if target.storage is source.storage:
+            return []
+        shape = self.shape(target.buffer.tensor, target.buffer)
+        zero = (Const(0),) * len(shape)
+        lo = _largest(scope, source.lo, zero)
+        hi = _smallest(scope, source.hi, shape)
+        if source.outside is not None and fill is not None and repr(source.outside) == repr(fill):
+            lo, hi = source.lo, source.hi
+        box = tuple(zip(target.lo, target.hi, strict=True))
+        valid = tuple(zip(lo, hi, strict=True))
+        if fill is None:
+            first, last = _largest(scope, target.lo, lo), _smallest(scope, target.hi, hi)
+            box = tuple(zip(first, last, strict=True))
+            return self.fused(copy_tile(target.storage, source.storage, box, scope.ranges))
+        parts = filled_copy(target.storage, source.storage, box, valid, fill, scope.ranges)
+        return [self.refused(part) for part in parts]
+
+    def refused(self, step: Tile | Range) -> Tile | Range:
+        """The tiles inside a step fused."""
+        if isinstance(step, Range):
+            body = tuple(self.refused(s) for s in step.body if not isinstance(s, Choose))
+            return replace(step, body=body)
+        return self.fused(step)[0]
+
+    def store(self, statement: StoreTiles, scope: Scope) -> list[Tile | Range]:
+        source, target = scope.live[statement.source], scope.live[statement.target]
+        if source.storage is target.storage:
+            return []
+        shape = self.shape(source.buffer.tensor, source.buffer)
+        lo = tuple(map(scope.expr, statement.lo)) or source.lo
+        hi = tuple(map(scope.expr, statement.hi)) or source.hi
+        lo = _largest(scope, _largest(scope, lo, target.lo), (Const(0),) * len(shape))
+        hi = _smallest(scope, _smallest(scope, hi, target.hi), shape)
+        box = tuple(zip(lo, hi, strict=True))
+        combine: Combine = statement.combine
+        return self.fused(copy_tile(target.storage, source.storage, box, scope.ranges, combine))
+
+    def compute(self, statement: ComputeTile, scope: Scope) -> list[Tile | Range]:
+        box = tuple((i, scope.expr(lo), scope.expr(hi)) for i, lo, hi in statement.box)
+        body = substitute(statement.expr.body, scope.values) if scope.values else statement.expr.body
+        statement = replace(statement, box=box, expr=replace(statement.expr, body=body))
+        operands = {tensor: _operand(scope.live[name]) for tensor, name in statement.operands}
+        target = _operand(scope.live[statement.target])
+        return self.fused(compute_tile(statement, target, operands, scope.ranges))
+
+
+def _operand(window: Window) -> Operand:
+    return Operand(window.storage, window.lo, window.hi)
+
+
+def _largest(scope: Scope, a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
+    return tuple(scope.expr(Call("maximum", pair)) for pair in zip(a, b, strict=True))
+
+
+def _smallest(scope: Scope, a: Sequence[Expr], b: Sequence[Expr]) -> tuple[Expr, ...]:
+    return tuple(scope.expr(Call("minimum", pair)) for pair in zip(a, b, strict=True))
+
+
+def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
+    """Tensor -> shape, from the parameters and from the expressions that define the others."""
+    found: dict[str, tuple[Expr, ...]] = {}
+
+    def visit(body: Sequence[Statement]) -> None:
+        for statement in body:
+            if isinstance(statement, ComputeTile):
+                found[statement.expr.tensor] = tuple(map(simplify, statement.expr.shape))
+            elif isinstance(statement, Loop):
+                visit(statement.body)
+
+    visit(program.body)
+    return found | {p.tensor: tuple(map(simplify, p.hi)) for p in program.parameters}
+
+
+def _spread(body: tuple[Statement, ...]) -> tuple[list[Loop], tuple[Statement, ...]]:
+    """The perfect nest of spread loops that the kernel starts with, and what is inside."""
+    nest: list[Loop] = []
+    while len(body) == 1 and isinstance(body[0], Loop) and body[0].kind == "spread":
+        nest.append(body[0])
+        body = body[0].body
+    return nest, body
+
+
+def _assign(lives: Sequence[_Life]) -> tuple[dict[str, Memory], int]:
+    """Offsets of scratch memories, best fit: those of one type that are never used at once share a place."""
+    slots: list[tuple[str, int, list[_Life]]] = []
+    chosen: dict[str, int] = {}
+    for life in sorted(lives, key=lambda x: -x.memory.elements):
+        if life.memory.kind != "scratch":
+            continue
+        free = [
+            n
+            for n, (ttype, _, users) in enumerate(slots)
+            if ttype == life.memory.ttype and all(u.last < life.first or life.last < u.first for u in users)
+        ]
+        if free:
+            slots[free[-1]][2].append(life)
+            chosen[life.memory.name] = free[-1]
+            continue
+        chosen[life.memory.name] = len(slots)
+        slots.append((life.memory.ttype, life.memory.elements, [life]))
+    offsets, total = [], 0
+    for ttype, elements, _ in slots:
+        offsets.append(total)
+        total += -(-elements * TTYPES[ttype].bits // 8 // 64) * 64
+    placed = {
+        life.memory.name: replace(life.memory, offset=offsets[chosen[life.memory.name]])
+        if life.memory.name in chosen
+        else life.memory
+        for life in lives
+    }
+    return placed, total
+
+
+def resolve(program: Program, target: CpuTarget) -> Tree:
+    """The kernel tree of a program. Raises UnsupportedError for sizes that are not bound."""
+    resolver = _Resolver(program, target, _shapes(program))
+    nest, body = _spread(program.body)
+    spread = tuple((loop.variable, resolver.extent(loop)) for loop in nest)
+    operands: list[Memory] = []
+    live: dict[str, Window] = {}
+    for parameter in program.parameters:
+        shape = tuple(resolver.number(n, parameter) for n in parameter.shape)
+        operands.append(Memory(parameter.name, parameter.ttype, prod(shape), "operand"))
+        lo = tuple(map(simplify, parameter.lo))
+        storage = Storage(parameter.name, parameter.ttype, lo, strides_of(shape, parameter.layout))
+        hi = tuple(map(simplify, parameter.hi))
+        live[parameter.name] = Window(parameter, lo, hi, storage, frozenset({parameter.name}))
+    scope = Scope({}, {}, live)
+    steps = _tasks(resolver, list(nest), body, scope) if all(extent for _, extent in spread) else ()
+    table = {m.name: m for m in (*operands, *(life.memory for life in resolver.lives.values()))}
+    pieces = registers(tiles(steps), table, target)
+    for name, life in resolver.lives.items():
+        life.memory = replace(life.memory, kind="local" if name in pieces else "scratch", pieces=pieces.get(name, ()))
+    placed, scratch = _assign(tuple(resolver.lives.values()))
+    memories = (*operands, *placed.values())
+    return Tree(program.name, memories, spread, steps, scratch)
+
+
+def _tasks(resolver: _Resolver, nest: list[Loop], body: tuple[Statement, ...], scope: Scope) -> tuple[Step, ...]:
+    """One task: versions of the spread loops chosen by conditions on their variables."""
+    if not nest:
+        return resolver.statements(body, scope)
+    loop, *inner = nest
+    intervals = segments(replace(loop, body=body), resolver.extent(loop), scope.ranges, scope.values)
+    steps: tuple[Step, ...] = ()
+    for position, interval in enumerate(reversed(intervals)):
+        version = _tasks(resolver, inner, body, scope.with_loop(loop.variable, interval))
+        if not position:
+            steps = version
+            continue
+        steps = (Choose(Binary("<=", Var(loop.variable), Const(interval.last)), version, steps),)
+    return steps

@@ -1,0 +1,71 @@
+"""Stride analysis: how a flat offset moves along the dimensions of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilec.ir.algebra import linear_form
+from tilec.ir.expr import Access, Binary, Const, Expr, Var, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An offset as `base + constant + sum(strides[d] * d) + rest`.
+
+    `base` is free of the tile's dimensions and of data, `rest` (None when there is none) is what dimensions or
+    loaded values enter in any other way; it varies along `varying`.
+    """
+
+    base: Expr
+    constant: int
+    strides: tuple[tuple[str, int], ...]
+    rest: Expr | None
+    varying: frozenset[str]
+
+    def stride(self, dim: str) -> int | None:
+        """Elements from one point to the next along a dimension; None when that is not a constant."""
+        return None if dim in self.varying else dict(self.strides).get(dim, 0)
+
+    @property
+    def dims(self) -> frozenset[str]:
+        """Dimensions along which the offset moves."""
+        return self.varying | {d for d, _ in self.strides}
+
+
+def _total(terms: list[Expr]) -> Expr | None:
+    total: Expr | None = None
+    for term in terms:
+        total = term if total is None else Binary("+", total, term)
+    return total
+
+
+@lru_cache(maxsize=65536)
+def _form(offset: Expr, dims: frozenset[str]) -> Form:
+    terms, constant = linear_form(offset)
+    base: list[Expr] = []
+    rest: list[Expr] = []
+    strides: dict[str, int] = {}
+    varying: set[str] = set()
+    for atom, coefficient in terms.items():
+        inside = {part.name for part in walk(atom) if isinstance(part, Var)} & dims
+        data = any(isinstance(part, Access) for part in walk(atom))
+        if isinstance(atom, Var) and inside:
+            strides[atom.name] = coefficient
+            continue
+        term = atom if coefficient == 1 else Binary("*", atom, Const(coefficient))
+        if inside or data:
+            rest.append(term)
+            varying |= inside
+        else:
+            base.append(term)
+    both = {d: c for d, c in strides.items() if d in varying}
+    rest += [Binary("*", Var(d), Const(c)) for d, c in both.items()]
+    linear = tuple((d, c) for d, c in strides.items() if d not in both)
+    return Form(_total(base) or Const(0), constant, linear, _total(rest), frozenset(varying))
+
+
+def form_of(offset: Expr, dims: Collection[str]) -> Form:
+    """The form of a flat offset with respect to the dimensions of a tile."""
+    return _form(offset, frozenset(dims))

@@ -1,0 +1,304 @@
+"""One tile in TIR: loops over its runs, an unrolled body, accumulators in registers across the reduce loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import product
+
+from tvm import tirx
+from tvm.tirx.script.builder import ir as I  # noqa: N812
+
+from tilec.codegen.cpu.blocks import Blocking, Run, choose, pieces
+from tilec.codegen.cpu.kernel import Buffer
+from tilec.codegen.cpu.memory import Memories, element, stored
+from tilec.codegen.cpu.scalars import combiner, convert, neutral
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.codegen.cpu.tree import Tile
+from tilec.codegen.cpu.values import Point, Values
+from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, fold, int64, register, splat
+from tilec.ir.expr import Access, accesses, bound
+from tilec.ir.scalars import is_weak
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """A register: a local variable of `lanes` elements."""
+
+    buffer: Buffer
+    lanes: int
+
+    def get(self) -> PrimExpr:
+        """The partial result."""
+        return tirx.BufferLoad(self.buffer, [int64(0)])
+
+    def set(self, value: PrimExpr) -> None:
+        """Replace the partial result."""
+        I.buffer_store(self.buffer, value, [int64(0)])
+
+
+def emit_tile(tile: Tile, target: CpuTarget, memories: Memories, variables: Mapping[str, PrimExpr]) -> None:
+    """Print a tile at the current position of the IR builder; `variables` are the loop variables around it."""
+    names = {tile.target.tensor, *(a.tensor for a in accesses(tile.value))}
+    local = any(memories.table[name].kind == "local" for name in names)
+    blocking = choose(tile, target, memories.ttypes, local)
+    _Printer(tile, blocking, memories, variables).spatial(0, {})
+
+
+class _Printer:
+    """Prints one tile. `widths` says which offsets of every open dimension the body covers."""
+
+    def __init__(self, tile: Tile, blocking: Blocking, memories: Memories, variables: Mapping[str, PrimExpr]) -> None:
+        self.tile = tile
+        self.cut = blocking
+        self.memories = memories
+        self.values = Values(tile, blocking.vector, memories, variables)
+        self.place = self.values.form(tile.target)
+        kind = self.values.kind(tile.value)
+        self.ttype = tile.ttype if is_weak(kind) else kind
+        self.element = element(self.ttype)
+        self.order = blocking.spatial
+
+    # -- loops --------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _run(self, dim: str, run: Run) -> Iterator[range]:
+        """One run of a dimension: opens its loop and yields the constant offsets that the body covers."""
+        start, trips = bound(run.start), bound(run.trips)
+        if trips == 1 and start is not None:
+            with self.values.loop():
+                yield range(start, start + run.width)
+            return
+        first = self.values.index(run.start)
+        count = self.values.index(run.trips)
+        loop = nullcontext(int64(0)) if trips == 1 else I.serial(int64(0), count)
+        with loop as step:
+            at = step if run.width == 1 else tirx.Mul(step, int64(run.width))
+            with self.values.loop(dim, bind(at if start == 0 else tirx.Add(first, at))):
+                yield range(run.width)
+
+    def _runs(self, dim: str) -> Iterator[Run]:
+        return (run for run in self.cut.runs[dim] if bound(run.trips) != 0)
+
+    def spatial(self, depth: int, widths: dict[str, range]) -> None:
+        """The loops over the spatial dimensions from `depth` inwards, then the body."""
+        if depth == len(self.order):
+            if self.tile.reduce:
+                self._reduction(widths)
+            else:
+                self._body(widths)
+            return
+        dim = self.order[depth]
+        for run in self._runs(dim):
+            if bound(run.trips) != 1:
+                self._hoist(frozenset(self.order[:depth]), widths)
+            with self._run(dim, run) as offsets:
+                self.spatial(depth + 1, {**widths, dim: offsets})
+
+    def _hoist(self, fixed: frozenset[str], widths: Mapping[str, range]) -> None:
+        self.values.hoist(self.tile.value, fixed, widths)
+
+    def _points(self, widths: Mapping[str, range]) -> list[Point]:
+        """The points of the unrolled body, the vector dimension innermost."""
+        result = []
+        outer = [d for d in self.order if d != self.cut.vector]
+        for offsets in product(*(widths[d] for d in outer)):
+            at = dict(zip(outer, offsets, strict=True))
+            if self.cut.vector is None or self.cut.horizontal:
+                result.append(Point(at))
+                continue
+            positions = widths[self.cut.vector]
+            for first, lanes in pieces(len(positions), self.cut.lanes):
+                result.append(Point({**at, self.cut.vector: positions.start + first}, lanes))
+        return result
+
+    # -- results ------------------------------------------------------------------------------------------
+
+    def _target(self, point: Point) -> tuple[PrimExpr, int]:
+        offset, _ = self.values.offset(self.place, Point(point.offsets))
+        return offset, self.place.stride(self.cut.vector or "") or 1
+
+    def _old(self, point: Point) -> PrimExpr:
+        offset, stride = self._target(point)
+        return self.memories.read(self.tile.target.tensor, offset, stride, point.lanes)
+
+    def _finish(self, point: Point, value: PrimExpr, merged: bool = False) -> None:
+        """Convert and store a result, combined with what the target holds unless that is done already."""
+        own = element(self.tile.ttype)
+        value = convert(value, self.element, own, point.lanes)
+        if self.tile.combine != "none" and not merged:
+            value = combiner(self.tile.combine, own, point.lanes)(self._old(point), value)
+        offset, stride = self._target(point)
+        self.memories.write(self.tile.target.tensor, offset, stride, value, point.lanes)
+
+    def _body(self, widths: Mapping[str, range]) -> None:
+        """A tile without a reduction."""
+        value = self.tile.value
+        if isinstance(value, Access) and self.tile.combine == "none" and self._same_type(value):
+            return self._move(value, widths)
+        for point in self._points(widths):
+            result = self.values.value(value, self.ttype, point)
+            self._finish(point, result.across(point.lanes))
+        return None
+
+    def _same_type(self, source: Access) -> bool:
+        return self.memories.ttypes[source.tensor] == self.tile.ttype
+
+    def _move(self, source: Access, widths: Mapping[str, range]) -> None:
+        """A copy: elements are not converted."""
+        form = self.values.form(source)
+        along = form.stride(self.cut.vector or "")
+        for point in self._points(widths):
+            index, lanes = self.values.offset(form, point)
+            if lanes > 1:
+                raw = self.memories.gather(source.tensor, index)
+            else:
+                raw = self.memories.get(source.tensor, index, along or 1, point.lanes if along else 1)
+                raw = raw if along else splat(raw, point.lanes)
+            offset, stride = self._target(point)
+            self.memories.put(self.tile.target.tensor, offset, stride, raw, point.lanes)
+
+    # -- reductions ---------------------------------------------------------------------------------------
+
+    def _reduction(self, widths: Mapping[str, range]) -> None:
+        points = self._points(widths)
+        direct = self._direct()
+        table = self._direct_accumulators(points) if direct else self._accumulators(points)
+        if not (direct and self.tile.combine != "none"):
+            self._initialise(table)
+        self._hoist(frozenset(self.order), widths)
+        self._steps(0, {}, points, table)
+        if direct:
+            return
+        for number, point in enumerate(points):
+            parts = [a for (n, _, _), a in table.items() if n == number]
+            self._finish(point, self._total(parts, point.lanes))
+
+    def _direct(self) -> bool:
+        """Whether the target itself is a register tile that the reduction can run on."""
+        memory = self.memories.table[self.tile.target.tensor]
+        return (
+            memory.kind == "local"
+            and self.values.is_constant(self.place)
+            and not self.cut.horizontal
+            and self.cut.chains == 1
+            and self.tile.combine in ("none", self.tile.reducer)
+            and self.memories.ttypes[self.tile.target.tensor] == self.ttype
+            and stored(self.ttype) == self.element
+        )
+
+    def _direct_accumulators(self, points: list[Point]) -> dict[tuple[int, int, int], Accumulator]:
+        name = self.tile.target.tensor
+        table = {}
+        for number, point in enumerate(points):
+            offset, _ = self.values.offset(self.place, Point(point.offsets))
+            piece = self.memories.pieces[name, int(offset.value), point.lanes]
+            table[number, point.lanes, 0] = Accumulator(piece, point.lanes)
+        return table
+
+    def _accumulators(self, points: list[Point]) -> dict[tuple[int, int, int], Accumulator]:
+        """(point, lanes, chain) -> accumulator in a local buffer of its own."""
+        keys = []
+        for number, point in enumerate(points):
+            widths = self._reduce_lanes() if self.cut.horizontal else [point.lanes]
+            keys += [(number, lanes, chain) for lanes in widths for chain in range(self.cut.chains)]
+        return {key: Accumulator(register(self._accumulated, key[1]), key[1]) for key in keys}
+
+    @property
+    def _accumulated(self) -> str:
+        """Element type of accumulators: bool is reduced as bytes."""
+        return "uint8" if self.element == "bool" else self.element
+
+    def _reduce_lanes(self) -> list[int]:
+        """The widths of vectors that cover the vector dimension of a horizontal reduction."""
+        found: set[int] = set()
+        for run in self._runs(self.cut.vector or ""):
+            found |= {lanes for _, lanes in pieces(run.width, self.cut.lanes)}
+        return sorted(found, reverse=True)
+
+    def _initialise(self, table: Mapping[tuple[int, int, int], Accumulator]) -> None:
+        first = neutral(str(self.tile.reducer), self._accumulated)
+        for accumulator in table.values():
+            accumulator.set(constant(first, self._accumulated, accumulator.lanes))
+
+    def _total(self, parts: list[Accumulator], lanes: int) -> PrimExpr:
+        """The chains and pieces of one point combined: into one vector, or for a horizontal reduction a scalar."""
+        reducer, kind = str(self.tile.reducer), self._accumulated
+        total: PrimExpr | None = None
+        for width in sorted({p.lanes for p in parts}, reverse=True):
+            chains = [p.get() for p in parts if p.lanes == width]
+            combine = combiner(reducer, kind, width)
+            while len(chains) > 1:
+                chains = [
+                    bind(combine(*chains[i : i + 2])) if i + 1 < len(chains) else chains[i]
+                    for i in range(0, len(chains), 2)
+                ]
+            part = bind(chains[0])
+            if self.cut.horizontal:
+                part = fold(lambda a, b: self._combine_any(a, b), part, width)
+            total = part if total is None else bind(combiner(reducer, kind, lanes)(total, part))
+        if self.element == "bool":
+            return tirx.NE(total, constant(0, "uint8", lanes))
+        return total
+
+    def _combine_any(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+        text = str(a.ty)
+        lanes = int(text.rpartition("x")[2]) if "x" in text else 1
+        return combiner(str(self.tile.reducer), self._accumulated, lanes)(a, b)
+
+    def _steps(
+        self,
+        depth: int,
+        widths: dict[str, range],
+        points: list[Point],
+        table: Mapping[tuple[int, int, int], Accumulator],
+    ) -> None:
+        """The reduce loops from `depth` inwards, then the unrolled steps."""
+        if depth < len(self.cut.reduce):
+            dim = self.cut.reduce[depth]
+            for run in self._runs(dim):
+                if depth and bound(run.trips) != 1:
+                    self._hoist_steps(depth, widths, points)
+                with self._run(dim, run) as offsets:
+                    self._steps(depth + 1, {**widths, dim: offsets}, points, table)
+            return
+        outer = [d for d in self.cut.reduce if d != self.cut.vector]
+        number = 0
+        for places in product(*(widths[d] for d in outer)):
+            at = dict(zip(outer, places, strict=True))
+            if self.cut.horizontal and self.cut.vector is not None:
+                positions = widths[self.cut.vector]
+                for first, lanes in pieces(len(positions), self.cut.lanes):
+                    self._step({**at, self.cut.vector: positions.start + first}, lanes, number, points, table)
+                    number += 1
+                continue
+            self._step(at, None, number, points, table)
+            number += 1
+
+    def _hoist_steps(self, depth: int, widths: Mapping[str, range], points: list[Point]) -> None:
+        spatial: dict[str, range] = {}
+        for name in self.order:
+            if name != self.cut.vector:
+                found = sorted({p.offsets[name] for p in points})
+                spatial[name] = range(found[0], found[-1] + 1)
+        fixed = frozenset(spatial) | frozenset(self.cut.reduce[:depth])
+        self.values.hoist(self.tile.value, fixed, {**spatial, **widths})
+
+    def _step(
+        self,
+        at: Mapping[str, int],
+        lanes: int | None,
+        number: int,
+        points: list[Point],
+        table: Mapping[tuple[int, int, int], Accumulator],
+    ) -> None:
+        """One step of the reduction at all points."""
+        kind = self._accumulated
+        for index, point in enumerate(points):
+            width = point.lanes if lanes is None else lanes
+            where = Point({**point.offsets, **at}, width)
+            value = self.values.value(self.tile.value, self.ttype, where).across(width)
+            value = convert(value, self.element, kind, width)
+            accumulator = table[index, width, number % self.cut.chains]
+            accumulator.set(combiner(str(self.tile.reducer), kind, width)(accumulator.get(), value))

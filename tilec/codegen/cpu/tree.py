@@ -1,0 +1,132 @@
+"""A kernel between tile program and TIR: where every buffer lives, static loops, tiles over flat memory.
+
+`resolve` makes it, `emit` prints it. An access is `Access(memory, (offset,))` with one offset in elements; its
+variables are loop variables and the tile's own dimensions, which count from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tilec.ir.expr import Access, Binary, Const, Expr, bound
+from tilec.ir.program import Combine
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A flat array of `elements`. An operand is a parameter of the kernel, `scratch` lies at byte `offset` of the
+    thread's block, `local` consists of `pieces` (offset, lanes) that are registers."""
+
+    name: str
+    ttype: str
+    elements: int
+    kind: Literal["operand", "scratch", "local"]
+    offset: int = 0
+    pieces: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the elements of a window live: the element at `origin` of the tensor has offset 0 of `memory`."""
+
+    memory: str
+    ttype: str
+    origin: tuple[Expr, ...]
+    strides: tuple[int, ...]
+
+    def offset(self, index: tuple[Expr, ...]) -> Expr:
+        """Flat offset of an element given in tensor coordinates, not simplified."""
+        total: Expr = Const(0)
+        for i, first, stride in zip(index, self.origin, self.strides, strict=True):
+            total = Binary("+", total, Binary("*", Binary("-", i, first), Const(stride)))
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A dimension of a tile, from 0 to `extent`."""
+
+    name: str
+    extent: Expr
+
+    @property
+    def size(self) -> int | None:
+        """The extent when it is a number."""
+        return bound(self.extent)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """`target[...] = value` over all dimensions, reduced over `reduce` by `reducer`.
+
+    `combine` merges the result with what the target holds. `ttype` is the type that literals take.
+    """
+
+    spatial: tuple[Dim, ...]
+    reduce: tuple[Dim, ...]
+    reducer: str | None
+    value: Expr
+    target: Access
+    ttype: str
+    combine: Combine = "none"
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """Spatial, then reduce dimensions."""
+        return self.spatial + self.reduce
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`for variable in [lo, hi)`."""
+
+    variable: str
+    lo: Expr
+    hi: Expr
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """One of two bodies."""
+
+    condition: Expr
+    yes: tuple[Step, ...]
+    no: tuple[Step, ...]
+
+
+Step = Tile | Range | Choose
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A kernel: `spread` gives the variables of the task loops, outermost first, with their extents."""
+
+    name: str
+    memories: tuple[Memory, ...]
+    spread: tuple[tuple[str, int], ...]
+    body: tuple[Step, ...]
+    scratch_bytes: int
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the kernel has."""
+        total = 1
+        for _, extent in self.spread:
+            total *= extent
+        return total
+
+
+def tiles(steps: tuple[Step, ...]) -> Iterator[Tile]:
+    """All tiles, in order."""
+    for step in steps:
+        match step:
+            case Range(_, _, _, body):
+                yield from tiles(body)
+            case Choose(_, yes, no):
+                yield from tiles(yes)
+                yield from tiles(no)
+            case Tile():
+                yield step

@@ -1,0 +1,63 @@
+"""What a list of statements does with a buffer: who fills, loads, computes, reads and stores it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tilec.ir.program import ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
+
+
+@dataclass(slots=True)
+class Uses:
+    """Statements that touch one buffer; `looped` says that an accumulating one stands in a loop of its own."""
+
+    loads_into: list[LoadTiles] = field(default_factory=list)
+    loads_from: list[LoadTiles] = field(default_factory=list)
+    stores_into: list[StoreTiles] = field(default_factory=list)
+    stores_from: list[StoreTiles] = field(default_factory=list)
+    fills: list[Fill] = field(default_factory=list)
+    computes: list[ComputeTile] = field(default_factory=list)
+    reads: list[ComputeTile] = field(default_factory=list)
+    looped: bool = False
+
+    @property
+    def writes(self) -> int:
+        """How many statements write it."""
+        return len(self.loads_into) + len(self.stores_into) + len(self.fills) + len(self.computes)
+
+
+def flat(statements: Sequence[Statement], depth: int = 0) -> Iterator[tuple[Statement, int]]:
+    """Every statement with the number of loops around it, loops before their bodies."""
+    for statement in statements:
+        yield statement, depth
+        if isinstance(statement, Loop):
+            yield from flat(statement.body, depth + 1)
+
+
+def uses(name: str, statements: Sequence[Statement]) -> Uses:
+    """How the statements use buffer `name`."""
+    found = Uses()
+    for statement, depth in flat(statements):
+        match statement:
+            case LoadTiles(target, source, _, _):
+                if target == name:
+                    found.loads_into.append(statement)
+                if source == name:
+                    found.loads_from.append(statement)
+            case StoreTiles(target, source, _, _, _):
+                if target == name:
+                    found.stores_into.append(statement)
+                if source == name:
+                    found.stores_from.append(statement)
+            case Fill(buffer, _) if buffer == name:
+                found.fills.append(statement)
+            case ComputeTile(_, _, target, operands, accumulate, _):
+                if target == name:
+                    found.computes.append(statement)
+                    found.looped = found.looped or (accumulate and depth > 0)
+                if any(buffer == name for _, buffer in operands):
+                    found.reads.append(statement)
+            case _:
+                pass
+    return found

@@ -1,0 +1,377 @@
+"""Scalar expressions of a tile in TIR: every sub-expression once for all points that agree where it depends.
+
+That one rule makes the operand loads of GEMM and convolution shared over the register tile: `A[m, k]` is loaded
+once for all columns, `B[k, n]` once for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tvm import tirx
+
+from tilec.codegen.cpu.memory import Memories, element, narrow, stored, widen
+from tilec.codegen.cpu.scalars import PRINTERS, convert
+from tilec.codegen.cpu.strides import Form, form_of
+from tilec.codegen.cpu.tree import Tile
+from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, int64, ramp, splat
+from tilec.ir.algebra import bounds_of
+from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children, walk
+from tilec.ir.scalars import is_weak, type_of
+from tilec.ir.types import TTYPES
+
+_WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
+
+Guards = tuple[tuple[Expr, bool], ...]
+"""Index conditions under which an access is in bounds, and whether they must hold or fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Constant offsets of the unrolled dimensions, and the lanes along the vector dimension."""
+
+    offsets: Mapping[str, int]
+    lanes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A TIR value; `lanes` is 1 when it is the same along the vector dimension."""
+
+    expr: PrimExpr
+    lanes: int
+
+    def across(self, lanes: int) -> PrimExpr:
+        """The value in that many lanes."""
+        return self.expr if self.lanes == lanes else splat(self.expr, lanes)
+
+
+class Values:
+    """Prints the expressions of one tile. Scopes follow the loops: what is bound in one is gone after it."""
+
+    def __init__(self, tile: Tile, vector: str | None, memories: Memories, variables: Mapping[str, PrimExpr]) -> None:
+        self.memories = memories
+        self.vector = vector
+        self._ttypes = memories.ttypes
+        self._variables = variables
+        self._dims = tuple(d.name for d in tile.dims)
+        self._scopes: list[dict[Any, Any]] = [{}]
+        self._levels: list[tuple[str, PrimExpr]] = []
+        self._kinds: dict[Expr, str] = {}
+        self._depends: dict[Expr, tuple[str, ...]] = {}
+        self._forms = [self.form(a) for a in (tile.target, *accesses(tile.value))]
+        self._prepare()
+
+    # -- scopes and loops ---------------------------------------------------------------------------------
+
+    @contextmanager
+    def loop(self, dim: str | None = None, first: PrimExpr | None = None) -> Iterator[None]:
+        """A scope in which dimension `dim` starts at `first`; without a dimension just a scope."""
+        self._scopes.append({})
+        if dim is not None:
+            self._levels.append((dim, first))
+            self._prepare()
+        yield
+        self._scopes.pop()
+        if dim is not None:
+            self._levels.pop()
+
+    def _prepare(self) -> None:
+        for form in self._forms:
+            self._base(form)
+
+    def _find(self, key: Any) -> Any:
+        for scope in reversed(self._scopes):
+            if key in scope:
+                return scope[key]
+        return None
+
+    def hoist(self, expr: Expr, fixed: frozenset[str], widths: Mapping[str, range]) -> None:
+        """Evaluate what depends on `fixed` dimensions only, before the loops over the others open."""
+        if isinstance(expr, Const | Var) or not (isinstance(expr, Access) or accesses(expr)):
+            return
+        dims = self.depends(expr)
+        if set(dims) <= fixed and self.vector not in dims:
+            for offsets in product(*(widths[d] for d in dims)):
+                self.value(expr, self._resolved(expr, "f32"), Point(dict(zip(dims, offsets, strict=True))))
+            return
+        inner = children(expr)[:1] if isinstance(expr, Call) and expr.fn == "where" else children(expr)
+        for child in inner if not isinstance(expr, Access) else ():
+            if not is_weak(self.kind(child)):
+                self.hoist(child, fixed, widths)
+
+    # -- types and dependence -----------------------------------------------------------------------------
+
+    def kind(self, expr: Expr) -> str:
+        """The tType of an expression, `weak ...` for literals."""
+        found = self._kinds.get(expr)
+        if found is None:
+            found = self._kinds[expr] = type_of(expr, self._ttypes)
+        return found
+
+    def _resolved(self, expr: Expr, want: str) -> str:
+        kind = self.kind(expr)
+        return want if is_weak(kind) else kind
+
+    def depends(self, expr: Expr) -> tuple[str, ...]:
+        """The dimensions along which an expression varies."""
+        found = self._depends.get(expr)
+        if found is None:
+            names = {e.name for e in walk(expr) if isinstance(e, Var)}
+            found = self._depends[expr] = tuple(d for d in self._dims if d in names)
+        return found
+
+    def form(self, access: Access) -> Form:
+        """The stride form of an access."""
+        return form_of(access.index[0], self._dims)
+
+    # -- offsets ------------------------------------------------------------------------------------------
+
+    def _base(self, form: Form) -> PrimExpr | None:
+        """What the open loops and the variables around the tile add to an offset; None for nothing."""
+        total = self._outer_base(form)
+        for level, (dim, first) in enumerate(self._levels, 1):
+            stride = dict(form.strides).get(dim, 0)
+            if not stride:
+                continue
+            key = ("base", form.base, form.strides, level)
+            known = self._find(key)
+            if known is None:
+                step = first if stride == 1 else tirx.Mul(first, int64(stride))
+                known = bind(step if total is None else tirx.Add(total, step))
+                self._scopes[-1][key] = known
+            total = known
+        return total
+
+    def _outer_base(self, form: Form) -> PrimExpr | None:
+        if form.base == Const(0):
+            return None
+        key = ("base", form.base)
+        known = self._find(key)
+        if known is None:
+            known = bind(self.index(form.base))
+            self._scopes[0 if len(self._scopes) == 1 else -1][key] = known
+        return known
+
+    def offset(self, form: Form, point: Point) -> tuple[PrimExpr, int]:
+        """(first offset or vector of offsets, its lanes); a constant stays one."""
+        constant_part = form.constant + sum(s * point.offsets.get(d, 0) for d, s in form.strides)
+        base = self._base(form)
+        total = int64(constant_part) if base is None else base
+        if base is not None and constant_part:
+            total = tirx.Add(base, int64(constant_part))
+        if form.rest is None:
+            return total, 1
+        rest = self.value(form.rest, "i64", point)
+        stride = dict(form.strides).get(self.vector or "", 0)
+        if rest.lanes == 1 or not stride:
+            return tirx.Add(splat(total, rest.lanes), rest.expr), rest.lanes
+        return tirx.Add(ramp(total, stride, rest.lanes), rest.expr), rest.lanes
+
+    def is_constant(self, form: Form) -> bool:
+        """Whether the offset is a number at every point of the unrolled body."""
+        return form.rest is None and self._base(form) is None
+
+    def index(self, expr: Expr) -> PrimExpr:
+        """An integer expression over the variables around the tile and the open loops."""
+        return self.value(expr, "i64", Point({})).expr
+
+    # -- values -------------------------------------------------------------------------------------------
+
+    def value(self, expr: Expr, want: str, point: Point, guards: Guards = ()) -> Value:
+        """The value of an expression at a point; literals take the type `want`."""
+        ttype = self._resolved(expr, want)
+        match expr:
+            case Const(number):
+                return Value(constant(number, element(ttype)), 1)
+            case Var(name):
+                return self._variable(name, point)
+        dims = self.depends(expr)
+        lanes = point.lanes if self.vector in dims else 1
+        place = tuple(point.offsets.get(d, 0) for d in dims)
+        key = (expr, ttype, place, lanes, guards)
+        known = self._find(key)
+        if known is None:
+            made = self._make(expr, ttype, point, lanes, guards)
+            known = Value(made.expr if isinstance(expr, Access) else bind(made.expr), made.lanes)
+            self._scopes[-1][key] = known
+        return known  # type: ignore[no-any-return]
+
+    def _variable(self, name: str, point: Point) -> Value:
+        if name not in self._dims:
+            return Value(self._variables[name], 1)
+        first: PrimExpr = int64(point.offsets.get(name, 0))
+        for dim, start in self._levels:
+            if dim == name:
+                first = tirx.Add(start, first)
+        if name == self.vector and point.lanes > 1:
+            return Value(ramp(first, 1, point.lanes), point.lanes)
+        return Value(first, 1)
+
+    def _make(self, expr: Expr, ttype: str, point: Point, lanes: int, guards: Guards) -> Value:
+        match expr:
+            case Access():
+                return self._load(expr, point, lanes, guards)
+            case Call("where", (condition, yes, no)):
+                return self._where(condition, yes, no, ttype, point, guards)
+            case Call(fn, (operand,)) if fn in TTYPES:
+                kind = self.kind(operand)
+                source = _WEAK.get(kind, kind)
+                value = self.value(operand, source, point, guards)
+                return Value(_cast(value.expr, source, fn, value.lanes), value.lanes)
+            case Binary(op, left, right) if op in COMPARISONS:
+                both = self._met((left, right), "i64")
+                return self._apply(op, both, (left, right), point, guards)
+            case Binary("//" | "%" as op, left, Const(int() as divisor)) if ttype == "i64" and divisor > 0:
+                if not accesses(left) and _not_negative(left):
+                    value = self.value(left, "i64", point, guards)
+                    node = tirx.Div if op == "//" else tirx.Mod
+                    return Value(node(value.expr, constant(divisor, "int64", value.lanes)), value.lanes)
+                return self._apply(op, ttype, (left, Const(divisor)), point, guards)
+            case Binary(op, left, right):
+                return self._apply(op, ttype, (left, right), point, guards)
+            case Call(fn, args):
+                return self._apply(fn, self._met(args, ttype), args, point, guards)
+        raise AssertionError(expr)
+
+    def _met(self, args: tuple[Expr, ...], want: str) -> str:
+        """The type in which arguments meet: that of the first that has one."""
+        kinds = [self.kind(a) for a in args]
+        strong = [k for k in kinds if not is_weak(k)]
+        if strong:
+            return strong[0]
+        if "weak float" in kinds:
+            return want if TTYPES[want].kind == "float" else "f32"
+        return want if kinds[0] != "weak bool" else "bool"
+
+    def _apply(self, fn: str, ttype: str, args: tuple[Expr, ...], point: Point, guards: Guards) -> Value:
+        values = [self.value(a, ttype, point, guards) for a in args]
+        lanes = max(v.lanes for v in values)
+        return Value(PRINTERS[fn](element(ttype), lanes, *(v.across(lanes) for v in values)), lanes)
+
+    def _where(self, condition: Expr, yes: Expr, no: Expr, ttype: str, point: Point, guards: Guards) -> Value:
+        chosen = self.value(condition, "bool", point, guards)
+        holds = tuple((c, True) for c in _conjuncts(condition) if not accesses(c))
+        fails = ((condition, False),) if not accesses(condition) else ()
+        a = self.value(yes, ttype, point, guards + (holds if accesses(yes) else ()))
+        b = self.value(no, ttype, point, guards + (fails if accesses(no) else ()))
+        lanes = max(chosen.lanes, a.lanes, b.lanes)
+        condition_value = chosen.expr if chosen.lanes == 1 else chosen.across(lanes)
+        return Value(tirx.Select(condition_value, a.across(lanes), b.across(lanes)), lanes)
+
+    # -- loads --------------------------------------------------------------------------------------------
+
+    def _load(self, access: Access, point: Point, lanes: int, guards: Guards) -> Value:
+        form = self.form(access)
+        place = form.constant + sum(s * point.offsets.get(d, 0) for d, s in form.strides)
+        rest = tuple(point.offsets.get(d, 0) for d in sorted(form.varying))
+        key = (
+            "load",
+            access.tensor,
+            form.base,
+            form.strides,
+            form.rest,
+            place,
+            rest,
+            lanes,
+            self._guard_key(guards, point),
+        )
+        known = self._find(key)
+        if known is None:
+            known = Value(bind(self._read(access, form, point, lanes, guards)), lanes)
+            self._scopes[-1][key] = known
+        return known  # type: ignore[no-any-return]
+
+    def _guard_key(self, guards: Guards, point: Point) -> tuple[Any, ...]:
+        return tuple((g, tuple(point.offsets.get(d, 0) for d in self.depends(g[0]))) for g in guards)
+
+    def _read(self, access: Access, form: Form, point: Point, lanes: int, guards: Guards) -> PrimExpr:
+        ttype = self._ttypes[access.tensor]
+        offset, width = self.offset(form, point)
+        stride = dict(form.strides).get(self.vector or "", 0)
+        if width > 1:
+            index, whole = offset, self.memories.gather(access.tensor, offset)
+        else:
+            index, whole = ramp(offset, stride, lanes), self.memories.get(access.tensor, offset, stride, lanes)
+        scalars = [g for g in guards if self.vector not in self.depends(g[0])]
+        across = [g for g in guards if self.vector in self.depends(g[0])]
+        if across and lanes > 1:
+            whole = self._gathered(access, index, whole, across, point, lanes)
+        elif across:
+            scalars += across
+        if scalars:
+            zero = constant(0, stored(ttype), lanes)
+            whole = tirx.if_then_else(self._all(scalars, point), whole, zero)
+        return widen(whole, ttype, lanes)
+
+    def _all(self, guards: list[tuple[Expr, bool]], point: Point) -> PrimExpr:
+        total: PrimExpr | None = None
+        for condition, holds in guards:
+            value = self.value(condition, "bool", Point(point.offsets)).expr
+            value = value if holds else tirx.Not(value)
+            total = value if total is None else tirx.And(total, value)
+        return total
+
+    def _gathered(
+        self,
+        access: Access,
+        index: PrimExpr,
+        whole: PrimExpr,
+        guards: list[tuple[Expr, bool]],
+        point: Point,
+        lanes: int,
+    ) -> PrimExpr:
+        """A vector load where lanes may be out of bounds: as it is when both ends are inside, else clamped."""
+        last = self.memories.table[access.tensor].elements - 1
+        low, high = constant(0, "int64", lanes), constant(last, "int64", lanes)
+        index = bind(index)
+        index = tirx.Select(tirx.LT(index, low), low, tirx.Select(tirx.GT(index, high), high, index))
+        safe = self.memories.gather(access.tensor, bind(index))
+        if not all(_is_monotone(condition, holds) for condition, holds in guards):
+            return safe
+        vector = self.vector or ""
+        first = point.offsets.get(vector, 0)
+        ends = [Point({**point.offsets, vector: first + end}) for end in (0, lanes - 1)]
+        inside = tirx.And(self._all(guards, ends[0]), self._all(guards, ends[1]))
+        return tirx.if_then_else(inside, whole, safe)
+
+
+def integer(expr: Expr, variables: Mapping[str, PrimExpr]) -> PrimExpr:
+    """An integer expression or condition over loop variables."""
+    empty = Tile((), (), None, expr, Access("", (Const(0),)), "i64")
+    kind = "bool" if isinstance(expr, Binary) and expr.op in COMPARISONS else "i64"
+    return Values(empty, None, Memories({}, {}, {}), variables).value(expr, kind, Point({})).expr
+
+
+def _not_negative(expr: Expr) -> bool:
+    low = bounds_of(expr)[0]
+    return low is not None and low >= 0
+
+
+def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    if isinstance(condition, Binary) and condition.op == "and":
+        return _conjuncts(condition.left) + _conjuncts(condition.right)
+    return (condition,)
+
+
+def _is_monotone(condition: Expr, holds: bool) -> bool:
+    """Whether a condition that holds in the first and the last lane holds in between (affine comparisons do)."""
+    if not isinstance(condition, Binary):
+        return False
+    affine = all(isinstance(e, Const | Var) or (isinstance(e, Binary) and e.op in "+-*") for e in walk(condition.left))
+    affine &= all(
+        isinstance(e, Const | Var) or (isinstance(e, Binary) and e.op in "+-*") for e in walk(condition.right)
+    )
+    return affine and condition.op in {"<", "<=", ">", ">="} | ({"=="} if holds else {"!="})
+
+
+def _cast(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:
+    """A cast of the language; f16 and bf16 round, but stay in f32 for what is computed next."""
+    result = convert(value, element(source), element(target), lanes)
+    if target in ("f16", "bf16") and source != target:
+        return widen(bind(narrow(bind(result), target, lanes)), target, lanes)
+    return result

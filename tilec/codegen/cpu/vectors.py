@@ -1,0 +1,148 @@
+"""Small steps of TIR over vectors: constants, broadcasts, casts, comparisons that know NaN, lanes.
+
+A value of `lanes` 1 is a scalar. Element types are TIR's names. f16 and bf16 are computed in float32; bool is
+`bool` in a register and a byte in memory; bf16 in memory is `uint16`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from tvm import tirx
+from tvm.tirx.script.builder import ir as I  # noqa: N812
+
+PrimExpr: TypeAlias = Any
+
+COMPUTED = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float32",
+    "bf16": "float32",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u64": "uint64",
+    "u32": "uint32",
+    "u16": "uint16",
+    "u8": "uint8",
+    "bool": "bool",
+}
+"""tType -> element type in registers."""
+
+STORED = COMPUTED | {"f16": "float16", "bf16": "uint16", "bool": "uint8"}
+"""tType -> element type in memory."""
+
+
+_NAMED = (tirx.Var, tirx.IntImm, tirx.FloatImm)
+
+
+def vector_type(element: str, lanes: int) -> str:
+    """TIR's name of a vector type."""
+    return element if lanes == 1 else f"{element}x{lanes}"
+
+
+@lru_cache(maxsize=4096)
+def _real(text: str, element: str) -> PrimExpr:
+    """A literal from its text, which keeps 0.0 and -0.0 apart."""
+    return tirx.FloatImm(element, float(text))
+
+
+@lru_cache(maxsize=4096)
+def _integer(value: int, element: str) -> PrimExpr:
+    if element.startswith("uint"):
+        return tirx.const(value % (1 << int(element[4:])), element)
+    return tirx.IntImm(element, bool(value) if element == "bool" else value)
+
+
+def constant(value: bool | int | float, element: str, lanes: int = 1) -> PrimExpr:
+    """A literal in every lane."""
+    literal = _real(repr(float(value)), element) if element.startswith("float") else _integer(int(value), element)
+    return splat(literal, lanes)
+
+
+def int64(value: int) -> PrimExpr:
+    """An index literal."""
+    return _integer(value, "int64")
+
+
+def splat(value: PrimExpr, lanes: int) -> PrimExpr:
+    """A scalar in every lane."""
+    return value if lanes == 1 else tirx.Broadcast(value, lanes)
+
+
+def ramp(first: PrimExpr, stride: int, lanes: int) -> PrimExpr:
+    """first, first + stride, ... as an index vector."""
+    return first if lanes == 1 else tirx.Ramp(first, int64(stride), lanes)
+
+
+def bind(value: PrimExpr) -> PrimExpr:
+    """The value under a name, computed once. Literals and names stay as they are; so do vectors of bool, which
+    TVM's simplifier cannot name."""
+    if isinstance(value, _NAMED) or (isinstance(value, tirx.Broadcast) and isinstance(value.value, _NAMED)):
+        return value
+    return value if str(value.ty).startswith("boolx") else I.Bind(value)
+
+
+def register(element: str, lanes: int) -> Any:
+    """A variable: a local buffer that holds one vector."""
+    return I.alloc_buffer((int64(1),), vector_type(element, lanes), scope="local")
+
+
+def cast(value: PrimExpr, element: str, lanes: int) -> PrimExpr:
+    """TIR's conversion: integers wrap or extend, integers to floats round to nearest."""
+    return tirx.Cast(vector_type(element, lanes), value)
+
+
+def reinterpret(value: PrimExpr, element: str, lanes: int) -> PrimExpr:
+    """The same bits as another type of the same width."""
+    return tirx.reinterpret(vector_type(element, lanes), value)
+
+
+def llvm(name: str, element: str, lanes: int, *args: PrimExpr) -> PrimExpr:
+    """A pure LLVM intrinsic by name."""
+    return tirx.call_llvm_pure_intrin(vector_type(element, lanes), name, *args)
+
+
+def is_nan(value: PrimExpr) -> PrimExpr:
+    """True in lanes that hold a NaN."""
+    return unequal(value, value)
+
+
+def unequal(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """True where values differ or one is NaN; TIR's own `!=` is false for NaN."""
+    return tirx.Not(tirx.EQ(a, b))
+
+
+def lane(value: PrimExpr, position: int) -> PrimExpr:
+    """One lane as a scalar."""
+    return tirx.Shuffle([value], [tirx.IntImm("int32", position)])
+
+
+def lanewise(function: Callable[[PrimExpr], PrimExpr], value: PrimExpr, lanes: int) -> PrimExpr:
+    """A scalar function applied to every lane."""
+    if lanes == 1:
+        return function(value)
+    results = [bind(function(lane(value, i))) for i in range(lanes)]
+    return tirx.Shuffle(results, [tirx.IntImm("int32", i) for i in range(lanes)])
+
+
+def part(value: PrimExpr, first: int, lanes: int) -> PrimExpr:
+    """Consecutive lanes of a vector."""
+    return tirx.Shuffle([value], [tirx.IntImm("int32", first + i) for i in range(lanes)])
+
+
+def fold(combine: Callable[[PrimExpr, PrimExpr], PrimExpr], value: PrimExpr, lanes: int) -> PrimExpr:
+    """All lanes combined into a scalar, halves pairwise."""
+    while lanes > 1:
+        lanes //= 2
+        value = bind(value)
+        value = bind(combine(part(value, 0, lanes), part(value, lanes, lanes)))
+    return value
+
+
+def floor_parts(value: PrimExpr, divisor: int) -> tuple[PrimExpr, PrimExpr]:
+    """Quotient and remainder of an index that is at least 0."""
+    return bind(tirx.Div(value, int64(divisor))), bind(tirx.Mod(value, int64(divisor)))

@@ -1,0 +1,62 @@
+"""Loops cut so that the windows inside have constant widths: clipped first and last tiles become code of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilec.ir.algebra import Ranges, simplify
+from tilec.ir.expr import Binary, Const, Expr, bound, substitute, variables
+from tilec.ir.program import Allocate, ComputeTile, Loop, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Values of a loop variable, both ends inclusive."""
+
+    first: int
+    last: int
+
+
+def _widths(body: Sequence[Statement], ranges: Ranges) -> Iterator[tuple[Expr, Ranges]]:
+    """Widths of windows and boxes with the ranges of the loops around them."""
+    for statement in body:
+        match statement:
+            case Allocate(buffer):
+                for lo, hi in zip(buffer.lo, buffer.hi, strict=True):
+                    yield Binary("-", hi, lo), ranges
+            case ComputeTile():
+                for _, lo, hi in statement.box:
+                    yield Binary("-", hi, lo), ranges
+            case Loop(variable, extent, inner):
+                size = bound(simplify(extent))
+                ends = {} if size is None or size < 1 else {variable: (Const(0), Const(size - 1))}
+                yield from _widths(inner, {**ranges, **ends})
+            case _:
+                pass
+
+
+def segments(loop: Loop, extent: int, ranges: Ranges, values: Mapping[str, Expr]) -> tuple[Interval, ...]:
+    """The intervals of a loop variable, in order, for each of which the body is printed once.
+
+    One interval when the widths inside do not depend on the variable, or depend on it in every iteration.
+    """
+    whole = (Interval(0, extent - 1),) if extent > 0 else ()
+    if extent < 2:
+        return whole
+    moving = []
+    for width, inside in _widths(loop.body, ranges):
+        e = simplify(substitute(width, values) if values else width, inside)
+        if loop.variable in variables(simplify(e, {**inside, loop.variable: (Const(0), Const(extent - 1))})):
+            moving.append((e, inside))
+    if not moving:
+        return whole
+    for first, last in ((0, 1), (1, 0), (1, 1)):
+        if extent <= first + last:
+            continue
+        middle = (Const(first), Const(extent - 1 - last))
+        if all(loop.variable not in variables(simplify(e, {**r, loop.variable: middle})) for e, r in moving):
+            ends = [Interval(i, i) for i in range(first)]
+            rest = [Interval(extent - last + i, extent - last + i) for i in range(last)]
+            return (*ends, Interval(first, extent - 1 - last), *rest)
+    return whole
