@@ -2,6 +2,7 @@
 
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ def test_runners_take_turns_in_fresh_processes(tmp_path, monkeypatch):
     assert len(pids) == 4
     for both in (pids[:2], pids[2:]):
         turns = [who for who, pid, _ in log if pid in both]
-        changes = sum(a != b for a, b in zip(turns, turns[1:], strict=False))
+        changes = sum(a != b for a, b in pairwise(turns))
         assert changes == 7  # one turn each to calibrate and in each of three rounds
 
 

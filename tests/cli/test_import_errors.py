@@ -1,6 +1,7 @@
 """Models that cannot be imported: message, exit code, nothing left behind."""
 
 import pytest
+
 from cli import models
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from verify.plans import node, plan_of, tensor
 
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Var
 from tilec.ir.graph import Tensor
 from tilec.verify.inputs import Draw, draws, random_inputs
+from verify.plans import node, plan_of, tensor
 
 
 def gather_plan():

@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from verify.plans import node, plan_of, tensor
 
 from tilec.verify.tolerance import tolerances
+from verify.plans import node, plan_of, tensor
 
 
 def product(k: int, ttype: str = "f32", repeat: int = 1):
-    nodes = [node(f"y0[i, j] = sum(k, x[i, k] * w[k, j])", {"i": 4, "j": k, "k": k})]
-    for at in range(1, repeat):
-        nodes.append(node(f"y{at}[i, j] = sum(k, y{at - 1}[i, k] * w[k, j])", {"i": 4, "j": k, "k": k}))
+    nodes = [node("y0[i, j] = sum(k, x[i, k] * w[k, j])", {"i": 4, "j": k, "k": k})]
+    more = [f"y{at}[i, j] = sum(k, y{at - 1}[i, k] * w[k, j])" for at in range(1, repeat)]
+    nodes += [node(text, {"i": 4, "j": k, "k": k}) for text in more]
     types = {n.name: ttype for n in nodes}
     last = nodes[-1].name
     return last, plan_of(nodes, {"x": tensor(ttype, 4, k), "w": tensor(ttype, k, k)}, [last], types)

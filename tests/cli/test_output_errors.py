@@ -1,0 +1,127 @@
+"""What cannot be written, and interruptions: message, exit code, nothing half-written."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+from cli import models
+
+TILEC = [sys.executable, "-m", "tilec"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.fixture
+def model(tmp_path):
+    return models.mlp(tmp_path / "model.onnx")
+
+
+def test_output_folder_is_a_file(cli, listing, model, tmp_path):
+    (tmp_path / "build").write_text("mine")
+    before = listing()
+    ran = cli("import", "model.onnx", "-o", "build/inner")
+    assert ran.code == 1
+    assert "build/inner" in ran.err
+    assert "Choose another folder" in " ".join(ran.err.split()) or "choose another folder" in ran.err
+    assert listing() == before
+
+
+def test_output_folder_that_nobody_may_write(cli, listing, model):
+    before = listing()
+    ran = cli("import", "model.onnx", "-o", "/proc/tilec")
+    assert ran.code == 1
+    assert "error: /proc" in ran.err
+    assert listing() == before
+
+
+def limit_files() -> None:
+    """No file may grow beyond 1 KiB: the error of a full disk, at a chosen size."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+
+def test_full_disk(listing, model, tmp_path):
+    before = listing()
+    ran = subprocess.run(
+        [*TILEC, "import", "model.onnx", "-o", "a/b/build"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        preexec_fn=limit_files,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("error: a/b/build: cannot write ")
+    assert "Free some space" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert listing() == before
+
+
+def test_full_standard_output(model, tmp_path):
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [*TILEC, "import", "model.onnx", "-o", "-"],
+            cwd=tmp_path,
+            env=ENVIRONMENT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert ran.returncode == 1
+    assert "error: cannot write to standard output: No space left on device" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "Exception" not in ran.stderr
+
+
+def test_closed_standard_output_ends_quietly(model, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(
+        [*TILEC, "device", "show", "a100"], env=ENVIRONMENT, stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert ran.returncode == 1
+    assert ran.stderr == ""
+
+
+def test_ctrl_c_while_a_file_is_written(cli, listing, model, monkeypatch):
+    def interrupt(_descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    before = listing()
+    monkeypatch.setattr("tilec.artifact.store.os.fsync", interrupt)
+    ran = cli("import", "model.onnx", "-o", "build")
+    assert ran.code == 130
+    assert ran.err.splitlines()[-1] == "error: interrupted"
+    assert listing() == before
+
+
+def test_an_interrupted_stage_keeps_the_artifact_before_it(cli, listing, model, monkeypatch):
+    assert cli("import", "model.onnx", "-o", "build").code == 0
+    before = listing()
+    models.mlp(model, batch=5)
+    changed = listing()
+    monkeypatch.setattr("tilec.artifact.store.os.fsync", lambda _descriptor: os.kill(os.getpid(), signal.SIGINT))
+    assert cli("import", "model.onnx", "-o", "build").code == 130
+    assert listing() == changed
+    assert changed["build/1-graph.json"] == before["build/1-graph.json"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_end_a_command_that_waits(model, tmp_path, number, code):
+    recipe = tmp_path / "recipe.yaml"
+    os.mkfifo(recipe)
+    running = subprocess.Popen(
+        [*TILEC, "import", "model.onnx", "--recipe", "recipe.yaml", "-o", "build"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with recipe.open("w"):  # opens when the command has begun to read it
+        running.send_signal(number)
+        _, err = running.communicate(timeout=30)
+    assert running.returncode == code
+    assert "Traceback" not in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "recipe.yaml"]
