@@ -1,0 +1,154 @@
+"""Register tiles of reductions: rows x vectors of accumulators with the most multiply-adds per load (W19, W22, W24).
+
+The cost of one step of a reduction over a tile is modelled as a core executes it: two multiply-adds and two loads a
+cycle, each operand loaded once per point of the iterators it depends on, what the nearest cache cannot keep fed from
+the next one, and a chain of additions four cycles long.  Tiles that do not divide an extent pay for the overlap of
+the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.expr import Expr, TensorExpr, bound
+from tilec.ir.intervals import Candidates
+from tilec.ir.propagate import propagate
+from tilec.scheduler.contraction import Operand, operands_of
+from tilec.scheduler.target import Target
+from tilec.scheduler.vector import Vector
+from tilec.scheduler.windows import tile_box, volume
+
+LATENCY = 4
+"""Cycles from one addition to the next in a chain."""
+
+OVERHEAD = 12
+"""Cycles around a register tile: addresses, loop, first loads."""
+
+ROWS = 8
+"""Rows of a row reduction that are reduced side by side."""
+
+HORIZONTAL = 6
+"""Cycles to add up the lanes of one accumulator."""
+
+LOOSE = 1.1
+"""What a width that does not divide its extent costs where weights are packed: they cannot be cut into panels."""
+
+WIDE = 1.05
+"""What a tile costs whose operands take more than half of a core's level: the core's tile has no room to be larger."""
+
+FRICTION = 0.1
+"""Part of the time for loads and for what streams in that does not hide behind arithmetic."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def pieces(width: int, lanes: int) -> int:
+    """Vectors that cover a width without predicates: full ones, then halves of them (12 = 8 + 4)."""
+    return width // lanes + (width % lanes).bit_count()
+
+
+def moving(expr: TensorExpr) -> list[str]:
+    """Spatial iterators with an extent other than 1."""
+    return [i for i, e in zip(expr.spatial, expr.shape, strict=True) if bound(e) != 1]
+
+
+def accumulator_tile(
+    expr: TensorExpr,
+    vector: Vector,
+    lanes: int,
+    panels: bool,
+    shapes: Mapping[str, tuple[Expr, ...]],
+    target: Target,
+    numbers: Candidates,
+) -> tuple[dict[str, int], float]:
+    """Sizes of the spatial iterators and the cycles of one tile with its whole reduction.
+
+    `lanes` are the elements of a vector, `panels` says that weights are packed along the vector iterator.
+    """
+    extents = {i: int(numbers.size(e)) for i, e in expr.domain.items()}
+    spatial = vector.iterator if vector.kind == "spatial" else ""
+    size = _grid(expr, vector, lanes, extents, target)
+    vectors = np.asarray([pieces(int(w), lanes) for w in size[spatial]]) if spatial else np.ones(1, np.int64)
+    rows = [i for i in size if i != spatial]
+    held = vectors * prod((size[i] for i in rows), start=np.asarray(1))
+    steps = prod(extents[i] for i in expr.reduce)
+    if vector.kind == "reduce":
+        steps = steps // max(1, extents[vector.iterator]) * pieces(extents[vector.iterator], lanes)
+    loads: Floats = np.zeros(held.shape)
+    for operand in dict.fromkeys(operands_of(expr)):
+        seen = prod((size[i] for i in rows if i in operand.iterators), start=np.asarray(1))
+        loads = loads + seen * (vectors if spatial in operand.iterators else 1)
+    stream, block = _streams(expr, size, extents, shapes, target, numbers)
+    fed = stream / max(1, steps) / target.feed
+    chained = np.where(held < 2 * LATENCY, LATENCY if vector.kind == "spatial" else LATENCY / 2, 0)
+    step = np.maximum.reduce([held / 2, loads / 2, fed, chained]) + FRICTION * (loads / 4 + fed)
+    step = step + 0.25 * (held + vectors + 1 > target.registers)
+    cycles = steps * step + 2 * held + OVERHEAD + (HORIZONTAL * held if vector.kind == "reduce" else 0)
+    total = cycles * prod((-(-extents[i] // size[i]) for i in size), start=np.asarray(1))
+    if spatial and panels:
+        total = total * np.where(extents[spatial] % size[spatial] != 0, LOOSE, 1)
+    total = total * np.where(block * 2 > target.capacity, WIDE, 1)
+    total = np.where(held <= target.accumulators, total, np.inf)
+    inner = size[rows[0]] if rows else held
+    width = size[spatial] if spatial else held
+    best = int(np.lexsort((-width, -inner, -held, np.round(total, 3)))[0])
+    return dict.fromkeys(moving(expr), 1) | {i: int(n[best]) for i, n in size.items()}, float(cycles[best])
+
+
+def _grid(expr: TensorExpr, vector: Vector, lanes: int, extents: Mapping[str, int], target: Target) -> dict[str, Ints]:
+    """All sizes of the vector iterator and of up to two row iterators, innermost first, as flat arrays."""
+    most = target.accumulators
+    axes: dict[str, list[int]] = {}
+    if vector.kind == "spatial":
+        axes[vector.iterator] = _widths(extents[vector.iterator], lanes, most)
+        rows = [i for i in reversed(moving(expr)) if i != vector.iterator][:2]
+    else:
+        rows, most = moving(expr)[-1:], min(most, ROWS)
+    for iterator in rows:
+        axes[iterator] = list(range(1, max(1, min(extents[iterator], most)) + 1))
+    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes.values()), indexing="ij")
+    return {i: g.ravel() for i, g in zip(axes, grid, strict=True)}
+
+
+def _widths(extent: int, lanes: int, most: int) -> list[int]:
+    """Candidate widths of a tile along the vector iterator: whole vectors, divisors of the extent, all of it."""
+    found = {lanes * n for n in range(1, most + 1) if lanes * n <= extent}
+    found |= {d for d in range(1, min(extent, lanes * most) + 1) if extent % d == 0}
+    return sorted(w for w in found if pieces(w, lanes) <= most) or [1]
+
+
+def _streams(
+    expr: TensorExpr,
+    size: Mapping[str, Ints],
+    extents: Mapping[str, int],
+    shapes: Mapping[str, tuple[Expr, ...]],
+    target: Target,
+    numbers: Candidates,
+) -> tuple[Floats, Floats]:
+    """Bytes that a tile reads from a core's level, and bytes of all its operands.
+
+    An operand that later tiles read again and that takes no more than half of the nearest cache stays there.
+    """
+    rest = {i: np.asarray(1, np.int64) for i in moving(expr) if i not in size}
+    box = tile_box(expr, {**size, **rest}, {}, numbers)
+    blocks = {t: volume(list(w)) * 4.0 for t, w in propagate(expr, box, shapes, numbers).items()}
+    stream: Floats = np.zeros(1)
+    for operand in {o.access.tensor: o for o in operands_of(expr)}.values():
+        block = blocks[operand.access.tensor]
+        again = _reuse(operand, size, extents)
+        stream = stream + np.where((again > 1) & (block * 2 <= target.near), 0, block)
+    return stream, np.asarray(sum(blocks.values()), np.float64)
+
+
+def _reuse(operand: Operand, size: Mapping[str, Ints], extents: Mapping[str, int]) -> Ints:
+    """How many tiles in a row read the same elements of an operand."""
+    found: Ints = np.asarray(1, np.int64)
+    for iterator, sizes in size.items():
+        if iterator not in operand.iterators:
+            found = found * -(-extents[iterator] // sizes)
+    return found

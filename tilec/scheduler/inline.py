@@ -1,0 +1,105 @@
+"""inline: cheap elementwise producers are computed again in the row reductions that read them (A09).
+
+`sum((x - mean)**2)` needs no tensor of differences: a part of cheap elementwise nodes that a reduction reads once
+per element is substituted into everything that reads it.  What a product reads many times stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, accesses, operands
+from tilec.ir.graph import Graph, Node
+from tilec.ir.types import TTYPES
+from tilec.scheduler.access import choices, is_data_dependent, recomputed
+from tilec.scheduler.contraction import is_contraction
+from tilec.scheduler.parts import fuse
+from tilec.scheduler.reasons import Draft
+from tilec.scheduler.rewrite import substitute_accesses, with_nodes, with_value
+
+CHEAP = 4
+"""Operations that a part may have to be computed again by each of several readers."""
+
+SLOW = 12
+"""Operations that a transcendental function counts for."""
+
+_FAST = {"maximum", "minimum", "neg", "abs", "not", "where", "floor", "ceil", "round", "sign"}
+
+
+def inline(draft: Draft) -> Draft:
+    """Substitute cheap elementwise parts into the reductions and elementwise nodes that read them.
+
+    rewrite:
+        c[s, n] = x[s, n] - mean[s];  v[s] = sum(n, c[s, n] * c[s, n]);  y[s, n] = c[s, n] * r[s]
+        v[s] = sum(n, (x[s, n] - mean[s]) * (x[s, n] - mean[s]));  y[s, n] = (x[s, n] - mean[s]) * r[s]
+    """
+    graph = draft.graph
+    while parts := _dissolvable(graph):
+        for part in parts:
+            graph = _dissolve(graph, part)
+    return Draft(graph, draft.refused)
+
+
+def _dissolvable(graph: Graph) -> list[tuple[Node, ...]]:
+    """Parts that their readers should compute themselves, none of which reads another."""
+    outputs = {port.tensor for port in graph.outputs}
+    readers = graph.consumers()
+    found: list[tuple[Node, ...]] = []
+    touched: set[str] = set()
+    for part in fuse(graph).parts:
+        names = {node.name for node in part}
+        around = names | {t for node in part for t in operands(node.expr)}
+        if names & outputs or around & touched or any(node.expr.reduce for node in part):
+            continue
+        outside = [(n, reader) for n in names for reader in readers[n] if reader.name not in names]
+        if not all(_once(tensor, reader.expr) for tensor, reader in outside):
+            continue
+        if any(is_data_dependent(a) for node in part for a in accesses(node.expr)):
+            continue
+        cheap = sum(operations(n.expr) for n in part) <= CHEAP
+        alone = len({reader.name for _, reader in outside}) == 1
+        reduced = any(reader.expr.reduce for _, reader in outside)
+        if (reduced and (cheap or alone)) or (alone and (cheap or not choices(outside[0][1].expr.value))):
+            found.append(part)
+            touched |= names | {reader.name for _, reader in outside}
+    return found
+
+
+def _once(tensor: str, reader: TensorExpr) -> bool:
+    """Whether a reader needs every element at one of its points only, and is no product of tensors."""
+    reads = [a for a in accesses(reader) if a.tensor == tensor]
+    return not is_contraction(reader) and all(recomputed(reader, a) == 1 for a in reads)
+
+
+def operations(expr: TensorExpr) -> int:
+    """Scalar operations per point; a transcendental function counts as many, index arithmetic as none."""
+    return _operations(expr.value)
+
+
+def _operations(body: Expr) -> int:
+    match body:
+        case Access():
+            return 0
+        case Binary(op, left, right):
+            return (SLOW // 3 if op in ("/", "//", "%") else 1) + _operations(left) + _operations(right)
+        case Call(fn, args):
+            return (1 if fn in _FAST or fn in TTYPES else SLOW) + sum(_operations(a) for a in args)
+        case _:
+            return 0
+
+
+def _dissolve(graph: Graph, part: tuple[Node, ...]) -> Graph:
+    """The graph without the nodes of a part, each substituted into what reads it."""
+    gone: dict[str, TensorExpr] = {}
+    names = {node.name for node in part}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        expr = node.expr
+        for tensor in operands(expr):
+            if tensor in gone:
+                expr = with_value(expr, substitute_accesses(expr.value, gone[tensor]))
+        if node.name in names:
+            gone[node.name] = expr
+        else:
+            nodes.append(replace(node, expr=expr))
+    return with_nodes(graph, nodes)

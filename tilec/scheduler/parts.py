@@ -1,0 +1,124 @@
+"""fuse: elementwise operators stay in the registers of what they read point by point (W32, A05-A08).
+
+The result is a partition of the nodes into parts: what is connected at the highest level.  Every reduction starts
+a part; an elementwise node joins the part of a producer that it reads pointwise, unless another path from that part
+leads to it (A07).  Parts are in an order in which they can be executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tilec.ir.expr import accesses, operands
+from tilec.ir.graph import Graph, Node
+from tilec.ir.plan import Refusal
+from tilec.scheduler.access import reads_pointwise, recomputed
+from tilec.scheduler.contraction import is_contraction
+from tilec.scheduler.reasons import edge, refusal
+from tilec.scheduler.rewrite import constant_tensors
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Parts in execution order, each a tuple of nodes in topological order; why other edges are between parts."""
+
+    parts: tuple[tuple[Node, ...], ...]
+    refused: Mapping[str, Refusal]
+
+
+def computed_nodes(graph: Graph) -> tuple[Node, ...]:
+    """Nodes that depend on the model's inputs; the others are prepared once."""
+    constants = constant_tensors(graph)
+    return tuple(node for node in graph.nodes if node.name not in constants)
+
+
+def single_nodes(graph: Graph) -> Partition:
+    """Every node a part of its own: the ablation without fusion (W49)."""
+    nodes = computed_nodes(graph)
+    made = {node.name for node in nodes}
+    refused = [
+        refusal(tensor, node.name, "fusion-off") for node in nodes for tensor in operands(node.expr) if tensor in made
+    ]
+    return Partition(tuple((node,) for node in nodes), {r.edge: r for r in refused})
+
+
+def fuse(graph: Graph) -> Partition:
+    """Parts of elementwise nodes around reductions."""
+    members: list[list[Node]] = []
+    home: dict[str, int] = {}
+    below: list[set[int]] = []
+    refused: dict[str, Refusal] = {}
+    for node in computed_nodes(graph):
+        producers = {home[t] for t in operands(node.expr) if t in home}
+        part = None
+        reasons = {tensor: _objection(tensor, node, graph) for tensor in operands(node.expr) if tensor in home}
+        candidates = {home[t] for t, reason in reasons.items() if reason is None}
+        for candidate in sorted(candidates, key=lambda p: (_multiplies(members[p]), p), reverse=True):
+            inside = [t for t in reasons if home[t] == candidate]
+            if any(reasons[t] is not None for t in inside):
+                continue
+            if any(candidate in _ancestors(other, below) for other in producers - {candidate}):
+                for tensor in inside:
+                    reasons[tensor] = refusal(tensor, node.name, "cycle")
+                continue
+            part = candidate
+            break
+        if part is None:
+            part = len(members)
+            members.append([])
+            below.append(set())
+        for tensor, reason in reasons.items():
+            if home[tensor] != part:
+                refused[edge(tensor, node.name)] = reason or refusal(tensor, node.name, "outputs-differ")
+        below[part] |= producers - {part}
+        members[part].append(node)
+        home[node.name] = part
+    order = execution_order([set(b) for b in below], [graph.nodes.index(m[-1]) for m in members])
+    return Partition(tuple(tuple(members[i]) for i in order), refused)
+
+
+def _objection(tensor: str, node: Node, graph: Graph) -> Refusal | None:
+    """Why a node may not share registers with the producer of a tensor that it reads."""
+    reads = [a for a in accesses(node.expr) if a.tensor == tensor]
+    if node.expr.reduce:
+        times = max((recomputed(node.expr, a) or 0 for a in reads), default=0)
+        if times > 1:
+            return refusal(tensor, node.name, "recomputed", times=times)
+        return refusal(tensor, node.name, "reduction", iterators=", ".join(node.expr.reduce))
+    shape = graph.tensors[tensor].shape
+    if any(reads_pointwise(a, node.expr, shape) is None for a in reads):
+        return refusal(tensor, node.name, "iterates-differently")
+    return None
+
+
+def _multiplies(members: Sequence[Node]) -> bool:
+    return any(is_contraction(node.expr) for node in members)
+
+
+def _ancestors(part: int, below: Sequence[set[int]]) -> set[int]:
+    found: set[int] = set()
+    waiting = [part]
+    while waiting:
+        for other in below[waiting.pop()]:
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+def execution_order(needs: Sequence[set[int]], rank: Sequence[int]) -> list[int]:
+    """A topological order of numbers that depend on others; among those that are ready the lowest rank comes first.
+
+    Raises ValueError for a cycle.
+    """
+    left, done, order = set(range(len(needs))), set[int](), list[int]()
+    while left:
+        ready = [i for i in left if needs[i] <= done]
+        if not ready:
+            raise ValueError("groups depend on each other in a circle")
+        chosen = min(ready, key=lambda i: rank[i])
+        order.append(chosen)
+        done.add(chosen)
+        left.remove(chosen)
+    return order

@@ -1,0 +1,90 @@
+"""register tile: what a part computes at the highest level at once, and the cycles that this takes (W19, W24)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tilec.ir.expr import TensorExpr
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.accumulators import OVERHEAD, accumulator_tile, moving, pieces
+from tilec.scheduler.contraction import operands_of
+from tilec.scheduler.inline import operations
+from tilec.scheduler.rows import rows_of
+from tilec.scheduler.target import Target
+from tilec.scheduler.vector import Vector, is_panelled, vector_of
+from tilec.scheduler.windows import element_bytes
+
+ELEMENTWISE = 4
+"""Vectors of an elementwise tile: enough chains to hide the latency of a polynomial."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTile:
+    """Tile sizes of a part's final node at the highest level.
+
+    `vector` says how its first node is vectorised, `along` is the vector iterator's name in the final node (empty
+    if there is none), `cycles` what one tile takes with its whole reduction.
+    """
+
+    sizes: Mapping[str, int]
+    vector: Vector
+    along: str
+    cycles: float
+
+
+def register_tile(
+    part: Sequence[Node], graph: Graph, constants: frozenset[str], target: Target, numbers: Candidates
+) -> RegisterTile:
+    """The register tile of a part, for the node that begins it and everything computed on its result."""
+    anchor, final = part[0].expr, part[-1].expr
+    vector = vector_of(anchor, graph, constants)
+    lanes = target.lanes(max(element_bytes(graph.tensors[t].ttype) for t in (anchor.tensor, *_values(anchor, graph))))
+    if anchor.reduce:
+        lanes = lanes if vector.kind != "none" else 1
+        panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
+        shapes = {name: t.shape for name, t in graph.tensors.items()}
+        sizes, cycles = accumulator_tile(anchor, vector, lanes, panels, shapes, target, numbers)
+    else:
+        sizes, cycles = _elementwise(anchor, lanes, numbers), float(OVERHEAD)
+    points = prod(pieces(n, lanes) if i == vector.iterator else n for i, n in sizes.items())
+    cycles += sum(points * (operations(node.expr) + 2) / 2 for node in part if not node.expr.reduce)
+    names = {shared[anchor.tensor]: i for i, shared in rows_of(part).shared.items()}
+    along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
+    kept = {names[i]: n for i, n in sizes.items() if i in names and n < int(numbers.size(final.domain[names[i]]))}
+    return RegisterTile(kept, vector, along, cycles)
+
+
+def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:
+    """Operands whose elements are computed with, those that only index others left out."""
+    return tuple(o.access.tensor for o in operands_of(expr) if graph.tensors[o.access.tensor].ttype[0] in "bf")
+
+
+def _elementwise(expr: TensorExpr, lanes: int, numbers: Candidates) -> dict[str, int]:
+    """A few vectors along the last iterator; rows where that is short."""
+    iterators = moving(expr)
+    sizes = dict.fromkeys(iterators, 1)
+    left = ELEMENTWISE
+    for iterator in reversed(iterators):
+        step = lanes if iterator == iterators[-1] else 1
+        sizes[iterator] = _even(int(numbers.size(expr.domain[iterator])), step, left)
+        left //= max(1, pieces(sizes[iterator], step))
+        if left <= 1:
+            break
+    return sizes
+
+
+def _even(extent: int, lanes: int, most: int) -> int:
+    """A size of about `most` vectors whose tiles cover an extent with the fewest; all of a short extent."""
+    usual = lanes * most
+    if extent <= usual:
+        return max(1, extent)
+    whole = [extent] if extent <= 4 * usual else []
+    sizes = [lanes * n for n in range(max(1, most // 2), 2 * most + 1) if lanes * n <= extent] or [extent]
+
+    def vectors(size: int) -> tuple[float, int]:
+        return -(-extent // size) * (pieces(size, lanes) + 0.5), abs(size - usual)
+
+    return min([*whole, *sizes], key=vectors)

@@ -1,0 +1,120 @@
+"""The scheduler as one list: graph passes, grouping, tiles, cost, plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from tilec.errors import ConfigError, did_you_mean
+from tilec.ir.expr import operands
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.ir.plan import Plan, Refusal
+from tilec.scheduler.build import Draught, draughts, group_of, levels_of
+from tilec.scheduler.compose import compose
+from tilec.scheduler.cost import costed, unfused_traffic
+from tilec.scheduler.fold import fold
+from tilec.scheduler.inline import inline
+from tilec.scheduler.layout import layout
+from tilec.scheduler.literals import literals
+from tilec.scheduler.parts import fuse, single_nodes
+from tilec.scheduler.reasons import Draft
+from tilec.scheduler.reindex import reindex
+from tilec.scheduler.rewrite import constant_tensors, live
+from tilec.scheduler.stitch import Grouping, separate, stitch
+from tilec.scheduler.target import Target, target_of
+from tilec.spec.device import DeviceSpec
+from tilec.spec.recipe import ScheduleOptions
+
+Pass = Callable[[Draft], Draft]
+
+PASSES: Mapping[str, Pass] = {
+    "literals": literals,
+    "compose": compose,
+    "fold": fold,
+    "reindex": reindex,
+    "layout": layout,
+    "inline": inline,
+}
+"""Graph passes by name, in the order in which they run."""
+
+LIKELY = 128
+"""The size that a symbol is taken for while tiles are chosen."""
+
+Observe = Callable[[str, Graph], None]
+
+
+def schedule(
+    graph: Graph, device: DeviceSpec, options: ScheduleOptions | None = None, observe: Observe | None = None
+) -> Plan:
+    """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
+
+    Symbolic sizes stay symbols in the plan.  `observe` sees the graph after every pass.  Raises ConfigError for a
+    pass that does not exist.
+    """
+    chosen = options or ScheduleOptions()
+    target = target_of(device)
+    numbers = Candidates(dict.fromkeys(graph.symbols, LIKELY))
+    draft = Draft(live(graph))
+    for name in passes_of(chosen):
+        draft = PASSES[name](draft)
+        if observe is not None:
+            observe(name, draft.graph)
+    grouping = _grouped(draft.graph, chosen, target, numbers)
+    decided, planned, packs = draughts(draft.graph, grouping.groups, target, numbers, chosen.objective)
+    return _plan(planned, decided, packs, {**draft.refused, **grouping.refused}, target)
+
+
+def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
+    """The graph passes that run. Raises ConfigError for an unknown name."""
+    if options.passes is None:
+        return tuple(name for name in PASSES if name != "inline" or options.fusion != "none")
+    for name in options.passes:
+        if name not in PASSES:
+            near = did_you_mean(name, PASSES)
+            raise ConfigError(
+                f"no pass of schedule is called {name!r}",
+                "schedule.passes",
+                f"Did you mean {near!r}?" if near else f"The passes are {', '.join(PASSES)}.",
+            )
+    return options.passes
+
+
+def _grouped(graph: Graph, options: ScheduleOptions, target: Target, numbers: Candidates) -> Grouping:
+    if options.fusion == "none":
+        return separate(single_nodes(graph))
+    return stitch(graph, fuse(graph), target, numbers)
+
+
+def _plan(
+    graph: Graph, decided: Sequence[Draught], packs: Sequence[Node], refused: Mapping[str, Refusal], target: Target
+) -> Plan:
+    constants = constant_tensors(graph)
+    prepared = (*(node for node in graph.nodes if node.name in constants), *packs)
+    used = {t for draught in decided for node in draught.nodes for t in operands(node.expr)}
+    used |= {port.tensor for port in graph.outputs}
+    kept: list[Node] = []
+    for node in reversed(prepared):
+        if node.name in used:
+            kept.append(node)
+            used.update(operands(node.expr))
+    groups = tuple(group_of(draught) for draught in decided)
+    made = {node.name for group in groups for node in group.nodes}
+    used |= made | {port.tensor for port in graph.inputs}
+    inside = {e for group in groups for e in group.connect}
+    plan = Plan(
+        name=graph.name,
+        device=target.name,
+        levels=levels_of(target),
+        symbols=graph.symbols,
+        inputs=graph.inputs,
+        outputs=graph.outputs,
+        tensors={name: t for name, t in graph.tensors.items() if name in used},
+        constants={name: c for name, c in graph.constants.items() if name in used},
+        prepared=tuple(reversed(kept)),
+        groups=groups,
+        refusals=tuple(r for e, r in sorted(refused.items()) if e not in inside),
+        files=graph.files,
+        placement=graph.placement,
+        unfused_traffic=unfused_traffic(graph),
+    )
+    return costed(plan)

@@ -1,0 +1,122 @@
+"""The device as far as schedules depend on it: a subset of its levels, its cores, vectors and rates.
+
+A first-form plan holds tiles at three levels: the lowest, that of a core, and the highest (registers).  Levels in
+between are left out; their units multiply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilec.ir.plan import PlanLevel
+from tilec.spec.device import DeviceSpec
+
+_MOST_REGISTERS = 96
+"""Scalar registers of a thread that a tile is spread over at most."""
+
+_COPY = 4
+"""A staging copy moves this fraction of what the core's level delivers: it loads, stores and tests bounds."""
+
+_FEED = (16.0, 32.0)
+"""Bytes that a core's level delivers to registers in a cycle, beside everything else: half of its bandwidth, but
+measured bandwidths and rates are only lower bounds, so not less or more than caches do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the passes ask of a device. Bytes, bytes per second, cycles per second, seconds.
+
+    `levels` lowest first, the last one holds register tiles; `core` is the index of the level of a core (the last
+    one where a device has no level above it).  `near` is what the level above a core's holds, `lanes_bytes` the
+    width of a vector, `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a
+    cycle from its level into registers, fills it with `refill` bytes a second and copies within it at `copy`.
+    """
+
+    name: str
+    levels: tuple[PlanLevel, ...]
+    core: int
+    cores: int
+    near: int
+    lanes_bytes: int
+    registers: int
+    vectors: bool
+    clock: float
+    feed: float
+    refill: float
+    copy: float
+    launch: float
+
+    @property
+    def bottom(self) -> str:
+        """Name of the lowest level."""
+        return self.levels[0].name
+
+    @property
+    def core_level(self) -> str:
+        """Name of the level of a core."""
+        return self.levels[self.core].name
+
+    @property
+    def top(self) -> str:
+        """Name of the highest level."""
+        return self.levels[-1].name
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of a core's level."""
+        return self.levels[self.core].capacity or 1 << 62
+
+    @property
+    def accumulators(self) -> int:
+        """Vector registers that a register tile may occupy; the rest holds operands."""
+        return max(1, self.registers - max(4, self.registers // 8))
+
+    @property
+    def threads(self) -> int:
+        """Instances of the highest level that work side by side in a core."""
+        return self.levels[-1].units if self.core < len(self.levels) - 1 else 1
+
+    def lanes(self, element_bytes: int) -> int:
+        """Elements of a vector."""
+        return max(1, self.lanes_bytes // max(1, element_bytes))
+
+
+def target_of(device: DeviceSpec) -> Target:
+    """Choose levels by mechanism and take rates from the device file."""
+    core = device.index(device.core_level)
+    chosen = sorted({0, core, len(device.levels) - 1})
+    levels: list[PlanLevel] = []
+    for place, index in enumerate(chosen):
+        level = device.levels[index]
+        units = 1
+        for between in device.levels[(chosen[place - 1] + 1 if place else 0) : index + 1]:
+            units *= between.units
+        scope = level.scope or (level.name if units > 1 else "")
+        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope))
+    vector = device.vector
+    lanes_bytes = vector.bytes if vector else 4
+    peak = device.peak(("f32", "f32"), "f32") or max(unit.rate for unit in device.compute)
+    below = device.level_names[max(0, core - 1)]
+    near = [level.capacity for level in device.levels[core + 1 : -1]]
+    clock = peak / device.cores / max(1, lanes_bytes // 4) / 4
+    own = device.bandwidth(device.core_level) or device.bandwidth(device.level_names[0]) or 1
+    return Target(
+        name=device.name,
+        levels=tuple(levels),
+        core=chosen.index(core),
+        cores=device.cores,
+        near=min(near, default=device.levels[core].capacity),
+        lanes_bytes=lanes_bytes,
+        registers=vector.registers if vector else _scalar_registers(levels[-1]),
+        vectors=vector is not None,
+        clock=clock,
+        feed=min(_FEED[1], max(_FEED[0], own / device.cores / clock / 2)),
+        refill=(device.bandwidth(below) or own) / device.cores,
+        copy=own / device.cores / _COPY,
+        launch=device.launch_overhead * 1e-12,
+    )
+
+
+def _scalar_registers(top: PlanLevel) -> int:
+    """Registers for a tile where there are no vectors: a third of what the highest level holds."""
+    return min(_MOST_REGISTERS, max(8, (top.capacity or 0) // 12))
