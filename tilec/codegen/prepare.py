@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from tilec.artifact import atomic_open
 from tilec.artifact.safetensors import layout, pieces_of
-from tilec.ir.weights import bound_shape, read_constant, weight_path
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import operands
 from tilec.ir.graph import WeightRef
 from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
+from tilec.ir.weights import bound_shape, read_constant, weight_path
 
 FILE = "weights.safetensors"
 

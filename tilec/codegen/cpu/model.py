@@ -1,0 +1,111 @@
+"""A whole model for the CPU: kernels printed and compiled, launches with their pointers, the run-time manifest."""
+
+from __future__ import annotations
+
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from tilec.artifact import encode
+from tilec.codegen.cpu.build import Model, compile_model
+from tilec.codegen.cpu.emit import Kernel, emit
+from tilec.codegen.cpu.launches import Argument, Launch
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.codegen.lowered import Kernels, Step, size_of
+from tilec.ir.expr import bound
+from tilec.ir.graph import Port
+from tilec.ir.plan import Group, Plan
+from tilec.runtime.manifest import Constant, TensorSpec, WeightsFile
+from tilec.spec.device import DeviceSpec
+from tilec.spec.recipe import CodegenOptions
+
+SHARE = 5e-6
+"""Seconds of work worth handing to another thread at once; waking it and taking the range cost about one."""
+
+
+def build(
+    plan: Plan, made: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path, cache: Path | None
+) -> dict[str, Any]:
+    """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
+    target = CpuTarget.of(device)
+    kernels = {name: emit(program, target, f"tilec_{name}") for name, program in made.programs.items()}
+    places = _Places(plan, made)
+    launches = tuple(
+        Launch(
+            symbol=f"tilec_{step.kernel}",
+            arguments=places.arguments(step, made.programs[step.kernel].outputs),
+            tasks=kernels[step.kernel].tasks,
+            scratch_bytes=kernels[step.kernel].scratch_bytes,
+            grain=grain(made.groups[step.kernel], kernels[step.kernel], device),
+        )
+        for step in made.steps
+    )
+    changed = {"processor": options.processor, "features": options.features}
+    model = Model(
+        functions={f"tilec_{name}": kernel.function for name, kernel in kernels.items()},
+        launches=launches,
+        inputs=tuple(_spec(plan, port) for port in plan.inputs),
+        outputs=tuple(_spec(plan, port) for port in plan.outputs),
+        arena_bytes=made.arena.size,
+        weights=places.files(folder),
+        constants=places.constants,
+        threads=options.threads,
+    )
+    processor = device.target.model_copy(update={key: value for key, value in changed.items() if value is not None})
+    return dict(encode(compile_model(model, processor, folder, cache)))
+
+
+def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int:
+    """The fewest tasks of a kernel worth handing to a thread, from what the group computes and moves (A13)."""
+    if kernel.tasks <= 1:
+        return 1
+    lowest = device.level_names[1]
+    moved = sum(bound(each) or 0 for part in (group.cost.read, group.cost.written) for each in part.values())
+    rate = max(unit.rate for unit in device.compute) / device.cores
+    bandwidth = device.bandwidth(lowest, 1) or rate
+    seconds = max((bound(group.cost.flops) or 0) / rate, moved / bandwidth)
+    return max(1, min(kernel.tasks, ceil(SHARE * kernel.tasks / max(seconds, 1e-12))))
+
+
+def _spec(plan: Plan, port: Port) -> TensorSpec:
+    tensor = plan.tensors[port.tensor]
+    return TensorSpec(port.name, tensor.ttype, tuple(size for e in tensor.shape if (size := bound(e)) is not None))
+
+
+class _Places:
+    """Where every tensor lies at run time."""
+
+    def __init__(self, plan: Plan, made: Kernels) -> None:
+        self._plan = plan
+        self._made = made
+        self._inputs = {port.tensor: i for i, port in enumerate(plan.inputs)}
+        self._outputs = {port.tensor: i for i, port in enumerate(plan.outputs)}
+        self._files = sorted(made.weights.files)
+        self._constants = {name: i for i, name in enumerate(made.weights.places)}
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants, in the order of the manifest."""
+        places = self._made.weights.places.values()
+        return tuple(Constant(self._files.index(place.file), place.offset, place.size) for place in places)
+
+    def files(self, folder: Path) -> tuple[WeightsFile, ...]:
+        """The files that hold constants."""
+        digests = self._made.weights.files
+        return tuple(WeightsFile(name, (folder / name).stat().st_size, digests[name]) for name in self._files)
+
+    def arguments(self, step: Step, written: tuple[str, ...]) -> tuple[Argument, ...]:
+        """The pointers of one launch; `written` names the stored parameters of the kernel's program."""
+        parameters = self._made.programs[step.kernel].parameters
+        pairs = zip(step.tensors, parameters, strict=True)
+        return tuple(self._argument(tensor, parameter.tensor in written) for tensor, parameter in pairs)
+
+    def _argument(self, tensor: str, writes: bool) -> Argument:
+        size = size_of(self._plan, tensor)
+        if tensor in self._outputs:
+            return Argument("output", self._outputs[tensor], 0, size, writes)
+        if tensor in self._inputs:
+            return Argument("input", self._inputs[tensor], 0, size, writes)
+        if tensor in self._constants:
+            return Argument("constant", self._constants[tensor], 0, size, writes)
+        return Argument("arena", 0, self._made.arena.offsets[tensor], size, writes)

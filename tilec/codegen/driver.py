@@ -1,0 +1,37 @@
+"""The stage: tile programs, weights, arena and launches as one artifact, and a library where there is a back end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tilec.artifact import encode
+from tilec.codegen.lowered import Advance, lowered
+from tilec.codegen.programs import write_programs
+from tilec.ir.plan import Plan
+from tilec.spec.device import DeviceSpec
+from tilec.spec.recipe import CodegenOptions
+
+
+def codegen(
+    plan: Plan, device: DeviceSpec, options: CodegenOptions, *, folder: Path, cache: Path | None, advance: Advance
+) -> dict[str, Any]:
+    """Generate code for a plan whose sizes are bound; returns the body of `3-kernels.json`.
+
+    `folder` holds the weight files that the plan names and gets packed weights and the library; `cache` keeps
+    object files across models.  A device without a back end gets tile programs only.  Raises TilecError.
+    """
+    made = lowered(plan, folder, advance)
+    body: dict[str, Any] = {
+        "arena": {"bytes": made.arena.size, "offsets": dict(made.arena.offsets)},
+        "constants": {name: encode(place) for name, place in made.weights.places.items()},
+        "device": plan.device,
+        "name": plan.name,
+        "programs": write_programs(plan, made, folder),
+        "steps": [encode(step) for step in made.steps],
+    }
+    if device.target.backend == "cpu":
+        from tilec.codegen.cpu.model import build
+
+        body["runtime"] = build(plan, made, device, options, folder, cache)
+    return body

@@ -1,0 +1,93 @@
+"""A plan as tile programs: one for each kernel name, every tensor placed, weights written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilec.codegen.arena import Arena, Life, arrange
+from tilec.codegen.operands import renaming
+from tilec.codegen.prepare import Weights, prepare_weights
+from tilec.errors import UnsupportedError
+from tilec.ir.expr import bound
+from tilec.ir.plan import Group, Plan, Variant
+from tilec.ir.program import Program
+from tilec.ir.types import tensor_bytes
+from tilec.lower.lowering import lower
+
+Advance = Callable[[int, int], None]
+"""Told how much is done: (steps done, steps in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One group at run time: the kernel that runs it and the tensors it passes, in the order of the parameters."""
+
+    group: str
+    kernel: str
+    tensors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Everything that a back end compiles and a session runs.
+
+    `programs` by kernel name, with the first of the `groups` that each runs; `steps` in execution order.
+    """
+
+    programs: Mapping[str, Program]
+    groups: Mapping[str, Group]
+    steps: tuple[Step, ...]
+    arena: Arena
+    weights: Weights
+
+
+def lowered(plan: Plan, folder: Path, advance: Advance) -> Kernels:
+    """The plan as tile programs, one for each kernel name, with weights written and every tensor placed."""
+    programs: dict[str, Program] = {}
+    groups: dict[str, Group] = {}
+    steps = []
+    for done, group in enumerate(plan.groups):
+        variant = chosen(group)
+        first = groups.setdefault(variant.kernel, group)
+        if first is group:
+            programs[variant.kernel] = lower(group, variant, plan)
+        names = renaming(first, group)
+        tensors = tuple(names[buffer.tensor] for buffer in programs[variant.kernel].parameters)
+        steps.append(Step(group.name, variant.kernel, tensors))
+        advance(done + 1, 2 * len(plan.groups))
+    weights = prepare_weights(plan, folder, folder)
+    return Kernels(programs, groups, tuple(steps), _arena(plan, tuple(steps)), weights)
+
+
+def chosen(group: Group) -> Variant:
+    """The variant of a group that runs: with all sizes bound there is one."""
+    if len(group.variants) != 1:
+        raise UnsupportedError(
+            f"group {group.name} has {len(group.variants)} variants",
+            hint="Bind all sizes with --shape SYMBOL=SIZE and schedule again.",
+        )
+    return group.variants[0]
+
+
+def size_of(plan: Plan, tensor: str) -> int:
+    """Bytes of a tensor whose shape is bound."""
+    entry = plan.tensors[tensor]
+    size = bound(tensor_bytes(entry.ttype, entry.shape))
+    assert size is not None, f"{tensor} has a symbolic shape"
+    return size
+
+
+def _arena(plan: Plan, steps: tuple[Step, ...]) -> Arena:
+    """Places of the tensors that groups hand to each other; inputs, outputs and constants have memory of their own."""
+    outside = {port.tensor for port in (*plan.inputs, *plan.outputs)} | set(plan.constants)
+    outside |= {node.name for node in plan.prepared}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for number, step in enumerate(steps):
+        for tensor in step.tensors:
+            if tensor not in outside:
+                first.setdefault(tensor, number)
+                last[tensor] = number
+    return arrange([Life(tensor, size_of(plan, tensor), first[tensor], last[tensor]) for tensor in first])
