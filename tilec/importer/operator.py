@@ -7,7 +7,7 @@ text.  Everything else states its index algebra through `Op.emit`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -267,7 +267,8 @@ class Op:
         total = self.reduce("sum", axes, text, keep, f"{part}_sum" if part else "sum", x=x)
         number = count([x.shape[d] for d in axes], total.ttype)
         division = "x / n" if TTYPES[total.ttype].kind == "float" else "truncdiv(x, n)"
-        return self.map(division, part=part, x=total, n=number)
+        result = self.map(division, part=part, x=total, n=number)
+        return replace(result, mean=(x.name, tuple(axes))) if text == "x" and keep else result
 
     def indices(self, extent: Expr, axis: int, rank: int) -> Value:
         """The index along one of `rank` dimensions as an i64 tensor that broadcasts along the others."""

@@ -25,6 +25,8 @@ class Value:
     elements   integers as expressions of the symbols, row-major (contents of `Shape` and what is computed from it)
     form       contents as an expression of the indices, whose variables are `position(0)`, `position(1)` ...:
                a literal, or index arithmetic (`Range`, causal masks). Readers use it in place of the tensor
+
+    `mean` says that the tensor is the mean of another one (its name) over some of its dimensions, kept as 1.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Value:
     array: NDArray[Any] | None = None
     elements: tuple[Expr, ...] | None = None
     form: Expr | None = None
+    mean: tuple[str, tuple[int, ...]] | None = None
 
     @property
     def rank(self) -> int:

@@ -37,7 +37,7 @@ def test_not(tmp_path: Path) -> None:
     check(tmp_path, "BitwiseNot", np.array([0, 1, -7], np.int32))
 
 
-@pytest.mark.parametrize("kind", sorted(BINARY))
+@pytest.mark.parametrize("kind", sorted([*BINARY, "Sub"]))
 @pytest.mark.parametrize("shapes", [((3, 4), (3, 4)), ((2, 1, 4), (3, 1)), ((1,), (0, 5)), ((), (2,))])
 def test_binary_broadcasts(tmp_path: Path, kind: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     a, b = (np.asarray(normal(*s, seed=i)) for i, s in enumerate(shapes))

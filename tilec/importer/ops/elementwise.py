@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from tilec.importer.operator import Op, operator
+from tilec.importer.ops.centering import less_mean
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.types import TTYPES
@@ -50,7 +51,6 @@ BINARY = {
     "LessOrEqual": "a <= b",
     "Mul": "a * b",
     "Or": "a or b",
-    "Sub": "a - b",
     "Xor": "a != b",
 }
 
@@ -82,6 +82,14 @@ def _variadic(op: Op) -> Value:
     operands = {f"x{i}": value for i, value in enumerate(op.values())}
     text = reduce(VARIADIC[op.kind].format, operands)
     return op.elementwise(f"({text}) / {float(len(operands))}" if op.kind == "Mean" else text, operands)
+
+
+@operator("Sub")
+def _sub(op: Op) -> Value:
+    a, b = op.value(0), op.value(1)
+    if b.mean is not None and b.mean[0] == a.name:
+        return less_mean(op, a, b, b.mean[1])
+    return op.map("a - b", a=a, b=b)
 
 
 @operator("Div")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op, count, operator
+from tilec.importer.ops.centering import less_mean
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
@@ -19,7 +20,7 @@ from tilec.ir.expr import Const, Expr, bound
 def standardized(op: Op, x: Value, axes: Sequence[int], epsilon: float) -> tuple[Value, Value, Value]:
     """`(x - mean) / sqrt(variance + epsilon)` as two factors, difference and inverse deviation; and the mean."""
     mean = op.mean(axes, x, part="mean")
-    centered = op.map("x - m", x=x, m=mean, part="centered")
+    centered = less_mean(op, x, mean, axes, part="centered")
     variance = op.mean(axes, centered, "x * x", part="variance")
     inverse = op.map("1.0 / sqrt(v + e)", v=variance, e=epsilon, part="inverse")
     return centered, inverse, mean
@@ -127,6 +128,9 @@ def _group_normalization(op: Op) -> Value:
         return value.access([place[0], formula("c // s", c=place[1], s=size)])
 
     body = formula("x - m", x=wide.access(place), m=of_group(mean))
+    offset = op.emit(axes, body, wide.ttype, part="offset")
+    rest = _over_group(op, offset, groups, size, "x", "rest")
+    body = formula("x - m", x=offset.access(place), m=of_group(rest))
     centered = op.emit(axes, body, wide.ttype, part="centered")
     variance = _over_group(op, centered, groups, size, "x * x", "variance")
     inverse = op.map("1.0 / sqrt(v + e)", v=variance, e=op.number("epsilon", 1e-5), part="inverse")

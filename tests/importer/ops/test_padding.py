@@ -1,0 +1,58 @@
+"""Pad against onnxruntime in all modes, with negative padding and symbols."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.importer.reference import check, compare, normal, save, single
+from tilec.errors import ConfigError
+from tilec.importer import import_model
+from tilec.ir.text import tensor_text
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@pytest.mark.parametrize("pads", [[0, 2, 0, 1], [1, 0, 2, 3], [0, 0, 0, 0], [2, 3, 2, 3]])
+def test_pad(tmp_path: Path, mode: str, pads: list[int]) -> None:
+    check(tmp_path, "Pad", normal(3, 4), np.array(pads, np.int64), known=[1], mode=mode)
+
+
+def test_negative_padding_crops(tmp_path: Path) -> None:
+    check(tmp_path, "Pad", normal(4, 5), np.array([-1, 2, 0, -3], np.int64), known=[1])
+
+
+def test_padding_values_axes_and_attributes(tmp_path: Path) -> None:
+    pads = np.array([1, 2], np.int64)
+    check(tmp_path, "Pad", normal(3, 4), pads, np.float32(0.5), np.array([-1], np.int64), known=[1, 2, 3])
+    check(tmp_path, "Pad", normal(3, 4), pads, np.float32(0.5), np.array([0], np.int64), known=[1, 3])
+    check(tmp_path, "Pad", np.arange(6).reshape(2, 3), np.array([0, 1, 1, 0], np.int64), np.int64(7), known=[1, 2])
+    check(tmp_path, "Pad", normal(3, 4), opset=10, pads=[0, 1, 2, 0], value=1.5)
+
+
+def test_pad_is_a_guarded_access(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "Pad", normal(3, 4), np.array([0, 1, 0, 2], np.int64), known=[1])
+    (node,) = import_model(path).graph.nodes
+    assert tensor_text(node.expr) == "y0[i, j] = where(j - 1 >= 0 and j - 1 < 4, x0[i, j - 1], 0.0)"
+
+
+def test_pad_by_a_computed_amount(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Mod", ["s", "four"], ["rest"]),
+        helper.make_node("Concat", ["zero", "rest"], ["pads"], axis=0),
+        helper.make_node("Pad", ["x", "pads"], ["y"]),
+    ]
+    weights = {"four": np.array([4], np.int64), "zero": np.array([0], np.int64)}
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", ["n"])}, ["y"], weights)
+    compare(path, {"x": normal(6)}, {"n": 6})
+    compare(path, {"x": normal(8)}, {"n": 8})
+
+
+def test_pad_that_does_not_fit(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "Pad", normal(3, 4), np.array([1, 1], np.int64), known=[1])
+    with pytest.raises(ConfigError, match="2 paddings for 2 axes"):
+        import_model(path)
+    path, _ = single(tmp_path, "Pad", normal(3, 4), np.array([1, 1, 1, 1], np.int64), known=[1], mode="zero")
+    with pytest.raises(ConfigError, match="mode is 'zero'"):
+        import_model(path)
