@@ -21,6 +21,18 @@ Ranges = Mapping[str, tuple[Expr, Expr]]
 _NO_RANGES: Ranges = {}
 
 
+class KnownRanges(dict[str, tuple[Expr, Expr]]):
+    """Ranges that remember what was derived from them, for many simplifications under the same ranges.
+
+    They may grow by a variable before an expression with it is seen; a range that is there never changes.
+    """
+
+    def __init__(self, ranges: Ranges = _NO_RANGES) -> None:
+        super().__init__(ranges)
+        self.polynomials: dict[Expr, Polynomial] = {}
+        self.atom_bounds: dict[Expr, tuple[int | None, int | None]] = {}
+
+
 def _key(expr: Expr) -> tuple[int, str]:
     return (0 if isinstance(expr, Var) else 1, repr(expr))
 
@@ -48,8 +60,20 @@ def _multiply(a: Polynomial, b: Polynomial) -> Polynomial:
 def polynomial(expr: Expr, ranges: Ranges = _NO_RANGES) -> Polynomial:
     """The expression as {monomial of atoms: coefficient}; the constant term has the monomial `()`."""
     match expr:
+        case Var():
+            return {(expr,): 1}
         case Const(value):
             return {(): int(value)} if value else {}
+    if not isinstance(ranges, KnownRanges):
+        return _polynomial(expr, ranges)
+    known = ranges.polynomials.get(expr)
+    if known is None:
+        known = ranges.polynomials[expr] = _polynomial(expr, ranges)
+    return known
+
+
+def _polynomial(expr: Expr, ranges: Ranges) -> Polynomial:
+    match expr:
         case Binary("+", left, right):
             return _recompose(_add(polynomial(left, ranges), polynomial(right, ranges)))
         case Binary("-", left, right):
@@ -131,7 +155,8 @@ def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, P
         else:
             rest[term] = coefficient
     if divisor:
-        ranges = {**{atom.name: (Const(1), atom) for atom in divisor if isinstance(atom, Var)}, **ranges}
+        unknown = [atom for atom in divisor if isinstance(atom, Var) and atom.name not in ranges]
+        ranges = {**{atom.name: (Const(1), atom) for atom in unknown}, **ranges} if unknown else ranges
     if _within(rest, d, ranges):
         return whole, rest
     if _within(_add(rest, d), d, ranges):
@@ -235,9 +260,18 @@ def _size_extreme(p: Polynomial, ranges: Ranges, sign: int) -> int | None:
 
 
 def _atom_bounds(atom: Expr, ranges: Ranges) -> tuple[int | None, int | None]:
+    if isinstance(atom, Var):
+        return 0, None
+    if not isinstance(ranges, KnownRanges):
+        return _compound_bounds(atom, ranges)
+    known = ranges.atom_bounds.get(atom)
+    if known is None:
+        known = ranges.atom_bounds[atom] = _compound_bounds(atom, ranges)
+    return known
+
+
+def _compound_bounds(atom: Expr, ranges: Ranges) -> tuple[int | None, int | None]:
     match atom:
-        case Var():
-            return 0, None
         case Binary("%", _, Const(int() as modulus)):
             return 0, modulus - 1
         case Binary("//", left, Const(int() as divisor)) if divisor > 0:

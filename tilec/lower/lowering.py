@@ -11,6 +11,7 @@ from tilec.lower.boxes import View, absorbing, clipped_reads, view
 from tilec.lower.padding import unguarded
 from tilec.lower.parts import Part, connected_parts
 from tilec.lower.placement import homes
+from tilec.lower.resolve import resolved
 from tilec.lower.setting import Box, Setting, Window, neutral, setting
 from tilec.lower.split import Tiling, nested, reduce_steps, tile
 from tilec.lower.task import ReduceNest, Target, Task
@@ -35,7 +36,7 @@ def lower(group: Group, variant: Variant, plan: Plan) -> Program:
         symbols=plan.symbols,
         parameters=tuple(parameters.values()),
         outputs=s.outputs,
-        body=_Frame(s, Task(part, 0, box, targets, sources)).statements(),
+        body=resolved(s.sizes, _Frame(s, Task(part, 0, box, targets, sources)).statements()),
     )
 
 

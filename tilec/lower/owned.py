@@ -17,7 +17,7 @@ def share(s: Setting, window: Window, region: Window, tiling: Tiling, box: Seque
     only.  Where tiles are not a partition of each dimension by one loop, the first tile stores the whole region.
     """
     loops = {head.variable: head for head in tiling.heads}
-    used = [(variables(lo) | variables(hi)) & loops.keys() for lo, hi in window]
+    used = [_variables(s, interval) & loops.keys() for interval in window]
     owned: list[Interval] = []
     if any(len(names) > 1 for names in used) or sum(map(len, used)) != len(frozenset().union(*used)):
         window, owned = region, list(region)
@@ -67,7 +67,11 @@ def _cut(
 
 
 def _at(s: Setting, expr: Expr, loop: LoopHead, value: Expr) -> Expr:
-    return s.sizes.size(substitute(expr, {loop.variable: value}))
+    return s.sizes.size(substitute(s.sizes.resolve(expr), {loop.variable: value}))
+
+
+def _variables(s: Setting, interval: Interval) -> frozenset[str]:
+    return variables(s.sizes.resolve(interval[0])) | variables(s.sizes.resolve(interval[1]))
 
 
 def _all_zero(names: Sequence[str]) -> Expr:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isinf
 
+from tilec.ir.algebra import KnownRanges
 from tilec.ir.expr import NEUTRAL, Binary, Const, Expr, Scalar, TensorExpr, Var, operands
 from tilec.ir.graph import Tensor
 from tilec.ir.plan import Group, Plan, PlanLevel, Variant
@@ -93,7 +94,7 @@ def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
         variant=variant,
         levels=tuple(by_name[name] for name in variant.levels),
         names=Names(taken),
-        sizes=Sizes(symbol_ranges(variant.guard)),
+        sizes=Sizes(KnownRanges(symbol_ranges(variant.guard))),
         filled={},
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilec.ir.algebra import bounds_of, linear_form, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute, variables
+from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, simplify
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, rebuild, substitute, variables, walk
 from tilec.ir.intervals import Symbolic
 
 _DEPTH = 8
@@ -16,12 +16,17 @@ class Sizes(Symbolic):
     """Expressions over symbols and the loop variables introduced so far.
 
     `ranges` grows by a loop variable before an expression with it is seen, so that results can be remembered.
+    Starts of windows that are cut by `minimum` and `maximum` get names (`position`), so that everything computed
+    from them stays affine; `resolve` puts their definitions back.
     """
 
-    ranges: dict[str, tuple[Expr, Expr]] = field(default_factory=dict)
+    ranges: KnownRanges = field(default_factory=KnownRanges)
     _simple: dict[Expr, Expr] = field(default_factory=dict)
     _ordered: dict[Expr, bool] = field(default_factory=dict)
     _largest: dict[Expr, Expr] = field(default_factory=dict)
+    _positions: dict[Expr, Var] = field(default_factory=dict)
+    _definitions: dict[str, Expr] = field(default_factory=dict)
+    _resolved: dict[Expr, Expr] = field(default_factory=dict)
 
     def size(self, expr: Expr) -> Expr:
         """Canonical form."""
@@ -31,6 +36,41 @@ class Sizes(Symbolic):
         if known is None:
             known = self._simple[expr] = simplify(expr, self.ranges)
         return known
+
+    def position(self, expr: Expr) -> Expr:
+        """A name for an expression with `minimum` or `maximum` in it, other expressions as they are."""
+        if not any(isinstance(e, Call) for e in walk(expr)):
+            return expr
+        known = self._positions.get(expr)
+        if known is None:
+            low = bounds_of(self.resolve(expr), self.ranges)[0]
+            if low is None:
+                return expr
+            known = self._positions[expr] = Var(f"@{len(self._positions)}")
+            self.ranges[known.name] = (Const(low), self.largest(expr))
+            self._definitions[known.name] = expr
+        return known
+
+    def resolve(self, expr: Expr) -> Expr:
+        """The expression without names of positions."""
+        known = self._resolved.get(expr)
+        if known is None:
+            if isinstance(expr, Var):
+                defined = self._definitions.get(expr.name)
+                known = expr if defined is None else self.resolve(defined)
+            else:
+                known = rebuild(expr, self.resolve)
+            self._resolved[expr] = known
+        return known
+
+    def _opened(self, expr: Expr) -> Expr | None:
+        """The expression with its last position replaced by what it stands for; None if that tells nothing new."""
+        names = variables(expr)
+        positions = [name for name in names if name in self._definitions]
+        if not positions or len(names & self.ranges.keys()) == 1:
+            return None
+        last = max(positions, key=lambda name: int(name[1:]))
+        return self.size(substitute(expr, {last: self._definitions[last]}))
 
     def add(self, a: Expr, b: Expr) -> Expr:
         """Sum."""
@@ -93,7 +133,8 @@ class Sizes(Symbolic):
                     return all(branches) if (fn == "minimum") == (scale > 0) else any(branches)
                 case Call("where", (_, *ends)):
                     return all(self._not_negative(self._exchange(expr, atom, scale, e), depth - 1) for e in ends)
-        return False
+        opened = self._opened(expr) if depth else None
+        return opened is not None and self._not_negative(opened, depth - 1)
 
     def _exchange(self, expr: Expr, atom: Expr, scale: int, value: Expr) -> Expr:
         return self.size(Binary("+", expr, Binary("*", Const(scale), Binary("-", value, atom))))
@@ -109,8 +150,13 @@ class Sizes(Symbolic):
             return expr
         known = self._largest.get(expr)
         if known is None:
-            known = self._largest[expr] = self._bound(expr)
+            known = self._largest[expr] = self._bound(self.size(self.resolve(expr)))
         return known
+
+    def smallest(self, expr: Expr) -> int | None:
+        """A lower bound over the loops around it, None where there is none."""
+        expr = self.size(expr)
+        return bounds_of(self.resolve(expr), self.ranges)[0]
 
     def _bound(self, expr: Expr) -> Expr:
         terms, _ = linear_form(expr)

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tilec.ir.algebra import bounds_of
-from tilec.ir.expr import Binary, Call, Const, Expr, Var
+from tilec.ir.expr import Binary, Const, Expr, Var
 from tilec.ir.plan import Tail
 from tilec.ir.program import Loop, Statement
 from tilec.lower.setting import Box, Interval, Setting
@@ -53,28 +52,24 @@ def split(s: Setting, interval: Interval, size: int, wish: str, tail: Tail | Non
     """
     lo, hi = interval
     width = s.sizes.subtract(hi, lo)
-    low, high = bounds_of(width, s.sizes.ranges)
-    if high is not None and high <= size:
+    low, most = s.sizes.smallest(width), s.sizes.largest(width)
+    if s.sizes.at_most(most, Const(size)):
         return None
-    counted = s.sizes.largest(width) if uniform else width
+    counted = most if uniform else width
     count = s.sizes.size(Binary("//", Binary("+", counted, Const(size - 1)), Const(size)))
     variable = s.names.new(wish)
     s.sizes.ranges[variable] = (Const(0), s.sizes.size(Binary("-", s.sizes.largest(count), Const(1))))
     head = LoopHead(variable, count)
-    offset = Binary("*", Var(variable), Const(size))
-    own = start = s.sizes.size(Binary("+", lo, offset))
+    offset = s.sizes.scale(Var(variable), size)
+    own = start = s.sizes.add(lo, offset)
     if counted == width and s.sizes.size(Binary("%", width, Const(size))) == Const(0):
-        end = s.sizes.size(Binary("+", start, Const(size)))
-    elif tail != "clip" and low is not None and low >= size and low == high:
-        back = Call("minimum", (offset, Const(low - size)))
-        start = s.sizes.size(Binary("+", lo, back))
-        end = s.sizes.size(Binary("+", start, Const(size)))
+        end = s.sizes.add(start, Const(size))
     elif tail != "clip" and low is not None and low >= size and counted == width:
-        back = Call("minimum", (offset, Binary("-", width, Const(size))))
-        start = s.sizes.size(Binary("+", lo, back))
-        end = s.sizes.size(Binary("+", start, Const(size)))
+        back = s.sizes.minimum(offset, s.sizes.subtract(width, Const(size)))
+        start = s.sizes.add(lo, s.sizes.position(back))
+        end = s.sizes.add(start, Const(size))
     else:
-        end = s.sizes.size(Call("minimum", (Binary("+", start, Const(size)), hi)))
+        end = s.sizes.minimum(s.sizes.add(start, Const(size)), hi)
     return Pieces(head, (start, end), own)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilec.ir.algebra import bounds_of
 from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.program import Buffer
 from tilec.lower.setting import Interval, Setting, Window
@@ -56,7 +55,7 @@ def inside(s: Setting, interval: Interval, extent: Expr) -> Interval:
         if width.value >= extent.value:
             return Const(0), extent
         start = s.sizes.maximum(lo, Const(0))
-        start = s.sizes.minimum(start, Const(extent.value - width.value))
+        start = s.sizes.position(s.sizes.minimum(start, Const(extent.value - width.value)))
         return start, s.sizes.size(Binary("+", start, width))
     return s.sizes.maximum(lo, Const(0)), s.sizes.minimum(hi, extent)
 
@@ -66,8 +65,7 @@ def widened(s: Setting, interval: Interval, box: Interval, extent: Expr) -> Inte
     lo, hi = interval
     if s.sizes.at_most(lo, box[0]) and s.sizes.at_most(box[1], hi):
         return interval
-    below = bounds_of(lo, s.sizes.ranges)[0]
-    above = bounds_of(Binary("-", extent, hi), s.sizes.ranges)[0]
+    below, above = s.sizes.smallest(lo), s.sizes.smallest(Binary("-", extent, hi))
     if below is None or above is None:
         return s.sizes.minimum(lo, box[0]), s.sizes.maximum(hi, box[1])
     start = s.sizes.size(Binary("-", lo, Const(max(0, -above))))
