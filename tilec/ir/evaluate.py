@@ -7,6 +7,7 @@ matrix product; everything else is split into pieces so that memory stays bounde
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,6 +29,7 @@ PIECE = 1 << 22
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _UNTYPED: Mapping[str, str] = MappingProxyType({})
 _WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
+_PLAIN = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
 _COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -71,7 +73,10 @@ def integer(expr: Expr, values: Mapping[str, Any]) -> Any:
         case Var(name):
             return values[name]
         case Binary(op, left, right):
-            return apply(op, [integer(left, values), integer(right, values)])
+            a, b = integer(left, values), integer(right, values)
+            if type(a) is int and type(b) is int and op in _PLAIN and (b or op in "+-*"):
+                return _PLAIN[op](a, b)
+            return apply(op, [a, b])
         case Call("where", (condition, yes, no)):
             chosen = select(*(integer(e, values) for e in (condition, yes, no)))
             return chosen if np.ndim(chosen) else np.asarray(chosen).item()

@@ -82,7 +82,7 @@ class Structure:
 
     def __post_init__(self) -> None:
         self.levels = {level.name: i for i, level in enumerate(self.program.levels)}
-        self.known = {p.tensor for p in self.program.parameters}
+        self.known = {p.tensor for p in self.program.parameters if p.name not in self.program.outputs}
         self.known |= {s.expr.tensor for s in statements(self.program.body) if isinstance(s, ComputeTile)}
         self.scopes = scope_ranks(self.program.levels)
 

@@ -12,6 +12,7 @@ import numpy as np
 from tilec.ir.evaluate import Points, Window, evaluate_box, integer
 from tilec.ir.expr import Expr
 from tilec.ir.lifetimes import Lifetimes, lifetimes, statements
+from tilec.ir.moved import Moved
 from tilec.ir.numpy_scalars import Array, cast, widen
 from tilec.ir.program import (
     Allocate,
@@ -29,7 +30,7 @@ from tilec.ir.program_text import statement_text
 from tilec.ir.scopes import scope_ranks
 from tilec.ir.types import numpy_dtype
 from tilec.machine.errors import MachineError
-from tilec.machine.memory import Held, Meter, Moved, Region, bytes_of, overlap, reserve, volume
+from tilec.machine.memory import Held, Meter, Region, bytes_of, overlap, reserve, volume
 from tilec.machine.reads import defined
 from tilec.machine.units import Lane, instance, instances, values
 
@@ -91,7 +92,8 @@ class _Machine:
         self._memory: dict[tuple[str, Lane], Held] = {}
         self._buffers = {b.name: b for b in program.parameters}
         inner = (s.expr for s in statements(program.body) if isinstance(s, ComputeTile))
-        self._extents = {expr.tensor: expr.shape for expr in inner} | {b.tensor: b.hi for b in program.parameters}
+        extents = {expr.tensor: expr.shape for expr in inner} | {b.tensor: b.hi for b in program.parameters}
+        self._whole = {t: tuple((0, n) for n in self._ints(shape, {})) for t, shape in extents.items()}
 
     def admit(self, parameter: Buffer, array: Array | None) -> None:
         """Hold a parameter: given elements, or poison for one that the program stores."""
@@ -202,9 +204,6 @@ class _Machine:
         elements = volume(tuple((0, n) for n in self._ints(buffer.shape, {})))
         return bytes_of(buffer.ttype, elements) * buffer.copies
 
-    def _whole(self, tensor: str) -> Region:
-        return tuple((0, n) for n in self._ints(self._extents[tensor], {}))
-
     def _allocate(self, buffer: Buffer, env: Mapping[str, int], lane: Lane) -> None:
         self._memory[buffer.name, lane] = reserve(buffer, self._window(buffer, env), self._ints(buffer.shape, {}))
 
@@ -214,7 +213,7 @@ class _Machine:
 
     def _load(self, statement: LoadTiles, lane: Lane) -> None:
         target, source = self._held(statement.target, lane), self._held(statement.source, lane)
-        tensor = self._whole(target.buffer.tensor)
+        tensor = self._whole[target.buffer.tensor]
         if statement.fill is not None:
             inside = target.part(overlap(target.window, tensor))
             outside = np.ones(target.array.shape, bool)
@@ -233,7 +232,7 @@ class _Machine:
         owned = source.window
         if statement.lo:
             owned = tuple(zip(self._ints(statement.lo, env), self._ints(statement.hi, env), strict=True))
-        region = overlap(owned, target.window, self._whole(source.buffer.tensor))
+        region = overlap(owned, target.window, self._whole[source.buffer.tensor])
         if not volume(region):
             return
         if region != overlap(region, source.window):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilec.ir.expr import Const
+from tilec.ir.moved import Moved
 from tilec.ir.numpy_scalars import Array
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
@@ -69,14 +70,6 @@ def reserve(buffer: Buffer, window: Region, shape: Sequence[int]) -> Held:
         raise MachineError(f"the window of {buffer.name} is {list(widths)}, only {list(shape)} is reserved")
     array = np.full(widths, poison(buffer.ttype), numpy_dtype(buffer.ttype))
     return Held(buffer, window, array, np.zeros(widths, bool))
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """Bytes that a level reads from and writes to levels below it, all units together."""
-
-    read: int = 0
-    written: int = 0
 
 
 class Meter:

@@ -49,5 +49,5 @@ def _element(source: Held, index: tuple[Expr, ...], points: Points, held: Mappin
         valid = valid & _all((place >= lo) & (place < hi))
         places.append(np.clip(place - lo, 0, max(0, hi - lo - 1)))
     if not source.written.size:
-        return valid & False
+        return np.zeros(np.broadcast_shapes(valid.shape, *(p.shape for p in places)), bool)
     return _all(valid) if source.written.all() else _all(valid & source.written[tuple(places)])
