@@ -68,6 +68,23 @@ class Numbers(Protocol[N]):
         ...
 
 
+_OPERATIONS: dict[str, np.ufunc] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "//": np.floor_divide,
+    "%": np.mod,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Candidates:
     """Numbers are int64 arrays that broadcast; `symbols` gives sizes that are not bound in the expressions."""
@@ -83,12 +100,14 @@ class Candidates:
                 return np.asarray(self.symbols[name], np.int64)
             case Binary(op, left, right):
                 a, b = self.size(left), self.size(right)
-                return {"+": np.add, "-": np.subtract, "*": np.multiply, "//": np.floor_divide, "%": np.mod}[op](a, b)
+                return np.asarray(_OPERATIONS[op](a, b))
             case Call("neg", (operand,)):
                 return -self.size(operand)
             case Call("minimum" | "maximum" as fn, (left, right)):
                 extreme: Ints = (np.minimum if fn == "minimum" else np.maximum)(self.size(left), self.size(right))
                 return extreme
+            case Call("where", (condition, yes, no)):
+                return np.where(self.size(condition), self.size(yes), self.size(no))
         raise KeyError(expr)
 
     def add(self, a: Ints, b: Ints) -> Ints:

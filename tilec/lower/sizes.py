@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
 
 from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, rebuild, substitute, variables, walk
-from tilec.ir.intervals import Symbolic
+from tilec.ir.intervals import Candidates, Ints, Symbolic
 
-_DEPTH = 8
+_DEPTH = 3
+_POSITIONS = 1 << 16
+_FAR = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,9 @@ class Sizes(Symbolic):
         low = bounds_of(expr, self.ranges)[0]
         if low is not None and low >= 0:
             return True
+        values = self._values(expr)
+        if values is not None:
+            return bool((values >= 0).all())
         for atom, scale in linear_form(expr)[0].items() if depth else ():
             match atom:
                 case Call("minimum" | "maximum" as fn, ends):
@@ -156,9 +164,29 @@ class Sizes(Symbolic):
     def smallest(self, expr: Expr) -> int | None:
         """A lower bound over the loops around it, None where there is none."""
         expr = self.size(expr)
-        return bounds_of(self.resolve(expr), self.ranges)[0]
+        values = self._values(expr)
+        return bounds_of(self.resolve(expr), self.ranges)[0] if values is None else int(values.min(initial=_FAR))
+
+    def _values(self, expr: Expr) -> Ints | None:
+        """The values at all positions of the loops; None for too many positions or unbound symbols."""
+        expr = self.resolve(expr)
+        names = sorted(variables(expr))
+        counts = []
+        for name in names:
+            match self.ranges.get(name):
+                case (Const(0), Const(int() as last)):
+                    counts.append(last + 1)
+                case _:
+                    return None
+        if prod(counts) > _POSITIONS:
+            return None
+        axes = np.ix_(*(np.arange(count) for count in counts))
+        return np.asarray(Candidates(dict(zip(names, axes, strict=True))).size(expr))
 
     def _bound(self, expr: Expr) -> Expr:
+        values = self._values(expr)
+        if values is not None:
+            return Const(int(values.max()) if values.size else 0)
         terms, _ = linear_form(expr)
         for atom, scale in terms.items():
             match atom:
