@@ -128,7 +128,8 @@ def _whole(extent: Expr, width: int) -> tuple[Run, ...]:
     """A dimension in steps of `width`, the rest in one more iteration (in single steps when it is dynamic)."""
     size = bound(extent)
     if size is None:
-        trips = simplify(Binary("//", extent, Const(width)))
+        # An empty window may have a negative extent.
+        trips = simplify(Call("maximum", (Binary("//", extent, Const(width)), Const(0))))
         done = simplify(Binary("*", trips, Const(width)))
         rest = simplify(Binary("-", extent, done))
         main = Run(Const(0), trips, width)

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from tilec.codegen.cpu.flatten import Box, copy_tile, fill_tile
+from tilec.codegen.cpu.settle import at_least, ranges_with, settle
 from tilec.codegen.cpu.tree import Range, Storage, Tile
-from tilec.ir.algebra import Ranges, bounds_of, simplify
+from tilec.ir.algebra import Ranges, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Scalar, Var
-
-
-def _certainly(a: Expr, b: Expr, ranges: Ranges) -> bool:
-    """a <= b for all values of the variables."""
-    low = bounds_of(Binary("-", b, a), ranges)[0]
-    return low is not None and low >= 0
 
 
 def filled_copy(
@@ -31,8 +26,8 @@ def _part(
         tile = copy_tile(target, source, box, ranges)
         return [] if tile is None else [tile]
     (lo, hi), (first, last) = box[dim], valid[dim]
-    begin = simplify(Call("minimum", (Call("maximum", (lo, first)), hi)), ranges)
-    end = simplify(Call("maximum", (begin, Call("minimum", (hi, last)))), ranges)
+    begin = settle(Call("minimum", (Call("maximum", (lo, first)), hi)), ranges)
+    end = settle(Call("maximum", (begin, Call("minimum", (hi, last)))), ranges)
     steps: list[Tile | Range] = []
     steps += _fill(target, _replaced(box, dim, (lo, begin)), fill, ranges)
     inner = _replaced(box, dim, (begin, end))
@@ -52,16 +47,16 @@ def _rows(
     lo, hi = box[dim]
     variable = f"@{dim}"
     last = simplify(Binary("-", Binary("-", hi, lo), Const(1)))
-    row = simplify(Binary("+", lo, Var(variable)), ranges)
+    row = settle(Binary("+", lo, Var(variable)), ranges)
     one = _replaced(box, dim, (row, simplify(Binary("+", row, Const(1)))))
-    inside = {**ranges, variable: (Const(0), last)}
+    inside = ranges_with(ranges, {variable: (Const(0), last)})
     body = _part(target, source, one, _replaced(valid, dim, one[dim]), fill, inside, dim + 1)
-    count = simplify(Binary("-", hi, lo), ranges)
+    count = settle(Binary("-", hi, lo), ranges)
     return [Range(variable, Const(0), count, tuple(body))] if body else []
 
 
 def _fits(ends: tuple[Expr, Expr], valid: tuple[Expr, Expr], ranges: Ranges) -> bool:
-    return _certainly(valid[0], ends[0], ranges) and _certainly(ends[1], valid[1], ranges)
+    return at_least(ends[0], valid[0], ranges) and at_least(valid[1], ends[1], ranges)
 
 
 def _fill(target: Storage, box: Box, fill: Scalar, ranges: Ranges) -> list[Tile | Range]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
+from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_function
 from tilec.codegen.cpu.memory import Memories, stored
 from tilec.codegen.cpu.resolve import resolve
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tiles import emit_tile
 from tilec.codegen.cpu.tree import Choose, Range, Step, Tile, Tree
-from tilec.codegen.cpu.values import integer
 from tilec.codegen.cpu.vectors import PrimExpr, floor_parts, register
 from tilec.ir.program import Program
 
@@ -40,7 +40,7 @@ def emit(program: Program, target: CpuTarget, symbol: str | None = None) -> Kern
 
     def body(buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr) -> None:
         memories = _memories(tree, buffers, scratch)
-        _steps(tree.body, target, memories, _task_variables(tree, task))
+        _steps(tree.body, target, memories, Indices(_task_variables(tree, task)))
 
     function = kernel_function(symbol or tree.name, operands, body, tree.scratch_bytes)
     return Kernel(function, tree.tasks, tree.scratch_bytes)
@@ -81,17 +81,17 @@ def _task_variables(tree: Tree, task: PrimExpr) -> dict[str, PrimExpr]:
     return variables
 
 
-def _steps(steps: Sequence[Step], target: CpuTarget, memories: Memories, variables: Mapping[str, PrimExpr]) -> None:
+def _steps(steps: Sequence[Step], target: CpuTarget, memories: Memories, indices: Indices) -> None:
     for step in steps:
         match step:
             case Tile():
-                emit_tile(step, target, memories, variables)
+                emit_tile(step, target, memories, indices)
             case Range(name, lo, hi, body):
-                with I.serial(integer(lo, variables), integer(hi, variables)) as value:
-                    _steps(body, target, memories, {**variables, name: value})
+                with I.serial(indices.get(lo), indices.get(hi)) as value, indices.loop(name, value):
+                    _steps(body, target, memories, indices)
             case Choose(condition, yes, no):
-                with I.If(integer(condition, variables)):
-                    with I.Then():
-                        _steps(yes, target, memories, variables)
-                    with I.Else():
-                        _steps(no, target, memories, variables)
+                with I.If(indices.get(condition)):
+                    with I.Then(), indices.scope():
+                        _steps(yes, target, memories, indices)
+                    with I.Else(), indices.scope():
+                        _steps(no, target, memories, indices)

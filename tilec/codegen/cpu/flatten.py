@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from tilec.codegen.cpu.settle import ranges_with, settle
 from tilec.codegen.cpu.strides import form_of
 from tilec.codegen.cpu.tree import Dim, Storage, Tile
 from tilec.ir.algebra import Ranges, simplify, simplify_scalar
@@ -40,25 +41,25 @@ class Operand:
 
 def width(lo: Expr, hi: Expr, ranges: Ranges) -> Expr:
     """hi - lo, simplified."""
-    return simplify(Binary("-", hi, lo), ranges)
+    return settle(Binary("-", hi, lo), ranges)
 
 
 def _place(
     iterators: Iterable[tuple[str, Expr, Expr]], ranges: Ranges
-) -> tuple[dict[str, Dim], dict[str, Expr], dict[str, tuple[Expr, Expr]]]:
+) -> tuple[dict[str, Dim], dict[str, Expr], Ranges]:
     """Iterators counted from 0: (dimensions that are wider than 1, iterator -> its value, ranges of dimensions)."""
     dims: dict[str, Dim] = {}
     values: dict[str, Expr] = {}
-    inside = dict(ranges)
+    inside: dict[str, tuple[Expr, Expr]] = {}
     for name, lo, hi in iterators:
         extent = width(lo, hi, ranges)
         if extent == Const(1):
-            values[name] = simplify(lo, ranges)
+            values[name] = settle(lo, ranges)
             continue
         dims[name] = Dim(f"%{name}", extent)
-        values[name] = simplify(Binary("+", lo, Var(f"%{name}")), ranges)
+        values[name] = settle(Binary("+", lo, Var(f"%{name}")), ranges)
         inside[f"%{name}"] = (Const(0), simplify(Binary("-", extent, Const(1))))
-    return dims, values, inside
+    return dims, values, ranges_with(ranges, inside)
 
 
 def _clamp(index: Expr, lo: Expr, hi: Expr) -> Expr:
@@ -76,7 +77,7 @@ def _flat(expr: Expr, operands: Mapping[str, Operand], ranges: Ranges) -> Expr:
         _clamp(i, lo, hi) if accesses(i) else i for i, lo, hi in zip(new.index, operand.lo, operand.hi, strict=True)
     )
     storage = operand.storage
-    return Access(storage.memory, (simplify(storage.offset(index), ranges),))
+    return Access(storage.memory, (settle(storage.offset(index), ranges),))
 
 
 def compute_tile(
@@ -90,7 +91,7 @@ def compute_tile(
     if any((d.size or 0) <= 0 for d in spatial if d.size is not None):
         return None
     index = tuple(values[i] for i in expr.spatial)
-    place = Access(target.storage.memory, (simplify(target.storage.offset(index), inside),))
+    place = Access(target.storage.memory, (settle(target.storage.offset(index), inside),))
     value = simplify_scalar(substitute(expr.value, values), inside)
     combine: Combine = "none"
     if statement.accumulate and expr.reducer in ("sum", "max", "min", "prod"):
@@ -111,8 +112,8 @@ def copy_tile(target: Storage, source: Storage, box: Box, ranges: Ranges, combin
     if any(d.size is not None and d.size <= 0 for d in dims.values()):
         return None
     index = tuple(values[str(d)] for d in range(len(box)))
-    read = Access(source.memory, (simplify(source.offset(index), inside),))
-    place = Access(target.memory, (simplify(target.offset(index), inside),))
+    read = Access(source.memory, (settle(source.offset(index), inside),))
+    place = Access(target.memory, (settle(target.offset(index), inside),))
     return Tile(tuple(dims.values()), (), None, read, place, target.ttype, combine)
 
 

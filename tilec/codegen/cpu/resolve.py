@@ -9,13 +9,14 @@ from math import prod
 from tilec.codegen.cpu.copies import filled_copy
 from tilec.codegen.cpu.flatten import Operand, compute_tile, copy_tile, fill_tile, fuse
 from tilec.codegen.cpu.registers import registers
+from tilec.codegen.cpu.settle import ranges_with, settle
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
 from tilec.codegen.cpu.tree import Choose, Memory, Range, Step, Storage, Tile, Tree, tiles
 from tilec.codegen.cpu.versions import Interval, segments
 from tilec.codegen.cpu.windows import Plain, Window, strides_of, viewed, written_through
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import Ranges, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, Scalar, Var, accesses, bound, substitute
+from tilec.ir.expr import Binary, Call, Const, Expr, Scalar, Var, accesses, bound, substitute, variables
 from tilec.ir.program import (
     Allocate,
     Barrier,
@@ -29,6 +30,7 @@ from tilec.ir.program import (
     Statement,
     StoreTiles,
 )
+from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
 
 REGISTER_BYTES = 8 << 10
@@ -45,14 +47,14 @@ class Scope:
 
     def expr(self, e: Expr) -> Expr:
         """An expression in the current ranges."""
-        return simplify(substitute(e, self.values) if self.values else e, self.ranges)
+        return settle(substitute(e, self.values) if self.values else e, self.ranges)
 
     def with_loop(self, variable: str, interval: Interval) -> Scope:
         """Inside a loop; a variable that takes one value only is replaced by it."""
         if interval.last == interval.first:
             return replace(self, values={**self.values, variable: Const(interval.first)})
         ends = (Const(interval.first), Const(interval.last))
-        return replace(self, ranges={**self.ranges, variable: ends})
+        return replace(self, ranges=ranges_with(self.ranges, {variable: ends}))
 
 
 @dataclass(slots=True)
@@ -95,32 +97,42 @@ class _Resolver:
         return tuple(steps)
 
     def loop(self, loop: Loop, scope: Scope) -> list[Step]:
-        """A loop as one range or several, so that widths inside are constant."""
-        extent = self.extent(loop)
+        """A loop as one range or several, so that sizes inside are constant."""
+        extent = scope.expr(loop.extent)
+        self.check(extent, scope)
+        size = bound(extent)
+        if size is None:
+            last = settle(Binary("-", extent, Const(1)), scope.ranges)
+            inside = replace(scope, ranges=ranges_with(scope.ranges, {loop.variable: (Const(0), last)}))
+            inner = self.body(loop.body, inside)
+            return [Range(loop.variable, Const(0), extent, inner)] if inner else []
         steps: list[Step] = []
-        for interval in segments(loop, extent, scope.ranges, scope.values):
-            before, known = self.clock, set(self.lives)
-            inner = self.statements(loop.body, scope.with_loop(loop.variable, interval))
-            for name, life in self.lives.items():
-                if name in known and life.last > before:
-                    life.last = self.clock
+        for interval in segments(loop, size, scope.ranges, scope.values):
+            inner = self.body(loop.body, scope.with_loop(loop.variable, interval))
             if interval.first == interval.last:
                 steps += inner
             elif inner:
                 steps.append(Range(loop.variable, Const(interval.first), Const(interval.last + 1), inner))
         return steps
 
-    def extent(self, loop: Loop) -> int:
-        """The trip count. Raises UnsupportedError while a symbol is not bound."""
-        size = bound(simplify(loop.extent))
-        if size is None:
-            symbols = ", ".join(self.program.symbols)
+    def body(self, statements: Sequence[Statement], scope: Scope) -> tuple[Step, ...]:
+        """The body of a loop: memories from outside that it uses live until its last iteration ends."""
+        before, known = self.clock, set(self.lives)
+        inner = self.statements(statements, scope)
+        for name, life in self.lives.items():
+            if name in known and life.last > before:
+                life.last = self.clock
+        return inner
+
+    def check(self, extent: Expr, scope: Scope) -> None:
+        """Raises UnsupportedError when a size depends on a symbol that is not bound."""
+        free = sorted((variables(extent) - set(scope.ranges)) & set(self.program.symbols))
+        if free:
             raise UnsupportedError(
-                f"the size {symbols} is not bound",
+                f"the size {free[0]} is not bound",
                 self.program.name,
-                hint=f"Bind it when scheduling: --shape {self.program.symbols[0]}=1",
+                hint=f"Bind it when scheduling, for instance: --shape {free[0]}=1",
             )
-        return size
 
     def tiles(self, statement: Statement, scope: Scope) -> list[Tile | Range]:
         match statement:
@@ -164,7 +176,7 @@ class _Resolver:
 
     def own(self, buffer: Buffer, lo: tuple[Expr, ...], top: bool) -> Storage:
         """Storage of its own for a buffer: local when it is small and of the highest level, else scratch."""
-        shape = tuple(self.number(n, buffer) for n in buffer.shape)
+        shape = tuple(self.number(n) for n in buffer.shape)
         elements = max(1, prod(shape))
         size = elements * TTYPES[buffer.ttype].bits // 8
         local = top and size <= REGISTER_BYTES and self.local_bytes + size <= 4 * LOCAL_BYTES
@@ -174,17 +186,14 @@ class _Resolver:
         self.lives[name] = _Life(memory, self.clock, self.clock)
         return Storage(name, buffer.ttype, lo, strides_of(shape, buffer.layout))
 
-    def number(self, extent: Expr, buffer: Buffer) -> int:
-        """A width of a buffer as a number. Raises UnsupportedError while a symbol is not bound."""
-        size = bound(simplify(extent))
-        if size is None:
-            first = self.program.symbols[0] if self.program.symbols else "name"
-            raise UnsupportedError(
-                f"the window of {buffer.tensor} has a size that is not bound",
-                self.program.name,
-                hint=f"Bind it when scheduling: --shape {first}=1",
-            )
-        return size
+    def number(self, extent: Expr) -> int:
+        """A size of a buffer. Raises UnsupportedError while it depends on a symbol."""
+        size = simplify(extent)
+        self.check(size, Scope({}, {}, {}))
+        known = bound(size)
+        if known is None:
+            raise UnsupportedError(f"the size {text_of(size)} is not a number", self.program.name)
+        return known
 
     # -- tiles --------------------------------------------------------------------------------------------
 
@@ -276,9 +285,11 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
 
 
 def _spread(body: tuple[Statement, ...]) -> tuple[list[Loop], tuple[Statement, ...]]:
-    """The perfect nest of spread loops that the kernel starts with, and what is inside."""
+    """The perfect nest of spread loops of fixed extents that the kernel starts with, and what is inside."""
     nest: list[Loop] = []
     while len(body) == 1 and isinstance(body[0], Loop) and body[0].kind == "spread":
+        if nest and variables(simplify(body[0].extent)):
+            break
         nest.append(body[0])
         body = body[0].body
     return nest, body
@@ -319,11 +330,11 @@ def resolve(program: Program, target: CpuTarget) -> Tree:
     """The kernel tree of a program. Raises UnsupportedError for sizes that are not bound."""
     resolver = _Resolver(program, target, _shapes(program))
     nest, body = _spread(program.body)
-    spread = tuple((loop.variable, resolver.extent(loop)) for loop in nest)
+    spread = tuple((loop.variable, resolver.number(loop.extent)) for loop in nest)
     operands: list[Memory] = []
     live: dict[str, Window] = {}
     for parameter in program.parameters:
-        shape = tuple(resolver.number(n, parameter) for n in parameter.shape)
+        shape = tuple(resolver.number(n) for n in parameter.shape)
         operands.append(Memory(parameter.name, parameter.ttype, prod(shape), "operand"))
         lo = tuple(map(simplify, parameter.lo))
         storage = Storage(parameter.name, parameter.ttype, lo, strides_of(shape, parameter.layout))
@@ -345,7 +356,7 @@ def _tasks(resolver: _Resolver, nest: list[Loop], body: tuple[Statement, ...], s
     if not nest:
         return resolver.statements(body, scope)
     loop, *inner = nest
-    intervals = segments(replace(loop, body=body), resolver.extent(loop), scope.ranges, scope.values)
+    intervals = segments(replace(loop, body=body), resolver.number(loop.extent), scope.ranges, scope.values)
     steps: tuple[Step, ...] = ()
     for position, interval in enumerate(reversed(intervals)):
         version = _tasks(resolver, inner, body, scope.with_loop(loop.variable, interval))

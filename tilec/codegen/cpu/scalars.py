@@ -100,9 +100,9 @@ def extremum(larger: bool, element: str, lanes: int, a: PrimExpr, b: PrimExpr) -
     """maximum (`larger`) or minimum; a NaN on either side comes through."""
     if element == "bool":
         return tirx.Or(a, b) if larger else tirx.And(a, b)
-    compare = tirx.GT if larger else tirx.LT
     if not is_float(element):
-        return tirx.Select(compare(a, b), a, b)
+        return tirx.Max(a, b) if larger else tirx.Min(a, b)
+    compare = tirx.GT if larger else tirx.LT
     if _is_number(b):
         return tirx.Select(compare(b, a), b, a)
     if _is_number(a):

@@ -11,6 +11,7 @@ from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.blocks import Blocking, Run, choose, pieces
+from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer
 from tilec.codegen.cpu.memory import Memories, element, stored
 from tilec.codegen.cpu.scalars import combiner, convert, neutral
@@ -38,27 +39,30 @@ class Accumulator:
         I.buffer_store(self.buffer, value, [int64(0)])
 
 
-def emit_tile(tile: Tile, target: CpuTarget, memories: Memories, variables: Mapping[str, PrimExpr]) -> None:
-    """Print a tile at the current position of the IR builder; `variables` are the loop variables around it."""
+def emit_tile(tile: Tile, target: CpuTarget, memories: Memories, indices: Indices) -> None:
+    """Print a tile at the current position of the IR builder; `indices` knows the loop variables around it."""
     names = {tile.target.tensor, *(a.tensor for a in accesses(tile.value))}
     local = any(memories.table[name].kind == "local" for name in names)
     blocking = choose(tile, target, memories.ttypes, local)
-    _Printer(tile, blocking, memories, variables).spatial(0, {})
+    _Printer(tile, blocking, memories, indices).spatial(0, {})
 
 
 class _Printer:
     """Prints one tile. `widths` says which offsets of every open dimension the body covers."""
 
-    def __init__(self, tile: Tile, blocking: Blocking, memories: Memories, variables: Mapping[str, PrimExpr]) -> None:
+    def __init__(self, tile: Tile, blocking: Blocking, memories: Memories, indices: Indices) -> None:
         self.tile = tile
         self.cut = blocking
         self.memories = memories
-        self.values = Values(tile, blocking.vector, memories, variables)
-        self.place = self.values.form(tile.target)
-        kind = self.values.kind(tile.value)
+        self.values = Values(tile, blocking.vector, memories, indices)
+        self.place = self.values.place(tile.target)
+        kind = self.values.kind(self.values.root)
         self.ttype = tile.ttype if is_weak(kind) else kind
         self.element = element(self.ttype)
         self.order = blocking.spatial
+        self.ends = {
+            id(run): (indices.get(run.start), indices.get(run.trips)) for dim in blocking.runs.values() for run in dim
+        }
 
     # -- loops --------------------------------------------------------------------------------------------
 
@@ -70,8 +74,7 @@ class _Printer:
             with self.values.loop():
                 yield range(start, start + run.width)
             return
-        first = self.values.index(run.start)
-        count = self.values.index(run.trips)
+        first, count = self.ends[id(run)]
         loop = nullcontext(int64(0)) if trips == 1 else I.serial(int64(0), count)
         with loop as step:
             at = step if run.width == 1 else tirx.Mul(step, int64(run.width))
@@ -97,7 +100,7 @@ class _Printer:
                 self.spatial(depth + 1, {**widths, dim: offsets})
 
     def _hoist(self, fixed: frozenset[str], widths: Mapping[str, range]) -> None:
-        self.values.hoist(self.tile.value, fixed, widths)
+        self.values.hoist(self.values.root, fixed, widths)
 
     def _points(self, widths: Mapping[str, range]) -> list[Point]:
         """The points of the unrolled body, the vector dimension innermost."""
@@ -117,7 +120,7 @@ class _Printer:
 
     def _target(self, point: Point) -> tuple[PrimExpr, int]:
         offset, _ = self.values.offset(self.place, Point(point.offsets))
-        return offset, self.place.stride(self.cut.vector or "") or 1
+        return offset, self.place.along or 1
 
     def _old(self, point: Point) -> PrimExpr:
         offset, stride = self._target(point)
@@ -134,7 +137,7 @@ class _Printer:
 
     def _body(self, widths: Mapping[str, range]) -> None:
         """A tile without a reduction."""
-        value = self.tile.value
+        value = self.values.root
         if isinstance(value, Access) and self.tile.combine == "none" and self._same_type(value):
             return self._move(value, widths)
         for point in self._points(widths):
@@ -147,10 +150,10 @@ class _Printer:
 
     def _move(self, source: Access, widths: Mapping[str, range]) -> None:
         """A copy: elements are not converted."""
-        form = self.values.form(source)
-        along = form.stride(self.cut.vector or "")
+        place = self.values.place(source)
+        along = place.along
         for point in self._points(widths):
-            index, lanes = self.values.offset(form, point)
+            index, lanes = self.values.offset(place, point)
             if lanes > 1:
                 raw = self.memories.gather(source.tensor, index)
             else:
@@ -283,7 +286,7 @@ class _Printer:
                 found = sorted({p.offsets[name] for p in points})
                 spatial[name] = range(found[0], found[-1] + 1)
         fixed = frozenset(spatial) | frozenset(self.cut.reduce[:depth])
-        self.values.hoist(self.tile.value, fixed, {**spatial, **widths})
+        self.values.hoist(self.values.root, fixed, {**spatial, **widths})
 
     def _step(
         self,
@@ -298,7 +301,7 @@ class _Printer:
         for index, point in enumerate(points):
             width = point.lanes if lanes is None else lanes
             where = Point({**point.offsets, **at}, width)
-            value = self.values.value(self.tile.value, self.ttype, where).across(width)
+            value = self.values.value(self.values.root, self.ttype, where).across(width)
             value = convert(value, self.element, kind, width)
             accumulator = table[index, width, number % self.cut.chains]
             accumulator.set(combiner(str(self.tile.reducer), kind, width)(accumulator.get(), value))

@@ -14,13 +14,13 @@ from typing import Any
 
 from tvm import tirx
 
+from tilec.codegen.cpu.indices import Indices, divided, not_negative
 from tilec.codegen.cpu.memory import Memories, element, narrow, stored, widen
 from tilec.codegen.cpu.scalars import PRINTERS, convert
 from tilec.codegen.cpu.strides import Form, form_of
 from tilec.codegen.cpu.tree import Tile
 from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, int64, ramp, splat
-from tilec.ir.algebra import bounds_of
-from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children, walk
+from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children, rebuild, walk
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import TTYPES
 
@@ -39,6 +39,28 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """The form of an access, its stride along the vector dimension, and numbers of its base, of base and strides,
+    and of everything but the constant: equal numbers mean equal parts."""
+
+    form: Form
+    along: int
+    base: int
+    chain: int
+    load: int
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What is known of one expression object; `expr` keeps it alive, so that its identity stays its own."""
+
+    expr: Expr
+    kind: str
+    depends: tuple[str, ...]
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """A TIR value; `lanes` is 1 when it is the same along the vector dimension."""
 
@@ -53,18 +75,52 @@ class Value:
 class Values:
     """Prints the expressions of one tile. Scopes follow the loops: what is bound in one is gone after it."""
 
-    def __init__(self, tile: Tile, vector: str | None, memories: Memories, variables: Mapping[str, PrimExpr]) -> None:
+    def __init__(self, tile: Tile, vector: str | None, memories: Memories, indices: Indices) -> None:
         self.memories = memories
         self.vector = vector
         self._ttypes = memories.ttypes
-        self._variables = variables
+        self._indices = indices
         self._dims = tuple(d.name for d in tile.dims)
         self._scopes: list[dict[Any, Any]] = [{}]
         self._levels: list[tuple[str, PrimExpr]] = []
-        self._kinds: dict[Expr, str] = {}
-        self._depends: dict[Expr, tuple[str, ...]] = {}
-        self._forms = [self.form(a) for a in (tile.target, *accesses(tile.value))]
+        self._known: dict[int, _Facts] = {}
+        self._numbers: dict[Any, int] = {}
+        self._shared: dict[Expr, Expr] = {}
+        self.root = self._interned(tile.value)
+        self.target = tile.target
+        self._places = [self.place(a) for a in (tile.target, *accesses(self.root))]
         self._prepare()
+
+    def _interned(self, expr: Expr) -> Expr:
+        """The expression with equal parts being one object, so that identity stands for equality from here on."""
+        new = rebuild(expr, self._interned)
+        return self._shared.setdefault(new, new)
+
+    def _facts(self, expr: Expr) -> _Facts:
+        found = self._known.get(id(expr))
+        if found is None:
+            names = {e.name for e in walk(expr) if isinstance(e, Var)}
+            found = _Facts(expr, type_of(expr, self._ttypes), tuple(d for d in self._dims if d in names))
+            self._known[id(expr)] = found
+        return found
+
+    def _number(self, key: Any) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def place(self, access: Access) -> Place:
+        """Where an access lies: its stride form, and numbers that stand for equal parts of it."""
+        facts = self._facts(access)
+        if facts.place is None:
+            form = form_of(access.index[0], self._dims)
+            strides = dict(form.strides)
+            facts.place = Place(
+                form,
+                strides.get(self.vector or "", 0),
+                self._number(form.base),
+                self._number((form.base, form.strides)),
+                self._number((access.tensor, form.base, form.strides, form.rest)),
+            )
+        return facts.place
 
     # -- scopes and loops ---------------------------------------------------------------------------------
 
@@ -81,8 +137,8 @@ class Values:
             self._levels.pop()
 
     def _prepare(self) -> None:
-        for form in self._forms:
-            self._base(form)
+        for place in self._places:
+            self._base(place)
 
     def _find(self, key: Any) -> Any:
         for scope in reversed(self._scopes):
@@ -108,10 +164,7 @@ class Values:
 
     def kind(self, expr: Expr) -> str:
         """The tType of an expression, `weak ...` for literals."""
-        found = self._kinds.get(expr)
-        if found is None:
-            found = self._kinds[expr] = type_of(expr, self._ttypes)
-        return found
+        return self._facts(expr).kind
 
     def _resolved(self, expr: Expr, want: str) -> str:
         kind = self.kind(expr)
@@ -119,26 +172,19 @@ class Values:
 
     def depends(self, expr: Expr) -> tuple[str, ...]:
         """The dimensions along which an expression varies."""
-        found = self._depends.get(expr)
-        if found is None:
-            names = {e.name for e in walk(expr) if isinstance(e, Var)}
-            found = self._depends[expr] = tuple(d for d in self._dims if d in names)
-        return found
-
-    def form(self, access: Access) -> Form:
-        """The stride form of an access."""
-        return form_of(access.index[0], self._dims)
+        return self._facts(expr).depends
 
     # -- offsets ------------------------------------------------------------------------------------------
 
-    def _base(self, form: Form) -> PrimExpr | None:
+    def _base(self, place: Place) -> PrimExpr | None:
         """What the open loops and the variables around the tile add to an offset; None for nothing."""
-        total = self._outer_base(form)
+        total = self._outer_base(place)
+        strides = dict(place.form.strides)
         for level, (dim, first) in enumerate(self._levels, 1):
-            stride = dict(form.strides).get(dim, 0)
+            stride = strides.get(dim, 0)
             if not stride:
                 continue
-            key = ("base", form.base, form.strides, level)
+            key = ("base", place.chain, level)
             known = self._find(key)
             if known is None:
                 step = first if stride == 1 else tirx.Mul(first, int64(stride))
@@ -147,38 +193,33 @@ class Values:
             total = known
         return total
 
-    def _outer_base(self, form: Form) -> PrimExpr | None:
-        if form.base == Const(0):
+    def _outer_base(self, place: Place) -> PrimExpr | None:
+        if place.form.base == Const(0):
             return None
-        key = ("base", form.base)
+        key = ("outer", place.base)
         known = self._find(key)
         if known is None:
-            known = bind(self.index(form.base))
-            self._scopes[0 if len(self._scopes) == 1 else -1][key] = known
+            known = self._scopes[-1][key] = self._indices.get(place.form.base)
         return known
 
-    def offset(self, form: Form, point: Point) -> tuple[PrimExpr, int]:
+    def offset(self, place: Place, point: Point) -> tuple[PrimExpr, int]:
         """(first offset or vector of offsets, its lanes); a constant stays one."""
+        form = place.form
         constant_part = form.constant + sum(s * point.offsets.get(d, 0) for d, s in form.strides)
-        base = self._base(form)
+        base = self._base(place)
         total = int64(constant_part) if base is None else base
         if base is not None and constant_part:
             total = tirx.Add(base, int64(constant_part))
         if form.rest is None:
             return total, 1
         rest = self.value(form.rest, "i64", point)
-        stride = dict(form.strides).get(self.vector or "", 0)
-        if rest.lanes == 1 or not stride:
+        if rest.lanes == 1 or not place.along:
             return tirx.Add(splat(total, rest.lanes), rest.expr), rest.lanes
-        return tirx.Add(ramp(total, stride, rest.lanes), rest.expr), rest.lanes
+        return tirx.Add(ramp(total, place.along, rest.lanes), rest.expr), rest.lanes
 
-    def is_constant(self, form: Form) -> bool:
+    def is_constant(self, place: Place) -> bool:
         """Whether the offset is a number at every point of the unrolled body."""
-        return form.rest is None and self._base(form) is None
-
-    def index(self, expr: Expr) -> PrimExpr:
-        """An integer expression over the variables around the tile and the open loops."""
-        return self.value(expr, "i64", Point({})).expr
+        return place.form.rest is None and self._base(place) is None
 
     # -- values -------------------------------------------------------------------------------------------
 
@@ -192,8 +233,7 @@ class Values:
                 return self._variable(name, point)
         dims = self.depends(expr)
         lanes = point.lanes if self.vector in dims else 1
-        place = tuple(point.offsets.get(d, 0) for d in dims)
-        key = (expr, ttype, place, lanes, guards)
+        key = (id(expr), ttype, tuple(point.offsets.get(d, 0) for d in dims), lanes, guards)
         known = self._find(key)
         if known is None:
             made = self._make(expr, ttype, point, lanes, guards)
@@ -203,7 +243,7 @@ class Values:
 
     def _variable(self, name: str, point: Point) -> Value:
         if name not in self._dims:
-            return Value(self._variables[name], 1)
+            return Value(self._indices.variables[name], 1)
         first: PrimExpr = int64(point.offsets.get(name, 0))
         for dim, start in self._levels:
             if dim == name:
@@ -227,10 +267,9 @@ class Values:
                 both = self._met((left, right), "i64")
                 return self._apply(op, both, (left, right), point, guards)
             case Binary("//" | "%" as op, left, Const(int() as divisor)) if ttype == "i64" and divisor > 0:
-                if not accesses(left) and _not_negative(left):
+                if not accesses(left) and not_negative(left):
                     value = self.value(left, "i64", point, guards)
-                    node = tirx.Div if op == "//" else tirx.Mod
-                    return Value(node(value.expr, constant(divisor, "int64", value.lanes)), value.lanes)
+                    return Value(divided(op, value.expr, divisor, value.lanes), value.lanes)
                 return self._apply(op, ttype, (left, Const(divisor)), point, guards)
             case Binary(op, left, right):
                 return self._apply(op, ttype, (left, right), point, guards)
@@ -266,33 +305,25 @@ class Values:
     # -- loads --------------------------------------------------------------------------------------------
 
     def _load(self, access: Access, point: Point, lanes: int, guards: Guards) -> Value:
-        form = self.form(access)
+        where = self.place(access)
+        form = where.form
         place = form.constant + sum(s * point.offsets.get(d, 0) for d, s in form.strides)
         rest = tuple(point.offsets.get(d, 0) for d in sorted(form.varying))
-        key = (
-            "load",
-            access.tensor,
-            form.base,
-            form.strides,
-            form.rest,
-            place,
-            rest,
-            lanes,
-            self._guard_key(guards, point),
-        )
+        key = ("load", where.load, place, rest, lanes, self._guard_key(guards, point))
         known = self._find(key)
         if known is None:
-            known = Value(bind(self._read(access, form, point, lanes, guards)), lanes)
+            known = Value(bind(self._read(access, point, lanes, guards)), lanes)
             self._scopes[-1][key] = known
         return known  # type: ignore[no-any-return]
 
     def _guard_key(self, guards: Guards, point: Point) -> tuple[Any, ...]:
         return tuple((g, tuple(point.offsets.get(d, 0) for d in self.depends(g[0]))) for g in guards)
 
-    def _read(self, access: Access, form: Form, point: Point, lanes: int, guards: Guards) -> PrimExpr:
+    def _read(self, access: Access, point: Point, lanes: int, guards: Guards) -> PrimExpr:
         ttype = self._ttypes[access.tensor]
-        offset, width = self.offset(form, point)
-        stride = dict(form.strides).get(self.vector or "", 0)
+        place = self.place(access)
+        offset, width = self.offset(place, point)
+        stride = place.along
         if width > 1:
             index, whole = offset, self.memories.gather(access.tensor, offset)
         else:
@@ -338,18 +369,6 @@ class Values:
         ends = [Point({**point.offsets, vector: first + end}) for end in (0, lanes - 1)]
         inside = tirx.And(self._all(guards, ends[0]), self._all(guards, ends[1]))
         return tirx.if_then_else(inside, whole, safe)
-
-
-def integer(expr: Expr, variables: Mapping[str, PrimExpr]) -> PrimExpr:
-    """An integer expression or condition over loop variables."""
-    empty = Tile((), (), None, expr, Access("", (Const(0),)), "i64")
-    kind = "bool" if isinstance(expr, Binary) and expr.op in COMPARISONS else "i64"
-    return Values(empty, None, Memories({}, {}, {}), variables).value(expr, kind, Point({})).expr
-
-
-def _not_negative(expr: Expr) -> bool:
-    low = bounds_of(expr)[0]
-    return low is not None and low >= 0
 
 
 def _conjuncts(condition: Expr) -> tuple[Expr, ...]:

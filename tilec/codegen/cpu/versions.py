@@ -1,12 +1,13 @@
-"""Loops cut so that the windows inside have constant widths: clipped first and last tiles become code of their own."""
+"""Loops cut so that windows and loops inside have constant sizes: clipped tiles become code of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilec.ir.algebra import Ranges, simplify
-from tilec.ir.expr import Binary, Const, Expr, bound, substitute, variables
+from tilec.codegen.cpu.settle import ranges_with, settle
+from tilec.ir.algebra import Ranges
+from tilec.ir.expr import Binary, Const, Expr, substitute, variables
 from tilec.ir.program import Allocate, ComputeTile, Loop, Statement
 
 
@@ -19,7 +20,7 @@ class Interval:
 
 
 def _widths(body: Sequence[Statement], ranges: Ranges) -> Iterator[tuple[Expr, Ranges]]:
-    """Widths of windows and boxes with the ranges of the loops around them."""
+    """Widths of windows and boxes and trip counts, with the ranges of the loops around them."""
     for statement in body:
         match statement:
             case Allocate(buffer):
@@ -29,9 +30,9 @@ def _widths(body: Sequence[Statement], ranges: Ranges) -> Iterator[tuple[Expr, R
                 for _, lo, hi in statement.box:
                     yield Binary("-", hi, lo), ranges
             case Loop(variable, extent, inner):
-                size = bound(simplify(extent))
-                ends = {} if size is None or size < 1 else {variable: (Const(0), Const(size - 1))}
-                yield from _widths(inner, {**ranges, **ends})
+                yield extent, ranges
+                last = settle(Binary("-", extent, Const(1)), ranges)
+                yield from _widths(inner, ranges_with(ranges, {variable: (Const(0), last)}))
             case _:
                 pass
 
@@ -46,8 +47,8 @@ def segments(loop: Loop, extent: int, ranges: Ranges, values: Mapping[str, Expr]
         return whole
     moving = []
     for width, inside in _widths(loop.body, ranges):
-        e = simplify(substitute(width, values) if values else width, inside)
-        if loop.variable in variables(simplify(e, {**inside, loop.variable: (Const(0), Const(extent - 1))})):
+        e = settle(substitute(width, values) if values else width, inside)
+        if loop.variable in variables(settle(e, {**inside, loop.variable: (Const(0), Const(extent - 1))})):
             moving.append((e, inside))
     if not moving:
         return whole
@@ -55,7 +56,7 @@ def segments(loop: Loop, extent: int, ranges: Ranges, values: Mapping[str, Expr]
         if extent <= first + last:
             continue
         middle = (Const(first), Const(extent - 1 - last))
-        if all(loop.variable not in variables(simplify(e, {**r, loop.variable: middle})) for e, r in moving):
+        if all(loop.variable not in variables(settle(e, {**r, loop.variable: middle})) for e, r in moving):
             ends = [Interval(i, i) for i in range(first)]
             rest = [Interval(extent - last + i, extent - last + i) for i in range(last)]
             return (*ends, Interval(first, extent - 1 - last), *rest)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from tilec.codegen.cpu.settle import at_least
 from tilec.codegen.cpu.tree import Storage
 from tilec.codegen.cpu.uses import flat, uses
-from tilec.ir.algebra import Ranges, bounds_of
-from tilec.ir.expr import Binary, Const, Expr, Scalar
+from tilec.ir.algebra import Ranges
+from tilec.ir.expr import Const, Expr, Scalar
 from tilec.ir.program import Buffer, LoadTiles, Statement, StoreTiles
 
 Shape = tuple[Expr, ...]
@@ -42,17 +42,12 @@ class Plain:
     ranges: Ranges
 
 
-def _at_least(a: Expr, b: Expr, ranges: Ranges) -> bool:
-    low = bounds_of(Binary("-", a, b), ranges)[0]
-    return low is not None and low >= 0
-
-
 def inside(
     lo: Sequence[Expr], hi: Sequence[Expr], within: tuple[Sequence[Expr], Sequence[Expr]], ranges: Ranges
 ) -> bool:
     """Whether [lo, hi) certainly lies in another window."""
     return all(
-        _at_least(a, first, ranges) and _at_least(last, b, ranges)
+        at_least(a, first, ranges) and at_least(last, b, ranges)
         for a, b, first, last in zip(lo, hi, *within, strict=True)
     )
 
@@ -127,9 +122,6 @@ def written_through(
         return None
     fits = inside(plain.lo, plain.hi, (target.lo, target.hi), plain.ranges) and in_tensor(plain, shape)
     return target if fits else None
-
-
-Home = Literal["scratch", "local"]
 
 
 def strides_of(shape: Sequence[int], layout: Sequence[int]) -> tuple[int, ...]:
