@@ -12,7 +12,6 @@ REASONS: Final[Mapping[str, str]] = {
     "unknown_level": "{edge} is connected at {level}, which is no level of the variant",
     "unknown_name": "{level}: {name} is no {kind} of {edge}",
     "bad_size": "{level}: the size {size} of {name} of {edge} is less than 1",
-    "scalar_output": "{edge} has no dimension that says which tile stores it",
 }
 """Code -> sentence. The numbers of a refusal fill the braces; `edge` is an edge or a node."""
 

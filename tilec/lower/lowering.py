@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from tilec.ir.expr import Const, Scalar, operands
 from tilec.ir.plan import Group, Plan, Variant
-from tilec.ir.program import Allocate, Buffer, ComputeTile, Fill, LoadTiles, Program, Statement, StoreTiles
+from tilec.ir.program import Allocate, Buffer, ComputeTile, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
 from tilec.lower.boxes import View, absorbing, clipped_reads, view
+from tilec.lower.owned import first_tile
 from tilec.lower.padding import unguarded
 from tilec.lower.parts import Part, connected_parts
 from tilec.lower.placement import homes
@@ -148,9 +149,9 @@ class _Frame:
         """
         s, level = self.s, self.task.level
         readers = [c for c in s.consumers(name, self.task.part) if c not in self.owner[name]]
-        if name in self.task.targets and (
-            self.below or (direct and not readers and level < s.top and not s.copied(name, level))
-        ):
+        repeated = not s.shapes[name] and first_tile(self.tiling) != Const(1)
+        skips = direct and not readers and not repeated and level < s.top and not s.copied(name, level)
+        if name in self.task.targets and (self.below or skips):
             self.buffers[name] = self.task.targets[name].buffer
             return
         seen = self.view(loops)
@@ -309,6 +310,11 @@ class _Frame:
         if target is None or self.buffers[name] == target.buffer:
             return []
         held, owned = self.buffers[name], self.view(()).owned[name]
+        if not owned:
+            # A scalar has no part to own: it is stored in a loop that runs once, in the first tile.
+            once = first_tile(self.tiling)
+            store = StoreTiles(target.buffer.name, held.name)
+            return [store] if once == Const(1) else [Loop(self.s.names.new(f"once_{name}"), once, (store,))]
         if owned == window_of(held):
             return [StoreTiles(target.buffer.name, held.name)]
         return [StoreTiles(target.buffer.name, held.name, tuple(lo for lo, _ in owned), tuple(hi for _, hi in owned))]

@@ -41,6 +41,12 @@ def share(s: Setting, window: Window, region: Window, tiling: Tiling, box: Seque
     return window, tuple(owned)
 
 
+def first_tile(tiling: Tiling) -> Expr:
+    """1 in the first of all tiles, 0 in the others."""
+    loops = [head.variable for head in tiling.heads if head.extent != Const(1)]
+    return Call("where", (_all_zero(loops), Const(1), Const(0))) if loops else Const(1)
+
+
 def _around(s: Setting, interval: Interval, own: Interval) -> Interval:
     lo = interval[0] if s.sizes.at_most(interval[0], own[0]) else s.sizes.minimum(interval[0], own[0])
     hi = interval[1] if s.sizes.at_most(own[1], interval[1]) else s.sizes.maximum(interval[1], own[1])
