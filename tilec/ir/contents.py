@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from tilec.ir.regions import (
     Region,
     at_iteration,
     covered,
     disjoint,
     inside,
+    ints,
     merged,
     overlaps,
     repeats,
@@ -37,6 +40,11 @@ class Sum:
     def points(self) -> Region:
         """Elements times reduce points."""
         return self.where + self.over[1:]
+
+    def complete(self, domain: Region) -> Region:
+        """The elements whose sum covers all of `domain`."""
+        whole = inside(domain[1:], self.over[1:])
+        return ((self.where[0][0], ints(np.asarray(self.where[0][1] * whole))), *self.where[1:])
 
 
 @dataclass(slots=True)

@@ -310,7 +310,7 @@ class Flow:
         sums = self._sums(name)
         if any(varies(s.over, d) for s in sums for d in range(depth)):
             return True
-        return any(covered(region, [s.where for s in sums if inside(domain, s.over).all()]) for domain in domains)
+        return any(covered(region, [s.complete(domain) for s in sums]) for domain in domains)
 
     def _is_given(self, name: str) -> bool:
         """Whether a buffer is an input or a copy of one."""
