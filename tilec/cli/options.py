@@ -5,13 +5,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tilec.cli.console import Console
 from tilec.errors import ArtifactError, UsageError
 from tilec.pipeline import DEVICE_FILE, Job, Source
+
+if TYPE_CHECKING:
+    from tilec.spec.device import DeviceSpec
 
 Device = Annotated[
     str | None,
@@ -116,6 +119,16 @@ def device_of(source: Source) -> str:
         if resolve_device(found).digest() == wanted:
             return found
     raise ArtifactError(f"the file of its device {name!r} is not here", source.place, "Name it with --device FILE.")
+
+
+def known_device(source: Source) -> "DeviceSpec | None":
+    """The device that an artifact was planned for, when its file is at hand."""
+    from tilec.spec.resolve import resolve_device
+
+    try:
+        return resolve_device(device_of(source))
+    except ArtifactError:
+        return None
 
 
 def target_of(output: Path | None, default: Path, file: str) -> Path | None:

@@ -1,12 +1,13 @@
 """`tilec verify`: the fourth stage, compiled code against onnxruntime."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Model, Recipe, flags, job_without_device
+from tilec.cli.options import AsJson, Model, Recipe, flags, job_without_device, known_device
 from tilec.pipeline import read_source, run_stage, stage_named
 
 
@@ -24,11 +25,14 @@ def verify(
     tilec verify build/ --model ../model.onnx --json
     """
     from tilec.cli.summary import placement_line, plan_line, verified_line
+    from tilec.spec.probe import cache_folder
 
     stage = stage_named("verify")
     source = read_source("kernels", build)
-    job = job_without_device(console, recipe, flags(), model)
     plan = read_source("plan", source.folder)
+    job = replace(
+        job_without_device(console, recipe, flags(), model), device=known_device(plan), cache=cache_folder() / "objects"
+    )
     console.note(placement_line(plan.body))
     console.note(plan_line(plan.body))
     artifact = run_stage(stage, job, source, source.folder / stage.file)

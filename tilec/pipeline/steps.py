@@ -1,13 +1,16 @@
 """The work of each stage: which digests decide whether it is fresh, and what it makes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import Artifact, bring_files, digest_file, digest_object, pretty, require_files
 from tilec.errors import ArtifactError, TilecError, UnsupportedError, VerificationMismatch
 from tilec.pipeline.job import DEVICE_FILE, FILES, RUN_FILE, Advance, Job, Made, Source, read_source
+
+if TYPE_CHECKING:
+    from tilec.ir.plan import Plan
 
 
 def graph_inputs(job: Job, source: Source) -> dict[str, str]:
@@ -196,11 +199,27 @@ def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) ->
     source.artifact.require_inputs({"plan": digest_object(beside.body)}, source.place)
     plan = plan_from_json(beside.body, beside.place)
     model = model_file(job, source, plan.files)
-    outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance)
+    instrument = _instrument(job, source.folder) if job.device else None
+    outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument)
     files = {RUN_FILE: [pretty(outcome.run).encode()]}
     if outcome.failure is None:
         return Made(outcome.report, files)
     return Made(outcome.report, files, VerificationMismatch(outcome.failure, str(source.folder), outcome.hint))
+
+
+def _instrument(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":
+    """Compiles variants of the plan of `folder`: verify may not call the stage before it, so it is bound here."""
+
+    def instrument(plan: "Plan", temporary: Path) -> None:
+        from tilec.codegen import codegen
+
+        assert job.device is not None
+        bring_files(plan.files, folder, temporary)
+        options, quiet = job.recipe.codegen, lambda _done, _total: None
+        body = codegen(plan, job.device, options, folder=temporary, cache=job.cache, advance=quiet)
+        Artifact("kernels", {}, body).write(temporary / FILES["kernels"])
+
+    return instrument
 
 
 def passed(artifact: Artifact, _folder: Path) -> bool:
