@@ -38,7 +38,7 @@ def regions(draw: Callable, trips: tuple[int, ...], rank: int = 2) -> Region:
         total = ints(draw(st.integers(-2, 3)))
         for grid in grids:
             if draw(st.booleans()):
-                total = total + grid * draw(st.integers(-1, 2))
+                total = total + grid * draw(st.integers(-2, 3))
         if draw(st.integers(0, 3)) == 0:
             total = np.minimum(total, draw(st.integers(0, 4)))
         return total
