@@ -1,0 +1,67 @@
+"""Inputs: symbols from dim_params."""
+
+import pytest
+from onnx import TensorProto, helper
+
+from tilec.errors import UnsupportedError, UsageError
+from tilec.importer.ports import input_ports
+from tilec.importer.shapes import shape_text
+
+
+def info(name: str, *dims: int | str | None, kind: int = TensorProto.FLOAT) -> object:
+    return helper.make_tensor_value_info(name, kind, list(dims))
+
+
+@pytest.mark.feature("B02")
+def test_symbols_in_order_of_appearance() -> None:
+    ports, symbols = input_ports([info("x", "batch", 3, "seq"), info("y", "seq", "batch size")], {}, "m")
+    assert symbols == ("batch", "seq", "batch_size")
+    assert [shape_text(p.shape) for p in ports] == ["[batch, 3, seq]", "[seq, batch_size]"]
+
+
+def test_a_sum_of_known_names_is_an_expression() -> None:
+    infos = [info("mask", "b", "past + seq"), info("x", "b", "seq"), info("k", "past - 1"), info("c", "past")]
+    ports, symbols = input_ports(infos, {}, "m")
+    assert symbols == ("b", "past", "seq")
+    assert [shape_text(p.shape) for p in ports] == ["[b, past + seq]", "[b, seq]", "[past - 1]", "[past]"]
+
+
+def test_a_name_that_only_looks_like_a_sum() -> None:
+    ports, symbols = input_ports([info("x", "batch-size", "a.b")], {}, "m")
+    assert symbols == ("batch_size", "a_b")
+    assert shape_text(ports[0].shape) == "[batch_size, a_b]"
+
+
+def test_extents_without_a_name_get_one() -> None:
+    ports, symbols = input_ports([info("x", None, 3), info("y", None)], {}, "m")
+    assert symbols == ("x_dim0", "y_dim0")
+    assert shape_text(ports[1].shape) == "[y_dim0]"
+
+
+def test_words_of_the_language_are_no_symbols() -> None:
+    assert input_ports([info("x", "max", "N", "inf")], {}, "m")[1] == ("max_", "N", "inf_")
+
+
+def test_sizes_bind_beforehand() -> None:
+    ports, symbols = input_ports([info("x", "batch", "seq", "batch + seq")], {"batch": 2}, "m")
+    assert symbols == ("seq",)
+    assert shape_text(ports[0].shape) == "[2, seq, seq + 2]"
+
+
+def test_sizes_of_unknown_symbols_and_negative_ones() -> None:
+    with pytest.raises(UsageError, match="no symbol 'bacth' .symbols: batch.") as error:
+        input_ports([info("x", "batch")], {"bacth": 2}, "m")
+    assert error.value.hint == "Did you mean 'batch'?"
+    with pytest.raises(UsageError, match="cannot be negative"):
+        input_ports([info("x", "batch")], {"batch": -1}, "m")
+
+
+def test_inputs_that_are_no_tensors_of_known_rank() -> None:
+    with pytest.raises(UnsupportedError, match="element type STRING is not supported"):
+        input_ports([info("x", 2, kind=TensorProto.STRING)], {}, "m")
+    sequence = helper.make_value_info("s", helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, [2])))
+    with pytest.raises(UnsupportedError, match="only tensors can be inputs, this is sequence"):
+        input_ports([sequence], {}, "m")
+    rankless = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
+    with pytest.raises(UnsupportedError, match="the rank of the input is unknown"):
+        input_ports([rankless], {}, "m")
