@@ -33,6 +33,10 @@ PASSES = (
 """TVM's lowering without the packed calling convention, so that functions stay plain C, and without the pass
 that turns large local buffers into calls of TVM's runtime."""
 
+PRINTED = "tilec.printed"
+"""Attribute of functions that need none of these passes. Kernels printed from tile programs must not meet them:
+TVM's simplifier takes floats for real numbers, so that `(x + c) - c` becomes x and rounding tricks are lost."""
+
 _PAUSE = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
@@ -48,11 +52,16 @@ def _pipeline() -> tuple[Any, Any, Any]:
     return lower, _nothing, _nothing
 
 
+def _printed() -> tuple[Any, Any, Any]:
+    return _nothing(), _nothing, _nothing
+
+
 def _nothing() -> Any:
     return tvm.ir.transform.Sequential([])
 
 
 register_tir_pipeline(PIPELINE, _pipeline)
+register_tir_pipeline(PRINTED, _printed)
 
 
 def versions() -> str:
@@ -80,7 +89,8 @@ def llvm_target(target: Target) -> Any:
 def compile_function(function: PrimFunc, target: Target) -> bytes:
     """The object file of one TIR function with a global symbol."""
     module = tvm.IRModule({tvm.ir.GlobalVar(str(function.attrs["global_symbol"])): function})
-    return _object(tvm.tirx.build(module, target=llvm_target(target), pipeline=PIPELINE))
+    pipeline = PRINTED if PRINTED in function.attrs else PIPELINE
+    return _object(tvm.tirx.build(module, target=llvm_target(target), pipeline=pipeline))
 
 
 def compile_llvm(text: str) -> bytes:

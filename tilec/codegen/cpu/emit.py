@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
+from tilec.codegen.cpu.compile import PRINTED
 from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_function
 from tilec.codegen.cpu.memory import Memories, stored
@@ -43,7 +44,7 @@ def emit(program: Program, target: CpuTarget, symbol: str | None = None) -> Kern
         _steps(tree.body, target, memories, Indices(_task_variables(tree, task)))
 
     function = kernel_function(symbol or tree.name, operands, body, tree.scratch_bytes)
-    return Kernel(function, tree.tasks, tree.scratch_bytes)
+    return Kernel(function.with_attr(PRINTED, True), tree.tasks, tree.scratch_bytes)
 
 
 def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
