@@ -66,10 +66,9 @@ def widened(s: Setting, interval: Interval, box: Interval, extent: Expr) -> Inte
     if s.sizes.at_most(lo, box[0]) and s.sizes.at_most(box[1], hi):
         return interval
     below, above = s.sizes.smallest(lo), s.sizes.smallest(Binary("-", extent, hi))
-    if below is None or above is None:
-        return s.sizes.minimum(lo, box[0]), s.sizes.maximum(hi, box[1])
-    start = s.sizes.size(Binary("-", lo, Const(max(0, -above))))
-    return start, s.sizes.size(Binary("+", hi, Const(max(0, -below))))
+    if below is not None and above is not None:
+        lo, hi = s.sizes.add(lo, Const(-max(0, -above))), s.sizes.add(hi, Const(max(0, -below)))
+    return s.sizes.minimum(lo, box[0]), s.sizes.maximum(hi, box[1])
 
 
 def buffer(s: Setting, tensor: str, level: int, window: Window) -> Buffer:
