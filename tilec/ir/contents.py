@@ -98,15 +98,14 @@ class Contents:
 
     def add(self, new: Sum) -> bool:
         """Elements are summed further; False when some reduce points were added before."""
-        clean = all(len(s.points) != len(new.points) or disjoint(s.points, new.points) for s in self.sums)
-        for i, old in enumerate(self.sums):
-            if len(old.points) == len(new.points):
-                joined = merged([old.points, new.points])
-                if len(joined) == 1 and inside(new.where, old.where).all():
-                    n = len(new.where)
-                    self.sums[i] = Sum(joined[0][:n], (joined[0][0], *joined[0][n:]), old.fresh)
-                    return clean
-        self.sums.append(new)
+        alike = [s for s in self.sums if len(s.points) == len(new.points)]
+        others = [s for s in self.sums if len(s.points) != len(new.points)]
+        clean = all(disjoint(s.points, new.points) for s in alike)
+        n = len(new.where)
+        fresh = new.fresh or any(s.fresh and inside(new.where, s.where).all() for s in alike)
+        same = [s.points for s in alike if s.fresh == fresh]
+        joined = [Sum(p[:n], (p[0], *p[n:]), fresh) for p in merged([*same, new.points])]
+        self.sums = [*others, *(s for s in alike if s.fresh != fresh), *joined]
         return clean
 
     def leave(self, inner: Contents, depth: int, trips: int, shared: bool) -> list[str]:

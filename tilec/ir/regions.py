@@ -171,17 +171,35 @@ def united(region: Region, depth: int) -> list[Region] | None:
     trips = _trips(region, depth)
     if trips == 0:
         return []
-    moving = varies(region, depth)
-    presence = any(_moves(end, depth) for end in region[0])
-    if not moving and not presence:
-        return [at_iteration(region, depth, 0)]
-    if len(moving) <= 1 and _cheap(_sometimes_empty(region)):
-        swept = _sweep(region, moving[0] if moving else 0, depth)
+    if _cheap(_sometimes_empty(region)):
+        region = _continued(region, depth)
+        moving = varies(region, depth)
+        if not moving and not any(_moves(end, depth) for end in region[0]):
+            return [at_iteration(region, depth, 0)]
+        swept = _sweep(region, moving[0] if moving else 0, depth) if len(moving) <= 1 else None
         if swept is not None:
             return [swept]
     if trips > PIECES or not _cheap(region):
         return None
     return merged([at_iteration(region, depth, i) for i in range(trips)])
+
+
+def _continued(region: Region, depth: int) -> Region:
+    """The same region; where it is empty it is absent, with the ends of an iteration in which it is not: an
+    interval then moves only if it moves where the region exists."""
+    gone = _deep(empty(region), depth)
+    if not gone.any():
+        return region
+    axis = -1 - depth
+
+    def fill(end: Ints) -> Ints:
+        if end.ndim <= depth or end.shape[axis] == 1:
+            return end
+        whole, lost = np.broadcast_arrays(_deep(end, depth), gone)
+        there = np.take_along_axis(whole, np.argmin(lost, axis, keepdims=True), axis)
+        return ints(np.where(lost, there, whole))
+
+    return ((ints(0), ints(~gone)), *((fill(lo), fill(hi)) for lo, hi in region[1:]))
 
 
 def _sometimes_empty(region: Region) -> Region:
@@ -206,7 +224,8 @@ def _sweep(region: Region, dim: int, depth: int) -> Region | None:
     there = (~_deep(gone, depth)).any(axis, keepdims=True)
     rest: list[Ends] = [at_iteration((ends,), depth, 0)[0] for ends in region]
     if dim:
-        rest[dim] = (ints(np.min(low, axis, keepdims=True)), ints(np.max(high, axis, keepdims=True)))
+        least, most = np.min(low, axis, keepdims=True), np.max(high, axis, keepdims=True)
+        rest[dim] = (ints(np.where(there, least, 0)), ints(np.where(there, most, 0)))
     rest[0] = (ints(0), ints(there))
     return tuple(rest)
 
@@ -274,11 +293,13 @@ def merged(boxes: list[Region]) -> list[Region]:
         start = len(result)
         joined: list[Region] = []
         for box in result:
-            pair = _join(joined[-1], box) if joined else None
+            reach = range(max(0, len(joined) - 16), len(joined))
+            pairs = ((i, _join(joined[i], box)) for i in reversed(reach))
+            i, pair = next(((i, pair) for i, pair in pairs if pair is not None), (-1, None))
             if pair is None:
                 joined.append(box)
             else:
-                joined[-1] = pair
+                joined[i] = pair
         result = joined
     return result
 
