@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from cli import models
 
+from cli import models
 from tilec import __version__
 from tilec.cli.console import Console
 

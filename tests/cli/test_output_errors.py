@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from cli import models
 
 TILEC = [sys.executable, "-m", "tilec"]

@@ -181,12 +181,23 @@ def _named_files(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def report_inputs(job: Job, source: Source) -> dict[str, str]:
-    """What a report depends on."""
+    """What a report depends on. Raises ArtifactError when the plan beside the kernels, or --model, is another one."""
+    plan = _plan_beside(source)
+    if job.model is not None:
+        model_file(job, source, plan.body.get("files", {}))
     return {
         **_carried(source, "model", "device"),
         "kernels": digest_object(source.body),
         "recipe": job.recipe.digest("verify"),
     }
+
+
+def _plan_beside(source: Source) -> Source:
+    """The plan that kernels were made from, beside them. Raises ArtifactError when it is another one."""
+    assert source.artifact is not None
+    plan = read_source("plan", source.folder / FILES["plan"])
+    source.artifact.require_inputs({"plan": digest_object(plan.body)}, source.place)
+    return plan
 
 
 def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) -> Made:
@@ -195,10 +206,10 @@ def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) ->
     from tilec.verify import verify
 
     assert source.artifact is not None
-    beside = read_source("plan", source.folder / FILES["plan"])
-    source.artifact.require_inputs({"plan": digest_object(beside.body)}, source.place)
+    beside = _plan_beside(source)
     plan = plan_from_json(beside.body, beside.place)
     model = model_file(job, source, plan.files)
+    bring_files(plan.files, source.folder, source.folder, _moved(job, source, plan.files))
     instrument = _instrument(job, source.folder) if job.device else None
     outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument)
     files = {RUN_FILE: [pretty(outcome.run).encode()]}
