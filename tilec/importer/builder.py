@@ -12,27 +12,19 @@ from numpy.typing import NDArray
 
 from tilec.errors import ConfigError
 from tilec.importer.fold import fold_constant, fold_elements, literal
-from tilec.importer.formula import formula
+from tilec.importer.forms import form_of, listed, tidied
 from tilec.importer.names import LETTERS, Names, identifier
-from tilec.importer.value import Value, extents, position, progression, static
+from tilec.importer.value import Value, extents, progression, static
 from tilec.importer.weights import Stored
-from tilec.ir.algebra import simplify
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.expr import (
-    Access,
-    Binary,
-    Call,
     Const,
     Expr,
     Reduce,
     TensorExpr,
     Var,
-    accesses,
     operands,
-    rebuild,
     substitute,
-    variables,
-    walk,
 )
 from tilec.ir.graph import Constant, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
@@ -49,9 +41,6 @@ TRACKED = ("i64", "i32", "bool")
 
 LISTED_ELEMENTS = 16
 """Up to this many known elements are written out in the body of a node."""
-
-FORM_SIZE = 32
-"""Index arithmetic of more sub-expressions than this is read from its tensor instead of being repeated."""
 
 
 class Axis(NamedTuple):
@@ -118,7 +107,7 @@ class Builder:
         single = {axis.var.name: Const(0) for axis in reduce if axis.extent == Const(1)}
         reduce = [axis for axis in reduce if axis.var.name not in single]
         body = substitute(body, single) if single else body
-        body = _tidied(body)
+        body = tidied(body)
         root = Reduce(reducer, tuple(axis.var.name for axis in reduce), body) if reduce else body
         expr = simplify_tensor(
             TensorExpr(
@@ -145,7 +134,7 @@ class Builder:
     def _known(self, expr: TensorExpr, ttype: str, origin: Origin) -> Value:
         """The value of a new tensor: folded where its operands allow, with a node otherwise."""
         name = expr.tensor
-        form = _form(expr, ttype)
+        form = form_of(expr, ttype)
         if form is None or ttype in TRACKED or _small(expr):
             array = fold_constant(expr, self._values, ttype)
             if array is not None:
@@ -156,7 +145,7 @@ class Builder:
             shape = static(expr.shape)
             return self._folded(name, np.array(values, numpy_dtype(ttype)).reshape(shape or ()), ttype, form)
         if elements is not None and len(elements) <= LISTED_ELEMENTS:
-            expr = _listed(expr, elements, ttype)
+            expr = listed(expr, elements, ttype)
             form = elements[0] if len(elements) == 1 and ttype != "i32" else form
         self._nodes[name] = Node(expr, origin.op, (origin.node,))
         return Value(name, expr.shape, ttype, elements=elements, form=form)
@@ -227,51 +216,6 @@ def _scalars(array: NDArray[Any]) -> list[bool | int | float]:
     return [v if isinstance(v, bool | int) else float(v) for v in array.ravel().tolist()]
 
 
-def _tidied(expr: Expr) -> Expr:
-    """Index arithmetic outside of accesses in canonical form (`simplify_tensor` sees to that inside)."""
-    if isinstance(expr, Access | Const | Var):
-        return expr
-    if all(_is_arithmetic(e) for e in walk(expr)):
-        return simplify(expr)
-    return rebuild(expr, _tidied)
-
-
-def _is_arithmetic(expr: Expr) -> bool:
-    match expr:
-        case Const(value):
-            return isinstance(value, int) and not isinstance(value, bool)
-        case Binary(op, _, _):
-            return op in ("+", "-", "*", "//", "%")
-        case _:
-            return isinstance(expr, Var)
-
-
 def _small(expr: TensorExpr) -> bool:
     shape = static(expr.shape)
     return shape is not None and prod(shape) <= INLINE_ELEMENTS
-
-
-def _form(expr: TensorExpr, ttype: str) -> Expr | None:
-    """The body as a form (see `Value`): a literal, or index arithmetic of type i64 or bool."""
-    body = expr.body
-    if isinstance(body, Const):
-        return body
-    if isinstance(body, Reduce) or ttype not in ("i64", "bool") or accesses(body):
-        return None
-    if sum(1 for _ in walk(body)) > FORM_SIZE:
-        return None
-    return substitute(body, {i: Var(position(d)) for d, i in enumerate(expr.spatial)})
-
-
-def _listed(expr: TensorExpr, elements: Sequence[Expr], ttype: str) -> TensorExpr:
-    """The same tensor written from its elements, so that it reads nothing."""
-    flat: Expr = Const(0)
-    for i, extent in zip(expr.spatial, expr.shape, strict=True):
-        flat = formula("flat * extent + i", flat=flat, extent=extent, i=Var(i))
-    body = elements[-1]
-    for number, element in reversed(list(enumerate(elements[:-1]))):
-        body = formula("where(flat == number, element, body)", flat=flat, number=number, element=element, body=body)
-    if ttype == "i32" and variables(body):
-        body = Call("i32", (body,))
-    spatial = len(expr.spatial)
-    return simplify_tensor(replace(expr, reduce=(), extents=expr.extents[:spatial], body=body))

@@ -87,7 +87,7 @@ def test_power_of_integers_and_by_tensors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Max", "Min", "Sum", "Mean"])
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 2, 4, 150])
 def test_any_number_of_operands(tmp_path: Path, kind: str, count: int) -> None:
     check(tmp_path, kind, *(normal(3, *([4] if i else [1]), seed=i) for i in range(count)))
 

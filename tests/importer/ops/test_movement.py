@@ -118,6 +118,10 @@ def test_concat(tmp_path: Path, extents: list[int], axis: int) -> None:
     check(tmp_path, "Concat", *(normal(2, e, 3, seed=i) for i, e in enumerate(extents)), axis=axis)
 
 
+def test_concat_of_very_many_parts(tmp_path: Path) -> None:
+    check(tmp_path, "Concat", *(normal(2, 1, seed=i) for i in range(300)), axis=1)
+
+
 def test_concat_is_guarded_accesses(tmp_path: Path) -> None:
     path, _ = single(tmp_path, "Concat", normal(2, 3), normal(2, 4), axis=1)
     (node,) = import_model(path).graph.nodes

@@ -37,7 +37,7 @@ def test_batch_normalization(tmp_path: Path, shape: tuple[int, ...]) -> None:
     c = shape[1]
     statistics = [normal(c, seed=i) for i in range(4)]
     statistics[3] = np.abs(statistics[3]) + np.float32(0.1)
-    for opset in (9, 15):
+    for opset in (7, 9, 15):
         check(tmp_path, "BatchNormalization", normal(*shape), *statistics, known=[1, 2, 3, 4], opset=opset)
 
 

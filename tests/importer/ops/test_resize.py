@@ -44,6 +44,7 @@ def test_upsample(tmp_path: Path) -> None:
     factors = np.array([1, 1, 2, 3], np.float32)
     check(tmp_path, "Upsample", normal(1, 2, 3, 4), factors, known=[1], opset=9)
     check(tmp_path, "Upsample", normal(1, 2, 3, 4), factors, known=[1], opset=9, mode="linear")
+    check(tmp_path, "Upsample", normal(1, 2, 3, 4), opset=7, scales=[1.0, 1.0, 2.0, 3.0])
 
 
 def test_what_resize_does_not_do(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The operators, one family a file; importing this package registers them all."""
 
-from tilec.importer.operator import handler_of, known_operators
 from tilec.importer.ops import (
     activation,
     attention,
@@ -18,6 +17,7 @@ from tilec.importer.ops import (
     slicing,
     softmax,
 )
+from tilec.importer.registry import handler_of, known_operators
 
 __all__ = [
     "activation",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
+from tilec.importer.registry import operator
 from tilec.importer.value import Value
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tilec.importer.fold import literal
+from tilec.importer.forms import chosen
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
+from tilec.importer.registry import operator
 from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, Stored
@@ -44,21 +46,13 @@ def _constant_of_shape(op: Op) -> Value:
 def _shape(op: Op) -> Value:
     value = op.value(0)
     shape = value.shape[slice(op.attributes.get("start"), op.attributes.get("end"))]
-    return _listed(op, shape)
+    axes = op.axes_of([Const(len(shape))])
+    return op.emit(axes, chosen(axes[0].var, shape), "i64")
 
 
 @operator("Size")
 def _size(op: Op) -> Value:
     return op.emit((), size_of(op.value(0).shape), "i64")
-
-
-def _listed(op: Op, elements: tuple[Expr, ...]) -> Value:
-    """An i64 vector of sizes."""
-    axes = op.axes_of([Const(len(elements))])
-    body: Expr = elements[-1] if elements else Const(0)
-    for number, element in reversed(list(enumerate(elements[:-1]))):
-        body = formula("where(i == number, element, body)", i=axes[0].var, number=number, element=element, body=body)
-    return op.emit(axes, body, "i64")
 
 
 @operator("Range")

@@ -7,7 +7,8 @@ from string import ascii_letters
 
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
+from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, broadcast, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr

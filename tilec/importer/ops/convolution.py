@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
 from tilec.importer.ops.window import KERNEL, SPATIAL, guarded, inside, per_dimension, windows
+from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value, static
 from tilec.ir.algebra import simplify

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
 from tilec.importer.ops.centering import less_mean
+from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.types import TTYPES
@@ -77,11 +79,24 @@ def _binary(op: Op) -> Value:
     return op.map(BINARY[op.kind], a=op.value(0), b=op.value(1))
 
 
+MOST_OPERANDS = 64
+"""More operands than this are combined in groups, so that bodies stay small."""
+
+
 @operator(*VARIADIC)
 def _variadic(op: Op) -> Value:
-    operands = {f"x{i}": value for i, value in enumerate(op.values())}
-    text = reduce(VARIADIC[op.kind].format, operands)
-    return op.elementwise(f"({text}) / {float(len(operands))}" if op.kind == "Mean" else text, operands)
+    values = list(op.values())
+    total = len(values)
+    while len(values) > MOST_OPERANDS:
+        groups = [values[start : start + MOST_OPERANDS] for start in range(0, len(values), MOST_OPERANDS)]
+        values = [op.elementwise(*_combined(op.kind, group), part="part") for group in groups]
+    text, operands = _combined(op.kind, values)
+    return op.elementwise(f"({text}) / {float(total)}" if op.kind == "Mean" else text, operands)
+
+
+def _combined(kind: str, values: Sequence[Value]) -> tuple[str, dict[str, Value]]:
+    operands = {f"x{number}": value for number, value in enumerate(values)}
+    return reduce(VARIADIC[kind].format, operands), operands
 
 
 @operator("Sub")

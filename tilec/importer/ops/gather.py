@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
+from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import bounds_of, simplify

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
+from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, broadcast, require_same, reshape_index, shape_text, size_of, solve_reshape
 from tilec.importer.value import Value, extents
 from tilec.ir.algebra import equal, simplify
 from tilec.ir.expr import Const, Expr
+
+MOST_PARTS = 64
+"""More parts than this are concatenated in groups, so that bodies stay small."""
 
 
 def reshaped(op: Op, x: Value, shape: Sequence[Expr], part: str = "") -> Value:
@@ -118,6 +122,9 @@ def concatenated(op: Op, parts: Sequence[Value], axis: int, part: str = "", outp
             if d != axis:
                 require_same(parts[0].shape[d], other.shape[d], f"dimension {d} of the parts")
     parts = [p for p in parts if p.shape[axis] != Const(0)] or list(parts[:1])
+    while len(parts) > MOST_PARTS:
+        groups = [parts[start : start + MOST_PARTS] for start in range(0, len(parts), MOST_PARTS)]
+        parts = [concatenated(op, group, axis, part=f"part{number}") for number, group in enumerate(groups)]
     if len(parts) == 1:
         return parts[0]
     ends: list[Expr] = []

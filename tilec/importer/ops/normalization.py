@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, count, operator
+from tilec.importer.operator import Op, count
 from tilec.importer.ops.centering import less_mean
 from tilec.importer.ops.movement import reshaped
+from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
@@ -80,6 +81,8 @@ def _batch_normalization(op: Op) -> Value:
     """`x * a + b` with a and b for each channel from constants; the statistics are given, not computed."""
     if op.integer("training_mode") or (op.wants(1) and op.opset >= 7):
         raise op.unsupported("batch normalisation in training mode", "Export the model for inference.")
+    if not op.integer("spatial", 1):
+        raise op.unsupported("statistics for each pixel (spatial=0)", "Convert the model to opset 9 or newer.")
     x, scale, shift, mean, variance = (op.value(i) for i in range(5))
     if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} without channels")

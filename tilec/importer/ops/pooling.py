@@ -8,8 +8,9 @@ import numpy as np
 
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, count, operator
+from tilec.importer.operator import Op, count
 from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, inside, windows
+from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import Ranges, simplify, simplify_scalar

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
 from tilec.importer.ops.softmax import log_sum_exp
+from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.expr import Const
 from tilec.ir.types import TTYPES

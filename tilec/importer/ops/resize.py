@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
+from tilec.importer.registry import operator
 from tilec.importer.value import Value, static
 from tilec.ir.expr import Const, Expr, Var
 
@@ -56,12 +57,11 @@ def _known(op: Op, extent: Expr) -> int:
 def _targets(op: Op, x: Value, dims: tuple[int, ...]) -> tuple[list[Expr], list[float]]:
     """Output extent and scale of every dimension, from scales or sizes."""
     outputs, scales = list(x.shape), [1.0] * x.rank
-    upsample = op.kind == "Upsample" or op.opset < 11
-    given = op.optional(1 if upsample else 2)
-    if given is not None and given.shape != (Const(0),):
-        if given.array is None:
-            raise op.unsupported("scales that are computed from the model's inputs", "Freeze them into the model.")
-        for d, factor in zip(dims, given.array.tolist(), strict=True):
+    factors = _factors(op)
+    if factors:
+        if len(factors) != len(dims):
+            raise op.invalid(f"{len(factors)} scales for {len(dims)} axes")
+        for d, factor in zip(dims, factors, strict=True):
             scales[d] = float(factor)
             if factor != 1.0:
                 outputs[d] = Const(int(np.floor(_known(op, x.shape[d]) * factor)))
@@ -76,6 +76,18 @@ def _targets(op: Op, x: Value, dims: tuple[int, ...]) -> tuple[list[Expr], list[
         if extent != x.shape[d]:
             scales[d] = _known(op, extent) / _known(op, x.shape[d])
     return outputs, scales
+
+
+def _factors(op: Op) -> tuple[float, ...]:
+    """The scales: an attribute of Upsample before opset 9, an input since; empty when sizes are given."""
+    if "scales" in op.attributes:
+        return tuple(float(v) for v in op.attributes["scales"])
+    given = op.optional(1 if op.kind == "Upsample" or op.opset < 11 else 2)
+    if given is None or given.shape == (Const(0),):
+        return ()
+    if given.array is None:
+        raise op.unsupported("scales that are computed from the model's inputs", "Freeze them into the model.")
+    return tuple(float(v) for v in given.array.tolist())
 
 
 def _sources(op: Op, size: int, wanted: int, scale: float) -> NDArray[np.float64]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.importer.formula import formula
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
+from tilec.importer.registry import operator
 from tilec.importer.shapes import UndecidedError, require_same, shape_text, solve_reshape, symbols_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import bounds_of, simplify

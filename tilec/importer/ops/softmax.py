@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilec.importer.operator import Op, operator
+from tilec.importer.operator import Op
 from tilec.importer.ops.movement import reshaped
+from tilec.importer.registry import operator
 from tilec.importer.value import Value
 
 
