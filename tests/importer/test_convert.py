@@ -128,6 +128,7 @@ def _two_layers(path: Path, **options: Any) -> Path:
     return save(path, nodes, {"x": ("float32", ["batch", 30])}, ["y"], weights, **options)
 
 
+@pytest.mark.feature("W43")
 def test_names_weights_and_digests(tmp_path: Path) -> None:
     path = _two_layers(tmp_path / "my model.onnx")
     graph = import_model(path).graph

@@ -18,6 +18,7 @@ def tensor(text: str, **sizes: int | str) -> TensorExpr:
     return parse_tensor(text, {n: parse_expr(s) if isinstance(s, str) else s for n, s in sizes.items()})
 
 
+@pytest.mark.feature("W43")
 def test_exact_results_are_folded() -> None:
     c = constant(np.array([1.0, 2.0, 3.0], np.float32), "f32")
     found = fold_constant(tensor("y[i] = c[2 - i] * 0.1", i=3), {"c": c}, "f32")

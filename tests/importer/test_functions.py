@@ -37,6 +37,7 @@ def test_functions_of_the_model(tmp_path: Path, attributes: dict[str, float]) ->
     path = _with_function(tmp_path / "m.onnx", _scaled("Mul", "Relu"), **attributes)
     graph = compare(path, {"x": normal(2, 3)})
     assert {node.origin for node in graph.nodes} == {("call",)}
+    assert [node.name for node in graph.nodes] == ["call_t", "y"]
 
 
 def test_a_function_with_an_unknown_operator_names_it(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
@@ -37,13 +37,15 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What nodes are read against: opset, the model's functions, a prefix for the names of nodes in functions."""
+    """What nodes are read against: opset and the model's functions; inside a function the node that calls it, how deep
+    calls are nested, and under which names the caller knows the function's outputs."""
 
     file: str
     opset: int
     functions: Mapping[tuple[str, str], Any]
     outer: str = ""
     depth: int = 0
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 class Translator:
@@ -104,8 +106,13 @@ class Translator:
         """The outputs of a function's body for these inputs."""
         scope: Scope = dict.fromkeys(function.input)
         scope |= dict(zip(function.input, inputs, strict=False))
-        inner = replace(
-            context, opset=function_opset(function, context.opset), outer=origin.node, depth=context.depth + 1
+        inner = Context(
+            context.file,
+            function_opset(function, context.opset),
+            context.functions,
+            outer=origin.node,
+            depth=context.depth + 1,
+            renamed={a: _qualified(b, context) for a, b in zip(function.output, node.output, strict=False)},
         )
         before = len(self.unsupported)
         self.run(enumerate(instantiated(function, node)), scope, inner)
@@ -136,6 +143,8 @@ def _results(result: Any) -> list[Value | None]:
 
 
 def _qualified(name: str, context: Context) -> str:
+    if name in context.renamed:
+        return context.renamed[name]
     return f"{context.outer}/{name}" if context.outer and name else name
 
 
