@@ -16,11 +16,12 @@ def footprint(program: Program) -> dict[str, Expr]:
 
     A buffer counts, with its pipeline copies, from the first statement that uses it to the last one.
     """
-    found = _peak(program.body)
+    found = footprint_of(program.body)
     return {level.name: found.get(level.name, Const(0)) for level in program.levels}
 
 
-def _peak(body: tuple[Statement, ...]) -> dict[str, Expr]:
+def footprint_of(body: tuple[Statement, ...]) -> dict[str, Expr]:
+    """The same for some statements of a program; levels that they do not use are left out."""
     own = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
     sizes = {
         name: simplify(Binary("*", tensor_bytes(held.ttype, held.shape), Const(held.copies)))
@@ -32,7 +33,7 @@ def _peak(body: tuple[Statement, ...]) -> dict[str, Expr]:
     for statement, born, dying in zip(body, life.born, life.dying, strict=True):
         for name in born:
             live[own[name].level] = _plus(live, own[name].level, sizes[name])
-        inner = _peak(statement.body) if isinstance(statement, Loop) else {}
+        inner = footprint_of(statement.body) if isinstance(statement, Loop) else {}
         for level in live.keys() | inner.keys():
             now = _plus(live, level, inner.get(level, Const(0)))
             most[level] = simplify(Call("maximum", (most.get(level, Const(0)), now)))

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from tilec.ir.expr import Const, Scalar, operands
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Allocate, Buffer, ComputeTile, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
+from tilec.lower.barriers import with_barriers
 from tilec.lower.boxes import View, absorbing, clipped_reads, view
+from tilec.lower.hoist import hoisted
 from tilec.lower.owned import first_tile
 from tilec.lower.padding import unguarded
 from tilec.lower.parts import Part, connected_parts
@@ -31,13 +33,14 @@ def lower(group: Group, variant: Variant, plan: Plan) -> Program:
     targets = {name: Target(parameters[name], window_of(parameters[name])) for name in s.outputs}
     sources = {(name, t): parameters[t] for name in part for t in operands(s.nodes[name]) if t in inputs}
     box: Box = {i: (Const(0), extent) for i, extent in s.nodes[part[-1]].domain.items()}
+    body = _Frame(s, Task(part, 0, box, targets, sources)).statements()
     return Program(
         name=variant.kernel,
         levels=s.levels,
         symbols=plan.symbols,
         parameters=tuple(parameters.values()),
         outputs=s.outputs,
-        body=resolved(s.sizes, _Frame(s, Task(part, 0, box, targets, sources)).statements()),
+        body=with_barriers(hoisted(resolved(s.sizes, body), s.levels), tuple(parameters.values()), s.levels),
     )
 
 

@@ -1,0 +1,82 @@
+"""Loads that do not depend on a serial loop move in front of it; out of spread loops nothing moves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from tilec.ir.expr import Const, Expr, variables
+from tilec.ir.lifetimes import statements, writes
+from tilec.ir.plan import PlanLevel
+from tilec.ir.program import Allocate, LoadTiles, Loop, Statement
+from tilec.lower.footprint import footprint_of
+
+
+def hoisted(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> tuple[Statement, ...]:
+    """The statements with invariant loads in front of serial loops, at every level that has room for it.
+
+    A buffer in front of a loop lives longer: where an explicit level would no longer hold what it does now, its
+    loads stay where they are.
+    """
+    levels = tuple(levels)
+    allowed = {level.name for level in levels}
+    while True:
+        result = _body(body, allowed)
+        before, after = footprint_of(body), footprint_of(result)
+        full = {
+            level.name
+            for level in levels
+            if level.name in allowed and level.managed == "explicit" and level.capacity is not None
+            if before.get(level.name) != after.get(level.name)
+            if not _fits(after.get(level.name, Const(0)), level.capacity)
+        }
+        if not full:
+            return result
+        allowed -= full
+
+
+def _fits(size: Expr, capacity: int) -> bool:
+    return isinstance(size, Const) and size.value <= capacity
+
+
+def _body(body: Iterable[Statement], allowed: Collection[str]) -> tuple[Statement, ...]:
+    result: list[Statement] = []
+    for statement in body:
+        if not isinstance(statement, Loop):
+            result.append(statement)
+            continue
+        inner = _body(statement.body, allowed)
+        moved = _invariant(statement, inner, allowed) if statement.kind == "serial" else set()
+        front = [s for s in inner if _names(s) & moved]
+        result += front
+        result.append(replace(statement, body=tuple(s for s in inner if not _names(s) & moved)))
+    return tuple(result)
+
+
+def _names(statement: Statement) -> set[str]:
+    match statement:
+        case Allocate(held):
+            return {held.name}
+        case LoadTiles(target, _):
+            return {target}
+        case _:
+            return set()
+
+
+def _invariant(loop: Loop, body: tuple[Statement, ...], allowed: Collection[str]) -> set[str]:
+    """Buffers of a loop's body that hold the same in every iteration: loaded once, from outside, never changed."""
+    own = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
+    written: dict[str, int] = {}
+    for statement in statements(body):
+        for name in writes(statement):
+            written[name] = written.get(name, 0) + 1
+    found: set[str] = set()
+    for statement in body:
+        if not isinstance(statement, LoadTiles) or statement.target not in own:
+            continue
+        held = own[statement.target]
+        moves = any(loop.variable in variables(end) for end in (*held.lo, *held.hi))
+        inside = statement.source not in found and (statement.source in written or statement.source in own)
+        if not moves and not inside and written[held.name] == 1 and held.level in allowed:
+            found.add(held.name)
+    return found
