@@ -7,12 +7,15 @@ from hypothesis import strategies as st
 
 from tests.mutations import mistakes
 from tests.random_graphs import Case, cases
+from tilec.ir.expr import Const
 from tilec.ir.program import Program
 from tilec.ir.program_codec import program_from_json, program_to_json
 from tilec.ir.verify_graph import check_graph
 from tilec.ir.verify_program import check_program
+from tilec.lower.footprint import footprint
 from tilec.lower.legal import PlanError
 from tilec.lower.lowering import lower
+from tilec.lower.traffic import traffic
 from tilec.machine import MachineError, Result, execute
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
@@ -47,9 +50,11 @@ def check(case: Case) -> None:
     result = execute(program, arrays)
     assert set(result.outputs) == set(case.group.outputs)
     assert agrees(result, case.reference(arrays))
+    assert result.moved == traffic(program)
+    assert result.peak == {level: size.value for level, size in footprint(program).items() if isinstance(size, Const)}
 
 
-@pytest.mark.feature("W31")
+@pytest.mark.feature("W07", "W08", "W31")
 @QUICK
 @given(cases())
 def test_random_plans(case: Case) -> None:
