@@ -1,0 +1,181 @@
+"""Stages for devices that are not here, symbolic sizes, pipes, recipes and their errors."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from cli import models
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+@pytest.fixture
+def dynamic(tmp_path):
+    return models.mlp(tmp_path / "model.onnx", "batch")
+
+
+@pytest.mark.feature("W21", "W47")
+def test_a_device_without_code_generator_is_verified_on_the_tile_machine(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    ran = cli("compile", "model.onnx", "--device", "a100")
+    assert ran.code == 0, ran.err
+    assert ran.err.splitlines()[-1] == "verified on: tile machine (no a100 code generator yet)"
+    build = tmp_path / "model.tilec"
+    assert list(build.glob("programs/*.txt"))
+    report = json.loads((build / "4-report.json").read_text())
+    assert (report["verdict"], report["verified_on"]) == ("pass", "tile machine")
+    assert report["groups"]["verified"] == report["groups"]["total"] == len(report["traffic"])
+    for moved in report["traffic"].values():
+        assert all(sum(both) > 0 for both in moved["counted"].values())
+    assert cli("compile", "model.onnx", "--device", "a100").err.count("skipped") == 4
+
+
+def test_stages_one_and_two_need_no_tvm(cli, tmp_path, monkeypatch):
+    models.mlp(tmp_path / "model.onnx")
+    for name in ("tvm", "tvm_ffi", "tvm_ffi_orcjit"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert cli("compile", "model.onnx", "--device", "a100", "--to", "schedule").code == 0
+
+
+@pytest.mark.feature("B02", "B06")
+def test_binding_at_import_and_at_schedule_give_the_same_plan(cli, dynamic, tmp_path, monkeypatch):
+    assert cli("import", "model.onnx", "--shape", "batch=3", "-o", "one").code == 0
+    assert cli("schedule", "one", "--device", "a100").code == 0
+    graph = cli("import", "model.onnx", "-o", "-").out
+    assert json.loads(graph)["symbols"] == ["batch"]
+    piped(monkeypatch, graph)
+    plan = cli("schedule", "-", "--device", "a100", "--shape", "batch=3", "-o", "-").out
+    assert plan == (tmp_path / "one" / "2-plan.json").read_text()
+    (tmp_path / "recipe.yaml").write_text("kind: compile\nshapes: {batch: 3, seq: 7}\n")
+    piped(monkeypatch, graph)
+    assert cli("schedule", "-", "--device", "a100", "--recipe", "recipe.yaml", "-o", "-").out == plan
+    assert json.loads(plan)["symbols"] == []
+
+
+@pytest.mark.feature("B02")
+def test_without_binding_schedule_writes_symbols_and_codegen_names_the_flag(cli, dynamic, tmp_path):
+    assert cli("import", "model.onnx").code == 0
+    ran = cli("schedule", "model.tilec", "--device", "a100")
+    assert ran.code == 0, ran.err
+    assert "batch" in ran.err.splitlines()[-1]  # the traffic is an expression
+    assert json.loads((tmp_path / "model.tilec" / "2-plan.json").read_text())["symbols"] == ["batch"]
+    ran = cli("codegen", "model.tilec")
+    assert ran.code == 5
+    assert "batch is not bound" in ran.err
+    assert "--shape batch=SIZE" in ran.err
+    assert not (tmp_path / "model.tilec" / "3-kernels.json").exists()
+
+
+def test_schedule_refuses_an_unknown_symbol(cli, dynamic):
+    assert cli("import", "model.onnx").code == 0
+    ran = cli("schedule", "model.tilec", "--device", "a100", "--shape", "bacth=3")
+    assert ran.code == 2
+    assert "Did you mean 'batch'?" in ran.err
+
+
+def test_a_device_file_stays_where_it_is_and_is_asked_for(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    (tmp_path / "mine.yaml").write_text(cli("device", "show", "a100").out.replace("name: a100", "name: mine"))
+    assert cli("compile", "model.onnx", "--device", "mine.yaml", "--to", "schedule").code == 0
+    assert not (tmp_path / "model.tilec" / "device.yaml").exists()
+    ran = cli("codegen", "model.tilec")
+    assert ran.code == 2
+    assert "the file of its device 'mine' is not here" in ran.err
+    assert "--device FILE" in ran.err
+    assert cli("codegen", "model.tilec", "--device", "mine.yaml").code == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("managed: implicit", "manged: implicit", ["unknown key 'manged'", "Did you mean 'managed'?"]),
+        ("capacity: 32GiB", "capacity: 32GB/s", ["32GB/s"]),
+        ("capacity: 32GiB", "capacity: -32GiB", ["-32GiB"]),
+        ("levels:", "levels: [", ["not valid YAML"]),
+    ],
+)
+def test_bad_device_files_name_line_and_column(cli, listing, tmp_path, old, new, said):
+    models.mlp(tmp_path / "model.onnx")
+    text = cli("device", "show", "zen5-avx512").out
+    assert old in text
+    line = text[: text.index(old)].count("\n") + 1
+    (tmp_path / "bad.yaml").write_text(text.replace(old, new, 1))
+    before = listing()
+    ran = cli("compile", "model.onnx", "--device", "bad.yaml")
+    assert ran.code == 2
+    assert "error: bad.yaml:" in ran.err
+    if len(said) > 1 or said[0] in new:
+        assert ran.err.startswith(f"error: bad.yaml:{line}:")
+    for words in said:
+        assert words in ran.err
+    assert listing() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("kind: compile\nfusion: none\n", "recipe.yaml:2:1", "unknown key 'fusion'"),
+        ("schedule: {fusion: non}\n", "recipe.yaml:1:20", "found 'non'"),
+        ("verify: {tolerance: -1.0}\n", "recipe.yaml:1:21", "-1"),
+        ("shapes: {batch: many}\n", "recipe.yaml:1:17", "many"),
+    ],
+)
+def test_bad_recipes_name_line_and_column(cli, listing, tmp_path, text, place, said):
+    models.mlp(tmp_path / "model.onnx")
+    (tmp_path / "recipe.yaml").write_text(text)
+    before = listing()
+    for verb in (["import"], ["compile", "--device", "a100"]):
+        ran = cli(verb[0], "model.onnx", *verb[1:], "--recipe", "recipe.yaml")
+        assert ran.code == 2
+        assert f"error: {place}: " in ran.err
+        assert said in ran.err
+    assert listing() == before
+
+
+def test_print_recipe_shows_the_origin_of_each_value_and_stops(cli, listing, tmp_path, monkeypatch):
+    models.mlp(tmp_path / "model.onnx", "batch")
+    (tmp_path / "recipe.yaml").write_text("schedule: {budget: 7}\ncodegen: {threads: 3}\n")
+    monkeypatch.setenv("TILEC_SCHEDULE_OBJECTIVE", "traffic")
+    before = listing()
+    ran = cli(
+        *("compile", "model.onnx", "--device", "a100", "--recipe", "recipe.yaml", "--threads", 5, "--strict"),
+        *("--shape", "batch=2", "--print-recipe"),
+    )
+    assert ran.code == 0
+    for line in (
+        'device: "a100"  # --device',
+        '  objective: "traffic"  # TILEC_SCHEDULE_OBJECTIVE',
+        "  budget: 7  # recipe.yaml:1:20",
+        "  threads: 5  # --threads",
+        '  processor: "sm_80"  # device a100',
+        'fallback: "refuse"  # --strict',
+        "    value: 2  # --shape",
+        '  reference: "onnxruntime"  # default',
+    ):
+        assert line in ran.out.splitlines(), line
+    assert listing() == before
+
+
+def test_a_recipe_decides_what_the_stage_does(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    (tmp_path / "recipe.yaml").write_text(
+        "device: a100\nschedule: {fusion: none}\nverify: {seeds: [5], tolerance: 0.1}\n"
+    )
+    ran = cli("compile", "model.onnx", "--recipe", "recipe.yaml")
+    assert ran.code == 0, ran.err
+    assert "plan: 4 groups (0 stitched, 0 register-fused, 4 single)" in ran.err
+    report = json.loads((tmp_path / "model.tilec" / "4-report.json").read_text())
+    assert report["outputs"]["y"]["tolerance"] == 0.1
+    run = json.loads((tmp_path / "model.tilec" / "run.json").read_text())
+    assert [draw["seed"] for draw in run["draws"]] == [5]
+
+
+def test_a_standard_output_artifact_is_alone_there(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    ran = cli("import", "model.onnx", "-o", "-")
+    assert json.loads(ran.out)["artifact"]["kind"] == "graph"
+    assert "placement: 4 of 4 nodes compiled" in ran.err
