@@ -2,14 +2,15 @@
 
 The cost of one step of a reduction over a tile is modelled as a core executes it: two multiply-adds and two loads a
 cycle, each operand loaded once per point of the iterators it depends on, what the nearest cache cannot keep fed from
-the next one, and a chain of additions four cycles long.  Tiles that do not divide an extent pay for the overlap of
-the last one.
+the next one, rows that fall into one set of that cache, and a chain of additions four cycles long.  Tiles that do not
+divide an extent pay for the overlap of the last one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
+from functools import reduce
+from math import gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from tilec.ir.expr import Expr, TensorExpr, bound
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
+from tilec.scheduler.access import stride
 from tilec.scheduler.contraction import Operand, operands_of
 from tilec.scheduler.target import Target
 from tilec.scheduler.vector import Vector
@@ -25,8 +27,11 @@ from tilec.scheduler.windows import tile_box, volume
 LATENCY = 4
 """Cycles from one addition to the next in a chain."""
 
-OVERHEAD = 12
+OVERHEAD = 8
 """Cycles around a register tile: addresses, loop, first loads."""
+
+SETS = 4096
+"""Bytes after which addresses fall into the same set of the nearest cache."""
 
 ROWS = 8
 """Rows of a row reduction that are reduced side by side."""
@@ -50,6 +55,11 @@ Ints = NDArray[np.int64]
 def pieces(width: int, lanes: int) -> int:
     """Vectors that cover a width without predicates: full ones, then halves of them (12 = 8 + 4)."""
     return width // lanes + (width % lanes).bit_count()
+
+
+def _lanes_used(width: int, lanes: int) -> list[int]:
+    """Widths of the vectors that cover a width: each wants its own broadcasts."""
+    return [lanes] * (width >= lanes) + [1 << bit for bit in range(lanes.bit_length()) if (width % lanes) >> bit & 1]
 
 
 def moving(expr: TensorExpr) -> list[str]:
@@ -86,17 +96,19 @@ def accumulator_tile(
     stream, block = _streams(expr, size, extents, shapes, target, numbers)
     fed = stream / max(1, steps) / target.feed
     chained = np.where(held < 2 * LATENCY, LATENCY if vector.kind == "spatial" else LATENCY / 2, 0)
-    step = np.maximum.reduce([held / 2, loads / 2, fed, chained]) + FRICTION * (loads / 4 + fed)
-    step = step + 0.25 * (held + vectors + 1 > target.registers)
-    cycles = steps * step + 2 * held + OVERHEAD + (HORIZONTAL * held if vector.kind == "reduce" else 0)
+    evicted = _evicted(expr, vector, size, shapes, target)
+    step = reduce(np.maximum, (held / 2, loads / 2, fed, chained, evicted)) + FRICTION * (loads / 4 + fed)
+    cycles = steps * step + held + OVERHEAD + (HORIZONTAL * held if vector.kind == "reduce" else 0)
     total = cycles * prod((-(-extents[i] // size[i]) for i in size), start=np.asarray(1))
     if spatial and panels:
         total = total * np.where(extents[spatial] % size[spatial] != 0, LOOSE, 1)
     total = total * np.where(block * 2 > target.capacity, WIDE, 1)
-    total = np.where(held <= target.accumulators, total, np.inf)
+    kinds = np.asarray([len(set(_lanes_used(int(w), lanes))) for w in size[spatial]]) if spatial else 1
+    fits = (held <= target.accumulators) & (held + vectors + kinds < max(4, target.registers))
+    total = np.where(fits, total, np.inf)
     inner = size[rows[0]] if rows else held
     width = size[spatial] if spatial else held
-    best = int(np.lexsort((-width, -inner, -held, np.round(total, 3)))[0])
+    best = int(np.lexsort((-width, -inner, held, np.round(total, 3)))[0])
     return dict.fromkeys(moving(expr), 1) | {i: int(n[best]) for i, n in size.items()}, float(cycles[best])
 
 
@@ -143,6 +155,25 @@ def _streams(
         again = _reuse(operand, size, extents)
         stream = stream + np.where((again > 1) & (block * 2 <= target.near), 0, block)
     return stream, np.asarray(sum(blocks.values()), np.float64)
+
+
+def _evicted(
+    expr: TensorExpr, vector: Vector, size: Mapping[str, Ints], shapes: Mapping[str, tuple[Expr, ...]], target: Target
+) -> Floats:
+    """Cycles a step to bring back rows of broadcast operands whose stride puts more of them into one set of the
+    nearest cache than it holds."""
+    ways = max(2, target.near // SETS)
+    found: Floats = np.zeros(1)
+    for operand in dict.fromkeys(operands_of(expr)):
+        rows = [i for i in size if i in operand.iterators and i != vector.iterator]
+        if vector.iterator in operand.iterators or not rows:
+            continue
+        step = stride(operand.access, shapes[operand.access.tensor], rows[0], expr.domain[rows[0]])
+        distance = (bound(step) if step is not None else None) or 1
+        places = SETS // gcd(distance * 4, SETS)
+        held = prod((size[i] for i in rows), start=np.asarray(1))
+        found = np.maximum(found, np.where(held > ways * places, held * 1.0, 0))
+    return found
 
 
 def _reuse(operand: Operand, size: Mapping[str, Ints], extents: Mapping[str, int]) -> Ints:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, Var, operands, walk
+from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, operands
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Cost, Group, Plan
-from tilec.ir.types import element_count, tensor_bytes
+from tilec.ir.types import TTYPES, element_count, tensor_bytes
+from tilec.lower.footprint import footprint
+from tilec.lower.lowering import lower
+from tilec.lower.traffic import traffic
 from tilec.scheduler.rewrite import constant_tensors
 
 
@@ -25,7 +29,29 @@ def costed(plan: Plan) -> Plan:
 
 
 def _cost(group: Group, plan: Plan) -> Cost:
-    return Cost({}, {}, {}, _flops(group))
+    """Counted on the tile program; while sizes are symbols, traffic is what has to move at least."""
+    variant = group.variants[0]
+    program = lower(group, variant, plan)
+    if plan.symbols:
+        core = variant.levels[min(1, len(variant.levels) - 1)]
+        read, written = {core: _total(_operands(group), plan)}, {core: _total(group.outputs, plan)}
+    else:
+        moved = traffic(program)
+        read = {level: Const(m.read) for level, m in moved.items()}
+        written = {level: Const(m.written) for level, m in moved.items()}
+    return Cost(read, written, footprint(program), _flops(group))
+
+
+def _operands(group: Group) -> tuple[str, ...]:
+    made = {node.name for node in group.nodes}
+    return tuple(dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in made))
+
+
+def _total(tensors: Iterable[str], plan: Plan) -> Expr:
+    total: Expr = Const(0)
+    for tensor in tensors:
+        total = simplify(Binary("+", total, tensor_bytes(plan.tensors[tensor].ttype, plan.tensors[tensor].shape)))
+    return total
 
 
 def _flops(group: Group) -> Expr:
@@ -37,23 +63,21 @@ def _flops(group: Group) -> Expr:
 
 def flops(expr: TensorExpr) -> Expr:
     """Arithmetic operations of a node: one for each operator and function at each point, and for each addition of a
-    reduction; moving and comparing are none."""
-    arithmetic = sum(1 for part in walk(expr.value) if _counts(part)) + (1 if expr.reduce else 0)
-    return simplify(Binary("*", Const(arithmetic), element_count(expr.extents)))
+    reduction; indices, guards and choices are none."""
+    each = _arithmetic(expr.value) + (1 if expr.reduce else 0)
+    return simplify(Binary("*", Const(each), element_count(expr.extents)))
 
 
-def _counts(part: Expr) -> bool:
-    match part:
+def _arithmetic(body: Expr) -> int:
+    match body:
         case Binary(op, left, right):
-            return op in "+-*/" and not _is_index(left) and not _is_index(right)
-        case Call(fn, _):
-            return fn not in ("where", "not", "neg")
+            return (op in ("+", "-", "*", "/")) + _arithmetic(left) + _arithmetic(right)
+        case Call("where", (_, yes, no)):
+            return _arithmetic(yes) + _arithmetic(no)
+        case Call(fn, args):
+            return (fn not in TTYPES and fn not in ("not", "neg")) + sum(_arithmetic(a) for a in args)
         case _:
-            return False
-
-
-def _is_index(part: Expr) -> bool:
-    return isinstance(part, Var)
+            return 0
 
 
 def unfused_traffic(graph: Graph) -> Expr:
