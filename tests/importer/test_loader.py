@@ -85,6 +85,12 @@ def test_every_truncation_is_an_error_of_ours(tmp_path: Path) -> None:
             load_model(tmp_path / "cut.onnx")
 
 
+def test_names_that_are_no_text(tmp_path: Path, path: Path) -> None:
+    (tmp_path / "bad.onnx").write_bytes(path.read_bytes().replace(b"MatMul", b"\xff\xfeMul!"))
+    with pytest.raises(ConfigError, match="not UTF-8 text|not an ONNX model"):
+        load_model(tmp_path / "bad.onnx")
+
+
 def test_an_initializer_twice(tmp_path: Path) -> None:
     tensor = numpy_helper.from_array(normal(3), "w")
     output = onnx.ValueInfoProto(name="w")

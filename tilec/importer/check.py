@@ -126,21 +126,25 @@ def _cycle(nodes: Sequence[Any], missing: Mapping[int, set[str]], maker: Mapping
 def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
     """The attributes of a node of ONNX's own domain as Python values.
 
-    Raises ConfigError for an attribute that the operator does not have or lacks, and for a wrong number of inputs.
+    Raises ConfigError for an attribute that the operator does not have or lacks, that is of another kind, and for a
+    wrong number of inputs; an operator that ONNX does not have at this opset is taken as it is.
     """
-    values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     try:
-        schema = onnx.defs.get_schema(node.op_type, opset)
+        schema: Any = onnx.defs.get_schema(node.op_type, opset)
     except onnx.defs.SchemaError:
-        return values
-    for name in values:
-        if name not in schema.attributes:
-            near = did_you_mean(name, schema.attributes)
+        return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    for attribute in node.attribute:
+        declared = schema.attributes.get(attribute.name)
+        if declared is None:
+            near = did_you_mean(attribute.name, schema.attributes)
             known = ", ".join(sorted(schema.attributes)) or "none"
             hint = f"Did you mean {near!r}?" if near else f"Opset {opset} knows: {known}."
-            raise ConfigError(f"unknown attribute {name!r}", place, hint)
-    for name, attribute in schema.attributes.items():
-        if attribute.required and name not in values:
+            raise ConfigError(f"unknown attribute {attribute.name!r}", place, hint)
+        if declared.type.value != attribute.type:
+            raise ConfigError(f"the attribute {attribute.name!r} must be of kind {declared.type.name}", place)
+    values = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    for name, declared in schema.attributes.items():
+        if declared.required and name not in values:
             raise ConfigError(f"the attribute {name!r} is missing", place, "The operator requires it.")
     if not schema.min_input <= len(node.input) <= schema.max_input:
         wanted = (

@@ -57,6 +57,8 @@ def load_model(path: Path) -> Model:
         raise _not_onnx(path, reason)
     if not proto.opset_import:
         raise ConfigError("the model does not say which opset it uses; the file may be truncated", str(path), _RERUN)
+    if not _is_text(proto.graph):
+        raise ConfigError("the file is damaged: names in it are not UTF-8 text", str(path), _RERUN)
     files = Files(path.parent, path.name, data)
     initializers: dict[str, Stored] = {}
     for tensor, raw in tensors:
@@ -94,6 +96,14 @@ def _begins_like_a_model(data: Buffer) -> bool:
     key = data[0]
     number, wire = key >> 3, key & 7
     return number in known and wire == (0 if known[number].type in (3, 5) else BYTES)
+
+
+def _is_text(graph: Any) -> bool:
+    """Whether all names are text; protobuf hands out what is not as bytes."""
+    names = [name for node in graph.node for name in (node.op_type, node.domain, node.name, *node.input, *node.output)]
+    names += [port.name for port in (*graph.input, *graph.output)]
+    names += [d.dim_param for port in graph.input for d in port.type.tensor_type.shape.dim]
+    return all(isinstance(name, str) for name in names)
 
 
 def _skeleton(data: Buffer) -> tuple[Any, list[tuple[Any, tuple[int, int] | None]]]:
