@@ -83,19 +83,21 @@ def sigmoid(x: PrimExpr, lanes: int) -> PrimExpr:
 
 
 def _odd_quotient(x: PrimExpr, limit: float, fit: tuple[Sequence[float], Sequence[float]], lanes: int) -> PrimExpr:
-    """x P(x**2) / Q(x**2), which reaches 1 at `limit`."""
+    """x P(x**2) / Q(x**2), within -1 and 1, which it is from `limit` on."""
     x = _clamp(x, -limit, limit, lanes)
     square = bind(x * x)
-    return _clamp(x * _polynomial(square, fit[0], lanes) / _polynomial(square, fit[1], lanes), -1.0, 1.0, lanes)
+    y = _clamp(x * _polynomial(square, fit[0], lanes) / _polynomial(square, fit[1], lanes), -1.0, 1.0, lanes)
+    y = tirx.Select(tirx.EQ(x, _f(limit, lanes)), _f(1.0, lanes), y)
+    return bind(tirx.Select(tirx.EQ(x, _f(-limit, lanes)), _f(-1.0, lanes), y))
 
 
 def tanh(x: PrimExpr, lanes: int) -> PrimExpr:
-    """The hyperbolic tangent within 4 ulp."""
+    """The hyperbolic tangent within 6 ulp."""
     return _odd_quotient(x, 9.01, _TANH, lanes)
 
 
 def erf(x: PrimExpr, lanes: int) -> PrimExpr:
-    """The error function within 4 ulp."""
+    """The error function within 6 ulp."""
     return _odd_quotient(x, 3.92, _ERF, lanes)
 
 

@@ -8,6 +8,7 @@ from math import prod
 
 from tilec.codegen.cpu.copies import filled_copy
 from tilec.codegen.cpu.flatten import Operand, compute_tile, copy_tile, fill_tile, fuse
+from tilec.codegen.cpu.powers import without_powers
 from tilec.codegen.cpu.registers import registers
 from tilec.codegen.cpu.settle import ranges_with, settle
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
@@ -254,7 +255,11 @@ class _Resolver:
         statement = replace(statement, box=box, expr=replace(statement.expr, body=body))
         operands = {tensor: _operand(scope.live[name]) for tensor, name in statement.operands}
         target = _operand(scope.live[statement.target])
-        return self.fused(compute_tile(statement, target, operands, scope.ranges))
+        tile = compute_tile(statement, target, operands, scope.ranges)
+        if tile is None:
+            return []
+        ttypes = {operand.storage.memory: operand.storage.ttype for operand in operands.values()}
+        return self.fused(replace(tile, value=without_powers(tile.value, ttypes)))
 
 
 def _operand(window: Window) -> Operand:

@@ -24,7 +24,6 @@ from tilec.codegen.cpu.vectors import (
     unequal,
     vector_type,
 )
-from tilec.ir.expr import Binary, Call, Const, Expr, rebuild
 
 Printer: TypeAlias = Callable[..., PrimExpr]
 """(element type, lanes, *arguments) -> value"""
@@ -78,7 +77,10 @@ def _sigmoid(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
 def _neg(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
     if is_float(element):
         return x * constant(-1.0, element, lanes)
-    return constant(0, element, lanes) - x
+    if element.startswith("uint"):
+        # TVM's subtraction of unsigned integers may not wrap.
+        return tirx.bitwise_not(x) + constant(1, element, lanes)
+    return tirx.Sub(constant(0, element, lanes), x)
 
 
 def _abs(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
@@ -293,25 +295,3 @@ def neutral(op: str, element: str) -> float | int:
         return 0 if op == "max" else (1 << int(element[4:])) - 1
     bits = int(element[3:])
     return -(1 << (bits - 1)) if op == "max" else (1 << (bits - 1)) - 1
-
-
-_POWERS: dict[float, Callable[[Expr], Expr]] = {
-    1.0: lambda x: x,
-    2.0: lambda x: Binary("*", x, x),
-    3.0: lambda x: Binary("*", Binary("*", x, x), x),
-    4.0: lambda x: Binary("*", Binary("*", x, x), Binary("*", x, x)),
-    0.5: lambda x: Call("sqrt", (x,)),
-    -0.5: lambda x: Binary("/", Const(1.0), Call("sqrt", (x,))),
-    -1.0: lambda x: Binary("/", Const(1.0), x),
-    -2.0: lambda x: Binary("/", Const(1.0), Binary("*", x, x)),
-}
-
-
-def without_powers(expr: Expr, is_real: Callable[[Expr], bool]) -> Expr:
-    """The expression with powers by small constants written as products, quotients and square roots."""
-    new = rebuild(expr, lambda e: without_powers(e, is_real))
-    match new:
-        case Call("pow", (base, Const(value))) if float(value) in _POWERS:
-            if is_real(base) or (float(value).is_integer() and value > 0):
-                return _POWERS[float(value)](base)
-    return new
