@@ -60,19 +60,21 @@ def plan_line(body: Mapping[str, Any]) -> str:
 
 
 def traffic(plan: Plan) -> Expr:
-    """Bytes that all groups move between the lowest level and the next."""
+    """Bytes that all groups move between the lowest level and the next that they use; costs count at the upper one."""
     total: Expr = Const(0)
     for group in plan.groups:
         for moved in (group.cost.read, group.cost.written):
-            lowest = next((moved[level.name] for level in plan.levels if level.name in moved), Const(0))
-            total = Binary("+", total, lowest)
+            next_up = next((moved[level.name] for level in plan.levels[1:] if level.name in moved), Const(0))
+            total = Binary("+", total, next_up)
     return simplify(total)
 
 
 def verified_line(report: Mapping[str, Any]) -> str:
-    """`verified on: host`, or what it was instead and why."""
+    """`verified on: host`, or what it was instead, why, and how much of the model."""
     why = f" ({report['because']})" if report.get("because") else ""
-    return f"verified on: {report['verified_on']}{why}"
+    groups = report.get("groups", {"total": 0, "verified": 0})
+    part = f": {groups['verified']} of {groups['total']} groups" if groups["verified"] < groups["total"] else ""
+    return f"verified on: {report['verified_on']}{why}{part}"
 
 
 def _kind(group: Group) -> str:
