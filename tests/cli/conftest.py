@@ -1,6 +1,8 @@
 """Running the command line in this process, in a folder of its own."""
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cli import models
 from tilec.cli import app
 
 
@@ -50,3 +53,22 @@ def listing(tmp_path: Path) -> Callable[[], dict[str, bytes | None]]:
         }
 
     return look
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """A folder with a model that was compiled for this machine, once for all tests; never changed."""
+    folder = tmp_path_factory.mktemp("compiled")
+    models.mlp(folder / "model.onnx")
+    command = [sys.executable, "-m", "tilec", "compile", "model.onnx", "--device", "host"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return folder, ran
+
+
+@pytest.fixture
+def build(compiled, tmp_path):
+    """A copy of it in `tmp_path`: model.onnx and model.tilec."""
+    shutil.copytree(compiled[0], tmp_path, symlinks=True, dirs_exist_ok=True)
+    return tmp_path / "model.tilec"

@@ -2,9 +2,6 @@
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,25 +10,6 @@ import pytest
 from cli import models
 
 ARTIFACTS = ("1-graph.json", "2-plan.json", "3-kernels.json", "4-report.json")
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """A folder with a model that was compiled for this machine, once for all tests here; never changed."""
-    folder = tmp_path_factory.mktemp("compiled")
-    models.mlp(folder / "model.onnx")
-    command = [sys.executable, "-m", "tilec", "compile", "model.onnx", "--device", "host"]
-    ran = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    return folder, ran
-
-
-@pytest.fixture
-def build(compiled, tmp_path):
-    """A copy of it in `tmp_path`: model.onnx and model.tilec."""
-    shutil.copytree(compiled[0], tmp_path, symlinks=True, dirs_exist_ok=True)
-    return tmp_path / "model.tilec"
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -49,7 +49,10 @@ class Found:
             case "import":
                 return f"First diverging group: {where}: {self.reason}; its kernel is what the graph says."
             case "memory":
-                return "Every group is right when its outputs are kept: two tensors share memory that they must not."
+                return (
+                    "Every group is right when its outputs are kept: two tensors share memory that they must not, or "
+                    "another tilec generated the code (delete 3-kernels.json and compile again)."
+                )
         return self.reason
 
 

@@ -18,8 +18,9 @@ from tilec.verify.nodes import nodes_of
 
 _EPSILON = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 
-SAFETY = 3.0
-"""Random walks stray further than their standard deviation; three of them is once in several hundred."""
+SAFETY = 8.0
+"""Random walks stray further than their standard deviation (three of them is once in several hundred), and a result
+that is clipped or cancels is smaller than the terms that its errors come from."""
 
 FUNCTION = 16.0
 """Roundings that a transcendental function counts for: libraries differ by up to four units in the last place."""

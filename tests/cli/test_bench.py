@@ -1,0 +1,101 @@
+"""`tilec bench`: what it times, prints and refuses."""
+
+import json
+
+import pytest
+
+from cli import models
+
+FEW = ("--processes", 1, "--rounds", 2)
+
+
+@pytest.mark.feature("W45")
+def test_bench_of_a_build_prints_one_object(cli, build):
+    ran = cli("bench", "model.tilec", "--json", "--threads", 1, "--bar", 0.0, *FEW)
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert (found["threads"], found["processes"], found["bar"]) == (1, 1, 0.0)
+    model = found["models"]["model.tilec"]
+    assert {name: len(times) for name, times in model["rounds_s"].items()} == {"tilec": 2, "onnxruntime": 2}
+    peer = model["peers"]["onnxruntime"]
+    assert peer["interval"][0] <= peer["ratio"] <= peer["interval"][1]
+    assert peer["verdict"] == "holds"
+    assert ran.err.startswith("bench model: done in ")
+
+
+def test_bench_compiles_a_model_first_and_prints_a_table(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    ran = cli("bench", "model.onnx", *FEW)
+    assert ran.code == 0, ran.err
+    assert "codegen: done" in ran.err
+    header, row = ran.out.splitlines()
+    assert header.split() == [
+        "model",
+        "tilec",
+        "ms",
+        "peer",
+        "peer",
+        "ms",
+        "ratio",
+        "95",
+        "%",
+        "interval",
+        ">=",
+        "0.97",
+    ]
+    assert row.split()[0] == "model.onnx"
+    assert row.split()[2] == "onnxruntime"
+    assert row.split()[-1] in ("holds", "undecided", "fails")
+
+
+def test_bench_recipe(cli, build, tmp_path):
+    (tmp_path / "bench.yaml").write_text("kind: bench\nmodels: [model.tilec]\nthreads: 1\nprocesses: 1\nrounds: 1\n")
+    found = json.loads(cli("bench", "--recipe", "bench.yaml", "--json").out)
+    assert found["threads"] == 1
+    assert len(found["models"]["model.tilec"]["rounds_s"]["tilec"]) == 1
+
+
+def test_models_of_the_zoo_are_kept_in_the_cache(cli, tmp_path, monkeypatch):
+    from tilec.cli import bench
+
+    made = []
+
+    def export(name, path, batch):
+        made.append((name, batch))
+        models.mlp(path)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("tilec.zoo.export", export)
+    monkeypatch.setattr(bench, "_timed", lambda *_: pytest.fail("timed"))
+    monkeypatch.setattr(bench, "_compiled", lambda console, model, folder, device: made.append((model, folder)))
+    bench._of_zoo(None, "resnet-50", 2, None)
+    bench._of_zoo(None, "resnet-50", 2, None)
+    folder = made[1][0].parent
+    assert folder.is_relative_to(tmp_path / "cache" / "tilec" / "zoo")
+    kept = (folder / "resnet-50-batch2.onnx", folder / "resnet-50-batch2.tilec")
+    assert made == [("resnet-50", 2), kept, kept]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "nothing to time"),
+        (["resnet-5"], "Did you mean 'resnet-50' of the zoo?"),
+        (["nowhere/"], "there is no 'nowhere/'"),
+        (["model.tilec", "--against", "openvno"], "nothing to compare with is called 'openvno'"),
+        (["."], "3-kernels.json: no such file"),
+    ],
+)
+def test_bench_refuses(cli, build, arguments, said):
+    ran = cli("bench", *arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert said in ran.err
+
+
+def test_a_plan_for_another_device_cannot_be_timed(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    assert cli("compile", "model.onnx", "--device", "a100", "--to", "codegen").code == 0
+    ran = cli("bench", "model.tilec")
+    assert ran.code == 2
+    assert "cannot run here" in ran.err
