@@ -7,6 +7,7 @@ choice between tensors, for both would be evaluated in its inner loop.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tilec.ir.algebra import polynomial
@@ -32,6 +33,7 @@ def compose(draft: Draft) -> Draft:
     movements: dict[str, TensorExpr] = {}
     refused: dict[str, Refusal] = dict(draft.refused)
     readers = draft.graph.consumers()
+    outputs = {port.tensor for port in draft.graph.outputs}
     nodes: list[Node] = []
     for node in draft.graph.nodes:
         expr = node.expr
@@ -40,16 +42,28 @@ def compose(draft: Draft) -> Draft:
                 continue
             candidate = compose_into(expr, movements[tensor])
             reason = objection(expr, candidate, tensor)
-            if reason is None and is_movement(expr) and choices(movements[tensor].body):
-                reason = _stays_whole(expr, tensor, len(readers[tensor]))
+            if reason is None and choices(movements[tensor].body):
+                stored = len(readers[tensor]) + (tensor in outputs)
+                reason = _stays_whole(expr, tensor, stored, tensor in outputs)
             if reason is None:
                 expr = candidate
+                refused |= _inherited(refused, tensor, node.name)
             else:
                 refused[edge(tensor, node.name)] = reason
         if is_movement(expr):
             movements[node.name] = expr
         nodes.append(replace(node, expr=expr))
     return Draft(with_nodes(draft.graph, nodes), refused)
+
+
+def _inherited(refused: Mapping[str, Refusal], absorbed: str, reader: str) -> dict[str, Refusal]:
+    """What an absorbed movement could not absorb itself is now between that and the reader."""
+    found: dict[str, Refusal] = {}
+    for reason in refused.values():
+        tensor, node = reason.edge.split("->")
+        if node == absorbed:
+            found[edge(tensor, reader)] = replace(reason, edge=edge(tensor, reader))
+    return found
 
 
 def compose_into(consumer: TensorExpr, movement: TensorExpr) -> TensorExpr:
@@ -73,14 +87,15 @@ def objection(before: TensorExpr, after: TensorExpr, tensor: str) -> Refusal | N
     return None
 
 
-def _stays_whole(reader: TensorExpr, tensor: str, readers: int) -> Refusal | None:
-    """Why a choice between tensors (Concat) is stored before it is moved on: else every later reader chooses again,
-    and a shuffle of the choice is no longer one that a product can absorb."""
+def _stays_whole(reader: TensorExpr, tensor: str, stored: int, is_output: bool) -> Refusal | None:
+    """Why a choice between tensors (Concat) is not composed any further: it is stored for the model anyway, or a
+    movement of it would choose again for every later reader, shuffled so that no product can absorb it."""
+    reason = refusal(tensor, reader.tensor, "choice", tensors=len(accesses(reader)), readers=stored)
+    if is_output:
+        return reason
     moving = frozenset(reader.iterators)
     affine = all(is_affine(i, moving) for a in accesses(reader) if a.tensor == tensor for i in a.index)
-    if readers == 1 and affine:
-        return None
-    return refusal(tensor, reader.tensor, "choice", tensors=len(accesses(reader)), readers=readers)
+    return None if not is_movement(reader) or (stored == 1 and affine) else reason
 
 
 def _conditions_on_data(expr: TensorExpr) -> int:

@@ -11,6 +11,10 @@ WIDE = 8
 """A spatial iterator that an operand sees only divided by at least this much counts as not being in it."""
 
 
+UNKNOWN = 1 << 16
+"""What a symbolic extent counts for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """One access of a reduction: the iterators that choose its elements."""
@@ -33,6 +37,15 @@ def is_contraction(expr: TensorExpr) -> bool:
     reduced = [o for o in found if o.iterators & set(expr.reduce)]
     everything = {i for o in reduced for i in o.iterators if i in expr.spatial}
     return len({o.access.tensor for o in reduced}) > 1 and any(everything - o.iterators for o in reduced)
+
+
+def reuse(expr: TensorExpr, operand: Operand) -> int:
+    """How many points of the result read each element of an operand; large while sizes are symbols."""
+    total = 1
+    for iterator, extent in zip(expr.spatial, expr.shape, strict=True):
+        if iterator not in operand.iterators:
+            total *= bound(extent) or UNKNOWN
+    return total
 
 
 def exclusive(expr: TensorExpr, among: Set[str]) -> tuple[str, ...]:

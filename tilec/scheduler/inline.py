@@ -6,6 +6,7 @@ per element is substituted into everything that reads it.  What a product reads 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, accesses, operands
@@ -41,28 +42,50 @@ def inline(draft: Draft) -> Draft:
 
 
 def _dissolvable(graph: Graph) -> list[tuple[Node, ...]]:
-    """Parts that their readers should compute themselves, none of which reads another."""
-    outputs = {port.tensor for port in graph.outputs}
+    """Nodes that their readers should compute themselves, in sets of which none reads another."""
     readers = graph.consumers()
     found: list[tuple[Node, ...]] = []
     touched: set[str] = set()
     for part in fuse(graph).parts:
-        names = {node.name for node in part}
-        around = names | {t for node in part for t in operands(node.expr)}
-        if names & outputs or around & touched or any(node.expr.reduce for node in part):
-            continue
-        outside = [(n, reader) for n in names for reader in readers[n] if reader.name not in names]
-        if not all(_once(tensor, reader.expr) for tensor, reader in outside):
-            continue
-        if any(is_data_dependent(a) for node in part for a in accesses(node.expr)):
-            continue
-        cheap = sum(operations(n.expr) for n in part) <= CHEAP
-        alone = len({reader.name for _, reader in outside}) == 1
-        reduced = any(reader.expr.reduce for _, reader in outside)
-        if (reduced and (cheap or alone)) or (alone and (cheap or not choices(outside[0][1].expr.value))):
-            found.append(part)
-            touched |= names | {reader.name for _, reader in outside}
+        for nodes in _candidates(part, graph, readers):
+            names = {node.name for node in nodes}
+            outside = [(n, reader) for n in names for reader in readers[n] if reader.name not in names]
+            around = names | {t for node in nodes for t in operands(node.expr)}
+            if not around & touched and _pays(nodes, outside):
+                found.append(nodes)
+                touched |= names | {reader.name for _, reader in outside}
     return found
+
+
+def _candidates(
+    part: tuple[Node, ...], graph: Graph, readers: Mapping[str, tuple[Node, ...]]
+) -> list[tuple[Node, ...]]:
+    """A part without a reduction as a whole; of another part the nodes that nothing in it reads and whose operands
+    are stored for others as well, so that staying in registers saves nothing."""
+    outputs = {port.tensor for port in graph.outputs}
+    names = {node.name for node in part}
+    if not any(node.expr.reduce for node in part):
+        return [] if names & outputs else [part]
+    found: list[tuple[Node, ...]] = []
+    for node in part[1:]:
+        inside = [t for t in operands(node.expr) if t in names]
+        read_here = any(reader.name in names for reader in readers[node.name])
+        stored = all(t in outputs or any(r.name not in names for r in readers[t]) for t in inside)
+        if not read_here and stored and node.name not in outputs:
+            found.append((node,))
+    return found
+
+
+def _pays(nodes: tuple[Node, ...], outside: list[tuple[str, Node]]) -> bool:
+    """Whether computing nodes again in all their readers costs less than storing them."""
+    if any(node.expr.reduce for node in nodes) or not all(_once(tensor, reader.expr) for tensor, reader in outside):
+        return False
+    if any(is_data_dependent(a) for node in nodes for a in accesses(node.expr)):
+        return False
+    cheap = sum(operations(n.expr) for n in nodes) <= CHEAP
+    alone = len({reader.name for _, reader in outside}) == 1
+    reduced = any(reader.expr.reduce for _, reader in outside)
+    return (reduced and (cheap or alone)) or (alone and (cheap or not choices(outside[0][1].expr.value)))
 
 
 def _once(tensor: str, reader: TensorExpr) -> bool:

@@ -74,8 +74,53 @@ def fuse(graph: Graph) -> Partition:
         below[part] |= producers - {part}
         members[part].append(node)
         home[node.name] = part
-    order = execution_order([set(b) for b in below], [graph.nodes.index(m[-1]) for m in members])
-    return Partition(tuple(tuple(members[i]) for i in order), refused)
+    whole, split_off = _with_one_final(members)
+    refused |= split_off
+    return Partition(_ordered(whole, graph), refused)
+
+
+def _with_one_final(members: Sequence[Sequence[Node]]) -> tuple[list[list[Node]], dict[str, Refusal]]:
+    """Parts whose last node depends on all others: what does not lead to it is cut off as parts of its own."""
+    waiting, done = [list(m) for m in members], list[list[Node]]()
+    refused: dict[str, Refusal] = {}
+    while waiting:
+        part = waiting.pop()
+        needed = {part[-1].name}
+        for node in reversed(part):
+            if node.name in needed:
+                needed.update(operands(node.expr))
+        kept = [node for node in part if node.name in needed]
+        loose = [node for node in part if node.name not in needed]
+        done.append(kept)
+        names = {node.name for node in kept}
+        for node in loose:
+            refused |= {
+                edge(t, node.name): refusal(t, node.name, "outputs-differ") for t in operands(node.expr) if t in names
+            }
+        waiting += _pieces(loose)
+    return done, refused
+
+
+def _pieces(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Nodes grouped by what connects them."""
+    found: list[list[Node]] = []
+    for node in nodes:
+        reads = set(operands(node.expr))
+        joined = [piece for piece in found if reads & {n.name for n in piece}]
+        found = [piece for piece in found if piece not in joined]
+        found.append([*(n for piece in joined for n in piece), node])
+    return found
+
+
+def _ordered(members: Sequence[Sequence[Node]], graph: Graph) -> tuple[tuple[Node, ...], ...]:
+    place = {node.name: position for position, node in enumerate(graph.nodes)}
+    home = {node.name: number for number, part in enumerate(members) for node in part}
+    needs = [
+        {home[t] for node in part for t in operands(node.expr) if t in home} - {number}
+        for number, part in enumerate(members)
+    ]
+    order = execution_order(needs, [place[part[-1].name] for part in members])
+    return tuple(tuple(sorted(members[i], key=lambda node: place[node.name])) for i in order)
 
 
 def _objection(tensor: str, node: Node, graph: Graph) -> Refusal | None:

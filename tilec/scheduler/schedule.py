@@ -17,7 +17,7 @@ from tilec.scheduler.inline import inline
 from tilec.scheduler.layout import layout
 from tilec.scheduler.literals import literals
 from tilec.scheduler.parts import fuse, single_nodes
-from tilec.scheduler.reasons import Draft
+from tilec.scheduler.reasons import Draft, edge
 from tilec.scheduler.reindex import reindex
 from tilec.scheduler.rewrite import constant_tensors, live
 from tilec.scheduler.stitch import Grouping, separate, stitch
@@ -61,7 +61,7 @@ def schedule(
             observe(name, draft.graph)
     grouping = _grouped(draft.graph, chosen, target, numbers)
     decided, planned, packs = draughts(draft.graph, grouping.groups, target, numbers, chosen.objective)
-    return _plan(planned, decided, packs, {**draft.refused, **grouping.refused}, target)
+    return _plan(planned, decided, packs, {**grouping.refused, **draft.refused}, target)
 
 
 def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
@@ -101,6 +101,7 @@ def _plan(
     made = {node.name for group in groups for node in group.nodes}
     used |= made | {port.tensor for port in graph.inputs}
     inside = {e for group in groups for e in group.connect}
+    read = {edge(t, n.name) for group in groups for n in group.nodes for t in operands(n.expr) if t in made}
     plan = Plan(
         name=graph.name,
         device=target.name,
@@ -112,7 +113,7 @@ def _plan(
         constants={name: c for name, c in graph.constants.items() if name in used},
         prepared=tuple(reversed(kept)),
         groups=groups,
-        refusals=tuple(r for e, r in sorted(refused.items()) if e not in inside),
+        refusals=tuple(r for e, r in sorted(refused.items()) if e in read - inside),
         files=graph.files,
         placement=graph.placement,
         unfused_traffic=unfused_traffic(graph),

@@ -23,6 +23,9 @@ from tilec.scheduler.rows import rows_of
 from tilec.scheduler.target import Target
 from tilec.scheduler.windows import element_bytes, windows
 
+PRODUCT = "recomputed"
+"""Of what a product reads or writes, `fuse` has said why it is not connected."""
+
 SHARE = 2
 """One row of everything that a group touches may take this fraction of a core's level."""
 
@@ -56,7 +59,7 @@ def stitch(graph: Graph, partition: Partition, target: Target, numbers: Candidat
                 joined = chosen
                 break
             for tensor, name in reads:
-                if home[tensor] in chosen:
+                if home[tensor] in chosen and reason.code != PRODUCT:
                     refused[edge(tensor, name)] = _about(reason, tensor, name)
         if joined is None:
             groups.append([number])
@@ -87,7 +90,7 @@ def _objection(
     members = sorted({n for g in chosen for n in groups[g]} | {number})
     nodes = tuple(node for n in members for node in parts[n])
     if any(is_contraction(node.expr) for node in nodes):
-        return refusal("", "", "recomputed", times=0)
+        return refusal("", "", PRODUCT)
     names = {node.name for node in nodes}
     if not all(_feeds(node.name, nodes) for node in nodes):
         return refusal("", "", "outputs-differ")

@@ -12,7 +12,10 @@ from typing import Literal
 from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, bound, variables
 from tilec.ir.graph import Graph
 from tilec.scheduler.access import is_affine, is_data_dependent, runs_along
-from tilec.scheduler.contraction import Operand, is_contraction
+from tilec.scheduler.contraction import Operand, is_contraction, operands_of, reuse
+
+REUSED = 8
+"""How often an operand's elements must be read for its staging in another order to pay."""
 
 Kind = Literal["spatial", "reduce", "none"]
 
@@ -41,12 +44,13 @@ def vector_of(expr: TensorExpr, graph: Graph, constants: frozenset[str]) -> Vect
 def _along(expr: TensorExpr, iterator: str, graph: Graph, constants: frozenset[str]) -> Vector | None:
     packed: list[Access] = []
     staged: list[Access] = []
+    reused = {o.access: reuse(expr, o) for o in operands_of(expr)}
     for access in dict.fromkeys(accesses(expr)):
         if runs_along(access, graph.tensors[access.tensor].shape, iterator, expr.domain[iterator]):
             continue
         if access.tensor in constants and can_pack(access, expr):
             packed.append(access)
-        elif is_contraction(expr) and staged_order(access, expr, iterator) is not None:
+        elif is_contraction(expr) and reused[access] >= REUSED and staged_order(access, expr, iterator) is not None:
             staged.append(access)
         else:
             return None
