@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from tilec.errors import ConfigError, UnsupportedError
-from tilec.importer.check import attributes_of, needs, opset_of, ordered
+from tilec.importer.check import attributes_of, check_types, needs, opset_of, ordered
 
 
 def relu(x: str, y: str, name: str = "") -> Any:
@@ -65,6 +65,19 @@ def test_opsets() -> None:
             opset_of(model(("", version)), "m.onnx")
         assert error.value.exit_code == 5
         assert error.value.hint is not None
+
+
+def test_types_are_checked_against_the_operator() -> None:
+    node = helper.make_node("Add", ["a", "b"], ["y"])
+    check_types(node, 20, ["f32", "f32"], "p")
+    check_types(node, 20, ["f32", None], "p")
+    with pytest.raises(ConfigError, match=r"input 1 .B. is i64, input 0 is f32") as error:
+        check_types(node, 20, ["f32", "i64"], "p")
+    assert error.value.hint == "Both must be of one type; insert a Cast."
+    with pytest.raises(ConfigError, match=r"input 0 .X. is i64"):
+        check_types(helper.make_node("Elu", ["x"], ["y"]), 20, ["i64"], "p")
+    check_types(helper.make_node("Where", ["c", "a", "b"], ["y"]), 20, ["bool", "f32", "f32"], "p")
+    check_types(helper.make_node("Unheard", ["x"], ["y"]), 20, ["i64"], "p")
 
 
 def test_attributes_are_checked_against_the_operator() -> None:

@@ -9,11 +9,15 @@ from typing import Any
 import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
+from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 
 OPSETS = range(7, 27)
 """Opsets of ONNX's own domain that import reads."""
 
 OWN_DOMAINS = ("", "ai.onnx")
+
+ONNX_TYPES = {ttype: f"tensor({element_type_name(code).lower()})" for code, ttype in ELEMENT_TYPES.items()}
+"""tType -> the type as ONNX's operator definitions write it."""
 
 
 def opset_of(proto: Any, file: str) -> int:
@@ -121,6 +125,27 @@ def _cycle(nodes: Sequence[Any], missing: Mapping[int, set[str]], maker: Mapping
         place_of(file, label(first, cycle[0]), first.op_type),
         "A model must not read what it has not computed yet; export it again.",
     )
+
+
+def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str) -> None:
+    """Raise ConfigError for an input (None where absent) of a type that the operator does not take, or that has to
+    be of the type of another one and is not."""
+    try:
+        schema: Any = onnx.defs.get_schema(node.op_type, opset)
+    except onnx.defs.SchemaError:
+        return
+    bound: dict[str, tuple[int, str]] = {}
+    for position, ttype in enumerate(ttypes):
+        parameter = schema.inputs[min(position, len(schema.inputs) - 1)]
+        if ttype is None:
+            continue
+        if ONNX_TYPES[ttype] not in parameter.types:
+            taken = ", ".join(sorted(t for t, name in ONNX_TYPES.items() if name in parameter.types)) or "no tensor"
+            raise ConfigError(f"input {position} ({parameter.name}) is {ttype}", place, f"It must be one of {taken}.")
+        other, wanted = bound.setdefault(parameter.type_str, (position, ttype))
+        if parameter.is_homogeneous and wanted != ttype:
+            message = f"input {position} ({parameter.name}) is {ttype}, input {other} is {wanted}"
+            raise ConfigError(message, place, "Both must be of one type; insert a Cast.")
 
 
 def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:

@@ -35,7 +35,9 @@ class Op(Given):
         return f"{base}_{part}" if part else base
 
     def axes_of(self, shape: Sequence[Expr], names: Sequence[str] = LETTERS) -> tuple[Axis, ...]:
-        """Iterators over a shape."""
+        """Iterators over a shape. Raises UnsupportedError for more dimensions than there are names."""
+        if len(shape) > len(names):
+            raise self.unsupported(f"{len(shape)} dimensions", f"At most {len(names)} are supported.")
         return self.builder.iterators(names[: len(shape)], shape)
 
     def emit(

@@ -10,7 +10,7 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
-from tilec.importer.check import OWN_DOMAINS, attributes_of, label, place_of
+from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, place_of
 from tilec.importer.functions import function_of, function_opset, instantiated
 from tilec.importer.names import identifier
 from tilec.importer.operator import Op
@@ -91,6 +91,8 @@ class Translator:
             handler = handler_of(node.op_type, context.opset)
             if handler is not None:
                 attributes = attributes_of(node, context.opset, origin.place)
+                ttypes = [None if value is None else value.ttype for value in inputs]
+                check_types(node, context.opset, ttypes, origin.place)
                 attributes |= {name: tensor_values(v, self._files, origin.place) for name, v in _tensors(attributes)}
                 names = tuple(_qualified(name, context) for name in node.output)
                 op = Op(node.op_type, context.opset, inputs, names, attributes, origin, self.builder)
@@ -124,12 +126,14 @@ class Translator:
 
     def _branch(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[Value | None]:
         """The branch of an `If` whose condition is known."""
-        condition = scope[node.input[0]]
+        condition = scope[node.input[0]] if node.input and node.input[0] else None
         known = None if condition is None or condition.literal is None else condition.literal.value
         if known is None:
             raise UnsupportedError("the condition is computed from the model's inputs", origin.place, "Freeze it.")
         wanted = "then_branch" if known else "else_branch"
-        graph = next(a.g for a in node.attribute if a.name == wanted)
+        graph = next((a.g for a in node.attribute if a.name == wanted), None)
+        if graph is None:
+            raise ConfigError(f"the attribute {wanted!r} is missing", origin.place, "The operator requires it.")
         inner: Scope = dict(scope)
         for tensor in graph.initializer:
             stored = tensor_values(tensor, self._files, origin.place)

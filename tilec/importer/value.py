@@ -13,6 +13,9 @@ from tilec.importer.formula import formula
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Const, Expr, Var, bound, substitute
 
+FAR = 1 << 62
+"""Index arithmetic stays below this."""
+
 MOST_ELEMENTS = 1024
 """Up to this many elements of an integer tensor are tracked one by one."""
 
@@ -90,8 +93,9 @@ def progression(array: NDArray[Any]) -> Expr | None:
     if len(longest) != 1:
         return None
     line = array.ravel()
-    start, step = int(line[0]), int(line[1] - line[0])
-    if not np.array_equal(line, start + step * np.arange(line.size, dtype=np.int64)):
+    start, step = int(line[0]), int(line[1]) - int(line[0])
+    steps = np.diff(line)
+    if not (steps == step).all() or not -FAR < start + step * line.size < FAR:
         return None
     index = Var(position(longest[0]))
     return simplify(formula("start + step * i", start=start, step=step, i=index))

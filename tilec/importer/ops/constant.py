@@ -82,6 +82,8 @@ def _length(op: Op, start: Expr, limit: Expr, delta: Expr) -> Expr:
 @operator("EyeLike")
 def _eye_like(op: Op) -> Value:
     like = op.value(0)
+    if like.rank != 2:
+        raise op.invalid(f"the input has rank {like.rank}, not 2")
     ttype = ELEMENT_TYPES.get(op.integer("dtype"), like.ttype)
     axes = op.axes_of(like.shape)
     row, column = (axis.var for axis in axes)

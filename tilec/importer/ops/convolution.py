@@ -112,6 +112,8 @@ def _spread(
     extra = op.integers("output_padding") or (0,) * rank
     wanted = op.integers("output_shape")
     mode = op.text("auto_pad", "NOTSET")
+    if len(pads) != 2 * rank or len(extra) != rank or (wanted is not None and len(wanted) < rank):
+        raise op.invalid(f"pads, output_padding or output_shape do not fit {rank} spatial dimensions")
     before: list[Expr] = []
     out: list[Expr] = []
     for d in range(rank):

@@ -60,7 +60,7 @@ def _gather_nd(op: Op) -> Value:
     x, indices = op.value(0), op.value(1)
     shared = op.integer("batch_dims")
     depth = bound(indices.shape[-1]) if indices.rank else None
-    if depth is None or shared + depth > x.rank or shared >= indices.rank:
+    if depth is None or shared < 0 or shared + depth > x.rank or shared >= indices.rank:
         raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
     for d in range(shared):
         require_same(x.shape[d], indices.shape[d], f"shared dimension {d}")
@@ -77,6 +77,8 @@ def _gather_nd(op: Op) -> Value:
 def _trilu(op: Op) -> Value:
     """The upper (or lower) triangle from diagonal `k` on; zero elsewhere."""
     x = op.value(0)
+    if x.rank < 2:
+        raise ShapeError(f"an input {shape_text(x.shape)} that is no matrix")
     k = op.contents(1)
     axes = op.axes_of(x.shape)
     row, column = axes[-2].var, axes[-1].var

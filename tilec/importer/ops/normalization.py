@@ -98,6 +98,8 @@ def _batch_normalization(op: Op) -> Value:
 @operator("InstanceNormalization")
 def _instance_normalization(op: Op) -> Value:
     x = op.value(0)
+    if x.rank < 2:
+        raise ShapeError(f"an input {shape_text(x.shape)} without channels")
     centered, inverse, _ = standardized(op, x, range(2, x.rank), op.number("epsilon", 1e-5))
     scale, shift = (along(op, op.value(i), 1, x.rank, part) for i, part in ((1, "scale"), (2, "shift")))
     return _scaled(op, centered, inverse, scale, shift, x.ttype)
@@ -118,6 +120,8 @@ def _group_normalization(op: Op) -> Value:
     Scale and shift are one for each group before opset 21, one for each channel since.
     """
     x = op.value(0)
+    if x.rank < 2:
+        raise ShapeError(f"an input {shape_text(x.shape)} without channels")
     channels, groups = bound(x.shape[1]), op.integer("num_groups", 1)
     if channels is None or groups < 1 or channels % groups:
         raise op.invalid(f"{shape_text(x.shape[1:2])} channels in {groups} groups")

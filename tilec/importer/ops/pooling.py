@@ -113,6 +113,8 @@ def _lrn(op: Op) -> Value:
     if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} without channels")
     size = op.integer("size", 1)
+    if size < 1:
+        raise op.invalid(f"size is {size}")
     axes = op.axes_of(x.shape)
     (r,) = op.builder.iterators("r", [Const(size)])
     at = formula("c + r - before", c=axes[1].var, r=r.var, before=(size - 1) // 2)

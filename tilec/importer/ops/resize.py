@@ -13,6 +13,9 @@ from tilec.importer.registry import operator
 from tilec.importer.value import Value, static
 from tilec.ir.expr import Const, Expr, Var
 
+LARGEST = 1 << 24
+"""Longest dimension that is resized: the weights of its positions are computed at import."""
+
 
 def index_of(op: Op, table: NDArray[np.int64], at: Var, part: str) -> Expr:
     """`table[at]` as quasi-affine index algebra when the table follows `(at * a + b) // c`, else as an access to it."""
@@ -51,6 +54,8 @@ def _known(op: Op, extent: Expr) -> int:
     size = static((extent,))
     if size is None:
         raise op.unsupported("a resized dimension of symbolic extent", "Bind it with --shape SYMBOL=SIZE.")
+    if not 0 <= size[0] <= LARGEST:
+        raise op.invalid(f"a dimension of extent {size[0]} is resized")
     return size[0]
 
 
@@ -62,6 +67,8 @@ def _targets(op: Op, x: Value, dims: tuple[int, ...]) -> tuple[list[Expr], list[
         if len(factors) != len(dims):
             raise op.invalid(f"{len(factors)} scales for {len(dims)} axes")
         for d, factor in zip(dims, factors, strict=True):
+            if not 0 < factor < LARGEST:
+                raise op.invalid(f"a scale of {factor}")
             scales[d] = float(factor)
             if factor != 1.0:
                 outputs[d] = Const(int(np.floor(_known(op, x.shape[d]) * factor)))
@@ -71,10 +78,13 @@ def _targets(op: Op, x: Value, dims: tuple[int, ...]) -> tuple[list[Expr], list[
         raise op.invalid("neither scales nor sizes are given")
     if op.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         raise op.unsupported("keep_aspect_ratio_policy", "Give the sizes themselves.")
+    if len(wanted) != len(dims):
+        raise op.invalid(f"{len(wanted)} sizes for {len(dims)} axes")
     for d, extent in zip(dims, wanted, strict=True):
         outputs[d] = extent
         if extent != x.shape[d]:
-            scales[d] = _known(op, extent) / _known(op, x.shape[d])
+            size = _known(op, x.shape[d])
+            scales[d] = _known(op, extent) / size if size else 1.0
     return outputs, scales
 
 

@@ -94,8 +94,8 @@ def _split(op: Op) -> list[Value]:
 def _parts(op: Op, size: Expr) -> Sequence[Expr]:
     """Equal parts; since opset 18 the last one may be smaller."""
     number = op.integer("num_outputs", len(op.outputs))
-    if number < 1:
-        raise op.invalid(f"num_outputs is {number}")
+    if number != len(op.outputs):
+        raise op.invalid(f"num_outputs is {number}, the node has {len(op.outputs)} outputs")
     whole = bound(size)
     if op.opset >= 18 and whole is not None:
         part = -(-whole // number)
