@@ -72,6 +72,11 @@ def polynomial(expr: Expr, ranges: Ranges = _NO_RANGES) -> Polynomial:
     return known
 
 
+def _known(ranges: Ranges) -> KnownRanges:
+    """Ranges that remember at least for the time of one question, for nested extrema ask the same many times."""
+    return ranges if isinstance(ranges, KnownRanges) else KnownRanges(ranges)
+
+
 def _polynomial(expr: Expr, ranges: Ranges) -> Polynomial:
     match expr:
         case Binary("+", left, right):
@@ -156,7 +161,8 @@ def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, P
             rest[term] = coefficient
     if divisor:
         unknown = [atom for atom in divisor if isinstance(atom, Var) and atom.name not in ranges]
-        ranges = {**{atom.name: (Const(1), atom) for atom in unknown}, **ranges} if unknown else ranges
+        if unknown:
+            ranges = KnownRanges({**{atom.name: (Const(1), atom) for atom in unknown}, **ranges})
     if _within(rest, d, ranges):
         return whole, rest
     if _within(_add(rest, d), d, ranges):
@@ -324,7 +330,7 @@ def _product(term: Monomial) -> Expr:
 
 @lru_cache(maxsize=262144)
 def _simplify_plain(expr: Expr) -> Expr:
-    return _expression(polynomial(expr))
+    return _expression(polynomial(expr, KnownRanges()))
 
 
 def simplify(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> Expr:
@@ -334,11 +340,12 @@ def simplify(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> Expr:
         return expr
     if not ranges:
         return _simplify_plain(expr)
-    return _expression(polynomial(expr, ranges))
+    return _expression(polynomial(expr, _known(ranges)))
 
 
 def bounds_of(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> tuple[int | None, int | None]:
     """Lowest and highest value of an integer expression, None where no integer bound is known."""
+    ranges = _known(ranges)
     return _bounds(polynomial(as_expr(expr), ranges), ranges)
 
 
@@ -349,7 +356,7 @@ def equal(a: int | Expr, b: int | Expr, ranges: Ranges = _NO_RANGES) -> bool:
 
 def linear_form(expr: Expr, ranges: Ranges = _NO_RANGES) -> tuple[dict[Expr, int], int]:
     """({atom: coefficient}, constant) of an index; products of several atoms count as one atom."""
-    p = polynomial(expr, ranges)
+    p = polynomial(expr, _known(ranges))
     return {_product(t): c for t, c in p.items() if t}, p.get((), 0)
 
 

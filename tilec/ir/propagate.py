@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TypeVar
 
-from tilec.ir.algebra import linear_form
+from tilec.ir.algebra import bounds_of, linear_form
 from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, Var, variables
 from tilec.ir.intervals import NUMPY, SYMBOLIC, Candidates, Numbers, Symbolic
 from tilec.ir.reads import IndexGuard, IteratorGuard, Read, reads
@@ -120,7 +120,7 @@ def _atom(atom: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> In
         case Var(name):
             return box[name]
         case Binary("*", left, right):
-            return _product(_atom(left, box, numbers), _atom(right, box, numbers), numbers)
+            return _product(left, right, box, numbers)
         case Binary("//" | "%" as op, left, right) if not variables(right) & box.keys():
             inner = _interval(left, box, numbers)
             if inner is None:
@@ -139,12 +139,22 @@ def _atom(atom: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> In
             return None
 
 
-def _product(a: Interval[N] | None, b: Interval[N] | None, numbers: Numbers[N]) -> Interval[N] | None:
-    """From the four corners, for either factor may be negative."""
+def _product(left: Expr, right: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> Interval[N] | None:
+    """End by end where one factor is a size, else from the four corners, for either may be negative."""
+    a, b = _atom(left, box, numbers), _atom(right, box, numbers)
     if a is None or b is None:
         return None
+    if _is_size(left, box) or _is_size(right, box):
+        return numbers.multiply(a[0], b[0]), numbers.multiply(a[1], b[1])
     corners = [numbers.multiply(x, y) for x in a for y in b]
     return reduce(numbers.minimum, corners), reduce(numbers.maximum, corners)
+
+
+def _is_size(expr: Expr, box: Mapping[str, Interval[N]]) -> bool:
+    if variables(expr) & box.keys():
+        return False
+    low = bounds_of(expr)[0]
+    return low is not None and low >= 0
 
 
 def _hull(

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, simplify
+from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, polynomial, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, rebuild, substitute, variables, walk
 from tilec.ir.intervals import Candidates, Ints, Symbolic
 
@@ -192,7 +192,7 @@ class Sizes(Symbolic):
             match atom:
                 case Call("minimum" | "maximum" as fn, ends):
                     a, b = (self.largest(self._exchange(expr, atom, scale, end)) for end in ends)
-                    return self.minimum(a, b) if (fn == "minimum") == (scale > 0) else self.maximum(a, b)
+                    return _simpler(a, b) if (fn == "minimum") == (scale > 0) else self.maximum(a, b)
                 case Call("where", (_, *ends)):
                     a, b = (self.largest(self._exchange(expr, atom, scale, end)) for end in ends)
                     return self.maximum(a, b)
@@ -203,6 +203,10 @@ class Sizes(Symbolic):
                     most = Binary("//", self.add(self.subtract(left, right), self.add(divisor, Const(-1))), divisor)
                     rest = self._exchange(self._exchange(expr, other, -scale, Const(0)), atom, scale, Const(0))
                     return self.largest(self.add(rest, Binary("*", Const(scale), most)))
+        for atom, scale in terms.items():
+            match atom:
+                case Binary("//", left, Const() as divisor) if scale > 0 and left != self.largest(left):
+                    return self.largest(self._exchange(expr, atom, scale, self.divide(self.largest(left), divisor)))
         high = bounds_of(expr, self.ranges)[1]
         return Const(high) if high is not None else self._pushed(expr)
 
@@ -214,6 +218,15 @@ class Sizes(Symbolic):
                 a, b = (self.size(substitute(expr, {name: end})) for end in (low, high))
                 expr = self.maximum(a, b)
         return expr
+
+
+def _simpler(a: Expr, b: Expr) -> Expr:
+    """The better of two upper bounds: the smaller integer, an integer before an expression, few factors, few terms."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        return a if a.value <= b.value else b
+    if isinstance(a, Const) or isinstance(b, Const):
+        return a if isinstance(a, Const) else b
+    return min(a, b, key=lambda e: (max(map(len, polynomial(e))), sum(1 for _ in walk(e))))
 
 
 def _partner(atom: Expr, scale: int, terms: dict[Expr, int]) -> Binary | None:
