@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.compile import PRINTED
@@ -14,8 +15,8 @@ from tilec.codegen.cpu.memory import Memories, stored
 from tilec.codegen.cpu.resolve import resolve
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tiles import emit_tile
-from tilec.codegen.cpu.tree import Choose, Range, Step, Tile, Tree
-from tilec.codegen.cpu.vectors import PrimExpr, floor_parts, register
+from tilec.codegen.cpu.tree import Choose, Nest, Range, Step, Tile, Tree
+from tilec.codegen.cpu.vectors import PrimExpr, bind, floor_parts, int64, register
 from tilec.ir.program import Program
 
 
@@ -41,7 +42,7 @@ def emit(program: Program, target: CpuTarget, symbol: str | None = None) -> Kern
 
     def body(buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr) -> None:
         memories = _memories(tree, buffers, scratch)
-        _steps(tree.body, target, memories, Indices(_task_variables(tree, task)))
+        _nests([nest for nest in tree.nests if nest.tasks], target, memories, task)
 
     function = kernel_function(symbol or tree.name, operands, body, tree.scratch_bytes)
     return Kernel(function.with_attr(PRINTED, True), tree.tasks, tree.scratch_bytes)
@@ -71,14 +72,30 @@ def _memories(tree: Tree, operands: Mapping[str, Buffer], scratch: Scratch) -> M
     return Memories({m.name: m for m in tree.memories}, buffers, pieces)
 
 
-def _task_variables(tree: Tree, task: PrimExpr) -> dict[str, PrimExpr]:
-    """The variables of the spread loops from the number of the task."""
+def _nests(nests: Sequence[Nest], target: CpuTarget, memories: Memories, task: PrimExpr) -> None:
+    """The nest that a task belongs to."""
+    if not nests:
+        return
+    first, *others = nests
+    if not others:
+        _steps(first.body, target, memories, Indices(_task_variables(first, task)))
+        return
+    count = int64(first.tasks)
+    with I.If(tirx.LT(task, count)):
+        with I.Then():
+            _nests([first], target, memories, task)
+        with I.Else():
+            _nests(others, target, memories, bind(tirx.Sub(task, count)))
+
+
+def _task_variables(nest: Nest, task: PrimExpr) -> dict[str, PrimExpr]:
+    """The variables of a nest's loops from the number of the task."""
     variables: dict[str, PrimExpr] = {}
     rest = task
-    for name, extent in reversed(tree.spread[1:]):
+    for name, extent in reversed(nest.spread[1:]):
         rest, variables[name] = floor_parts(rest, extent)
-    if tree.spread:
-        variables[tree.spread[0][0]] = rest
+    if nest.spread:
+        variables[nest.spread[0][0]] = rest
     return variables
 
 

@@ -11,8 +11,10 @@ from tilec.codegen.cpu.flatten import Operand, compute_tile, copy_tile, fill_til
 from tilec.codegen.cpu.powers import without_powers
 from tilec.codegen.cpu.registers import registers
 from tilec.codegen.cpu.settle import ranges_with, settle
+from tilec.codegen.cpu.slots import Life, assign
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
-from tilec.codegen.cpu.tree import Choose, Memory, Range, Step, Storage, Tile, Tree, tiles
+from tilec.codegen.cpu.tasks import TaskNest, task_nests
+from tilec.codegen.cpu.tree import Choose, Memory, Nest, Range, Step, Storage, Tile, Tree, tiles
 from tilec.codegen.cpu.versions import Interval, segments
 from tilec.codegen.cpu.windows import Plain, Window, strides_of, viewed, written_through
 from tilec.errors import UnsupportedError
@@ -59,20 +61,11 @@ class Scope:
 
 
 @dataclass(slots=True)
-class _Life:
-    """A memory that is not an operand, and from which to which tile it is used."""
-
-    memory: Memory
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
 class _Resolver:
     program: Program
     target: CpuTarget
     shapes: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
-    lives: dict[str, _Life] = field(default_factory=dict)
+    lives: dict[str, Life] = field(default_factory=dict)
     clock: int = 0
     local_bytes: int = 0
 
@@ -91,8 +84,9 @@ class _Resolver:
                     scope = replace(scope, live={**scope.live, buffer.name: window})
                 case Loop():
                     steps += self.loop(statement, scope)
-                case Barrier(name):
-                    raise UnsupportedError(f"a barrier of {name} has no meaning on a CPU core", self.program.name)
+                case Barrier():
+                    # Units of a loop inside a task run one after another: each finds what the ones before left.
+                    pass
                 case _:
                     steps += self.tiles(statement, scope)
         return tuple(steps)
@@ -154,6 +148,24 @@ class _Resolver:
                     self.lives[name].last = self.clock
         return made
 
+    def nest(self, part: TaskNest, scope: Scope) -> Nest:
+        """A nest of task loops with its body."""
+        spread = tuple((loop.variable, self.number(loop.extent)) for loop in part.loops)
+        empty = any(extent <= 0 for _, extent in spread)
+        return Nest(spread, () if empty else self.task(part.loops, part.body, scope))
+
+    def task(self, loops: tuple[Loop, ...], body: tuple[Statement, ...], scope: Scope) -> tuple[Step, ...]:
+        """One task: versions of its loops chosen by conditions on their variables."""
+        if not loops:
+            return self.body(body, scope)
+        loop, inner = replace(loops[0], body=(*loops[1:], *body)), loops[1:]
+        steps: tuple[Step, ...] = ()
+        for interval in reversed(segments(loop, self.number(loop.extent), scope.ranges, scope.values)):
+            version = self.task(inner, body, scope.with_loop(loop.variable, interval))
+            last = Binary("<=", Var(loop.variable), Const(interval.last))
+            steps = (Choose(last, version, steps),) if steps else version
+        return steps
+
     # -- storage ------------------------------------------------------------------------------------------
 
     def shape(self, tensor: str, buffer: Buffer) -> tuple[Expr, ...]:
@@ -184,7 +196,7 @@ class _Resolver:
         self.local_bytes += size if local else 0
         name = f"{buffer.name}.{len(self.lives)}"
         memory = Memory(name, buffer.ttype, elements, "local" if local else "scratch")
-        self.lives[name] = _Life(memory, self.clock, self.clock)
+        self.lives[name] = Life(memory, self.clock, self.clock)
         return Storage(name, buffer.ttype, lo, strides_of(shape, buffer.layout))
 
     def number(self, extent: Expr) -> int:
@@ -289,84 +301,21 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
     return found | {p.tensor: tuple(map(simplify, p.hi)) for p in program.parameters}
 
 
-def _spread(body: tuple[Statement, ...]) -> tuple[list[Loop], tuple[Statement, ...]]:
-    """The perfect nest of spread loops of fixed extents that the kernel starts with, and what is inside."""
-    nest: list[Loop] = []
-    while len(body) == 1 and isinstance(body[0], Loop) and body[0].kind == "spread":
-        if nest and variables(simplify(body[0].extent)):
-            break
-        nest.append(body[0])
-        body = body[0].body
-    return nest, body
-
-
-def _assign(lives: Sequence[_Life]) -> tuple[dict[str, Memory], int]:
-    """Offsets of scratch memories, best fit: those of one type that are never used at once share a place."""
-    slots: list[tuple[str, int, list[_Life]]] = []
-    chosen: dict[str, int] = {}
-    for life in sorted(lives, key=lambda x: -x.memory.elements):
-        if life.memory.kind != "scratch":
-            continue
-        free = [
-            n
-            for n, (ttype, _, users) in enumerate(slots)
-            if ttype == life.memory.ttype and all(u.last < life.first or life.last < u.first for u in users)
-        ]
-        if free:
-            slots[free[-1]][2].append(life)
-            chosen[life.memory.name] = free[-1]
-            continue
-        chosen[life.memory.name] = len(slots)
-        slots.append((life.memory.ttype, life.memory.elements, [life]))
-    offsets, total = [], 0
-    for ttype, elements, _ in slots:
-        offsets.append(total)
-        total += -(-elements * TTYPES[ttype].bits // 8 // 64) * 64
-    placed = {
-        life.memory.name: replace(life.memory, offset=offsets[chosen[life.memory.name]])
-        if life.memory.name in chosen
-        else life.memory
-        for life in lives
-    }
-    return placed, total
-
-
 def resolve(program: Program, target: CpuTarget) -> Tree:
     """The kernel tree of a program. Raises UnsupportedError for sizes that are not bound."""
     resolver = _Resolver(program, target, _shapes(program))
-    nest, body = _spread(program.body)
-    spread = tuple((loop.variable, resolver.number(loop.extent)) for loop in nest)
     operands: list[Memory] = []
     live: dict[str, Window] = {}
     for parameter in program.parameters:
         shape = tuple(resolver.number(n) for n in parameter.shape)
         operands.append(Memory(parameter.name, parameter.ttype, prod(shape), "operand"))
-        lo = tuple(map(simplify, parameter.lo))
+        lo, hi = tuple(map(simplify, parameter.lo)), tuple(map(simplify, parameter.hi))
         storage = Storage(parameter.name, parameter.ttype, lo, strides_of(shape, parameter.layout))
-        hi = tuple(map(simplify, parameter.hi))
         live[parameter.name] = Window(parameter, lo, hi, storage, frozenset({parameter.name}))
-    scope = Scope({}, {}, live)
-    steps = _tasks(resolver, list(nest), body, scope) if all(extent for _, extent in spread) else ()
+    nests = tuple(resolver.nest(part, Scope({}, {}, live)) for part in task_nests(program))
     table = {m.name: m for m in (*operands, *(life.memory for life in resolver.lives.values()))}
-    pieces = registers(tiles(steps), table, target)
+    pieces = registers((tile for nest in nests for tile in tiles(nest.body)), table, target)
     for name, life in resolver.lives.items():
         life.memory = replace(life.memory, kind="local" if name in pieces else "scratch", pieces=pieces.get(name, ()))
-    placed, scratch = _assign(tuple(resolver.lives.values()))
-    memories = (*operands, *placed.values())
-    return Tree(program.name, memories, spread, steps, scratch)
-
-
-def _tasks(resolver: _Resolver, nest: list[Loop], body: tuple[Statement, ...], scope: Scope) -> tuple[Step, ...]:
-    """One task: versions of the spread loops chosen by conditions on their variables."""
-    if not nest:
-        return resolver.statements(body, scope)
-    loop, *inner = nest
-    intervals = segments(replace(loop, body=body), resolver.number(loop.extent), scope.ranges, scope.values)
-    steps: tuple[Step, ...] = ()
-    for position, interval in enumerate(reversed(intervals)):
-        version = _tasks(resolver, inner, body, scope.with_loop(loop.variable, interval))
-        if not position:
-            steps = version
-            continue
-        steps = (Choose(Binary("<=", Var(loop.variable), Const(interval.last)), version, steps),)
-    return steps
+    placed, scratch = assign(tuple(resolver.lives.values()))
+    return Tree(program.name, (*operands, *placed), nests, scratch)

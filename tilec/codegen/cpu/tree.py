@@ -101,22 +101,34 @@ Step = Tile | Range | Choose
 
 
 @dataclass(frozen=True, slots=True)
+class Nest:
+    """`spread` gives the variables of task loops, outermost first, with their extents; `body` is one task."""
+
+    spread: tuple[tuple[str, int], ...]
+    body: tuple[Step, ...]
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        total = 1
+        for _, extent in self.spread:
+            total *= extent
+        return max(0, total)
+
+
+@dataclass(frozen=True, slots=True)
 class Tree:
-    """A kernel: `spread` gives the variables of the task loops, outermost first, with their extents."""
+    """A kernel: its tasks are those of all nests, one nest after the other."""
 
     name: str
     memories: tuple[Memory, ...]
-    spread: tuple[tuple[str, int], ...]
-    body: tuple[Step, ...]
+    nests: tuple[Nest, ...]
     scratch_bytes: int
 
     @property
     def tasks(self) -> int:
         """How many tasks the kernel has."""
-        total = 1
-        for _, extent in self.spread:
-            total *= extent
-        return total
+        return sum(nest.tasks for nest in self.nests)
 
 
 def tiles(steps: tuple[Step, ...]) -> Iterator[Tile]:
