@@ -37,10 +37,11 @@ def live(graph: Graph) -> Graph:
 
 
 def constant_tensors(graph: Graph) -> frozenset[str]:
-    """Tensors whose values do not depend on the model's inputs: constants, and nodes that read nothing else."""
+    """Tensors made before the model runs: constants, and nodes that read nothing else and are no output."""
     found = set(graph.constants)
+    outputs = {port.tensor for port in graph.outputs}
     for node in graph.nodes:
-        if all(tensor in found for tensor in operands(node.expr)):
+        if node.name not in outputs and all(tensor in found for tensor in operands(node.expr)):
             found.add(node.name)
     return frozenset(found)
 
