@@ -143,8 +143,6 @@ def test_sums_that_wait_at_a_lower_level() -> None:
     assert any("before it is summed up" in p for p in check_program(relayed(relay=False), {}))
 
 
-TWO_ROWS = (parse_expr("k1*3"), Const(0))
-
 ILLEGAL: dict[str, tuple[Program, str]] = {
     # contents
     "dropped load": (drop(matmul(), LoadTiles, "B_s"), "reads elements of B_s that were never written"),
@@ -316,6 +314,29 @@ ILLEGAL: dict[str, tuple[Program, str]] = {
         "reads other elements of Z_s than the one it writes",
     ),
 }
+
+
+def haloed(box: str = "0:5", first: int = -1) -> Program:
+    """Y[i] = T[i - 1] + T[i + 1] with T = 2 X computed inside a window of zeros."""
+    double = tensor("T[i] = X[i] * 2.0", {"i": 5})
+    add = tensor("Y[i] = T[i - 1] + T[i + 1]", {"i": 5})
+    t = buffer("T_s", "shared", f"T[{first}:6]")
+    body = (
+        *load(buffer("X_s", "shared", "X[0:5]")),
+        Allocate(t),
+        Fill("T_s", 0.0),
+        compute(double, "T_s", "_s", i=box),
+        Allocate(buffer("Y_s", "shared", "Y[0:5]")),
+        compute(add, "Y_s", "_s"),
+        StoreTiles("Y", "Y_s"),
+    )
+    return Program("haloed", (DRAM, PlanLevel("shared", 1024)), (), (whole("X", (5,)), whole("Y", (5,))), ("Y",), body)
+
+
+def test_a_constant_stands_around_a_tensor_but_not_in_it() -> None:
+    assert check_program(haloed(), {}) == ()
+    for wrong in (haloed(box="0:4"), haloed(box="1:5"), haloed(first=0)):
+        assert any("reads elements of T_s that were never written" in p for p in check_program(wrong, {}))
 
 
 @pytest.mark.feature("W31")

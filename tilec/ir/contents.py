@@ -51,15 +51,19 @@ class Sum:
 class Contents:
     """Contents of one buffer within one frame (the body that allocates it, or a loop inside).
 
-    `before` is the frame around, None in the body that allocates it or once everything was overwritten.  `stores`
-    collects (statement, region) of what is written to an output.  `unknown` says that boxes became too many to
-    follow: nothing is claimed then.  `origin` names the buffer that was loaded.
+    `written` elements hold values, `filled` ones a constant: enough around a tensor and to accumulate into, `sums`
+    what was accumulated.  `before` is the frame around; a frame that was `wiped` (filled) keeps nothing from before,
+    one that was `restarted` no sums.  `stores` collects (statement, region) of what is written to an output.
+    `unknown` says that boxes became too many to follow: nothing is claimed then.  `origin` names the buffer that was
+    loaded.
     """
 
     written: list[Region] = field(default_factory=list)
+    filled: list[Region] = field(default_factory=list)
     sums: list[Sum] = field(default_factory=list)
     stores: list[tuple[str, Region]] = field(default_factory=list)
     before: Contents | None = None
+    wiped: bool = False
     restarted: bool = False
     unknown: bool = False
     origin: str | None = None
@@ -68,17 +72,30 @@ class Contents:
         """The contents at the start of an iteration."""
         return Contents(before=self, origin=self.origin, unknown=self.unknown)
 
-    def all_written(self) -> list[Region]:
-        """Every box that is written, those from before included."""
-        return [*self.written, *(self.before.all_written() if self.before else [])]
+    def values(self) -> list[Region]:
+        """Every box that holds values, those from before included."""
+        return [*self.written, *(self.before.values() if self.before and not self.wiped else [])]
+
+    def constants(self) -> list[Region]:
+        """Every box that was filled, those from before included."""
+        return [*self.filled, *(self.before.constants() if self.before and not self.wiped else [])]
 
     def holds(self, region: Region) -> bool:
-        """Whether all elements of a region are written."""
-        return self.unknown or covered(region, self.all_written())
+        """Whether all elements of a region hold values."""
+        return self.unknown or covered(region, self.values())
+
+    def initialised(self, region: Region) -> bool:
+        """Whether all elements of a region hold anything."""
+        return self.unknown or covered(region, [*self.values(), *self.constants()])
 
     def write(self, boxes: list[Region]) -> None:
-        """Elements are set."""
+        """Elements are set to values."""
         self.written = merged([*self.written, *boxes])
+
+    def fill(self, window: Region) -> None:
+        """Every element is set to a constant."""
+        self.restart()
+        self.wiped, self.written, self.filled = True, [], [window]
 
     def restart(self, origin: str | None = None) -> None:
         """Every element is overwritten, by a copy of `origin` if one is named: no sum from before is left."""
@@ -115,8 +132,12 @@ class Contents:
         """
         problems = []
         self.unknown = self.unknown or inner.unknown
+        if inner.wiped:
+            self.wiped, self.written, self.filled = True, [], []
+        for box in inner.filled:
+            self.filled += self._united(box, depth)
         for box in inner.written:
-            self.write(self._united(box, depth))
+            self.write([at_iteration(box, depth, -1)] if inner.wiped else self._united(box, depth))
         for place, region in inner.stores:
             if repeats(region, depth, trips):
                 problems.append(f"{place}: later iterations store the same elements again")

@@ -51,6 +51,18 @@ def uses(statement: Statement) -> frozenset[str]:
     return frozenset(name for s in (statement, *statements(body)) for name in (*reads(s), *writes(s)))
 
 
+def carried(body: tuple[Statement, ...]) -> frozenset[str]:
+    """Names of the buffers that are read before anything but a fill writes them: a loop carries their values on."""
+    written: set[str] = set()
+    found: set[str] = set()
+    for statement in statements(body):
+        if isinstance(statement, ComputeTile):
+            found.update(name for _, name in statement.operands if name not in written)
+        if not isinstance(statement, Fill):
+            written.update(writes(statement))
+    return frozenset(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
     """For every statement of a body, by position: the buffers of this body that are born before it and die after."""

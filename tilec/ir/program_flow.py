@@ -15,7 +15,7 @@ from tilec.ir.contents import Contents, Sum
 from tilec.ir.evaluate import Points, integer
 from tilec.ir.expr import Const, Expr, TensorExpr
 from tilec.ir.intervals import Candidates
-from tilec.ir.lifetimes import statements
+from tilec.ir.lifetimes import carried, statements
 from tilec.ir.program import (
     Allocate,
     Buffer,
@@ -83,6 +83,7 @@ class Flow:
     domains: dict[str, list[Region]] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
     scopes: dict[str, int] = field(default_factory=dict)
+    carried: frozenset[str] = frozenset()
 
     def check(self) -> list[str]:
         """Everything that is wrong, in the order of the program."""
@@ -90,9 +91,11 @@ class Flow:
         tiles = [s.expr for s in statements(program.body) if isinstance(s, ComputeTile)]
         self.ranks = {level.name: rank for rank, level in enumerate(program.levels)}
         self.scopes = scope_ranks(program.levels)
+        self.carried = carried(program.body)
         for expr in (e for e in tiles if e.reduce):
-            sizes = (integer(n, self.symbols) for n in expr.extents[len(expr.spatial) :])
-            self.domains.setdefault(expr.tensor, []).append((PRESENT, *((ints(0), ints(n)) for n in sizes)))
+            sizes = [integer(n, self.symbols) for n in expr.extents[len(expr.spatial) :]]
+            if all(np.all(n > 0) for n in sizes):  # a sum of nothing is complete as soon as it is written
+                self.domains.setdefault(expr.tensor, []).append((PRESENT, *((ints(0), ints(n)) for n in sizes)))
         exprs = {e.tensor: e.shape for e in tiles} | {p.tensor: p.shape for p in program.parameters}
         self.shapes = {t: tuple(int(integer(n, self.symbols)) for n in shape) for t, shape in exprs.items()}
         loops = _Loops(dict(self.symbols))
@@ -145,8 +148,9 @@ class Flow:
                     self._allocate(buffer, loops)
                     self._reserved(statement, buffer)
                 case Fill(name, _):
-                    self.contents[name].restart()
-                    self.contents[name].write([self._here(self.windows[name], loops)])
+                    self.contents[name].fill(self._here(self.windows[name], loops))
+                    if name in self.carried:
+                        self.contents[name].write([self._here(self.windows[name], loops)])
                 case LoadTiles():
                     self._load(statement, loops)
                 case ComputeTile():
@@ -193,14 +197,12 @@ class Flow:
         if statement.fill is None and not inside(window, tensor).all():
             self._say(statement, "the window leaves the tensor and nothing is filled in")
         from_, to = self.contents[source], self.contents[target]
-        if from_.holds(region):
-            filled = statement.fill is not None and inside(intersection(window, tensor), self.windows[source]).all()
-            boxes = [window if filled else region]
-        else:
-            boxes = [intersection(region, box) for box in from_.all_written()]
         to.restart(source)
         to.unknown = to.unknown or from_.unknown
-        to.write(boxes)
+        to.write([region] if from_.holds(region) else [intersection(region, box) for box in from_.values()])
+        if from_.initialised(region):
+            surrounded = statement.fill is not None and inside(intersection(window, tensor), region).all()
+            to.filled.append(window if surrounded else region)
 
     def _store(self, statement: StoreTiles, loops: _Loops) -> None:
         target, source = statement.target, statement.source
@@ -216,7 +218,7 @@ class Flow:
             self._say(statement, f"stores elements of {source} that were never written")
         combines, relays = statement.combine != "none", from_.origin == target
         if combines or relays:
-            if not to.holds(region):
+            if not to.initialised(region):
                 self._say(statement, f"combines with elements of {target} that were never written")
             for s in from_.sums:
                 part = Sum(intersection(s.where, region), s.over, False)
@@ -245,9 +247,10 @@ class Flow:
             self._operand(statement, tensor, buffer, points, loops)
         contents = self.contents[name]
         if statement.accumulate:
-            if not contents.holds(region):
+            if not contents.initialised(region):
                 self._say(statement, f"accumulates into elements of {name} that were never written")
             self._accumulate(statement, name, Sum(region, over, False), loops)
+            contents.write(self._shared(region, name, loops))
             return
         if name not in dict(statement.operands).values():
             for domain in self.domains.get(expr.tensor, [])[:1]:
@@ -262,7 +265,8 @@ class Flow:
         expr, contents = statement.expr, self.contents[name]
         shape = tuple(Const(n) for n in self.shapes[tensor])
         window = intersection(self._here(self.windows[name], loops), self._whole(tensor))
-        small, window, *written = sampled(points, window, *contents.all_written())
+        small, window, *boxes = sampled(points, window, *contents.values(), *contents.constants())
+        count = len(contents.values())
         box = {i: (lo, hi - 1) for i, (lo, hi) in zip(expr.iterators, small[1:], strict=True)}
         for read in reads(expr):
             if read.tensor != tensor or contents.unknown:
@@ -270,25 +274,31 @@ class Flow:
             ends, gone = read_window(read, box, shape, Candidates(self.symbols), clip=False)
             there = (small[0][0], ints(small[0][1] * ~(gone | empty(small))))
             hull: Region = (there, *((lo, hi + 1) for lo, hi in ends))
-            if not covered(hull, written):
-                if not self._exactly(expr, tensor, hull, small, written):
+            inner = intersection(hull, self._whole(tensor))
+            if not (covered(hull, boxes) and covered(inner, boxes[:count])):
+                if not self._exactly(expr, tensor, hull, small, boxes, count):
                     self._say(statement, f"reads elements of {name} that were never written")
             elif name != statement.target and not self._summed_up(name, intersection(hull, window), loops.depth):
                 self._say(statement, f"reads {name} before it is summed up")
 
-    def _exactly(self, expr: TensorExpr, tensor: str, hull: Region, points: Region, written: Sequence[Region]) -> bool:
-        """Follow guards point by point where the hull of a read is not written: no false alarm, some positions."""
+    def _exactly(
+        self, expr: TensorExpr, tensor: str, hull: Region, points: Region, boxes: Sequence[Region], count: int
+    ) -> bool:
+        """Follow guards point by point where the hull of a read is not written: no false alarm, some positions.
+
+        The first `count` boxes hold values, the others constants.
+        """
         open_: Bools = ~empty(hull)
-        for box in written:
+        for box in boxes[:count]:
             open_ = np.asarray(open_ & ~inside(hull, box))
-        shape = np.broadcast_shapes(open_.shape, *(end.shape for end in arrays_of(points, *written)))
+        shape = np.broadcast_shapes(open_.shape, *(end.shape for end in arrays_of(points, *boxes)))
         positions = np.argwhere(np.broadcast_to(open_, shape))
         chosen = np.unique(np.linspace(0, len(positions) - 1, min(len(positions), EXACT_POSITIONS)).astype(int))
         for position in positions[chosen]:
             ends = dict(zip(expr.iterators, at_position(points, position, shape)[1:], strict=True))
-            boxes = [at_position(box, position, shape) for box in written]
-            there = [box[1:] for box in boxes if box[0][1]]
-            reach = Reach(tensor, there, self.shapes[tensor], Points(ends, {}, self.symbols))
+            here = [at_position(box, position, shape) for box in boxes]
+            values, constants = ([b[1:] for b in part if b[0][1]] for part in (here[:count], here[count:]))
+            reach = Reach(tensor, values, constants, self.shapes[tensor], Points(ends, {}, self.symbols))
             if not reach.safe(expr.value).all():
                 return False
         return True

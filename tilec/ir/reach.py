@@ -17,10 +17,12 @@ Box = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Reads of `tensor` over the iteration points, allowed in `boxes`; `shape` is the tensor's."""
+    """Reads of `tensor` over the iteration points, allowed in `values` and, outside the tensor of this `shape`, in
+    `constants`."""
 
     tensor: str
-    boxes: Sequence[Box]
+    values: Sequence[Box]
+    constants: Sequence[Box]
     shape: Sequence[int]
     points: Points
 
@@ -42,8 +44,12 @@ class Reach:
         return result
 
     def _inside(self, index: Sequence[Expr]) -> Bools:
+        around = np.asarray(self._in_one(index, self.constants) & ~self._in_one(index, [[(0, n) for n in self.shape]]))
+        return np.asarray(self._in_one(index, self.values) | around)
+
+    def _in_one(self, index: Sequence[Expr], boxes: Sequence[Box]) -> Bools:
         found: Bools = np.asarray(False)
-        for box in self.boxes:
+        for box in boxes:
             here: Bools = np.asarray(True)
             for part, (lo, hi), extent in zip(index, box, self.shape, strict=True):
                 if _reads(part):  # data-dependent: any element of the dimension
