@@ -18,9 +18,12 @@ from tilec.verify.nodes import nodes_of
 
 _EPSILON = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 
-SAFETY = 8.0
-"""Random walks stray further than their standard deviation (three of them is once in several hundred), and a result
-that is clipped or cancels is smaller than the terms that its errors come from."""
+SAFETY = 3.0
+"""Random walks stray further than their standard deviation; three of them is once in several hundred."""
+
+GROUP_SAFETY = 8.0
+"""The same for a single group: one that clips, or whose terms cancel, has results far smaller than its errors'
+sources, which later layers even out."""
 
 FUNCTION = 16.0
 """Roundings that a transcendental function counts for: libraries differ by up to four units in the last place."""
@@ -29,12 +32,12 @@ FUNCTION = 16.0
 def tolerances(plan: Plan) -> dict[str, float]:
     """Output of the model -> largest |a - b| / max|a| that rounding explains; 0 for integers and booleans."""
     strayed = variances(nodes_of(plan), plan.tensors)
-    return {port.name: _allowed(strayed.get(port.tensor, 0.0)) for port in plan.outputs}
+    return {port.name: _allowed(strayed.get(port.tensor, 0.0), SAFETY) for port in plan.outputs}
 
 
 def group_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
     """The same for every tensor that `nodes` define, when what they read is exact."""
-    return {name: _allowed(variance) for name, variance in variances(nodes, tensors).items()}
+    return {name: _allowed(variance, GROUP_SAFETY) for name, variance in variances(nodes, tensors).items()}
 
 
 def variances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
@@ -46,9 +49,9 @@ def variances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str,
     return {name: value if TTYPES[tensors[name].ttype].kind == "float" else 0.0 for name, value in result.items()}
 
 
-def _allowed(variance: float) -> float:
+def _allowed(variance: float, safety: float) -> float:
     """The tolerance for a variance, to two digits so that reports are the same on any machine."""
-    return float(f"{SAFETY * sqrt(variance):.1e}")
+    return float(f"{safety * sqrt(variance):.1e}")
 
 
 def _epsilon(ttype: str) -> float:
