@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from importer.reference import onnxruntime
+from tilec.artifact import read_artifact
 from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
 from tilec.pipeline import Job, Source, compile_model
@@ -62,9 +63,7 @@ def folder_of(model: Path) -> Path:
 
 
 def plan_of(folder: Path) -> Plan:
-    import json
-
-    return plan_from_json(json.loads((folder / "2-plan.json").read_text()))
+    return plan_from_json(read_artifact(folder / "2-plan.json", "plan").body)
 
 
 def compiled(model: Path, sizes: Mapping[str, int] | None = None) -> Session:

@@ -187,3 +187,19 @@ def test_nan_and_infinities_go_through(tmp_path):
         assert np.isnan(found[kind.lower()][0, 0]), kind
     np.testing.assert_array_equal(np.isnan(found["larger"]), np.isnan(x))
     np.testing.assert_array_equal(found["largest"], np.array([np.nan, 100, np.inf], F32))
+
+
+def test_joined_parts_of_which_one_is_the_same_everywhere(tmp_path):
+    """A part that does not vary along the joined axis is loaded only where it is needed."""
+    nodes = [
+        node("Expand", "c shape", "wide"),
+        node("Concat", "x wide", "rows", axis=0),
+        node("Concat", "wide x", "rows_first", axis=0),
+        node("Expand", "d shape", "tall"),
+        node("Concat", "x tall", "columns", axis=1),
+        node("Concat", "tall x", "columns_first", axis=1),
+    ]
+    inputs = {"x": (F32, (5, 19)), "c": (F32, (1, 19)), "d": (F32, (5, 1))}
+    outputs = "rows rows_first columns columns_first"
+    path = model(tmp_path, nodes, inputs, outputs, {"shape": np.array([5, 19])})
+    check(path, {"x": normal(5, 19), "c": normal(1, 19), "d": normal(5, 1)})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -233,7 +234,8 @@ class Values:
                 return self._variable(name, point)
         dims = self.depends(expr)
         lanes = point.lanes if self.vector in dims else 1
-        key = (id(expr), ttype, tuple(point.offsets.get(d, 0) for d in dims), lanes, guards)
+        here = self._guard_key(guards, point)
+        key = (id(expr), ttype, tuple(point.offsets.get(d, 0) for d in dims), lanes, here)
         known = self._find(key)
         if known is None:
             made = self._make(expr, ttype, point, lanes, guards)
@@ -317,7 +319,10 @@ class Values:
         return known  # type: ignore[no-any-return]
 
     def _guard_key(self, guards: Guards, point: Point) -> tuple[Any, ...]:
-        return tuple((g, tuple(point.offsets.get(d, 0) for d in self.depends(g[0]))) for g in guards)
+        """What guards say at a point: their conditions, and where those dimensions stand that they depend on."""
+        dims = {d for condition, _ in guards for d in self.depends(condition)}
+        lanes = point.lanes if self.vector in dims else 1
+        return (guards, tuple(point.offsets.get(d, 0) for d in sorted(dims)), lanes)
 
     def _read(self, access: Access, point: Point, lanes: int, guards: Guards) -> PrimExpr:
         ttype = self._ttypes[access.tensor]
@@ -330,13 +335,14 @@ class Values:
             index, whole = ramp(offset, stride, lanes), self.memories.get(access.tensor, offset, stride, lanes)
         scalars = [g for g in guards if self.vector not in self.depends(g[0])]
         across = [g for g in guards if self.vector in self.depends(g[0])]
+        needed = self._all(scalars, point) if scalars else None
         if across and lanes > 1:
             whole = self._gathered(access, index, whole, across, point, lanes)
         elif across:
-            scalars += across
-        if scalars:
-            zero = constant(0, stored(ttype), lanes)
-            whole = tirx.if_then_else(self._all(scalars, point), whole, zero)
+            some = self._any(across, point)
+            needed = some if needed is None else tirx.And(needed, some)
+        if needed is not None:
+            whole = tirx.if_then_else(needed, whole, constant(0, stored(ttype), lanes))
         return widen(whole, ttype, lanes)
 
     def _all(self, guards: list[tuple[Expr, bool]], point: Point) -> PrimExpr:
@@ -346,6 +352,13 @@ class Values:
             value = value if holds else tirx.Not(value)
             total = value if total is None else tirx.And(total, value)
         return total
+
+    def _any(self, guards: list[tuple[Expr, bool]], point: Point) -> PrimExpr:
+        """Whether guards hold in some lane of the point: a value that all lanes share is then needed."""
+        vector = self.vector or ""
+        first = point.offsets.get(vector, 0)
+        lanes = [Point({**point.offsets, vector: first + lane}) for lane in range(point.lanes)]
+        return reduce(tirx.Or, (self._all(guards, lane) for lane in lanes))
 
     def _gathered(
         self,
