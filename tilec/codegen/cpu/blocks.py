@@ -19,10 +19,12 @@ from tilec.ir.algebra import polynomial, simplify
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, bound, children, walk
 from tilec.ir.types import TTYPES
 
-UNROLLED = 256
-"""Most points of a tile on local buffers that are all unrolled, so that the buffers stay in registers."""
+UNROLLED = 1200
+"""Most operations of a tile on local buffers that are all unrolled, so that the buffers stay in registers."""
 BODY = 4
 """Vectors that one iteration of an elementwise loop covers."""
+HEAVY_WORK = 25
+"""Operations that a function such as exp takes."""
 STEPS = 128
 """Most multiply-adds that unrolling a reduction puts into one loop body."""
 CHAINS = 8
@@ -98,6 +100,12 @@ def _values(expr: Expr) -> list[Expr]:
     return result
 
 
+def _work(tile: Tile) -> int:
+    """Operations at one point, roughly."""
+    calls = sum(isinstance(e, Call) and e.fn in HEAVY for e in _values(tile.value))
+    return sum(isinstance(e, Binary | Call) for e in _values(tile.value)) + HEAVY_WORK * calls + 1
+
+
 def _efficiency(dim: Dim, lanes: int) -> float:
     """Average lanes of the vectors that cover a dimension."""
     if dim.size is None:
@@ -142,8 +150,7 @@ def _whole(extent: Expr, width: int) -> tuple[Run, ...]:
 
 def _even(size: int, most: int) -> int:
     """The width of equal blocks of at most `most`."""
-    blocks = -(-size // max(1, most))
-    return -(-size // blocks)
+    return -(-size // -(-size // max(1, most))) if size > 0 else 1
 
 
 def _known_multiple(extent: Expr, step: int, most: int) -> int:
@@ -152,30 +159,53 @@ def _known_multiple(extent: Expr, step: int, most: int) -> int:
     return next((step * n for n in range(most, 1, -1) if common % (step * n) == 0), step)
 
 
-def _spatial_widths(tile: Tile, vector: str | None, lanes: int, budget: int, whole: bool) -> dict[str, int]:
+def _register_tile(count: int, rows: int, registers: int) -> tuple[int, int]:
+    """(vectors, rows) of accumulators that fit the registers beside the operands, most reuse per load first."""
+
+    def fitting(vectors: int) -> tuple[float, int, int]:
+        height = _even(rows, max(1, (registers - 1 - vectors) // vectors))
+        return vectors * height / (vectors + height), vectors, height
+
+    _, vectors, height = max(fitting(_even(count, most)) for most in range(1, min(count, 4) + 1))
+    return vectors, height
+
+
+def _budgets(tile: Tile, vector: str | None, horizontal: bool, lanes: int, target: CpuTarget) -> tuple[int, int]:
+    """(vectors along the vector dimension, points of the other spatial dimensions) that one body covers at most."""
+    if not tile.reduce:
+        vectors = BODY if _work(tile) < HEAVY_WORK else BODY // 2
+        count = next((len(pieces(d.size, lanes)) for d in tile.spatial if d.name == vector and d.size), vectors)
+        return vectors, max(1, vectors // max(1, count))
+    if vector is None:
+        return 1, target.registers // 2 if horizontal else BODY * 2
+    count = next((len(pieces(d.size, lanes)) for d in tile.spatial if d.name == vector and d.size), 2)
+    rows = 1
+    for dim in tile.spatial:
+        rows *= 1 if dim.name == vector else dim.size or 1
+    return _register_tile(count, rows, target.registers)
+
+
+def _spatial_widths(
+    tile: Tile, vector: str | None, lanes: int, budgets: tuple[int, int], whole: bool
+) -> dict[str, int]:
     """Positions of every spatial dimension that one body covers, innermost dimensions first."""
-    widths = {d.name: 1 for d in tile.spatial}
-    order = sorted(tile.spatial, key=lambda d: d.name == vector, reverse=True)
-    order = [d for d in order if d.name == vector] + [d for d in reversed(tile.spatial) if d.name != vector]
-    left = budget
-    for dim in order:
-        step = lanes if dim.name == vector else 1
-        if dim.size is None:
-            widths[dim.name] = _known_multiple(dim.extent, step, left if dim.name == vector else 1)
-            continue
-        count = len(pieces(dim.size, lanes)) if dim.name == vector else dim.size
-        if whole or count <= left:
-            widths[dim.name] = dim.size
-            left //= max(1, count)
-            continue
-        most = max(1, left)
+    widths: dict[str, int] = {}
+    vectors, rows = budgets
+    for dim in reversed(tile.spatial):
         if dim.name == vector:
-            widths[dim.name] = step * _even(count, min(most, 4) if tile.reduce else most)
-            left //= max(1, widths[dim.name] // step)
+            count = len(pieces(dim.size, lanes)) if dim.size is not None else 0
+            if dim.size is None:
+                widths[dim.name] = _known_multiple(dim.extent, lanes, vectors)
+            elif whole or count <= vectors:
+                widths[dim.name] = dim.size
+            else:
+                widths[dim.name] = lanes * _even(count, vectors)
+        elif dim.size is None:
+            widths[dim.name] = 1
         else:
-            widths[dim.name] = _even(dim.size, most)
-            left //= widths[dim.name]
-    return widths
+            widths[dim.name] = dim.size if whole else _even(dim.size, max(1, rows))
+            rows //= max(1, widths[dim.name])
+    return {d.name: widths[d.name] for d in tile.spatial}
 
 
 def _points(tile: Tile, vector: str | None, lanes: int) -> int | None:
@@ -236,13 +266,9 @@ def choose(tile: Tile, target: CpuTarget, ttypes: dict[str, str], local: bool) -
         lanes = 1
     inside = None if horizontal else vector
     points = _points(tile, inside, lanes)
-    whole = local and points is not None and points <= UNROLLED
-    if tile.reduce:
-        budget = target.registers - 4 if not horizontal else target.registers // 2
-    else:
-        heavy = any(isinstance(e, Call) and e.fn in HEAVY for e in _values(tile.value))
-        budget = BODY // 2 if heavy else BODY
-    widths = _spatial_widths(tile, inside, lanes, budget, whole)
+    whole = local and points is not None and points * _work(tile) <= UNROLLED
+    budgets = _budgets(tile, inside, horizontal, lanes, target)
+    widths = _spatial_widths(tile, inside, lanes, budgets, whole)
     runs = {d.name: _whole(d.extent, widths[d.name]) for d in tile.spatial}
     order = [d.name for d in tile.spatial if d.name != inside] + ([inside] if inside else [])
     body = 1

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tvm import tirx
 
-from tilec.codegen.cpu.vectors import PrimExpr, bind, cast, constant, reinterpret
+from tilec.codegen.cpu.vectors import PrimExpr, bind, cast, constant, llvm, reinterpret
 
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440054691e-4
 _ROUND = 12582912.0  # 1.5 * 2**23: adding it leaves round(x) in the low bits of the sum
@@ -51,9 +51,8 @@ def _polynomial(x: PrimExpr, coefficients: Sequence[float], lanes: int) -> PrimE
 
 def _clamp(x: PrimExpr, low: float, high: float, lanes: int) -> PrimExpr:
     """x within [low, high]; NaN stays."""
-    lowest, highest = _f(low, lanes), _f(high, lanes)
-    x = bind(tirx.Select(tirx.LT(highest, x), highest, x))
-    return bind(tirx.Select(tirx.GT(lowest, x), lowest, x))
+    x = llvm("llvm.minimum", "float32", lanes, x, _f(high, lanes))
+    return bind(llvm("llvm.maximum", "float32", lanes, x, _f(low, lanes)))
 
 
 def _power_of_two(n: PrimExpr, lanes: int) -> PrimExpr:

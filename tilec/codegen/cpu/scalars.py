@@ -104,18 +104,8 @@ def extremum(larger: bool, element: str, lanes: int, a: PrimExpr, b: PrimExpr) -
         return tirx.Or(a, b) if larger else tirx.And(a, b)
     if not is_float(element):
         return tirx.Max(a, b) if larger else tirx.Min(a, b)
-    compare = tirx.GT if larger else tirx.LT
-    if _is_number(b):
-        return tirx.Select(compare(b, a), b, a)
-    if _is_number(a):
-        return tirx.Select(compare(a, b), a, b)
+    # LLVM takes exponential time over nested selects of floats; these intrinsics hand NaN on.
     return llvm("llvm.maximum" if larger else "llvm.minimum", element, lanes, a, b)
-
-
-def _is_number(value: PrimExpr) -> bool:
-    """Whether a value is a literal other than NaN."""
-    literal = value.value if isinstance(value, tirx.Broadcast) else value
-    return isinstance(literal, tirx.FloatImm) and literal.value == literal.value
 
 
 def _divisor(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr, PrimExpr | None]:
