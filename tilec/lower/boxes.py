@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilec.ir.expr import Binary, Const, TensorExpr, operands
+from tilec.ir.expr import Binary, Const, TensorExpr
 from tilec.ir.propagate import propagate
 from tilec.lower.owned import share
 from tilec.lower.padding import fill_of, unguarded
 from tilec.lower.setting import Box, Interval, Setting, Window
 from tilec.lower.split import Tiling
 from tilec.lower.task import Task
-from tilec.lower.windows import hull, inside
+from tilec.lower.windows import cut, hull, inside, wraps
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def clipped_reads(s: Setting, node: str, box: Box) -> dict[str, Window]:
 
 def absorbing(s: Setting, node: str) -> dict[str, Const]:
     """Tensors that a node may read without its guards once a constant stands around them."""
-    found = {tensor: fill_of(s.nodes[node], tensor, s.shapes[tensor]) for tensor in operands(s.nodes[node])}
+    found = {tensor: fill_of(s.nodes[node], tensor, s.shapes[tensor]) for tensor in s.operands[node]}
     return {tensor: fill for tensor, fill in found.items() if fill is not None}
 
 
@@ -75,6 +75,8 @@ def _spatial(s: Setting, task: Task, tiling: Tiling, name: str, result: View) ->
         window = tuple(
             inside(s, interval, extent) for interval, extent in zip(result.wanted[name], s.shapes[name], strict=True)
         )
+        if name in task.limits and any(wraps(s.nodes[c], name) for c in consumers):
+            window = cut(s, window, task.limits[name])
     else:
         window = _aligned(s, task, tiling, name)
     if name in task.targets:
@@ -87,13 +89,13 @@ def _aligned(s: Setting, task: Task, tiling: Tiling, sink: str) -> Window:
     position, and width; its other iterators run through all that is asked for (W06)."""
     spatial = s.nodes[sink].spatial
     region = dict(zip(spatial, task.targets[sink].region, strict=True))
-    for iterator, cut in tiling.pieces.items():
+    for iterator, pieces in tiling.pieces.items():
         position = s.nodes[task.part[-1]].spatial.index(iterator)
         twins = [iterator] if iterator in region else list(spatial[position : position + 1])
         for twin in twins:
             if _width(s, region[twin]) == _width(s, task.box[iterator]):
                 offset = Binary("-", region[twin][0], task.box[iterator][0])
-                lo, hi = (s.sizes.size(Binary("+", end, offset)) for end in cut.piece)
+                lo, hi = (s.sizes.size(Binary("+", end, offset)) for end in pieces.piece)
                 region[twin] = (lo, hi)
     return tuple(region.values())
 

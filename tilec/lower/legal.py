@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tilec.errors import TilecError
+from tilec.errors import ArtifactError
+from tilec.ir.plan import Refusal
 
 REASONS: Final[Mapping[str, str]] = {
-    "cyclic": "connecting {edge} at {level} would make a part wait for itself",
-    "unknown_level": "{edge} is connected at {level}, which is no level of the variant",
-    "unknown_name": "{level}: {name} is no {kind} of {edge}",
-    "bad_size": "{level}: the size {size} of {name} of {edge} is less than 1",
+    "capacity": "{edge} needs {bytes} bytes of {level}, which has {capacity}",
+    "cycle": "connecting {edge} at {level} makes two parts of the group wait for each other",
+    "order": "{edge} is read before the node that computes it",
+    "not-computed": "{edge} is an output of the group, but no node of it computes it",
+    "unknown-level": "{edge} names the level {level}, which the variant does not have",
+    "unknown-name": "{edge}: there is no {what} {name}",
+    "size": "{edge}: the {what} at {level} is {size}, it must be at least 1",
+    "permutation": "{edge}: {what} at {level} repeats or misses something",
 }
-"""Code -> sentence. The numbers of a refusal fill the braces; `edge` is an edge or a node."""
+"""Code -> sentence. The numbers of a refusal fill the braces; `edge` is an edge, a node, a tensor or a level."""
 
 
-class PlanError(TilecError):
+class PlanError(ArtifactError):
     """A plan that cannot be lowered: `code` of `REASONS`, the edge or node, and the numbers behind it."""
 
-    exit_code = 2
-
-    def __init__(self, code: str, edge: str, **numbers: int | str) -> None:
-        self.code = code
-        self.edge = edge
-        self.numbers = dict(numbers)
-        super().__init__(REASONS[code].format(edge=edge, **numbers), edge, "change the plan there and lower it again")
+    def __init__(self, refusal: Refusal, place: str | None = None) -> None:
+        self.refusal = refusal
+        self.code = refusal.code
+        near = refusal.numbers.get("near")
+        hint = f"Did you mean {near!r}?" if near else "Change the plan there and run codegen again."
+        super().__init__(REASONS[refusal.code].format(edge=refusal.edge, **refusal.numbers), place, hint)

@@ -69,7 +69,9 @@ def _cut(
         lo = Call("where", (Binary("==", variable, first), region[0], before))
     if _at(s, hi, loop, last) != region[1]:
         hi = Call("where", (Binary("==", variable, s.sizes.size(last)), region[1], hi))
-    return (lo, hi), (lo, hi)
+    # A region that is not the hull of all tiles cuts the tiles at its ends.
+    own = s.sizes.maximum(lo, region[0]), s.sizes.minimum(hi, region[1])
+    return own, own
 
 
 def _at(s: Setting, expr: Expr, loop: LoopHead, value: Expr) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilec.ir.expr import operands
+from tilec.ir.plan import Refusal
 from tilec.lower.legal import PlanError
 from tilec.lower.setting import Setting
 
@@ -15,7 +15,7 @@ Part = tuple[str, ...]
 def connected_parts(s: Setting, part: Sequence[str], level: int) -> tuple[Part, ...]:
     """The parts of `part` connected at `level` or higher; producers before consumers.
 
-    Raises PlanError `cyclic` when two parts wait for each other.
+    Raises PlanError `cycle` when two parts wait for each other.
     """
     if level > s.top:
         return tuple((name,) for name in part)
@@ -28,7 +28,7 @@ def connected_parts(s: Setting, part: Sequence[str], level: int) -> tuple[Part, 
 
     index = {described.name: i for i, described in enumerate(s.levels)}
     for name in part:
-        for tensor in operands(s.nodes[name]):
+        for tensor in s.operands[name]:
             edge = f"{tensor}->{name}"
             if tensor in owner and index[s.connect.get(edge, s.levels[0].name)] >= level:
                 owner[root(tensor)] = root(name)
@@ -49,14 +49,14 @@ def _ordered(s: Setting, parts: list[Part], level: int) -> tuple[Part, ...]:
                 f"{t}->{n}"
                 for p in waiting
                 for n in p
-                for t in operands(s.nodes[n])
+                for t in s.operands[n]
                 if t in home and home[t] != p and home[t] not in done
             )
-            raise PlanError("cyclic", edge, level=s.levels[min(level, s.top)].name)
+            raise PlanError(Refusal(edge, "cycle", {"level": s.levels[level].name}))
         done[ready] = None
         waiting = [p for p in waiting if p != ready]
     return tuple(done)
 
 
 def _before(s: Setting, part: Part, home: dict[str, Part]) -> list[Part]:
-    return [home[t] for name in part for t in operands(s.nodes[name]) if t in home]
+    return [home[t] for name in part for t in s.operands[name] if t in home]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tilec.ir.expr import variables
 from tilec.ir.reads import reads
@@ -13,13 +13,51 @@ Homes = dict[str, tuple[str, ...]]
 """Node -> the nodes whose reduce loops it lives in, outermost first."""
 
 
-def homes(s: Setting, part: Part, stepped: Mapping[str, Collection[str]], kept: Collection[str]) -> Homes:
+def homes(
+    s: Setting,
+    part: Part,
+    stepped: Mapping[str, Collection[str]],
+    kept: Collection[str],
+    parts_above: Sequence[Part] = (),
+) -> Homes:
     """Place every node of a part.
 
     `stepped` maps the nodes with reduce loops to the iterators that their loops move, `kept` are the tensors that
-    must exist as a whole.  A producer lives in a consumer's reduce loop iff all its consumers do and its window
-    varies with that loop in every access; everything else takes the hull over all steps, in front of the loop.
+    must exist as a whole, `parts_above` the parts of all higher levels, each of which runs as one.  A producer lives
+    in a consumer's reduce loop iff all its consumers do and its window varies with that loop in every access;
+    everything else takes the hull over all steps, in front of the loop.
     """
+    barred: set[tuple[str, str]] = set()
+    while True:
+        placed = _placed(s, part, stepped, kept, barred)
+        split = {
+            (name, loop)
+            for above in parts_above
+            for loop in {loop for name in above for loop in placed[name]} - set(above)
+            for name in above
+            if loop in placed[name] and not _together(s, part, above, kept, placed, loop)
+        }
+        if not split:
+            return placed
+        barred |= split
+
+
+def leaving(s: Setting, part: Part, above: Part, kept: Collection[str]) -> list[str]:
+    """Tensors of a part of a higher level that are needed outside it."""
+    return [name for name in above if name in kept or any(c not in above for c in s.consumers(name, part))]
+
+
+def _together(s: Setting, part: Part, above: Part, kept: Collection[str], placed: Homes, loop: str) -> bool:
+    return all(loop in placed[name] for name in leaving(s, part, above, kept))
+
+
+def _placed(
+    s: Setting,
+    part: Part,
+    stepped: Mapping[str, Collection[str]],
+    kept: Collection[str],
+    barred: Collection[tuple[str, str]],
+) -> Homes:
     placed: Homes = {}
     moving: dict[tuple[str, str], frozenset[str]] = {(f, f): frozenset(its) for f, its in stepped.items()}
     for name in reversed(part):
@@ -28,13 +66,11 @@ def homes(s: Setting, part: Part, stepped: Mapping[str, Collection[str]], kept: 
         if name in kept or not consumers:
             continue
         chain = _common([placed[c] + ((c,) if c in stepped else ()) for c in consumers])
-        while chain:
-            moved = _moved(s, name, consumers, chain[-1], moving)
-            if moved:
-                for loop in chain:
-                    moving[name, loop] = _moved(s, name, consumers, loop, moving) or frozenset()
-                break
+        chain = chain[: next((i for i, loop in enumerate(chain) if (name, loop) in barred), len(chain))]
+        while chain and not _moved(s, name, consumers, chain[-1], moving):
             chain = chain[:-1]
+        for loop in chain:
+            moving[name, loop] = _moved(s, name, consumers, loop, moving) or frozenset()
         placed[name] = chain
     return placed
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isinf
 
-from tilec.ir.algebra import KnownRanges
-from tilec.ir.expr import NEUTRAL, Binary, Const, Expr, Scalar, TensorExpr, Var, operands
+from tilec.ir.algebra import KnownRanges, linear_form
+from tilec.ir.expr import NEUTRAL, Const, Expr, Scalar, TensorExpr, Var, operands
 from tilec.ir.graph import Tensor
 from tilec.ir.plan import Group, Plan, PlanLevel, Variant
 from tilec.ir.reads import at_least_zero
@@ -42,11 +42,13 @@ class Names:
 class Setting:
     """One group under one variant.
 
-    `nodes` are in topological order.  `sizes` knows the ranges of the symbols that the variant's guard implies and of
-    every loop so far; `filled` notes which buffers hold a constant outside their tensor.
+    `nodes` are in topological order, `operands` the tensors that each of them reads.  `sizes` knows the ranges of
+    the symbols that the variant's guard implies and of every loop so far; `filled` notes which buffers hold a
+    constant outside their tensor.
     """
 
     nodes: Mapping[str, TensorExpr]
+    operands: Mapping[str, tuple[str, ...]]
     tensors: Mapping[str, Tensor]
     shapes: Mapping[str, tuple[Expr, ...]]
     outputs: tuple[str, ...]
@@ -77,7 +79,7 @@ class Setting:
 
     def consumers(self, tensor: str, part: Sequence[str]) -> list[str]:
         """Nodes of a part that read a tensor."""
-        return [name for name in part if tensor in operands(self.nodes[name])]
+        return [name for name in part if tensor in self.operands[name]]
 
 
 def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
@@ -87,6 +89,7 @@ def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
     taken = set(plan.symbols) | set(plan.tensors) | {i for expr in nodes.values() for i in expr.iterators}
     return Setting(
         nodes=nodes,
+        operands={name: operands(expr) for name, expr in nodes.items()},
         tensors=plan.tensors,
         shapes={name: tensor.shape for name, tensor in plan.tensors.items()},
         outputs=group.outputs,
@@ -100,12 +103,15 @@ def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
 
 
 def symbol_ranges(guard: Expr) -> dict[str, Interval]:
-    """The least values of symbols that a variant's guard implies (B09)."""
+    """The least and, where it has them, largest values of symbols that a variant's guard implies (B09)."""
     ranges: dict[str, Interval] = {}
     for part in at_least_zero(guard):
-        match part:
-            case Binary("-", Var(name), Const(int() as low)):
-                ranges[name] = (Const(low), Var(name))
+        terms, constant = linear_form(part)
+        match list(terms.items()):
+            case [(Var(name), 1)]:
+                ranges[name] = (Const(-constant), ranges.get(name, (None, Var(name)))[1])
+            case [(Var(name), -1)]:
+                ranges[name] = (ranges.get(name, (Const(0), None))[0], Const(constant))
     return ranges
 
 

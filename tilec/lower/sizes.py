@@ -171,16 +171,16 @@ class Sizes(Symbolic):
         """The values at all positions of the loops; None for too many positions or unbound symbols."""
         expr = self.resolve(expr)
         names = sorted(variables(expr))
-        counts = []
+        spans = []
         for name in names:
             match self.ranges.get(name):
-                case (Const(0), Const(int() as last)):
-                    counts.append(last + 1)
+                case (Const(int() as first), Const(int() as last)):
+                    spans.append(range(first, last + 1))
                 case _:
                     return None
-        if prod(counts) > _POSITIONS:
+        if prod(map(len, spans)) > _POSITIONS:
             return None
-        axes = np.ix_(*(np.arange(count) for count in counts))
+        axes = np.ix_(*(np.asarray(span, np.int64) for span in spans))
         return np.asarray(Candidates(dict(zip(names, axes, strict=True))).size(expr))
 
     def _bound(self, expr: Expr) -> Expr:

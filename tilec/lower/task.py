@@ -35,6 +35,7 @@ class Task:
     box         iterators of the final node; its reduce iterators as far as the level below has split them
     targets     tensors that leave the part
     sources     (node, tensor from outside) -> buffer of a lower level that it is read from
+    limits      node -> its box at the level below (none at the lowest level)
     accumulate  the final node's target holds a partial result to continue
     pending     node -> reduce loops of lower levels that wait to be placed inside this part's tile loops
     """
@@ -44,5 +45,6 @@ class Task:
     box: Box
     targets: Mapping[str, Target]
     sources: Mapping[tuple[str, str], Buffer]
+    limits: Mapping[str, Window] = field(default_factory=dict)
     accumulate: bool = False
     pending: Mapping[str, tuple[ReduceNest, ...]] = field(default_factory=dict)

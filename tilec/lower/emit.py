@@ -1,0 +1,161 @@
+"""The statements of a part at a level, level by level upwards (Welder figure 8; W31)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilec.ir.expr import Const, operands
+from tilec.ir.program import ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
+from tilec.lower.boxes import View, absorbing
+from tilec.lower.frame import Frame, Live
+from tilec.lower.owned import first_tile
+from tilec.lower.padding import unguarded
+from tilec.lower.parts import Part
+from tilec.lower.setting import Setting, Window
+from tilec.lower.split import nested
+from tilec.lower.staging import allocate, load, neutral_of
+from tilec.lower.task import ReduceNest, Target, Task
+from tilec.lower.windows import window_of
+
+
+def statements(s: Setting, task: Task) -> tuple[Statement, ...]:
+    """The part's tile loops at its level with everything in them."""
+    frame = Frame(s, task)
+    body: list[Statement] = []
+    live: Live = {}
+    for part in frame.parts:
+        if not frame.home(part):
+            _emit(frame, part, body, (), live)
+    for name in task.part:
+        body += _store(frame, name)
+    return nested(frame.tiling.heads, body)
+
+
+def _emit(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+    """A part one level up (at the top: one node), inside the reduce loops of the nodes `loops`."""
+    relays = frame.relays(part)
+    for name in frame.leaving(part):
+        allocate(frame, name, loops, out, may_skip=not relays)
+    if frame.task.level == frame.s.top or relays:
+        _in_place(frame, part, out, loops, live)
+    else:
+        _deferred(frame, part, out, loops, live)
+
+
+def _in_place(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+    """Reduce loops, then what one step does: the top level's computation or the part's tiles one level up."""
+    final = part[-1]
+    nest = frame.nests.get(final, ())
+    resumed = _resume(frame, final, out)
+    if nest and not resumed:
+        out.append(Fill(frame.buffers[final].name, neutral_of(frame, final)))
+    inner: list[Statement] = []
+    if nest:
+        loops, live = (*loops, final), {tensor: list(held) for tensor, held in live.items()}
+        _emit_home(frame, loops, inner, live)
+    load(frame, part, loops, inner, live)
+    accumulate = bool(nest) or resumed
+    if frame.task.level == frame.s.top:
+        inner.append(_compute(frame, final, loops, accumulate))
+    else:
+        inner += _above(frame, part, loops, accumulate, {})
+    for step in reversed(nest):
+        inner = list(nested(step.heads, (*step.body, *inner)))
+    out += inner
+
+
+def _deferred(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+    """Reduce loops, and what their steps load here, go inside the part's tile loops one level up."""
+    pending: dict[str, tuple[ReduceNest, ...]] = {}
+    resumed = _resume(frame, part[-1], out)
+    stepped = [name for name in part if name in frame.nests]
+    rest = list(part)
+    for name in stepped:
+        inner: list[Statement] = []
+        chain = (*loops, *(f for f in frame.homes[name] if f not in loops), name)
+        within = {tensor: list(held) for tensor, held in live.items()}
+        _emit_home(frame, chain, inner, within)
+        members = [m for m in rest if m == name or (m not in stepped and frame.homes[m][-1:] == (name,))]
+        load(frame, members, chain, inner, within)
+        rest = [m for m in rest if m not in members]
+        *before, own = frame.nests[name]
+        pending[name] = (*before, ReduceNest(own.heads, own.chunk, tuple(inner)))
+    load(frame, rest, loops, out, live)
+    out += _above(frame, part, loops, resumed, pending)
+
+
+def _emit_home(frame: Frame, loops: tuple[str, ...], out: list[Statement], live: Live) -> None:
+    """The parts that live in these reduce loops."""
+    for part in frame.parts:
+        if frame.home(part) == loops:
+            _emit(frame, part, out, loops, live)
+
+
+def _resume(frame: Frame, name: str, out: list[Statement]) -> bool:
+    """Load the partial result of the level below, if the part continues one."""
+    if not (frame.task.accumulate and name == frame.final):
+        return False
+    target = frame.task.targets[name].buffer
+    if frame.buffers[name] != target:
+        out.append(LoadTiles(frame.buffers[name].name, target.name))
+    return True
+
+
+def _compute(frame: Frame, name: str, loops: tuple[str, ...], accumulate: bool) -> ComputeTile:
+    s, expr = frame.s, frame.s.nodes[name]
+    read_from = {tensor: frame.sources[name, tensor].name for tensor in operands(expr)}
+    fills = absorbing(s, name)
+    filled = {tensor: fill.value for tensor, fill in fills.items() if s.filled.get(read_from[tensor]) == fill.value}
+    box = frame.view(loops).boxes[name]
+    return ComputeTile(
+        expr=unguarded(expr, filled, s.shapes),
+        box=tuple((i, *box[i]) for i in expr.iterators),
+        target=frame.buffers[name].name,
+        operands=tuple(read_from.items()),
+        accumulate=accumulate,
+        unit=s.variant.units.get(name, ""),
+    )
+
+
+def _above(
+    frame: Frame, part: Part, loops: tuple[str, ...], accumulate: bool, pending: Mapping[str, tuple[ReduceNest, ...]]
+) -> tuple[Statement, ...]:
+    """The part one level up."""
+    seen = frame.view(loops)
+    task = Task(
+        part=part,
+        level=frame.task.level + 1,
+        box=seen.boxes[part[-1]],
+        targets={name: Target(frame.buffers[name], _region(frame, name, seen)) for name in frame.leaving(part)},
+        sources={key: held for key, held in frame.sources.items() if key[0] in part},
+        limits={name: _box(frame, name, seen) for name in part},
+        accumulate=accumulate,
+        pending=pending,
+    )
+    return statements(frame.s, task)
+
+
+def _box(frame: Frame, name: str, seen: View) -> Window:
+    return tuple(seen.boxes[name][i] for i in frame.s.nodes[name].spatial)
+
+
+def _region(frame: Frame, name: str, seen: View) -> Window:
+    """What the level above must store of a tensor: its box, or its share of the target if it skips this level."""
+    target = frame.task.targets.get(name)
+    skips = target is not None and frame.buffers[name] == target.buffer
+    return seen.owned[name] if skips else _box(frame, name, seen)
+
+
+def _store(frame: Frame, name: str) -> list[Statement]:
+    """The part of a tensor that this tile owns, to the level below."""
+    target = frame.task.targets.get(name)
+    if target is None or frame.buffers[name] == target.buffer:
+        return []
+    held, owned = frame.buffers[name], frame.view(()).owned[name]
+    if not owned:
+        # A scalar has no part to own: it is stored in a loop that runs once, in the first tile.
+        once, store = first_tile(frame.tiling), StoreTiles(target.buffer.name, held.name)
+        return [store] if once == Const(1) else [Loop(frame.s.names.new(f"once_{name}"), once, (store,))]
+    if owned == window_of(held):
+        return [StoreTiles(target.buffer.name, held.name)]
+    return [StoreTiles(target.buffer.name, held.name, tuple(lo for lo, _ in owned), tuple(hi for _, hi in owned))]

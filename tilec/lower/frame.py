@@ -1,0 +1,93 @@
+"""One part at one level: its tile loops, the parts one level up, and where everything in it is placed."""
+
+from __future__ import annotations
+
+from tilec.ir.expr import Const
+from tilec.ir.program import Buffer
+from tilec.lower.boxes import View, view
+from tilec.lower.parts import Part, connected_parts
+from tilec.lower.placement import homes, leaving
+from tilec.lower.setting import Box, Setting
+from tilec.lower.split import Tiling, reduce_steps, tile
+from tilec.lower.task import ReduceNest, Task
+
+Live = dict[str, list[Buffer]]
+"""Tensor -> buffers at a level that hold part of it at this point of the program."""
+
+
+class Frame:
+    """What is known about a task before its statements are written, and the buffers given out while they are.
+
+    tiling     the part's tile loops at this level
+    parts      the parts one level up, in the order in which they run
+    owner      node -> its part one level up
+    nests      node -> its reduce loops: pending ones from below, then those of this level
+    chunks     node -> box of one step of them
+    homes      node -> nodes whose reduce loops it lives in
+    buffers    tensor of the part -> its buffer at this level, or further down if it skips the level
+    sources    (node, tensor from elsewhere) -> buffer that the level above reads it from
+    """
+
+    def __init__(self, s: Setting, task: Task) -> None:
+        self.s, self.task = s, task
+        self.final = task.part[-1]
+        self.lowest = task.level == 0
+        untiled = Tiling((), dict(task.box), {})
+        self.tiling = untiled if self.lowest else tile(s, self.final, task.level, task.box, task.accumulate)
+        self.parts = connected_parts(s, task.part, task.level + 1)
+        self.owner = {name: part for part in self.parts for name in part}
+        self.nests: dict[str, tuple[ReduceNest, ...]] = {}
+        self.chunks: dict[str, Box] = {}
+        for name in task.part:
+            self._place_steps(name)
+        self.homes = homes(s, task.part, self.chunks, task.targets, self._parts_above() if self.nests else ())
+        self.views: dict[tuple[str, ...], View] = {}
+        self.buffers: dict[str, Buffer] = {}
+        self.sources: dict[tuple[str, str], Buffer] = {}
+
+    def _place_steps(self, name: str) -> None:
+        expr, pending = self.s.nodes[name], self.task.pending.get(name, ())
+        box: Box = {i: (Const(0), expr.domain[i]) for i in expr.reduce}
+        if name == self.final:
+            box = {i: self.task.box[i] for i in expr.reduce}
+        for nest in pending:
+            box |= nest.chunk
+        heads, chunk = ((), {}) if self.lowest else reduce_steps(self.s, name, self.task.level, box)
+        if heads or pending:
+            self.nests[name] = (*pending, ReduceNest(heads, chunk))
+            self.chunks[name] = {i: ends for nest in self.nests[name] for i, ends in nest.chunk.items()}
+
+    def _parts_above(self) -> list[Part]:
+        levels = range(self.task.level + 1, self.s.top + 1)
+        return [part for level in levels for part in connected_parts(self.s, self.task.part, level) if len(part) > 1]
+
+    def view(self, loops: tuple[str, ...]) -> View:
+        """Boxes inside some reduce loops."""
+        if loops not in self.views:
+            self.views[loops] = view(self.s, self.task, self.tiling, self.chunks, loops)
+        return self.views[loops]
+
+    def leaving(self, part: Part) -> list[str]:
+        """Tensors of a part one level up that are needed here."""
+        return leaving(self.s, self.task.part, part, self.task.targets)
+
+    def home(self, part: Part) -> tuple[str, ...]:
+        """The reduce loops that a part one level up runs in: those of all its tensors that are needed here."""
+        chains = [self.homes[name] for name in self.leaving(part)]
+        shortest = min(chains, key=len)
+        return () if set(shortest) & set(part) else shortest
+
+    def relays(self, part: Part) -> bool:
+        """Whether partial results go through this level: the reduce loops stand outside the tile loops one level up.
+
+        That is so for the final node of a part whose tiles run one after another; on several units, and before
+        epilogues, the tile loops stand outside and the accumulators stay in place.
+        """
+        s, level, final = self.s, self.task.level, part[-1]
+        if level == s.top or final not in self.nests or s.spread(level + 1):
+            return False
+        if self.leaving(part) != [final] or any(name in self.nests for name in part[:-1]):
+            return False
+        box = self.view(self.homes[final]).boxes[final]
+        sizes = s.variant.tiles.get(s.levels[level + 1].name, {}).get(final, {})
+        return any(not s.sizes.at_most(box[i][1], s.sizes.add(box[i][0], Const(n))) for i, n in sizes.items())

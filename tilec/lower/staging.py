@@ -1,0 +1,106 @@
+"""The buffers of a level: those that a part fills with what it computes, and those that hold loaded windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.ir.expr import Const
+from tilec.ir.program import Allocate, Buffer, Fill, LoadTiles, Statement
+from tilec.lower.boxes import absorbing, clipped_reads
+from tilec.lower.frame import Frame, Live
+from tilec.lower.owned import first_tile
+from tilec.lower.setting import Window, neutral
+from tilec.lower.windows import buffer, contains, cut, hull, leaves, widened, window_of, wraps
+
+
+def allocate(frame: Frame, name: str, loops: tuple[str, ...], out: list[Statement], may_skip: bool) -> None:
+    """A buffer for a tensor that the part computes, with a constant around it if that spares its readers a guard.
+
+    The final tensor may skip this level if nothing here reads it.
+    """
+    s, task = frame.s, frame.task
+    readers = [c for c in s.consumers(name, task.part) if c not in frame.owner[name]]
+    whole = s.shapes[name] or first_tile(frame.tiling) == Const(1)
+    skips = may_skip and name == frame.final and whole and task.level < s.top and not s.copied(name, task.level)
+    if name in task.targets and (frame.lowest or skips):
+        frame.buffers[name] = task.targets[name].buffer
+        return
+    seen = frame.view(loops)
+    window = tuple(seen.boxes[name][i] for i in s.nodes[name].spatial)
+    fill = _common_fill(frame, name, readers) if readers and not frame.lowest else None
+    if fill is not None and name in frame.nests and fill.value != neutral_of(frame, name):
+        fill = None  # the accumulator is filled as a whole, with its neutral element
+    outside = fill is not None and leaves(s, seen.wanted[name], s.shapes[name])
+    if outside:
+        pairs = zip(seen.wanted[name], window, s.shapes[name], strict=True)
+        window = tuple(widened(s, wanted, box, extent) for wanted, box, extent in pairs)
+    held = frame.buffers[name] = buffer(s, name, task.level, window)
+    out.append(Allocate(held))
+    if fill is not None:
+        s.filled[held.name] = fill.value
+    if outside and fill is not None:
+        out.append(Fill(held.name, fill.value))
+
+
+def neutral_of(frame: Frame, name: str) -> bool | int | float:
+    """What the accumulator of a node with reduce loops starts from."""
+    return neutral(frame.s.nodes[name].reducer or "sum", frame.s.tensors[name].ttype)
+
+
+def load(frame: Frame, nodes: Sequence[str], loops: tuple[str, ...], out: list[Statement], live: Live) -> None:
+    """Bring what some nodes read from outside their part one level up to this level."""
+    readers: dict[tuple[str, str], list[str]] = {}
+    origins: dict[str, Buffer] = {}
+    for name in nodes:
+        for tensor in frame.s.operands[name]:
+            if tensor in frame.owner:
+                if tensor not in frame.owner[name]:
+                    frame.sources[name, tensor] = frame.buffers[tensor]
+                continue
+            origin = frame.task.sources[name, tensor]
+            origins[origin.name] = origin
+            readers.setdefault((tensor, origin.name), []).append(name)
+    for (tensor, origin_name), names in readers.items():
+        held = origins[origin_name]
+        if not frame.lowest and frame.s.copied(tensor, frame.task.level):
+            held = _loaded(frame, tensor, held, names, loops, out, live)
+        for name in names:
+            frame.sources[name, tensor] = held
+
+
+def _common_fill(frame: Frame, tensor: str, readers: Sequence[str]) -> Const | None:
+    fills = {absorbing(frame.s, reader).get(tensor) for reader in readers}
+    return fills.pop() if len(fills) == 1 else None
+
+
+def _loaded(
+    frame: Frame,
+    tensor: str,
+    source: Buffer,
+    names: list[str],
+    loops: tuple[str, ...],
+    out: list[Statement],
+    live: Live,
+) -> Buffer:
+    """A buffer here with a tensor's hull over its readers, an earlier one if it holds all that."""
+    s, seen = frame.s, frame.view(loops)
+    fill = _common_fill(frame, tensor, names)
+    if fill is None:
+        windows = [clipped_reads(s, name, seen.boxes[name])[tensor] for name in names]
+    else:
+        windows = [seen.reads[name][tensor] for name in names]
+    window: Window = hull(s, windows) or ()
+    if any(wraps(s.nodes[name], tensor) for name in names):
+        window = cut(s, window, window_of(source))
+    outside = fill is not None and leaves(s, window, s.shapes[tensor])
+    for held in live.get(tensor, []):
+        same_fill = not outside or (fill is not None and s.filled.get(held.name) == fill.value)
+        if same_fill and contains(s, window_of(held), window):
+            return held
+    held = buffer(s, tensor, frame.task.level, window)
+    out.append(Allocate(held))
+    out.append(LoadTiles(held.name, source.name, fill.value if outside and fill else None, held.copies))
+    if fill is not None:
+        s.filled[held.name] = fill.value
+    live.setdefault(tensor, []).append(held)
+    return held
