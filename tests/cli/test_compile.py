@@ -90,6 +90,20 @@ def test_a_changed_option_runs_only_the_stages_that_read_it(cli, build):
     assert "codegen: done" in ran.err
 
 
+def test_files_of_the_code_before_are_removed(cli, build, tmp_path):
+    (build / "mine.a").write_text("not tilec's")
+    libraries = {path.name for path in build.glob("kernels-*.a")}
+    models.mlp(tmp_path / "model.onnx", batch=6)
+    assert cli("compile", "model.onnx", "--device", "host", "--to", "codegen").code == 0
+    now = {path.name for path in build.glob("*.a")} - {"mine.a"}
+    assert len(now) == 1
+    assert not now & libraries
+    programs = json.loads((build / "3-kernels.json").read_text())["programs"].values()
+    named = {each["file"].removesuffix(".json") for each in programs}
+    assert {f"programs/{path.stem}" for path in build.glob("programs/*")} == named
+    assert (build / "mine.a").exists()
+
+
 def test_a_missing_library_is_made_again(cli, build):
     for library in build.glob("*.a"):
         library.unlink()

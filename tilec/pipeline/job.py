@@ -94,7 +94,7 @@ class Stage:
 
     `name` on the command line, the kinds of what it `reads` and `writes`; `inputs` gives the digests that decide
     whether it is fresh, `intact` whether the files that its artifact names are still there, `run` does the work
-    for an output path.
+    for an output path, `owned` names the files that it wrote for an artifact.
     """
 
     name: str
@@ -103,6 +103,7 @@ class Stage:
     inputs: Callable[[Job, Source], dict[str, str]]
     run: Callable[[Job, Source, Path, Advance], Made]
     intact: Callable[[Artifact, Path], bool] = lambda _artifact, _folder: True
+    owned: Callable[[Artifact], frozenset[str]] = lambda _artifact: frozenset()
 
     @property
     def file(self) -> str:

@@ -4,15 +4,38 @@ from contextlib import suppress
 from pathlib import Path
 
 from tilec.artifact import Artifact, atomic_open, bring_files, is_fresh, read_artifact, touch
-from tilec.errors import UsageError, did_you_mean
+from tilec.errors import ArtifactError, UsageError, did_you_mean
 from tilec.pipeline import steps
 from tilec.pipeline.job import Job, Made, Source, Stage, read_source
 
 STAGES = (
-    Stage("import", "model", "graph", steps.graph_inputs, steps.import_graph, steps.files_unchanged),
-    Stage("schedule", "graph", "plan", steps.plan_inputs, steps.schedule_graph),
-    Stage("codegen", "plan", "kernels", steps.kernels_inputs, steps.generate_kernels, steps.named_files_there),
-    Stage("verify", "kernels", "report", steps.report_inputs, steps.verify_kernels, steps.passed),
+    Stage(
+        "import",
+        reads="model",
+        writes="graph",
+        inputs=steps.graph_inputs,
+        run=steps.import_graph,
+        intact=steps.files_unchanged,
+        owned=steps.constant_files,
+    ),
+    Stage("schedule", reads="graph", writes="plan", inputs=steps.plan_inputs, run=steps.schedule_graph),
+    Stage(
+        "codegen",
+        reads="plan",
+        writes="kernels",
+        inputs=steps.kernels_inputs,
+        run=steps.generate_kernels,
+        intact=steps.named_files_there,
+        owned=steps.code_files,
+    ),
+    Stage(
+        "verify",
+        reads="kernels",
+        writes="report",
+        inputs=steps.report_inputs,
+        run=steps.verify_kernels,
+        intact=steps.passed,
+    ),
 )
 
 
@@ -38,13 +61,17 @@ def run_stage(stage: Stage, job: Job, source: Source, target: Path | None) -> Ar
             touch(target)
             job.listener.skipped(stage.name)
             return found
+    before = _written_before(stage, target)
     with job.listener.stage(stage.name) as advance:
         made = stage.run(job, source, target or Path(), advance)
         edited = source.artifact is not None and source.artifact.edited
         artifact = Artifact(stage.writes, inputs, made.body, edited)
         _write(made, artifact, target)
-    if target is not None and stage.writes in ("graph", "plan"):
-        _keep_weights(artifact, source, target)
+    if target is not None:
+        if stage.writes in ("graph", "plan"):
+            _keep_weights(artifact, source, target)
+        for name in before - stage.owned(artifact):
+            (target.parent / name).unlink(missing_ok=True)
     if made.failure is not None:
         raise made.failure
     return artifact
@@ -70,6 +97,17 @@ def compile_model(
         target = folder / stage.file
         source = done[stage.name] = Source(target, run_stage(stage, job, source, target))
     return done
+
+
+def _written_before(stage: Stage, target: Path | None) -> frozenset[str]:
+    """The files that the stage wrote for the artifact that is about to be replaced, in a folder of artifacts."""
+    if target is None or target.name != stage.file or not target.is_file():
+        return frozenset()
+    try:
+        names = stage.owned(read_artifact(target, stage.writes))
+    except (ArtifactError, UsageError, AttributeError, TypeError):
+        return frozenset()  # damaged: nothing is known about it
+    return frozenset(name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts)
 
 
 def _write(made: Made, artifact: Artifact, target: Path | None) -> None:

@@ -57,6 +57,12 @@ def files_unchanged(artifact: Artifact, folder: Path) -> bool:
     return True
 
 
+def constant_files(artifact: Artifact) -> frozenset[str]:
+    """The files of constants that import wrote beside a graph."""
+    constants = artifact.body.get("constants", {}).values()
+    return frozenset(c["file"] for c in constants if isinstance(c, Mapping) and c.get("owned") is True)
+
+
 def plan_inputs(job: Job, source: Source) -> dict[str, str]:
     """What a plan depends on; the graph counts with its sizes bound."""
     assert job.device is not None
@@ -178,6 +184,13 @@ def _named_files(value: Any) -> Iterator[tuple[str, str]]:
         case list():
             for inner in value:
                 yield from _named_files(inner)
+
+
+def code_files(artifact: Artifact) -> frozenset[str]:
+    """The library and the programs that codegen wrote for an artifact; weights are overwritten in place."""
+    programs = [name for name, _ in _named_files(artifact.body.get("programs", {}))]
+    library = [name for name, _ in _named_files(artifact.body.get("runtime", {}).get("library", {}))]
+    return frozenset((*library, *programs, *(str(Path(name).with_suffix(".txt")) for name in programs)))
 
 
 def report_inputs(job: Job, source: Source) -> dict[str, str]:
