@@ -86,43 +86,55 @@ def integer(expr: Expr, values: Mapping[str, Any]) -> Any:
 
 
 @lru_cache(maxsize=65536)
-def _strided(index: Expr) -> tuple[str, int, int] | None:
-    """(variable, stride, offset) of `variable*stride + offset` with stride > 0, None for any other index."""
+def _affine(index: Expr) -> tuple[Mapping[str, int], int] | None:
+    """Coefficients by variable and the constant of an affine index, None for any other."""
     match index:
+        case Const(int() as value):
+            return {}, value
         case Var(name):
-            return name, 1, 0
-        case Binary("+" | "-" as op, inner, Const(int() as c)) if (form := _strided(inner)) is not None:
-            return form[0], form[1], form[2] + (c if op == "+" else -c)
-        case Binary("*", inner, Const(int() as c)) if c > 0 and (form := _strided(inner)) is not None:
-            return form[0], form[1] * c, form[2] * c
+            return {name: 1}, 0
+        case Binary("*", inner, Const(int() as factor)) | Binary("*", Const(int() as factor), inner):
+            form = _affine(inner)
+            return None if form is None else ({i: c * factor for i, c in form[0].items()}, form[1] * factor)
+        case Binary("+" | "-" as op, left, right):
+            one, other = _affine(left), _affine(right)
+            if one is None or other is None:
+                return None
+            sign = 1 if op == "+" else -1
+            names = one[0].keys() | other[0].keys()
+            sums = {i: one[0].get(i, 0) + sign * other[0].get(i, 0) for i in sorted(names)}
+            return sums, one[1] + sign * other[1]
     return None
 
 
-def _sliced(access: Access, points: Points) -> Array | None:
-    """An access as a strided view, when every index runs along an iterator of its own inside the window."""
+def _viewed(access: Access, points: Points) -> Array | None:
+    """An affine access that stays inside its window, as a strided view without a copy."""
     window = points.windows[access.tensor]
-    names = list(points.box)
-    slices: list[slice | int] = []
-    axes: list[int] = []
-    for index, lo, size in zip(access.index, window.lo, window.array.shape, strict=True):
-        form = _strided(index)
-        if isinstance(index, Const):
-            start = last = int(index.value) - lo
-            slices.append(start)
-        elif form is None or form[0] not in points.box or names.index(form[0]) in axes:
+    axis = {name: i for i, name in enumerate(points.box)}
+    shape, strides = [1] * len(axis), [0] * len(axis)
+    begin: list[int] = []
+    for index, lo, size, step in zip(access.index, window.lo, window.array.shape, window.array.strides, strict=True):
+        form = _affine(index)
+        if form is None:
             return None
-        else:
-            low, high = points.box[form[0]]
-            start, last = (form[1] * i + form[2] - lo for i in (low, high - 1))
-            slices.append(slice(start, last + 1, form[1]))
-            axes.append(names.index(form[0]))
-            if high <= low:
-                return None
-        if start < 0 or last >= size:
+        first = last = begin_here = form[1] - lo
+        for name, coefficient in form[0].items():
+            if name not in axis:
+                low = high = points.variables[name]
+            else:
+                low, high = points.box[name][0], points.box[name][1] - 1
+                if high < low:
+                    return None
+                shape[axis[name]] = high - low + 1
+                strides[axis[name]] += coefficient * step
+            begin_here += coefficient * low
+            first += min(coefficient * low, coefficient * high)
+            last += max(coefficient * low, coefficient * high)
+        if first < 0 or last >= size:
             return None
-    view = window.array[tuple(slices)]
-    ordered = view.transpose(sorted(range(len(axes)), key=lambda k: axes[k]))
-    return ordered.reshape([points.shape[axis] if axis in axes else 1 for axis in range(len(names))])
+        begin.append(begin_here)
+    corner = window.array[tuple(slice(b, None) for b in begin)]
+    return np.lib.stride_tricks.as_strided(corner, shape, strides, writeable=False)
 
 
 def _gather(access: Access, points: Points) -> Array:
@@ -145,8 +157,8 @@ def scalar_value(expr: Expr, points: Points) -> Value:
         case Var(name):
             return np.full([1] * len(points.box), points.variables[name], np.int64)
         case Access():
-            sliced = _sliced(expr, points)
-            found = _gather(expr, points) if sliced is None else sliced
+            viewed = _viewed(expr, points)
+            found = _gather(expr, points) if viewed is None else viewed
             return found if found.ndim else found.reshape([1] * len(points.box))
         case Binary(op, left, right):
             return apply(op, [scalar_value(left, points), scalar_value(right, points)])
@@ -192,7 +204,10 @@ def _supports(expr: TensorExpr) -> tuple[frozenset[str], ...]:
 
 
 def _is_view(expr: Expr) -> bool:
-    return isinstance(expr, Access) and all(isinstance(i, Const) or _strided(i) is not None for i in expr.index)
+    """A part of a tensor as it stands there: no larger than the tensor even when it is copied."""
+    forms = [_affine(i) for i in expr.index] if isinstance(expr, Access) else [None]
+    used = [i for form in forms if form is not None for i in form[0]]
+    return len(set(used)) == len(used) and all(form is not None and len(form[0]) <= 1 for form in forms)
 
 
 def _split(expr: TensorExpr, box: Mapping[str, tuple[int, int]]) -> str | None:
