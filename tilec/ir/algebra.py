@@ -186,17 +186,26 @@ def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: Ranges) ->
                 below = polynomial(Binary("//", atom.left, right), ranges)
                 high = _divide(below, {(): inner // scale}, ranges)[1]
                 return high, polynomial(Binary("%", atom.left, right), ranges)
-    common = _common_factor(rest, scale) if not divisor else 1
-    if common > 1:
-        # (c*x) // (c*d) = x // d and (c*x) % (c*d) = c * (x % d)
-        small = {t: c // common for t, c in rest.items()}
-        quotient, remainder = _divide(small, {(): scale // common}, ranges)
-        return quotient, {t: c * common for t, c in remainder.items()}
+    for common in _common_factors(rest, scale) if not divisor else ():
+        # (c*x + y) // (c*d) = x // d and (c*x + y) % (c*d) = c * (x % d) + y, for 0 <= y < c
+        coarse, fine = _split(rest, common)
+        if not fine or _within(fine, {(): common}, ranges):
+            quotient, remainder = _divide(coarse, {(): scale // common}, ranges)
+            return quotient, _add(fine, remainder, common)
     return {(Binary("//", left, right),): 1}, {(Binary("%", left, right),): 1}
 
 
-def _common_factor(p: Polynomial, scale: int) -> int:
-    return gcd(scale, *p.values()) if p else 1
+def _common_factors(p: Polynomial, scale: int) -> list[int]:
+    """Divisors of `scale` that some terms share with it, largest first."""
+    return sorted({gcd(scale, coefficient) for coefficient in p.values()} - {1}, reverse=True)
+
+
+def _split(p: Polynomial, factor: int) -> tuple[Polynomial, Polynomial]:
+    """(x, y) with p = factor*x + y, where y takes the terms that the factor does not divide."""
+    coarse = {term: c // factor for term, c in p.items() if c % factor == 0}
+    fine = {term: c for term, c in p.items() if c % factor}
+    quotient, constant = divmod(fine.pop((), 0), factor)
+    return _add(coarse, {(): quotient} if quotient else {}), _add(fine, {(): constant} if constant else {})
 
 
 def _quotient_term(term: Monomial, divisor: Monomial) -> Monomial | None:
