@@ -83,7 +83,9 @@ def accumulator_tile(
     extents = {i: int(numbers.size(e)) for i, e in expr.domain.items()}
     spatial = vector.iterator if vector.kind == "spatial" else ""
     size = _grid(expr, vector, lanes, extents, target)
-    vectors = np.asarray([pieces(int(w), lanes) for w in size[spatial]]) if spatial else np.ones(1, np.int64)
+    widths, which = np.unique(size.get(spatial, np.ones(1, np.int64)), return_inverse=True)
+    vectors = np.asarray([pieces(int(w), lanes) for w in widths])[which] if spatial else np.ones(1, np.int64)
+    kinds = np.asarray([len(_lanes_used(int(w), lanes)) for w in widths])[which] if spatial else np.ones(1, np.int64)
     rows = [i for i in size if i != spatial]
     held = vectors * prod((size[i] for i in rows), start=np.asarray(1))
     steps = prod(extents[i] for i in expr.reduce)
@@ -103,7 +105,6 @@ def accumulator_tile(
     if spatial and panels:
         total = total * np.where(extents[spatial] % size[spatial] != 0, LOOSE, 1)
     total = total * np.where(block * 2 > target.capacity, WIDE, 1)
-    kinds = np.asarray([len(set(_lanes_used(int(w), lanes))) for w in size[spatial]]) if spatial else 1
     fits = (held <= target.accumulators) & (held + vectors + kinds < max(4, target.registers))
     total = np.where(fits, total, np.inf)
     inner = size[rows[0]] if rows else held

@@ -8,11 +8,13 @@ hold their rows whole would undo their tiling.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
 import numpy as np
 
-from tilec.ir.expr import operands
+from tilec.ir.expr import Expr, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Refusal
@@ -45,115 +47,116 @@ def separate(partition: Partition) -> Grouping:
 
 def stitch(graph: Graph, partition: Partition, target: Target, numbers: Candidates) -> Grouping:
     """Join parts whose rows coincide, as long as one row fits and there are rows for every core."""
-    groups: list[list[int]] = []
-    home: dict[str, int] = {}
+    parts = _Parts(graph, partition.parts, target, numbers)
+    groups: list[tuple[int, ...]] = []
+    home: list[int] = []
     refused = dict(partition.refused)
-    parts = partition.parts
-    for number, part in enumerate(parts):
-        reads = [(t, node.name) for node in part for t in operands(node.expr) if t in home]
-        producers = sorted({home[t] for t, _ in reads}, reverse=True)
-        joined = None
-        for chosen in [producers, *([p] for p in producers)] if len(producers) > 1 else [producers][: len(producers)]:
-            reason = _objection(chosen, number, groups, parts, home, graph, target, numbers)
-            if reason is None:
-                joined = chosen
+    for number, edges in enumerate(parts.edges):
+        home.append(len(groups))
+        groups.append((number,))
+        producers = sorted({home[parts.home[tensor]] for tensor, _ in edges}, reverse=True)
+        for chosen in dict.fromkeys([tuple(producers), *((p,) for p in producers)]):
+            members = tuple(sorted({n for g in chosen for n in groups[g]} | {number}))
+            outside = {home[n] for m in members for n in parts.needs[m]} - {*chosen, home[number]}
+            reason = _objection(parts, members)
+            if reason is None and any(set(chosen) & _below(g, groups, home, parts.needs) for g in outside):
+                reason = refusal("", "", "cycle")
+            inside = [(t, name) for t, name in edges if home[parts.home[t]] in chosen]
+            if reason is None and chosen:
+                refused = {e: r for e, r in refused.items() if e not in {edge(t, name) for t, name in inside}}
+                groups[home[number]] = members
+                for g in chosen:
+                    groups[g] = ()
+                for n in members:
+                    home[n] = home[number]
                 break
-            for tensor, name in reads:
-                if home[tensor] in chosen and reason.code != PRODUCT:
-                    refused[edge(tensor, name)] = _about(reason, tensor, name)
-        if joined is None:
-            groups.append([number])
-        else:
-            merged = sorted({n for g in joined for n in groups[g]} | {number})
-            for g in joined:
-                groups[g] = []
-            groups.append(merged)
-            for tensor, name in reads:
-                if home[tensor] in joined:
-                    refused.pop(edge(tensor, name), None)
-        for n in groups[-1]:
-            home.update({node.name: len(groups) - 1 for node in parts[n]})
-    return _in_order(groups, parts, home, refused)
+            if reason is not None and reason.code != PRODUCT:
+                refused |= {edge(t, name): replace(reason, edge=edge(t, name)) for t, name in inside}
+    kept = [members for members in groups if members]
+    place = {n: i for i, members in enumerate(kept) for n in members}
+    needs = [{place[n] for m in members for n in parts.needs[m]} - {i} for i, members in enumerate(kept)]
+    order = execution_order(needs, [members[-1] for members in kept])
+    return Grouping(tuple(tuple(parts.parts[n] for n in kept[i]) for i in order), refused)
 
 
-def _objection(
-    chosen: Sequence[int],
-    number: int,
-    groups: Sequence[Sequence[int]],
-    parts: Sequence[tuple[Node, ...]],
-    home: Mapping[str, int],
-    graph: Graph,
-    target: Target,
-    numbers: Candidates,
-) -> Refusal | None:
-    """Why a part should not join some groups; None when it may. The edge of the refusal is filled in later."""
-    members = sorted({n for g in chosen for n in groups[g]} | {number})
-    nodes = tuple(node for n in members for node in parts[n])
-    if any(is_contraction(node.expr) for node in nodes):
+@dataclass(frozen=True)
+class _Parts:
+    """Parts by number, and what does not change while they are joined."""
+
+    graph: Graph
+    parts: tuple[tuple[Node, ...], ...]
+    target: Target
+    numbers: Candidates
+
+    @cached_property
+    def home(self) -> dict[str, int]:
+        """Tensor -> number of the part that computes it."""
+        return {node.name: number for number, part in enumerate(self.parts) for node in part}
+
+    @cached_property
+    def edges(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """For every part the (tensor, node) pairs by which it reads other parts."""
+        return tuple(
+            tuple((t, n.name) for n in part for t in operands(n.expr) if self.home.get(t, number) != number)
+            for number, part in enumerate(self.parts)
+        )
+
+    @cached_property
+    def needs(self) -> tuple[frozenset[int], ...]:
+        """For every part the parts that it reads."""
+        return tuple(frozenset(self.home[t] for t, _ in edges) for edges in self.edges)
+
+    @cached_property
+    def products(self) -> tuple[bool, ...]:
+        """For every part whether it multiplies tensors."""
+        return tuple(any(is_contraction(node.expr) for node in part) for part in self.parts)
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[Expr, ...]]:
+        """Tensor -> shape."""
+        return {name: t.shape for name, t in self.graph.tensors.items()}
+
+
+def _objection(parts: _Parts, members: Sequence[int]) -> Refusal | None:
+    """Why parts should not be one group; None when they may. The edge is filled in by the caller."""
+    if any(parts.products[n] for n in members):
         return refusal("", "", PRODUCT)
-    names = {node.name for node in nodes}
-    if not all(_feeds(node.name, nodes) for node in nodes):
+    nodes = tuple(node for n in members for node in parts.parts[n])
+    if not _all_lead_to_last(nodes):
         return refusal("", "", "outputs-differ")
-    outside = {home[t] for node in nodes for t in operands(node.expr) if t in home and t not in names}
-    if any(set(chosen) & _below(other, groups, parts, home) for other in outside):
-        return refusal("", "", "cycle")
     rows = rows_of(nodes)
-    total = 1
-    for extent in rows.extents:
-        total *= int(numbers.size(extent))
     if not rows.iterators:
-        return refusal("", "", "reduction", iterators=", ".join(parts[number][0].expr.reduce) or "none shared")
-    one: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = {
-        i: np.asarray(1, np.int64) for i in rows.iterators
-    }
-    shapes = {name: t.shape for name, t in graph.tensors.items()}
-    held = windows(nodes, one, {}, shapes, numbers)
-    size = sum(int(n) * element_bytes(graph.tensors[t].ttype) for t, n in held.items())
-    if size * SHARE > target.capacity:
-        return refusal("", "", "capacity", bytes=size, capacity=target.capacity)
-    if total < target.cores and size * total > target.near:
-        return refusal("", "", "parallelism", rows=total, units=target.cores)
+        reduced = parts.parts[members[-1]][0].expr.reduce
+        return refusal("", "", "reduction", iterators=", ".join(reduced) or "none shared")
+    one = {i: np.asarray(1, np.int64) for i in rows.iterators}
+    held = windows(nodes, one, {}, parts.shapes, parts.numbers)
+    size = sum(int(n) * element_bytes(parts.graph.tensors[t].ttype) for t, n in held.items())
+    if size * SHARE > parts.target.capacity:
+        return refusal("", "", "capacity", bytes=size, capacity=parts.target.capacity)
+    total = prod(int(parts.numbers.size(extent)) for extent in rows.extents)
+    if total < parts.target.cores and size * total > parts.target.near:
+        return refusal("", "", "parallelism", rows=total, units=parts.target.cores)
     return None
 
 
-def _about(reason: Refusal, tensor: str, node: str) -> Refusal:
-    return Refusal(edge(tensor, node), reason.code, reason.numbers)
-
-
-def _feeds(name: str, nodes: Sequence[Node]) -> bool:
-    """Whether the last node depends on a node."""
+def _all_lead_to_last(nodes: Sequence[Node]) -> bool:
+    """Whether the last node depends on all others."""
     reached = {nodes[-1].name}
     for node in reversed(nodes):
-        if node.name in reached:
-            reached.update(operands(node.expr))
-    return name in reached
+        if node.name not in reached:
+            return False
+        reached.update(operands(node.expr))
+    return True
 
 
 def _below(
-    group: int, groups: Sequence[Sequence[int]], parts: Sequence[tuple[Node, ...]], home: Mapping[str, int]
+    group: int, groups: Sequence[tuple[int, ...]], home: Sequence[int], needs: Sequence[frozenset[int]]
 ) -> set[int]:
     """A group and every group that it depends on."""
     found, waiting = {group}, [group]
     while waiting:
         for n in groups[waiting.pop()]:
-            for tensor in (t for node in parts[n] for t in operands(node.expr) if t in home):
-                if home[tensor] not in found:
-                    found.add(home[tensor])
-                    waiting.append(home[tensor])
+            new = {home[m] for m in needs[n]} - found
+            found |= new
+            waiting += new
     return found
-
-
-def _in_order(
-    groups: Sequence[Sequence[int]],
-    parts: Sequence[tuple[Node, ...]],
-    home: Mapping[str, int],
-    refused: Mapping[str, Refusal],
-) -> Grouping:
-    kept = [g for g, members in enumerate(groups) if members]
-    place = {g: i for i, g in enumerate(kept)}
-    needs = [
-        {place[home[t]] for n in groups[g] for node in parts[n] for t in operands(node.expr) if t in home} - {place[g]}
-        for g in kept
-    ]
-    order = execution_order(needs, [max(groups[g]) for g in kept])
-    return Grouping(tuple(tuple(parts[n] for n in sorted(groups[kept[i]])) for i in order), refused)
