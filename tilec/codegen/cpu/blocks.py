@@ -45,7 +45,8 @@ class Blocking:
     """`vector` names the vector dimension (None: scalar), `horizontal` says that it is a reduce dimension.
 
     `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
-    `chains` is how many accumulators a point has.
+    `chains` is how many accumulators a point has. A copy that transposes reads vectors along dimension `across`:
+    where a body covers `lanes` positions of both, it is a square block.
     """
 
     vector: str | None
@@ -55,6 +56,7 @@ class Blocking:
     reduce: tuple[str, ...]
     runs: dict[str, tuple[Run, ...]]
     chains: int = 1
+    across: str | None = None
 
 
 def pieces(width: int, lanes: int) -> tuple[tuple[int, int], ...]:
@@ -258,6 +260,32 @@ def _reduce_runs(
     return runs, chains
 
 
+def _transposed(tile: Tile, vector: str | None, lanes: int, ttypes: dict[str, str]) -> tuple[str, int] | None:
+    """(dimension that the source is contiguous along, side of a square block) of a copy that transposes."""
+    value = tile.value
+    if vector is None or not isinstance(value, Access) or tile.combine != "none":
+        return None
+    (source, *others), _ = _forms(tile)
+    sizes = {d.name: d.size if d.size is not None else lanes for d in tile.spatial}
+    across = next((d for d in sizes if source.stride(d) == 1), None)
+    if others or source.stride(vector) in (0, 1) or across is None or ttypes[value.tensor] != tile.ttype:
+        return None
+    side = lanes
+    while side > min(sizes[vector], sizes[across]):
+        side //= 2
+    return (across, side) if side >= 4 else None
+
+
+def _squares(extent: Expr, side: int) -> tuple[Run, ...]:
+    """A dimension in blocks of `side`, the rest in single steps."""
+    first, *rest = _whole(extent, side)
+    return (first, *(Run(run.start, run.trips, 1) if run.trips != Const(1) else _singly(run) for run in rest))
+
+
+def _singly(run: Run) -> Run:
+    return Run(run.start, Const(run.width), 1)
+
+
 def choose(tile: Tile, target: CpuTarget, ttypes: dict[str, str], local: bool) -> Blocking:
     """The cut of a tile; `local` says that it touches buffers that should stay in registers."""
     lanes = _lanes(tile, target, ttypes)
@@ -265,6 +293,12 @@ def choose(tile: Tile, target: CpuTarget, ttypes: dict[str, str], local: bool) -
     if vector is None:
         lanes = 1
     inside = None if horizontal else vector
+    transposed = None if local else _transposed(tile, inside, lanes, ttypes)
+    if transposed is not None:
+        across, side = transposed
+        runs = {d.name: _squares(d.extent, side if d.name in (vector, across) else 1) for d in tile.spatial}
+        order = [d.name for d in tile.spatial if d.name not in (vector, across)]
+        return Blocking(vector, False, side, (*order, across, str(vector)), (), runs, across=across)
     points = _points(tile, inside, lanes)
     whole = local and points is not None and points * _work(tile) <= UNROLLED
     budgets = _budgets(tile, inside, horizontal, lanes, target)

@@ -18,7 +18,7 @@ from tilec.codegen.cpu.scalars import combiner, convert, neutral
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Tile
 from tilec.codegen.cpu.values import Point, Values
-from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, fold, int64, register, splat
+from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, fold, int64, register, splat, transposed
 from tilec.ir.expr import Access, accesses, bound
 from tilec.ir.scalars import is_weak
 
@@ -139,11 +139,11 @@ class _Printer:
         """A tile without a reduction."""
         value = self.values.root
         if isinstance(value, Access) and self.tile.combine == "none" and self._same_type(value):
-            return self._move(value, widths)
+            self._move(value, widths)
+            return
         for point in self._points(widths):
             result = self.values.value(value, self.ttype, point)
             self._finish(point, result.across(point.lanes))
-        return None
 
     def _same_type(self, source: Access) -> bool:
         return self.memories.ttypes[source.tensor] == self.tile.ttype
@@ -151,6 +151,9 @@ class _Printer:
     def _move(self, source: Access, widths: Mapping[str, range]) -> None:
         """A copy: elements are not converted."""
         place = self.values.place(source)
+        if self.cut.across and {len(widths[d]) for d in (self.cut.across, self.cut.vector or "")} == {self.cut.lanes}:
+            self._square(source, widths)
+            return
         along = place.along
         for point in self._points(widths):
             index, lanes = self.values.offset(place, point)
@@ -161,6 +164,19 @@ class _Printer:
                 raw = raw if along else splat(raw, point.lanes)
             offset, stride = self._target(point)
             self.memories.put(self.tile.target.tensor, offset, stride, raw, point.lanes)
+
+    def _square(self, source: Access, widths: Mapping[str, range]) -> None:
+        """A square block: loaded along one dimension, transposed in registers, stored along the other."""
+        place = self.values.place(source)
+        across, along, side = str(self.cut.across), str(self.cut.vector), self.cut.lanes
+        fixed = {d: positions.start for d, positions in widths.items()}
+        rows = []
+        for step in range(side):
+            offset, _ = self.values.offset(place, Point({**fixed, along: widths[along].start + step}))
+            rows.append(bind(self.memories.get(source.tensor, offset, 1, side)))
+        for step, column in enumerate(transposed(rows)):
+            offset, stride = self._target(Point({**fixed, across: widths[across].start + step}))
+            self.memories.put(self.tile.target.tensor, offset, stride, column, side)
 
     # -- reductions ---------------------------------------------------------------------------------------
 

@@ -143,6 +143,23 @@ def fold(combine: Callable[[PrimExpr, PrimExpr], PrimExpr], value: PrimExpr, lan
     return value
 
 
+def transposed(rows: list[PrimExpr]) -> list[PrimExpr]:
+    """The columns of a square of vectors, by exchanging ever larger off-diagonal blocks."""
+    side = len(rows)
+    rows = list(rows)
+    step = 1
+    while step < side:
+        low = [lane if not lane & step else side + lane - step for lane in range(side)]
+        high = [lane + step if not lane & step else side + lane for lane in range(side)]
+        for upper in (r for r in range(side) if not r & step):
+            pair = [rows[upper], rows[upper + step]]
+            rows[upper], rows[upper + step] = (
+                bind(tirx.Shuffle(pair, [tirx.IntImm("int32", i) for i in order])) for order in (low, high)
+            )
+        step *= 2
+    return rows
+
+
 def floor_parts(value: PrimExpr, divisor: int) -> tuple[PrimExpr, PrimExpr]:
     """Quotient and remainder of an index that is at least 0."""
     return bind(tirx.Div(value, int64(divisor))), bind(tirx.Mod(value, int64(divisor)))
