@@ -8,7 +8,7 @@ than the level are out of the question; where nothing fits, reduce steps shorten
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from typing import Literal
 
@@ -88,23 +88,45 @@ class Problem:
 
 
 def core_tile(problem: Problem) -> CoreTile:
-    """The best candidate; with reduce steps only where no tile fits without."""
+    """The best candidate.
+
+    Reduce steps are taken where nothing fits without; and where the units of the highest level keep their sums in
+    place during the steps, wherever they pay.
+    """
     staged = staged_operands(problem)
-    while True:
-        sizes = candidates(problem)
-        seconds, held = _evaluate(problem, sizes, staged)
-        if (held <= problem.target.capacity).any() or (shorter := _shorter_steps(problem)) is None:
+    best = _candidate(problem, staged)
+    shorter = _shorter_steps(problem)
+    while shorter is not None and (not best.fits or problem.target.threads > 1):
+        found = _candidate(shorter, staged)
+        if best.fits and (not found.fits or found.tile.seconds >= best.tile.seconds):
             break
-        problem = shorter
-    best = _best(problem, sizes, seconds, held)
+        best, shorter = found, _shorter_steps(shorter)
+    return best.tile
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    tile: CoreTile
+    fits: bool
+
+
+def _candidate(problem: Problem, staged: tuple[str, ...]) -> _Candidate:
+    """The fastest tile that fits (the smallest if none does); among equals the largest."""
+    sizes = candidates(problem)
+    seconds, held = _evaluate(problem, sizes, staged)
+    fits = held <= problem.target.capacity
+    key = np.where(fits, seconds, np.inf) if fits.any() else held.astype(np.float64)
+    volume = prod((n.astype(np.float64) for n in sizes.values()), start=np.ones(np.shape(key)))
+    best = int(np.lexsort((-volume, np.round(key, 12)))[0])
     chosen = {i: int(size[best]) for i, size in sizes.items()}
-    return CoreTile(
+    tile = CoreTile(
         sizes={i: n for i, n in chosen.items() if n < problem.extent(i)},
         steps=problem.steps,
         order=_order(problem, chosen),
         staged=staged,
         seconds=float(seconds[best]),
     )
+    return _Candidate(tile, bool(fits.any()))
 
 
 def staged_operands(problem: Problem) -> tuple[str, ...]:
@@ -215,9 +237,13 @@ def _cycles(problem: Problem, sizes: Mapping[str, Ints]) -> Floats:
 
 
 def _shorter_steps(problem: Problem) -> Problem | None:
-    """The problem with the longest reduce step of the product halved; None when all steps are 1."""
-    anchor = next((node.expr for node in problem.nodes if is_contraction(node.expr)), None)
-    if anchor is None or len(problem.parts) > 1:
+    """The problem with the longest reduce step halved; None when all steps are 1.
+
+    A cache that reads a single pass over its operands through itself needs no steps for it.
+    """
+    anchor = problem.parts[0][0].expr
+    passes = problem.target.levels[problem.target.core].managed == "implicit" and not is_contraction(anchor)
+    if not anchor.reduce or len(problem.parts) > 1 or passes:
         return None
     steps = {i: problem.steps.get(i, int(problem.numbers.size(anchor.domain[i]))) for i in anchor.reduce}
     longest = max(steps, key=lambda i: steps[i])
@@ -225,23 +251,7 @@ def _shorter_steps(problem: Problem) -> Problem | None:
         return None
     extent = int(problem.numbers.size(anchor.domain[longest]))
     half = max((d for d in range(1, steps[longest] // 2 + 1) if extent % d == 0), default=1)
-    return Problem(
-        problem.parts,
-        problem.tiles,
-        problem.graph,
-        problem.target,
-        problem.numbers,
-        problem.objective,
-        {**problem.steps, longest: half},
-    )
-
-
-def _best(problem: Problem, sizes: Mapping[str, Ints], seconds: Floats, held: Ints) -> int:
-    """The fastest candidate that fits (the smallest if none does); among equals the one with the largest tiles."""
-    fits = held <= problem.target.capacity
-    key = np.where(fits, seconds, np.inf) if fits.any() else held.astype(np.float64)
-    volume = prod((n.astype(np.float64) for n in sizes.values()), start=np.ones(np.shape(key)))
-    return int(np.lexsort((-volume, np.round(key, 12)))[0])
+    return replace(problem, steps={**problem.steps, longest: half})
 
 
 def _order(problem: Problem, sizes: Mapping[str, int]) -> tuple[str, ...]:
