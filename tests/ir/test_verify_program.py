@@ -103,7 +103,6 @@ def test_legal(program: Program) -> None:
     assert check_program(program, {}) == ()
 
 
-@pytest.mark.feature("B09")
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 19])
 def test_symbolic_sizes(n: int) -> None:
     assert check_program(copy_program(), {"X": (Var("N"),)}, {"N": n}) == ()

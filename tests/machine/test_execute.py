@@ -98,7 +98,6 @@ def test_units_combine_partial_sums() -> None:
         execute(replace(program, body=program.body[1:]), {"A": a})
 
 
-@pytest.mark.feature("B09")
 @pytest.mark.parametrize("n", [1, 7, 8, 19, 0])
 @pytest.mark.parametrize("ttype", ["f32", "i8", "bool", "bf16"])
 def test_symbolic_sizes_and_every_type(n: int, ttype: str) -> None:
