@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from importer.reference import onnxruntime
+
 from tilec.artifact import read_artifact
 from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from acceptance.building import check, compiled
 from importer.reference import helper, normal, save
+
+from acceptance.building import check
 
 F32 = np.float32
 

@@ -1,0 +1,73 @@
+"""Dynamic models: symbols stay until they are bound, it does not matter when, and only codegen needs them bound."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from acceptance.building import ENVIRONMENT, FORMS, check_draws, tilec
+from acceptance.miniatures import SMALL, miniature, symbols
+from tilec.artifact import read_artifact
+from tilec.importer import import_model
+from tilec.ir.codec import plan_from_json
+from tilec.ir.expr import bound
+from tilec.scheduler import schedule
+from tilec.spec.resolve import resolve_device
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", SMALL)
+def test_small_dynamic_models_keep_their_symbols_and_are_planned(tmp_path, name, form):
+    graph = import_model(miniature(name, form, tmp_path, dynamic=True)).graph
+    assert set(graph.symbols) == set(symbols(name))
+    plan = schedule(graph, resolve_device("avx2"))
+    assert set(plan.symbols) == set(symbols(name))
+    shapes = [plan.tensors[port.tensor].shape for port in plan.outputs]
+    assert any(bound(extent) is None for shape in shapes for extent in shape)
+    assert all(group.variants for group in plan.groups)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["bert-base", "llama-layer-decode", "shufflenet-v2", "nerf-mlp"])
+def test_bound_at_import_or_at_schedule_the_plan_is_the_same(tmp_path, name, form):
+    miniature(name, form, tmp_path, dynamic=True)
+    flags = [f"--shape={symbol}={size}" for symbol, size in symbols(name).items()]
+    tilec("import", "model.onnx", *flags, "-o", "bound.json", folder=tmp_path)
+    tilec("schedule", "bound.json", "--device", "avx2", "-o", "early.json", folder=tmp_path)
+    tilec("import", "model.onnx", "-o", "free.json", folder=tmp_path)
+    tilec("schedule", "free.json", *flags, "--device", "avx2", "-o", "late.json", folder=tmp_path)
+    assert (tmp_path / "early.json").read_bytes() == (tmp_path / "late.json").read_bytes()
+    assert read_artifact(tmp_path / "free.json", "graph").body["symbols"] == list(symbols(name))
+    assert not read_artifact(tmp_path / "late.json", "plan").body["symbols"]
+
+
+def test_import_may_be_piped_into_schedule(tmp_path):
+    miniature("nerf-mlp", "fused", tmp_path, dynamic=True)
+    base = f"{sys.executable} -m tilec"
+    line = f"{base} import model.onnx -o - | {base} schedule - --shape batch=1 --device avx2 -o -"
+    ran = subprocess.run(line, shell=True, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, check=True)
+    tilec("import", "model.onnx", "--shape", "batch=1", "-o", "g.json", folder=tmp_path)
+    tilec("schedule", "g.json", "--device", "avx2", "-o", "p.json", folder=tmp_path)
+    assert ran.stdout == (tmp_path / "p.json").read_bytes()
+
+
+def test_only_codegen_refuses_symbols_and_names_the_flag(tmp_path):
+    miniature("bert-base", "decomposed", tmp_path, dynamic=True)
+    tilec("import", "model.onnx", "-o", "g.json", folder=tmp_path)
+    tilec("schedule", "g.json", "--device", "avx2", "-o", "p.json", folder=tmp_path)
+    plan = plan_from_json(read_artifact(tmp_path / "p.json", "plan").body)
+    assert plan.symbols == ("batch", "seq")
+    assert any("seq" in str(value) for value in json.loads((tmp_path / "p.json").read_text())["tensors"].values())
+    ran = tilec("codegen", "p.json", "-o", "out", folder=tmp_path, code=5)
+    assert "--shape batch=SIZE --shape seq=SIZE" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("name", ["bert-base", "llama-layer-decode", "mobilenet-v2"])
+def test_dynamic_models_compile_at_other_sizes(tmp_path, name):
+    sizes = {symbol: size + 1 for symbol, size in symbols(name).items()}
+    check_draws(miniature(name, "decomposed", tmp_path, dynamic=True), sizes)
