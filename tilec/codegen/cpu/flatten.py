@@ -67,9 +67,9 @@ def _clamp(index: Expr, lo: Expr, hi: Expr) -> Expr:
     return Call("minimum", (Call("maximum", (index, lo)), Binary("-", hi, Const(1))))
 
 
-def _flat(expr: Expr, operands: Mapping[str, Operand], ranges: Ranges) -> Expr:
-    """The expression with every access as one flat offset into memory."""
-    new = rebuild(expr, lambda e: _flat(e, operands, ranges))
+def _flat(expr: Expr, operands: Mapping[str, Operand], ranges: Ranges, inside: bool = False) -> Expr:
+    """The expression with every access as one flat offset into memory; `inside` an index all values are i64."""
+    new = rebuild(expr, lambda e: _flat(e, operands, ranges, inside or isinstance(expr, Access)))
     if not isinstance(expr, Access) or not isinstance(new, Access):
         return new
     operand = operands[expr.tensor]
@@ -77,7 +77,8 @@ def _flat(expr: Expr, operands: Mapping[str, Operand], ranges: Ranges) -> Expr:
         _clamp(i, lo, hi) if accesses(i) else i for i, lo, hi in zip(new.index, operand.lo, operand.hi, strict=True)
     )
     storage = operand.storage
-    return Access(storage.memory, (settle(storage.offset(index), ranges),))
+    flat = Access(storage.memory, (settle(storage.offset(index), ranges),))
+    return Call("i64", (flat,)) if inside and storage.ttype != "i64" else flat
 
 
 def compute_tile(

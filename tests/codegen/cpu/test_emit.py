@@ -1,0 +1,254 @@
+"""Kernels of real operators, lowered from plans, compiled and run: right on the tile sizes that hurt."""
+
+import numpy as np
+import pytest
+
+from tests.codegen.cpu.running import AVX2, AVX512, NEON, Batch, close
+from tests.lower.cases import DRAM, L2, Case
+from tilec.codegen.cpu.compile import compile_function
+from tilec.codegen.cpu.emit import emit, emit_kernel
+from tilec.errors import UnsupportedError
+from tilec.ir.expr import Var
+from tilec.spec.device import Target
+
+GUARD = "where(0 <= h + r - 1 and h + r - 1 < {n} and 0 <= w + s - 1 and w + s - 1 < {n}, X[{x}], {fill})"
+
+
+def gemm(m: int, n: int, k: int, tile: tuple[int, int], block: tuple[int, int], **more: object) -> Case:
+    """Packed weights in panels as wide as the register tile."""
+    panel = tile[1]
+    return Case(
+        [f"C[m, n] = sum(k, A[m, k] * B[n // {panel}, k, n % {panel}])"],
+        {"m": m, "n": n, "k": k},
+        {"A": (m, k), "B": (-(-n // panel), k, panel)},
+        {"l2": {"C": {"m": block[0], "n": block[1]}}, "reg": {"C": {"m": tile[0], "n": tile[1]}}},
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def convolution(n: int, c: int, o: int, rows: int, width: int) -> Case:
+    guarded = GUARD.format(n=n, x="h + r - 1, w + s - 1, c", fill="0.0")
+    return Case(
+        [f"Y[h, w, o] = sum(r, s, c, {guarded} * W[o // 16, r, s, c, o % 16])"],
+        {"h": n, "w": n, "o": o, "r": 3, "s": 3, "c": c},
+        {"X": (n, n, c), "W": (o // 16, 3, 3, c, 16)},
+        {"l2": {"Y": {"h": rows}}, "reg": {"Y": {"h": 1, "w": width, "o": 16}}},
+    )
+
+
+def pooling(n: int, c: int) -> Case:
+    guarded = GUARD.format(n=n, x="h + r - 1, w + s - 1, c", fill="-inf").replace("-inf", "-1e30")
+    return Case(
+        [f"Y[h, w, c] = max(r, s, {guarded})"],
+        {"h": n, "w": n, "c": c, "r": 3, "s": 3},
+        {"X": (n, n, c)},
+        {"l2": {"Y": {"h": 4}}, "reg": {"Y": {"h": 1, "w": 3}}},
+    )
+
+
+def depthwise_pointwise() -> Case:
+    guarded = GUARD.format(n=10, x="h + r - 1, w + s - 1, c", fill="0.0")
+    return Case(
+        [
+            f"H[h, w, c] = sum(r, s, {guarded} * D[r, s, c])",
+            "G[h, w, c] = maximum(H[h, w, c], 0.0)",
+            "Y[h, w, n] = sum(c, G[h, w, c] * W[c, n])",
+        ],
+        {"h": 10, "w": 10, "c": 24, "r": 3, "s": 3, "n": 20},
+        {"X": (10, 10, 24), "D": (3, 3, 24), "W": (24, 20)},
+        {"l2": {"Y": {"h": 4}}, "reg": {"G": {"h": 1, "w": 5, "c": 16}, "Y": {"h": 1, "w": 4, "n": 16}}},
+        connect={"H->G": "reg"},
+    )
+
+
+def layer_norm_matmul() -> Case:
+    return Case(
+        [
+            "U[s] = sum(c, X[s, c] / 40.0)",
+            "V[s] = sum(c, (X[s, c] - U[s]) * (X[s, c] - U[s]) / 40.0)",
+            "Q[s, c] = (X[s, c] - U[s]) / sqrt(V[s] + 0.001)",
+            "Y[s, n] = sum(c, Q[s, c] * W[c, n])",
+        ],
+        {"s": 13, "c": 40, "n": 33},
+        {"X": (13, 40), "W": (40, 33)},
+        {"l2": {"Y": {"s": 6}}, "reg": {"U": {"s": 4}, "V": {"s": 4}, "Q": {"s": 2, "c": 16}, "Y": {"s": 3, "n": 16}}},
+    )
+
+
+def attention(layout: bool) -> Case:
+    """K is staged with its rows innermost, so that scores are vectors along them."""
+    return Case(
+        [
+            "S[b, m, n] = sum(k, Q[b, m, k] * K[b, n, k])",
+            "X[b, m] = max(n, S[b, m, n])",
+            "E[b, m, n] = exp(S[b, m, n] - X[b, m])",
+            "Z[b, m] = sum(n, E[b, m, n])",
+            "O[b, m, d] = sum(n, E[b, m, n] * V[b, n, d])",
+            "R[b, m, d] = O[b, m, d] / Z[b, m]",
+        ],
+        {"b": 2, "m": 11, "k": 24, "n": 37, "d": 20},
+        {"Q": (2, 11, 24), "K": (2, 37, 24), "V": (2, 37, 20)},
+        {
+            "l2": {"R": {"b": 1, "m": 6}},
+            "reg": {"S": {"m": 3, "n": 16}, "X": {"m": 4}, "E": {"m": 1}, "Z": {"m": 4}, "R": {"m": 3, "d": 16}},
+        },
+        connect={"O->R": "reg"},
+        more={"layouts": {"l2": {"K": (0, 2, 1)}} if layout else {}},
+    )
+
+
+def relayed_gelu() -> Case:
+    """Reduce steps at l2 with epilogues in registers."""
+    return Case(
+        [
+            "C[m, n] = sum(k, A[m, k] * B[k, n])",
+            "D[m, n] = C[m, n] + bias[n]",
+            "Y[m, n] = 0.5 * D[m, n] * (1.0 + erf(D[m, n] * 0.7071067811865476)) + R[m, n]",
+        ],
+        {"m": 19, "n": 50, "k": 36},
+        {"A": (19, 36), "B": (36, 50), "bias": (50,), "R": (19, 50)},
+        {"l2": {"Y": {"m": 10}}, "reg": {"Y": {"m": 4, "n": 32}}},
+        {"l2": {"C": {"k": 12}}},
+        connect={"C->D": "reg", "D->Y": "reg"},
+    )
+
+
+def plain(text: str, extents: dict[str, int], inputs: dict[str, tuple[int, ...]], **more: object) -> Case:
+    """One node, tiled at l2 only or not at all."""
+    return Case([text], extents, inputs, levels=(DRAM, L2), **more)  # type: ignore[arg-type]
+
+
+KERNELS = {
+    "gemm": gemm(28, 64, 20, (14, 32), (14, 64)),
+    "gemm shifted": gemm(30, 64, 20, (14, 32), (20, 64)),
+    "gemm clipped": gemm(30, 50, 17, (4, 16), (13, 32), more={"tails": {"reg": {"C": "clip"}, "l2": {"C": "clip"}}}),
+    "gemm steps": gemm(12, 32, 40, (6, 16), (12, 32), steps={"l2": {"C": {"k": 8}}, "reg": {"C": {"k": 4}}}),
+    "gemm one": gemm(1, 1, 1, (1, 1), (1, 1)),
+    "convolution": convolution(9, 6, 32, 4, 5),
+    "convolution one row": convolution(5, 1, 16, 1, 5),
+    "pooling": pooling(11, 20),
+    "depthwise, pointwise": depthwise_pointwise(),
+    "layer norm, matmul": layer_norm_matmul(),
+    "attention": attention(layout=True),
+    "attention without staging": attention(layout=False),
+    "gelu epilogue": relayed_gelu(),
+    "row sums": plain("Y[m] = sum(n, X[m, n])", {"m": 5, "n": 103}, {"X": (5, 103)}),
+    "row maxima": plain("Y[m] = max(n, X[m, n])", {"m": 5, "n": 31}, {"X": (5, 31)}),
+    "column sums": plain("Y[n] = sum(m, X[m, n])", {"m": 21, "n": 37}, {"X": (21, 37)}),
+    "all": plain("Y[()] = sum(m, n, X[m, n])", {"m": 21, "n": 37}, {"X": (21, 37)}),
+    "product": plain("Y[m] = prod(n, X[m, n])", {"m": 3, "n": 19}, {"X": (3, 19)}),
+    "transposed product": plain(
+        "Y[m, n] = sum(k, A[m, k] * B[n, k])", {"m": 7, "n": 9, "k": 53}, {"A": (7, 53), "B": (9, 53)}
+    ),
+    "strided": plain("Y[h, c] = X[h * 2 + 1, c * 3]", {"h": 5, "c": 21}, {"X": (10, 61)}),
+    "strided sum": plain(
+        "Y[o, w] = sum(s, X[w * 2 + s] * W[o, s])", {"o": 6, "w": 20, "s": 3}, {"X": (41,), "W": (6, 3)}
+    ),
+    "transpose": plain("Y[c, h, w] = X[h, w, c]", {"c": 37, "h": 5, "w": 7}, {"X": (5, 7, 37)}),
+    "transpose back": plain("Y[h, w, c] = X[c, h, w]", {"c": 37, "h": 5, "w": 7}, {"X": (37, 5, 7)}),
+    "transpose of halves": plain(
+        "Y[b, a] = X[a, b]", {"a": 70, "b": 35}, {"X": (70, 35)}, ttypes={"X": "i64", "Y": "i64"}
+    ),
+    "reversed": plain("Y[i] = X[36 - i]", {"i": 37}, {"X": (37,)}),
+    "broadcast": plain("Y[a, b, c] = X[a, c] + Z[b]", {"a": 3, "b": 4, "c": 19}, {"X": (3, 19), "Z": (4,)}),
+    "concat": plain("Y[i, j] = where(j < 13, A[i, j], B[i, j - 13])", {"i": 4, "j": 40}, {"A": (4, 13), "B": (4, 27)}),
+    "causal": plain("Y[i, j] = where(j <= i, X[i, j], -1000000000.0)", {"i": 21, "j": 21}, {"X": (21, 21)}),
+    "padded": plain(
+        "Y[i] = sum(r, where(0 <= i + r - 2 and i + r - 2 < 33, X[i + r - 2], 0.0) * W[r])",
+        {"i": 33, "r": 5},
+        {"X": (33,), "W": (5,)},
+    ),
+    "reshape across rows": plain("Y[a, b] = X[(a * 6 + b) // 4, (a * 6 + b) % 4]", {"a": 6, "b": 6}, {"X": (9, 4)}),
+    "gather": plain("Y[s, c] = T[I[s], c]", {"s": 9, "c": 21}, {"T": (5, 21), "I": (9,)}, ttypes={"I": "i64"}),
+    "gather along": plain("Y[s, c] = T[s, I[c]]", {"s": 3, "c": 40}, {"T": (3, 7), "I": (40,)}, ttypes={"I": "i32"}),
+    "wrapped gather": plain(
+        "Y[s] = T[where(I[s] < 0, I[s] + 5, I[s])]", {"s": 9}, {"T": (5,), "I": (9,)}, ttypes={"I": "i64"}
+    ),
+    "argument": plain("Y[i] = i * 3 % 7", {"i": 40}, {}, ttypes={"Y": "i64"}),
+    "few": plain("Y[i] = exp(X[i])", {"i": 3}, {"X": (3,)}),
+    "one": plain("Y[()] = exp(X[()])", {}, {"X": ()}),
+    "nothing": plain("Y[i, j] = exp(X[i, j])", {"i": 0, "j": 3}, {"X": (0, 3)}),
+    "sum of nothing": plain("Y[i] = sum(j, X[i, j])", {"i": 3, "j": 0}, {"X": (3, 0)}),
+}
+TARGETS = {"64 bytes": AVX512, "32 bytes": AVX2, "16 bytes": NEON}
+
+
+def arrays_of(case: Case) -> dict[str, np.ndarray]:
+    made = case.arrays(3)
+    return {name: a.astype(np.int32) if case.ttypes.get(name) == "i32" else a for name, a in made.items()}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    batch, names = Batch(), []
+    for number, (name, case) in enumerate(KERNELS.items()):
+        chosen = TARGETS if name in ("gemm shifted", "attention", "transpose", "concat", "gather along") else {}
+        for target in chosen or [list(TARGETS)[number % 3]]:
+            names.append((name, target))
+            batch.add(case.program(), arrays_of(case), TARGETS[target])
+    return dict(zip(names, batch.run(tmp_path_factory.mktemp("kernels")), strict=True))
+
+
+@pytest.mark.feature("W31")
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_agree_with_numpy(results, name):
+    case = KERNELS[name]
+    arrays = arrays_of(case)
+    wanted = case.reference(arrays)
+    found = [(target, made) for (kernel, target), made in results.items() if kernel == name]
+    assert found
+    for target, made in found:
+        for tensor, array in made.items():
+            assert close(array, wanted[tensor]), (target, np.abs(array - wanted[tensor]).max(initial=0))
+
+
+def test_results_do_not_depend_on_threads(tmp_path):
+    """Tasks in any grouping, other scratch: the same bits."""
+    batch = Batch()
+    for name in ("gemm shifted", "attention", "convolution"):
+        batch.add(KERNELS[name].program(), arrays_of(KERNELS[name]), AVX512)
+    alone, together = batch.run(tmp_path, threads=1), batch.run(tmp_path, threads=2)
+    for one, two in zip(alone, together, strict=True):
+        assert all(np.array_equal(one[tensor], two[tensor]) for tensor in one)
+
+
+@pytest.mark.parametrize(
+    ("target", "triple", "processor"),
+    [(AVX2, "x86_64-unknown-linux-gnu", "haswell"), (NEON, "aarch64-unknown-linux-gnu", "neoverse-n1")],
+    ids=["avx2", "neon"],
+)
+def test_other_processors(target, triple, processor):
+    kernel = emit(KERNELS["attention"].program(), target)
+    data = compile_function(kernel.function, Target(backend="cpu", triple=triple, processor=processor))
+    machine = {"x86_64": b"\x3e", "aarch64": b"\xb7"}[triple.split("-")[0]]
+    assert data[:4] == b"\x7fELF"
+    assert data[18:19] == machine
+
+
+def test_tasks_are_the_iterations_of_the_outermost_spread_loops():
+    kernel = emit(KERNELS["attention"].program(), AVX512, "symbol")
+    assert kernel.tasks == 4
+    assert kernel.scratch_bytes % 64 == 0
+    assert kernel.function.attrs["global_symbol"] == "symbol"
+    assert emit_kernel(KERNELS["gemm one"].program(), AVX512).attrs["global_symbol"] == "kernel"
+
+
+def test_nothing_is_staged_where_a_view_does():
+    assert emit(KERNELS["gemm shifted"].program(), AVX512).scratch_bytes == 0
+    assert emit(KERNELS["convolution"].program(), AVX512).scratch_bytes > 0
+
+
+def test_unbound_sizes_are_refused_with_the_flag():
+    case = Case(
+        ["Y[i] = exp(X[i])"], {"i": Var("batch")}, {"X": (Var("batch"),)}, levels=(DRAM, L2), symbols=("batch",)
+    )
+    with pytest.raises(UnsupportedError, match="the size batch is not bound") as error:
+        emit(case.program(), AVX512)
+    assert "--shape batch=1" in str(error.value)
+    assert error.value.exit_code == 5
+
+
+def test_code_stays_small():
+    """The reduce loop of a register tile is unrolled twice at most."""
+    text = emit(gemm(28, 64, 512, (14, 32), (28, 64)).program(), AVX512).function.script()
+    assert text.count("\n") < 400
