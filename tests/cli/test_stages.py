@@ -2,6 +2,7 @@
 
 import io
 import json
+import platform
 import sys
 
 import pytest
@@ -32,6 +33,25 @@ def test_a_device_without_code_generator_is_verified_on_the_tile_machine(cli, tm
     for moved in report["traffic"].values():
         assert all(sum(both) > 0 for both in moved["counted"].values())
     assert cli("compile", "model.onnx", "--device", "a100").err.count("skipped") == 4
+
+
+@pytest.mark.feature("W47")
+def test_code_for_another_processor_is_verified_on_the_tile_machine(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    other = "neon" if platform.machine() in ("x86_64", "AMD64") else "avx2"
+    ran = cli("compile", "model.onnx", "--device", other)
+    assert ran.code == 0, ran.err
+    assert ran.err.splitlines()[-1] == f"verified on: tile machine (this machine does not run {other} code)"
+    assert list((tmp_path / "model.tilec").glob("*.a"))
+
+
+def test_verbose_lists_groups_and_errors(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    lines = cli("compile", "model.onnx", "--device", "a100", "-v").err.splitlines()
+    assert any(line.startswith("  h2: MatMul Add Relu -> ") for line in lines)
+    for seed in (0, 1):
+        assert any(line.startswith(f"  y, seed {seed}: off by ") and line.endswith(" is allowed") for line in lines)
+    assert "h2" not in cli("compile", "model.onnx", "--device", "a100").err
 
 
 def test_stages_one_and_two_need_no_tvm(cli, tmp_path, monkeypatch):

@@ -105,6 +105,13 @@ def test_missing_and_damaged_programs(case, content):
 
 
 @pytest.mark.feature("W07")
+def test_planned_bytes_are_the_counted_ones(case):
+    outcome, _ = run(case)
+    for group in outcome.report["traffic"].values():
+        planned = {level: both for level, both in group["planned"].items() if any(both)}
+        assert planned == {level: both for level, both in group["counted"].items() if any(both)}
+
+
 def test_work_grows_with_the_number_of_tiles(tmp_path):
     _, plan = planned(tmp_path, "a100")
     body = generated(plan, tmp_path, "a100").body

@@ -18,7 +18,7 @@ from tilec.cli.options import (
     flags,
     job_on_device,
 )
-from tilec.pipeline import compile_model
+from tilec.pipeline import compile_model, read_run
 
 
 def compile_(
@@ -46,7 +46,15 @@ def compile_(
     tilec compile model.onnx --recipe recipe.yaml --strict
     """
     from tilec.artifact import Json
-    from tilec.cli.summary import placement, placement_line, plan_line, plan_summary, verified_line
+    from tilec.cli.summary import (
+        placement,
+        placement_line,
+        plan_details,
+        plan_line,
+        plan_summary,
+        verified_line,
+        verify_details,
+    )
     from tilec.ir.codec import plan_from_json
 
     folder = output or folder_of(model)
@@ -62,8 +70,10 @@ def compile_(
         summary["placement"] = placement(whole.body)
     if "schedule" in done:
         console.note(plan_line(done["schedule"].body))
+        console.details(lambda: plan_details(done["schedule"].body))
         summary["plan"] = plan_summary(plan_from_json(done["schedule"].body))
     if "verify" in done:
+        console.details(lambda: verify_details(done["verify"].body, read_run(folder)))
         console.note(verified_line(done["verify"].body))
         summary["verified_on"] = done["verify"].body["verified_on"]
     if json:

@@ -13,7 +13,7 @@ from tilec.artifact import Json, pretty
 from tilec.errors import TilecError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 class OutputError(TilecError):
@@ -50,10 +50,10 @@ class Console:
         if self.verbosity >= 0:
             print(text, file=sys.stderr, flush=True)
 
-    def detail(self, text: str) -> None:
-        """Say a line on stderr when verbose."""
+    def details(self, lines: "Callable[[], Iterable[str]]") -> None:
+        """Say more lines on stderr, made only when verbose."""
         if self.verbosity > 0:
-            print(text, file=sys.stderr, flush=True)
+            print("\n".join(lines()), file=sys.stderr, flush=True)
 
     def error(self, text: str) -> None:
         """Say what went wrong, always."""

@@ -32,7 +32,7 @@ def schedule(
     tilec schedule g.json --device a100 -o p.json
     tilec schedule g.json --device device.yaml --shape batch=1,seq=128 -o p.json
     """
-    from tilec.cli.summary import placement, placement_line, plan_line, plan_summary
+    from tilec.cli.summary import placement, placement_line, plan_details, plan_line, plan_summary
     from tilec.ir.codec import plan_from_json
 
     stage = stage_named("schedule")
@@ -46,6 +46,7 @@ def schedule(
     artifact = run_stage(stage, job, bound(job, read_source("graph", graph)), target)
     console.note(placement_line(artifact.body))
     console.note(plan_line(artifact.body))
+    console.details(lambda: plan_details(artifact.body))
     if target is None:
         console.data(artifact.text())
     elif json:

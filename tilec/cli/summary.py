@@ -91,3 +91,23 @@ def _value(expr: Expr) -> Json:
 
 def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
+
+
+def plan_details(body: Mapping[str, Any]) -> list[str]:
+    """One line a group: its operators, tiles and kernel (-v)."""
+    lines = []
+    for group in plan_from_json(body).groups:
+        operators = " ".join(dict.fromkeys(node.op or node.name for node in group.nodes))
+        lines.append(f"  {group.name}: {operators} -> {group.variants[0].kernel}")
+    return lines
+
+
+def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
+    """One line a draw and output: the error against what is allowed (-v)."""
+    allowed = report.get("outputs", {})
+    return [
+        f"  {name}, seed {draw['seed']}: off by {float(error):.1e}"
+        + (f", {allowed[name]['tolerance']:.1e} is allowed" if name in allowed else "")
+        for draw in run.get("draws", ())
+        for name, error in draw["errors"].items()
+    ]

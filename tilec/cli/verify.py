@@ -8,7 +8,7 @@ import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Model, Recipe, flags, job_without_device, known_device
-from tilec.pipeline import read_source, run_stage, stage_named
+from tilec.pipeline import read_run, read_source, run_stage, stage_named
 
 
 def verify(
@@ -24,7 +24,7 @@ def verify(
     tilec verify build/
     tilec verify build/ --model ../model.onnx --json
     """
-    from tilec.cli.summary import placement_line, plan_line, verified_line
+    from tilec.cli.summary import placement_line, plan_line, verified_line, verify_details
     from tilec.spec.probe import cache_folder
 
     stage = stage_named("verify")
@@ -36,6 +36,7 @@ def verify(
     console.note(placement_line(plan.body))
     console.note(plan_line(plan.body))
     artifact = run_stage(stage, job, source, source.folder / stage.file)
+    console.details(lambda: verify_details(artifact.body, read_run(source.folder)))
     console.note(verified_line(artifact.body))
     if json:
         console.json(artifact.body)

@@ -1,6 +1,6 @@
 """The pipeline: import, schedule, codegen, verify, each from the artifact before it."""
 
-from tilec.pipeline.job import DEVICE_FILE, FILES, Job, Listener, Source, read_source
+from tilec.pipeline.job import DEVICE_FILE, FILES, Job, Listener, Source, read_run, read_source
 from tilec.pipeline.stages import STAGES, compile_model, run_stage, stage_named
 from tilec.pipeline.steps import bound, model_file
 
@@ -14,6 +14,7 @@ __all__ = [
     "bound",
     "compile_model",
     "model_file",
+    "read_run",
     "read_source",
     "run_stage",
     "stage_named",

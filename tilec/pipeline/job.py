@@ -1,5 +1,6 @@
 """What goes through the pipeline: the job that all stages share, what one reads and what it makes."""
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -123,3 +124,12 @@ def read_source(kind: str, path: Path) -> Source:
     if path.is_dir():
         path /= FILES[kind]
     return Source(path, read_artifact(path, kind))
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """What run.json beside the artifacts records; nothing when there is none."""
+    try:
+        record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}

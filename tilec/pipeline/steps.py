@@ -11,6 +11,7 @@ from tilec.pipeline.job import DEVICE_FILE, FILES, RUN_FILE, Advance, Job, Made,
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
+    from tilec.spec.device import DeviceSpec
 
 
 def graph_inputs(job: Job, source: Source) -> dict[str, str]:
@@ -224,11 +225,25 @@ def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) ->
     model = model_file(job, source, plan.files)
     bring_files(plan.files, source.folder, source.folder, _moved(job, source, plan.files))
     instrument = _instrument(job, source.folder) if job.device else None
-    outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument)
+    because = _elsewhere(job.device) if job.device else None
+    outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument, because)
     files = {RUN_FILE: [pretty(outcome.run).encode()]}
     if outcome.failure is None:
         return Made(outcome.report, files)
     return Made(outcome.report, files, VerificationMismatch(outcome.failure, str(source.folder), outcome.hint))
+
+
+def _elsewhere(device: "DeviceSpec") -> str | None:
+    """Why the code of a device cannot run on this machine: another processor, or wider registers."""
+    from tilec.spec.host import read_host
+
+    host = read_host()
+    if device.target.backend != "cpu":
+        return f"no {device.name} code generator yet"
+    same = device.target.triple is None or device.target.triple.split("-")[0] == host.triple.split("-")[0]
+    if same and (device.vector is None or device.vector.bytes <= host.vector_bytes):
+        return None
+    return f"this machine does not run {device.name} code"
 
 
 def _instrument(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":

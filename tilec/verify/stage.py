@@ -22,17 +22,21 @@ def verify(
     options: VerifyOptions,
     advance: Callable[[int, int], None] = lambda _done, _total: None,
     instrument: Instrument | None = None,
+    because: str | None = None,
 ) -> Outcome:
     """Compare the compiled model in `folder` (W45, A01).
 
     `kernels` is the data of its 3-kernels.json, `plan` what that was made from, `model` the ONNX file. `instrument`
-    compiles a variant of the plan for the search of the first diverging group.
+    compiles a variant of the plan for the search of the first diverging group. `because` says why the code cannot run
+    on this machine; then, and when there is no code, the tile programs run on the tile machine.
     Raises TilecError when one side cannot run at all.
     """
-    if "runtime" not in kernels:
+    if because is None and "runtime" not in kernels:
+        because = f"no {plan.device} code generator yet"
+    if because is not None:
         from tilec.verify.on_machine import verify_on_machine
 
-        return verify_on_machine(folder, plan, kernels, model, options, advance)
+        return verify_on_machine(folder, plan, kernels, model, options, advance, because)
     from tilec.verify.native import verify_native
 
     return verify_native(folder, plan, model, options, advance, instrument)
