@@ -126,3 +126,23 @@ def test_signals_end_a_command_that_waits(model, tmp_path, number, code):
     assert running.returncode == code
     assert "Traceback" not in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "recipe.yaml"]
+
+
+def test_full_disk_in_a_later_stage_leaves_what_is_complete(model, tmp_path, cli):
+    assert cli("compile", "model.onnx", "--device", "host", "--to", "schedule", "-o", "build").code == 0
+    before = {path.name for path in (tmp_path / "build").iterdir()}
+    ran = subprocess.run(
+        [*TILEC, "compile", "model.onnx", "--device", "host", "-o", "build"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        preexec_fn=limit_files,
+    )
+    assert ran.returncode == 1
+    assert "schedule: unchanged, skipped" in ran.stderr
+    assert "error: " in ran.stderr
+    assert "cannot write " in ran.stderr
+    assert "Traceback" not in ran.stderr
+    left = {path.name for path in (tmp_path / "build").rglob("*")} - before
+    assert not [name for name in left if name.endswith((".tmp", ".a")) or name.startswith(("3-", "4-", "run"))]
