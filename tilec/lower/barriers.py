@@ -91,6 +91,8 @@ def _body(
 ) -> tuple[tuple[Statement, ...], _Pending]:
     result: list[Statement] = []
     for statement in body:
+        if isinstance(statement, Barrier):
+            pending = pending.without(scopes[scopes.index(statement.scope) :])
         conflicts = pending.conflicts(statement, shared)
         if conflicts:
             # Units of a scope meet with all units inside them, so the widest scope is enough.

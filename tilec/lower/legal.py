@@ -10,7 +10,7 @@ from tilec.ir.plan import Refusal
 
 REASONS: Final[Mapping[str, str]] = {
     "capacity": "{edge} needs {bytes} bytes of {level}, which has {capacity}",
-    "cycle": "connecting {edge} at {level} makes two parts of the group wait for each other",
+    "cycle": "with {edge} a part of the group connected at {level} waits for itself",
     "order": "{edge} is read before the node that computes it",
     "not-computed": "{edge} is an output of the group, but no node of it computes it",
     "unknown-level": "{edge} names the level {level}, which the variant does not have",

@@ -13,7 +13,7 @@ def share(s: Setting, window: Window, region: Window, tiling: Tiling, box: Seque
     """The window of a tensor that leaves its part, made large enough, and the part of it that this tile stores.
 
     `region` is what all tiles together must store and `box` holds the final node's untiled intervals.  A tile stores
-    what lies beyond the end of the tile before it; loops that do not move the window store in their first iteration
+    what lies beyond the tile before it; loops that do not move the window store in their first iteration
     only.  Where tiles are not a partition of each dimension by one loop, the first tile stores the whole region.
     """
     loops = {head.variable: head for head in tiling.heads}
@@ -61,17 +61,28 @@ def _cut(
         if piece.piece == interval and whole == region:
             own = (piece.own, interval[1])
             return own, own
-    variable = Var(loop.variable)
-    before = _at(s, interval[1], loop, Binary("-", variable, Const(1)))
+    before = tuple(_at(s, end, loop, Binary("-", Var(loop.variable), Const(1))) for end in interval)
     first, last = Const(0), Binary("-", loop.extent, Const(1))
-    lo, hi = before, interval[1]
-    if _at(s, before, loop, first) != region[0]:
-        lo = Call("where", (Binary("==", variable, first), region[0], before))
-    if _at(s, hi, loop, last) != region[1]:
-        hi = Call("where", (Binary("==", variable, s.sizes.size(last)), region[1], hi))
+    if s.sizes.at_most(before[1], interval[1]):
+        lo, hi = before[1], interval[1]
+        lo = _unless(s, loop, first, lo, region[0])
+        hi = _unless(s, loop, last, hi, region[1])
+    elif s.sizes.at_most(interval[0], before[0]):
+        lo, hi = interval[0], before[0]
+        lo = _unless(s, loop, last, lo, region[0])
+        hi = _unless(s, loop, first, hi, region[1])
+    else:
+        return region, (region[0], Call("where", (_all_zero([loop.variable]), region[1], region[0])))
     # A region that is not the hull of all tiles cuts the tiles at its ends.
     own = s.sizes.maximum(lo, region[0]), s.sizes.minimum(hi, region[1])
     return own, own
+
+
+def _unless(s: Setting, loop: LoopHead, position: Expr, end: Expr, other: Expr) -> Expr:
+    """`end`, or `other` in the iteration `position`, for which it stands if they are not the same there anyway."""
+    if _at(s, end, loop, position) == other:
+        return end
+    return Call("where", (Binary("==", Var(loop.variable), s.sizes.size(position)), other, end))
 
 
 def _at(s: Setting, expr: Expr, loop: LoopHead, value: Expr) -> Expr:

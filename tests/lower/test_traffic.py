@@ -1,0 +1,83 @@
+"""Planned bytes: the paper's figures, exactness at borders, and the time it takes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests.lower.cases import CPU, DRAM, MATMUL, POOLED, SHARED, SOFTMAX, Case
+from tilec.ir.expr import Var
+from tilec.ir.moved import Moved
+from tilec.lower.traffic import traffic
+
+
+def toy(rows: int) -> Case:
+    """Matmul and softmax of 98304 x 64 x 128 in shared memory (Welder, section 2)."""
+    return Case(
+        ["S[m, n] = sum(k, A[m, k] * B[k, n])", *SOFTMAX],
+        {"m": 98304, "k": 64, "n": 128},
+        {"A": (98304, 64), "B": (64, 128)},
+        {"shared": {"R": {"m": rows}}},
+        {"shared": {"S": {"k": 16}}},
+        levels=(DRAM, SHARED),
+    )
+
+
+@pytest.mark.feature("W07")
+@pytest.mark.parametrize(("rows", "mebibytes"), [(4, 840), (16, 264)])
+def test_the_papers_toy(rows: int, mebibytes: int) -> None:
+    moved = traffic(toy(rows).program())["shared"]
+    assert moved.read + moved.written == mebibytes << 20
+    assert moved.written == 98304 * 128 * 4
+
+
+@pytest.mark.feature("W07")
+def test_a_large_convolution_takes_milliseconds() -> None:
+    inside = "0 <= h+r-1 and h+r-1 < 8192 and 0 <= w+s-1 and w+s-1 < 8192"
+    case = Case(
+        [f"C[h, w, f] = sum(r, s, c, where({inside}, I[h+r-1, w+s-1, c], 0.0) * W[r, s, c, f])"],
+        {"h": 8192, "w": 8192, "f": 64, "r": 3, "s": 3, "c": 64},
+        {"I": (8192, 8192, 64), "W": (3, 3, 64, 64)},
+        {"l2": {"C": {"h": 16, "w": 128}}, "reg": {"C": {"h": 1, "w": 14, "f": 32}}},
+        {"reg": {"C": {"r": 1, "s": 1}}},
+    )
+    program = case.program()
+    start = time.perf_counter()
+    moved = traffic(program)["l2"]
+    assert time.perf_counter() - start < 0.5
+    tiles = 512 * 64
+    # Every tile reads its rows and columns with a halo of one on each side, except at the four borders.
+    rows, columns = 512 * 18 - 2, 64 * 130 - 2
+    assert moved == Moved((rows * columns * 64 + tiles * 3 * 3 * 64 * 64) * 4, 8192 * 8192 * 64 * 4)
+
+
+def test_outputs_are_written_once() -> None:
+    """Whatever overlaps: shifted tails, halos of intermediate outputs, loops that do not move an output."""
+    case = replace(POOLED, outputs=("P", "L", "C"))
+    assert traffic(case.program())["l2"].written == (7 * 7 * 16 + 2 * 13 * 13 * 16) * 4
+    assert traffic(MATMUL.program())["l2"].written == 50 * 40 * 4
+
+
+@pytest.mark.feature("B06")
+def test_symbols_need_values() -> None:
+    case = Case(["Y[m] = X[m] * 2.0"], {"m": Var("M")}, {"X": (Var("M"),)}, levels=CPU, symbols=("M",))
+    assert traffic(case.program(), {"M": 10})["l2"] == Moved(40, 40)
+    with pytest.raises(KeyError, match="M"):
+        traffic(case.program())
+
+
+def test_what_units_do_together_counts_once() -> None:
+    """Four blocks of one thread level: loads of shared memory are not multiplied by the threads."""
+    case = replace(
+        MATMUL,
+        texts=MATMUL.texts[:1],
+        connect={},
+        tiles={"shared": {"C": {"m": 25}}, "reg": {"C": {"m": 5, "n": 8}}},
+        steps={"shared": {"C": {"k": 5}}},
+        levels=(DRAM, SHARED, replace(SHARED, name="reg", scope="thread")),
+    )
+    moved = traffic(case.program())
+    assert moved["shared"].read == (50 * 20 + 2 * 20 * 40) * 4
+    assert moved["reg"].read == 2 * 5 * 5 * (5 * 20 + 20 * 8) * 4
