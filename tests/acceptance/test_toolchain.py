@@ -18,8 +18,8 @@ def test_compiles_and_verifies_with_nothing_on_path(tmp_path):
 def test_a_process_that_loads_and_runs_does_not_import_tvm_or_onnxruntime(tmp_path):
     build = compile_and_check(mlp(tmp_path / "model.onnx"))
     program = (
-        "import sys, numpy as np, tilec.runtime\n"
-        f"y = tilec.runtime.load({str(build)!r}).run({{'x': np.ones((4, 16), np.float32)}})['y']\n"
+        "import sys, numpy as np, tilec\n"
+        f"y = tilec.load({str(build)!r}).run({{'x': np.ones((4, 16), np.float32)}})['y']\n"
         "assert y.shape == (4, 8) and np.isfinite(y).all()\n"
         "print([name for name in ('tvm', 'onnx', 'onnxruntime', 'pydantic', 'typer') if name in sys.modules])"
     )
