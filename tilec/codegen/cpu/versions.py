@@ -37,6 +37,12 @@ def _widths(body: Sequence[Statement], ranges: Ranges) -> Iterator[tuple[Expr, R
                 pass
 
 
+def _moves(width: Expr, ranges: Ranges, variable: str, interval: Interval) -> bool:
+    """Whether a size depends on a variable within an interval."""
+    ends = (Const(interval.first), Const(interval.last))
+    return variable in variables(settle(width, ranges_with(ranges, {variable: ends})))
+
+
 def segments(loop: Loop, extent: int, ranges: Ranges, values: Mapping[str, Expr]) -> tuple[Interval, ...]:
     """The intervals of a loop variable, in order, for each of which the body is printed once.
 
@@ -48,16 +54,17 @@ def segments(loop: Loop, extent: int, ranges: Ranges, values: Mapping[str, Expr]
     moving = []
     for width, inside in _widths(loop.body, ranges):
         e = settle(substitute(width, values) if values else width, inside)
-        if loop.variable in variables(settle(e, {**inside, loop.variable: (Const(0), Const(extent - 1))})):
+        if _moves(e, inside, loop.variable, whole[0]):
             moving.append((e, inside))
     if not moving:
         return whole
     for first, last in ((0, 1), (1, 0), (1, 1)):
-        if extent <= first + last:
+        middle = Interval(first, extent - 1 - last)
+        if middle.first > middle.last:
             continue
-        middle = (Const(first), Const(extent - 1 - last))
-        if all(loop.variable not in variables(settle(e, {**r, loop.variable: middle})) for e, r in moving):
+        # A variable that takes one value only is replaced by it.
+        if middle.first == middle.last or not any(_moves(e, r, loop.variable, middle) for e, r in moving):
             ends = [Interval(i, i) for i in range(first)]
             rest = [Interval(extent - last + i, extent - last + i) for i in range(last)]
-            return (*ends, Interval(first, extent - 1 - last), *rest)
+            return (*ends, middle, *rest)
     return whole

@@ -1,0 +1,117 @@
+import pytest
+
+from tests.codegen.cpu.test_flatten import rows
+from tests.programs import compute, tensor
+from tilec.codegen.cpu.blocks import choose, pieces
+from tilec.codegen.cpu.flatten import compute_tile, fuse
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.ir.expr import bound
+
+AVX512, AVX2 = CpuTarget(64, 32), CpuTarget(32, 16)
+
+
+def cut(text: str, extents: dict[str, int], shapes: dict[str, tuple[int, ...]], local: bool = False, target=AVX512):
+    """The blocking of a tile over whole tensors, with iterator names instead of dimension names."""
+    expr = tensor(text, extents)
+    operands = {name: rows(name, *shape) for name, shape in shapes.items()}
+    tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", *(extents[i] for i in expr.spatial)), operands, {})
+    assert tile is not None
+    blocking = choose(fuse(tile, lambda _: True), target, {**dict.fromkeys(shapes, "f32"), "Y": "f32"}, local)
+    runs = {
+        d.replace("%", ""): [(bound(r.start), bound(r.trips), r.width) for r in found]
+        for d, found in blocking.runs.items()
+    }
+    return blocking, runs
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (32, [(0, 16), (16, 16)]),
+        (23, [(0, 16), (16, 4), (20, 2), (22, 1)]),
+        (7, [(0, 4), (4, 2), (6, 1)]),
+        (1, [(0, 1)]),
+        (0, []),
+    ],
+)
+def test_pieces_cover_a_width_without_predicates(width, expected):
+    assert list(pieces(width, 16)) == expected
+
+
+def test_a_product_is_a_register_tile_along_its_columns():
+    blocking, runs = cut(
+        "Y[m, n] = sum(k, A[m, k] * B[k, n])", {"m": 14, "n": 32, "k": 100}, {"A": (14, 100), "B": (100, 32)}
+    )
+    assert (blocking.vector, blocking.horizontal, blocking.lanes) == ("%n", False, 16)
+    assert runs == {"m": [(0, 1, 14)], "n": [(0, 1, 32)], "k": [(0, 50, 2)]}
+
+
+def test_accumulators_and_operands_fit_the_registers():
+    for m, n in ((100, 200), (7, 64), (3, 512), (64, 16)):
+        for target in (AVX512, AVX2):
+            _, runs = cut(
+                "Y[m, n] = sum(k, A[m, k] * B[k, n])",
+                {"m": m, "n": n, "k": 9},
+                {"A": (m, 9), "B": (9, n)},
+                target=target,
+            )
+            lanes = target.vector_bytes // 4
+            vectors = max(len(pieces(width, lanes)) for _, _, width in runs["n"])
+            height = max(width for _, _, width in runs["m"])
+            assert vectors * height + vectors + 1 <= target.registers
+            assert sum(trips * width for _, trips, width in runs["m"]) == m
+
+
+def test_rows_are_reduced_along_the_vector():
+    blocking, runs = cut("Y[m] = sum(n, X[m, n])", {"m": 4, "n": 1000}, {"X": (4, 1000)})
+    assert (blocking.vector, blocking.horizontal) == ("%n", True)
+    assert runs["m"] == [(0, 1, 4)]
+    assert runs["n"][0] == (0, 31, 32)
+
+
+def test_one_row_has_several_chains():
+    blocking, _ = cut("Y[()] = sum(n, X[n])", {"n": 4096}, {"X": (4096,)})
+    assert blocking.chains == 8
+
+
+def test_columns_are_reduced_side_by_side():
+    blocking, _ = cut("Y[n] = max(m, X[m, n])", {"m": 100, "n": 64}, {"X": (100, 64)})
+    assert (blocking.vector, blocking.horizontal) == ("%n", False)
+
+
+def test_small_windows_are_unrolled():
+    blocking, runs = cut(
+        "Y[w, c] = sum(r, s, X[r, w + s, c] * D[r, s, c])",
+        {"w": 7, "c": 16, "r": 3, "s": 3},
+        {"X": (3, 9, 16), "D": (3, 3, 16)},
+    )
+    assert blocking.vector == "%c"
+    assert runs["r"] == runs["s"] == [(0, 1, 3)]
+    assert all(trips == 1 for found in runs.values() for _, trips, _ in found)
+
+
+def test_elementwise_tiles_loop_over_a_few_vectors():
+    blocking, runs = cut("Y[i, j] = maximum(X[i, j], 0.0)", {"i": 10, "j": 100}, {"X": (10, 100)})
+    assert blocking.vector == "%i%j"
+    assert runs["ij"] == [(0, 15, 64), (960, 1, 40)]
+    _, heavy = cut("Y[i] = exp(X[i])", {"i": 1024}, {"X": (1024,)})
+    assert heavy["i"] == [(0, 32, 32)]
+
+
+def test_tiles_on_registers_are_unrolled_unless_they_are_long():
+    _, runs = cut("Y[i, j] = maximum(X[i, j], 0.0)", {"i": 14, "j": 32}, {"X": (14, 32)}, local=True)
+    assert all(trips == 1 for found in runs.values() for _, trips, _ in found)
+    _, runs = cut("Y[i] = exp(X[i])", {"i": 4096}, {"X": (4096,)}, local=True)
+    assert any(trips > 1 for found in runs.values() for _, trips, _ in found)
+
+
+def test_transposes_are_cut_into_squares():
+    blocking, runs = cut("Y[j, i] = X[i, j]", {"i": 37, "j": 40}, {"X": (37, 40)})
+    assert (blocking.vector, blocking.across, blocking.lanes) == ("%i", "%j", 16)
+    assert runs == {"j": [(0, 2, 16), (32, 8, 1)], "i": [(0, 2, 16), (32, 5, 1)]}
+
+
+def test_wider_types_have_fewer_lanes():
+    expr = tensor("Y[i] = f64(X[i])", {"i": 64})
+    tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", 64, ttype="f64"), {"X": rows("X", 64)}, {})
+    assert choose(tile, AVX512, {"X": "f32", "Y": "f64"}, False).lanes == 8

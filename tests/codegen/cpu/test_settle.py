@@ -1,0 +1,15 @@
+from tilec.codegen.cpu.settle import at_least, ranges_with, settle
+from tilec.ir.expr import Const
+from tilec.ir.text import parse_expr, text_of
+
+RANGES = ranges_with({}, {"i": (Const(1), Const(6))})
+
+
+def test_decided_conditions_are_folded():
+    assert text_of(settle(parse_expr("where(i == 0, 3, i) + where(i < 7, 1, 2)"), RANGES)) == "i + 1"
+    assert text_of(settle(parse_expr("where(i == 6, 3, 4) - 4"), RANGES)) == "where(i == 6, 3, 4) - 4"
+
+
+def test_comparison_over_all_values():
+    assert at_least(parse_expr("i * 2"), parse_expr("i + 1"), RANGES)
+    assert not at_least(parse_expr("i * 2"), parse_expr("i + 2"), RANGES)
