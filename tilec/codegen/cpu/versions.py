@@ -48,16 +48,16 @@ def segments(loop: Loop, extent: int, ranges: Ranges, values: Mapping[str, Expr]
 
     One interval when the widths inside do not depend on the variable, or depend on it in every iteration.
     """
-    whole = (Interval(0, extent - 1),) if extent > 0 else ()
+    everything = Interval(0, extent - 1)
     if extent < 2:
-        return whole
+        return (everything,) if extent else ()
     moving = []
     for width, inside in _widths(loop.body, ranges):
         e = settle(substitute(width, values) if values else width, inside)
-        if _moves(e, inside, loop.variable, whole[0]):
+        if _moves(e, inside, loop.variable, everything):
             moving.append((e, inside))
     if not moving:
-        return whole
+        return (everything,)
     for first, last in ((0, 1), (1, 0), (1, 1)):
         middle = Interval(first, extent - 1 - last)
         if middle.first > middle.last:
@@ -67,4 +67,4 @@ def segments(loop: Loop, extent: int, ranges: Ranges, values: Mapping[str, Expr]
             ends = [Interval(i, i) for i in range(first)]
             rest = [Interval(extent - last + i, extent - last + i) for i in range(last)]
             return (*ends, middle, *rest)
-    return whole
+    return (everything,)
