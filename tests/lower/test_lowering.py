@@ -213,3 +213,13 @@ def test_nothing_to_do(case: Case, iterator: str, dims: dict[str, int]) -> None:
 def test_sizes_of_one(case: Case) -> None:
     ones = {tensor: [1] * len(shape) for tensor, shape in case.inputs.items()}
     check(replace(case, extents=dict.fromkeys(case.extents, 1), inputs=ones))
+
+
+def test_a_padded_dimension_beside_one_that_wraps_keeps_its_guard() -> None:
+    case = Case(
+        ["Y[h, o] = sum(r, where(0 <= h + r - 1 < 7, X[h + r - 1, o % 2, o // 2], 0.0) * W[o, r])"],
+        {"h": 7, "o": 16, "r": 3},
+        {"X": (7, 2, 8), "W": (16, 3)},
+        {"l2": {"Y": {"o": 8}}, "reg": {"Y": {"h": 1}}},
+    )
+    check(case)

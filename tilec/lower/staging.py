@@ -84,13 +84,15 @@ def _loaded(
 ) -> Buffer:
     """A buffer here with a tensor's hull over its readers, an earlier one if it holds all that."""
     s, seen = frame.s, frame.view(loops)
-    fill = _common_fill(frame, tensor, names)
+    wrapping = any(wraps(s.nodes[name], tensor) for name in names)
+    # A window whose index wraps around is cut to what there is, so nothing of a fill could stand around it.
+    fill = None if wrapping else _common_fill(frame, tensor, names)
     if fill is None:
         windows = [clipped_reads(s, name, seen.boxes[name])[tensor] for name in names]
     else:
         windows = [seen.reads[name][tensor] for name in names]
     window: Window = hull(s, windows) or ()
-    if any(wraps(s.nodes[name], tensor) for name in names):
+    if wrapping:
         window = cut(s, window, window_of(source))
     outside = fill is not None and leaves(s, window, s.shapes[tensor])
     for held in live.get(tensor, []):
