@@ -19,7 +19,7 @@ def dynamic(tmp_path):
     return models.mlp(tmp_path / "model.onnx", "batch")
 
 
-@pytest.mark.feature("W21", "W47")
+@pytest.mark.feature("W21")
 def test_a_device_without_code_generator_is_verified_on_the_tile_machine(cli, tmp_path):
     models.mlp(tmp_path / "model.onnx")
     ran = cli("compile", "model.onnx", "--device", "a100")
@@ -35,7 +35,6 @@ def test_a_device_without_code_generator_is_verified_on_the_tile_machine(cli, tm
     assert cli("compile", "model.onnx", "--device", "a100").err.count("skipped") == 4
 
 
-@pytest.mark.feature("W47")
 def test_code_for_another_processor_is_verified_on_the_tile_machine(cli, tmp_path):
     models.mlp(tmp_path / "model.onnx")
     other = "neon" if platform.machine() in ("x86_64", "AMD64") else "avx2"
@@ -61,7 +60,6 @@ def test_stages_one_and_two_need_no_tvm(cli, tmp_path, monkeypatch):
     assert cli("compile", "model.onnx", "--device", "a100", "--to", "schedule").code == 0
 
 
-@pytest.mark.feature("B02", "B06")
 def test_binding_at_import_and_at_schedule_give_the_same_plan(cli, dynamic, tmp_path, monkeypatch):
     assert cli("import", "model.onnx", "--shape", "batch=3", "-o", "one").code == 0
     assert cli("schedule", "one", "--device", "a100").code == 0
@@ -76,7 +74,6 @@ def test_binding_at_import_and_at_schedule_give_the_same_plan(cli, dynamic, tmp_
     assert json.loads(plan)["symbols"] == []
 
 
-@pytest.mark.feature("B02")
 def test_without_binding_schedule_writes_symbols_and_codegen_names_the_flag(cli, dynamic, tmp_path):
     assert cli("import", "model.onnx").code == 0
     ran = cli("schedule", "model.tilec", "--device", "a100")
