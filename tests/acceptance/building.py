@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -19,8 +20,7 @@ from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
 from tilec.pipeline import Job, Source, compile_model
 from tilec.runtime import Session, load
-from tilec.spec.effective import effective_recipe
-from tilec.spec.resolve import resolve_device
+from tilec.spec.effective import Effective, effective_recipe
 from tilec.verify.inputs import Draw, random_inputs
 
 Array = np.ndarray[Any, Any]
@@ -45,16 +45,16 @@ class Quiet:
 
 
 @cache
-def host() -> tuple[Any, Any]:
+def host() -> Effective:
     """The default recipe and this machine."""
-    effective = effective_recipe(None, {}, {})
-    return effective.recipe, resolve_device("host")
+    return effective_recipe(None, {}, {})
 
 
 def build(model: Path, sizes: Mapping[str, int] | None = None, last: str = "codegen") -> dict[str, Source]:
     """Run the stages up to `last` into the folder beside the model; returns what they wrote."""
-    recipe, device = host()
-    job = Job(recipe, Quiet(), device, shapes=sizes or {}, asked=frozenset(sizes or {}))
+    text = host().device_source.text
+    asked = frozenset(sizes or {})
+    job = Job(host().recipe, Quiet(), host().device, shapes=sizes or {}, asked=asked, device_text=text)
     return compile_model(job, model, folder_of(model), last=last)
 
 
@@ -115,27 +115,40 @@ def check_draws(model: Path, sizes: Mapping[str, int] | None = None, tolerance: 
 
 
 def tilec(
-    *arguments: object, folder: Path, code: int | None = 0, **environment: str
+    *arguments: object, folder: Path, code: int | None = 0, without: Sequence[str] = (), **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `tilec ARGUMENTS` in `folder` as a process of its own, and demand the exit code unless None."""
-    command = [sys.executable, "-m", "tilec", *map(str, arguments)]
-    return python_command(command, folder, code, environment)
+    """Run `tilec ARGUMENTS` in `folder` as a process of its own that cannot import `without`; demand the exit code."""
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys({tuple(without)!r}))
+sys.argv[0] = "tilec"
+from tilec.cli import main
+main()
+"""
+    return python(program, *arguments, folder=folder, code=code, **environment)
 
 
 def python(
-    text: str, *arguments: object, folder: Path, code: int | None = 0, **environment: str
+    program: str, *arguments: object, folder: Path, code: int | None = 0, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Python program as a process of its own."""
-    return python_command([sys.executable, "-c", text, *map(str, arguments)], folder, code, environment)
-
-
-def python_command(
-    command: Sequence[str], folder: Path, code: int | None, environment: Mapping[str, str]
-) -> subprocess.CompletedProcess[str]:
+    """Run a Python program as a process of its own, and demand the exit code unless None."""
+    command = [sys.executable, "-c", program, *map(str, arguments)]
     env = {**ENVIRONMENT, **environment}
     ran = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert code is None or ran.returncode == code, ran.stderr
     return ran
+
+
+def tilec_memory(*arguments: object, folder: Path) -> tuple[str, int]:
+    """Run `tilec ARGUMENTS`; what it says, and the peak memory in bytes of the largest process that took part."""
+    program = """
+import json, resource, subprocess, sys
+ran = subprocess.run([sys.executable, "-m", "tilec", *sys.argv[1:]], capture_output=True, text=True)
+print(json.dumps([ran.returncode, ran.stderr, 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]))
+"""
+    code, said, memory = json.loads(python(program, *arguments, folder=folder).stdout)
+    assert code == 0, said
+    return said, memory
 
 
 def contents(folder: Path, last: str = "4-report.json") -> dict[str, bytes]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tilec.artifact import encode
 from tilec.codegen.lowered import Advance, lowered
 from tilec.codegen.programs import write_programs
+from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
@@ -19,8 +21,10 @@ def codegen(
     """Generate code for a plan whose sizes are bound; returns the body of `3-kernels.json`.
 
     `folder` holds the weight files that the plan names and gets packed weights and the library; `cache` keeps
-    object files across models.  A device without a back end gets tile programs only.  Raises TilecError.
+    object files across models.  A device without a back end gets tile programs only.  Raises TilecError, of which
+    UnavailableError when TVM is not installed.
     """
+    build = _cpu_back_end(device) if device.target.backend == "cpu" else None
     made = lowered(plan, folder, advance)
     body: dict[str, Any] = {
         "arena": {"bytes": made.arena.size, "offsets": dict(made.arena.offsets)},
@@ -30,8 +34,18 @@ def codegen(
         "programs": write_programs(plan, made, folder),
         "steps": [encode(step) for step in made.steps],
     }
-    if device.target.backend == "cpu":
-        from tilec.codegen.cpu.model import build
-
+    if build is not None:
         body["runtime"] = build(plan, made, device, options, folder, cache)
     return body
+
+
+def _cpu_back_end(device: DeviceSpec) -> Callable[..., dict[str, Any]]:
+    """What compiles for the CPU. Raises UnavailableError without TVM, before anything is written."""
+    try:
+        from tilec.codegen.cpu.model import build
+    except ImportError as error:
+        raise UnavailableError(
+            f"TVM, which compiles for {device.name}, cannot be imported: {error}",
+            hint="Install apache-tvm and apache-tvm-ffi in the versions that tilec names, then run codegen again.",
+        ) from error
+    return build
