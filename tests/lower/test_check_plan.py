@@ -85,7 +85,6 @@ def test_a_reduce_iterator_has_no_tile_and_a_spatial_one_no_step() -> None:
     ]
 
 
-@pytest.mark.feature("W17")
 def test_capacity() -> None:
     small, large = (replace(MATMUL, levels=(DRAM, PlanLevel("l2", n), PlanLevel("reg", None))) for n in (5000, 50000))
     (refusal,) = overflows(small.program())

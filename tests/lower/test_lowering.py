@@ -15,12 +15,13 @@ from tilec.ir.program_text import program_text
 from tilec.ir.text import parse_expr, text_of
 
 
-@pytest.mark.feature("W31", "W02", "W10", "W14")
+@pytest.mark.feature("W31", "W10", "W14")
 @pytest.mark.parametrize("name", CASES)
 def test_programs_compute_what_the_nodes_do(name: str) -> None:
     check(CASES[name])
 
 
+@pytest.mark.feature("W32")
 def test_epilogue_in_registers() -> None:
     text = program_text(MATMUL.program())
     assert text == (Path(__file__).parent / "epilogue.txt").read_text()
@@ -90,7 +91,6 @@ def test_windows_of_constant_width_inside_the_tensor() -> None:
     assert text_of(held.lo[0]) == "minimum(maximum(minimum(a_P_l2 * 3, 4) * 2 - 1, 0), 6)"
 
 
-@pytest.mark.feature("W32")
 def test_spread_tile_loops_stand_outside_reduce_loops() -> None:
     """Accumulators of threads stay in place; what their steps load is collective."""
     nest = {loop.variable: loop for loop in loops(GPU_MATMUL.program().body)}

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from tests.lower.cases import MATMUL, evaluated
 from tilec.ir.expr import Const, Expr, Var, substitute
-from tilec.ir.text import parse_expr, parse_tensor, text_of
-from tilec.lower.windows import buffer, contains, cut, hull, inside, leaves, widened, wraps
+from tilec.ir.text import parse_expr, text_of
+from tilec.lower.windows import buffer, contains, cut, hull, inside, leaves, widened
 
 
 def ends(s, interval: tuple[Expr, Expr], i: int) -> tuple[int, int]:
@@ -67,11 +67,6 @@ def test_contains_and_cut() -> None:
     assert contains(s, outer, inner)
     assert not contains(s, inner, outer)
     assert cut(s, outer, inner) == inner
-
-
-def test_only_remainders_wrap() -> None:
-    expr = parse_tensor("Y[i] = A[i % 4] + B[i // 4] + C[I[i]]", {"i": 8})
-    assert [wraps(expr, t) for t in ("A", "B", "C")] == [True, False, False]
 
 
 def test_a_buffer_is_as_wide_as_its_widest_window() -> None:

@@ -12,7 +12,7 @@ from tilec.lower.padding import fill_of, unguarded
 from tilec.lower.setting import Box, Interval, Setting, Window
 from tilec.lower.split import Tiling
 from tilec.lower.task import Task
-from tilec.lower.windows import cut, hull, inside, wraps
+from tilec.lower.windows import contains, cut, hull, inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def view(s: Setting, task: Task, tiling: Tiling, chunks: Mapping[str, Box], loop
     result = View({}, {}, {}, {})
     for name in reversed(task.part):
         expr = s.nodes[name]
-        box = _spatial(s, task, tiling, name, result)
+        box = _spatial(s, task, tiling, name, result, frozenset(loops))
         for iterator in expr.reduce:
             box.setdefault(iterator, (Const(0), expr.domain[iterator]))
         if name in loops:
@@ -61,7 +61,7 @@ def _bare(s: Setting, expr: TensorExpr) -> TensorExpr:
     return unguarded(expr, {t: fill.value for t, fill in absorbing(s, expr.tensor).items()}, s.shapes)
 
 
-def _spatial(s: Setting, task: Task, tiling: Tiling, name: str, result: View) -> Box:
+def _spatial(s: Setting, task: Task, tiling: Tiling, name: str, result: View, loops: frozenset[str]) -> Box:
     final, expr = task.part[-1], s.nodes[name]
     whole = [task.box[iterator] for iterator in tiling.pieces]
     if name == final:
@@ -75,8 +75,9 @@ def _spatial(s: Setting, task: Task, tiling: Tiling, name: str, result: View) ->
         window = tuple(
             inside(s, interval, extent) for interval, extent in zip(result.wanted[name], s.shapes[name], strict=True)
         )
-        if name in task.limits and any(wraps(s.nodes[c], name) for c in consumers):
-            window = cut(s, window, task.limits[name])
+        for limit in task.limits.get(name, ()):
+            if limit.inside <= loops and not contains(s, limit.box, window):
+                window = cut(s, window, limit.box)
     else:
         window = _aligned(s, task, tiling, name)
     if name in task.targets:

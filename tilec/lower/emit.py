@@ -14,7 +14,7 @@ from tilec.lower.parts import Part
 from tilec.lower.setting import Setting, Window
 from tilec.lower.split import nested
 from tilec.lower.staging import allocate, load, neutral_of
-from tilec.lower.task import ReduceNest, Target, Task
+from tilec.lower.task import Limit, ReduceNest, Target, Task
 from tilec.lower.windows import window_of
 
 
@@ -58,7 +58,7 @@ def _in_place(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, 
     if frame.task.level == frame.s.top:
         inner.append(_compute(frame, final, loops, accumulate))
     else:
-        inner += _above(frame, part, loops, accumulate, {})
+        inner += _above(frame, part, loops, accumulate, {}, {})
     for step in reversed(nest):
         inner = list(nested(step.heads, (*step.body, *inner)))
     out += inner
@@ -69,6 +69,7 @@ def _deferred(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, 
     pending: dict[str, tuple[ReduceNest, ...]] = {}
     resumed = _resume(frame, part[-1], out)
     stepped = [name for name in part if name in frame.nests]
+    limits: dict[str, Limit] = {}
     rest = list(part)
     for name in stepped:
         inner: list[Statement] = []
@@ -78,10 +79,13 @@ def _deferred(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, 
         members = [m for m in rest if m == name or (m not in stepped and frame.homes[m][-1:] == (name,))]
         load(frame, members, chain, inner, within)
         rest = [m for m in rest if m not in members]
+        limits |= {
+            m: Limit(frozenset(chain) & set(part), _box(frame, m, frame.view(chain))) for m in members if m != name
+        }
         *before, own = frame.nests[name]
         pending[name] = (*before, ReduceNest(own.heads, own.chunk, tuple(inner)))
     load(frame, rest, loops, out, live)
-    out += _above(frame, part, loops, resumed, pending)
+    out += _above(frame, part, loops, resumed, pending, limits)
 
 
 def _emit_home(frame: Frame, loops: tuple[str, ...], out: list[Statement], live: Live) -> None:
@@ -118,7 +122,12 @@ def _compute(frame: Frame, name: str, loops: tuple[str, ...], accumulate: bool) 
 
 
 def _above(
-    frame: Frame, part: Part, loops: tuple[str, ...], accumulate: bool, pending: Mapping[str, tuple[ReduceNest, ...]]
+    frame: Frame,
+    part: Part,
+    loops: tuple[str, ...],
+    accumulate: bool,
+    pending: Mapping[str, tuple[ReduceNest, ...]],
+    limits: Mapping[str, Limit],
 ) -> tuple[Statement, ...]:
     """The part one level up."""
     seen = frame.view(loops)
@@ -128,7 +137,10 @@ def _above(
         box=seen.boxes[part[-1]],
         targets={name: Target(frame.buffers[name], _region(frame, name, seen)) for name in frame.leaving(part)},
         sources={key: held for key, held in frame.sources.items() if key[0] in part},
-        limits={name: _box(frame, name, seen) for name in part},
+        limits={
+            name: (Limit(frozenset(), _box(frame, name, seen)), *([limits[name]] if name in limits else []))
+            for name in part
+        },
         accumulate=accumulate,
         pending=pending,
     )

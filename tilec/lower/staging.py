@@ -10,7 +10,7 @@ from tilec.lower.boxes import absorbing, clipped_reads
 from tilec.lower.frame import Frame, Live
 from tilec.lower.owned import first_tile
 from tilec.lower.setting import Window, neutral
-from tilec.lower.windows import buffer, contains, cut, hull, leaves, widened, window_of, wraps
+from tilec.lower.windows import buffer, contains, cut, hull, leaves, widened, window_of
 
 
 def allocate(frame: Frame, name: str, loops: tuple[str, ...], out: list[Statement], may_skip: bool) -> None:
@@ -84,16 +84,16 @@ def _loaded(
 ) -> Buffer:
     """A buffer here with a tensor's hull over its readers, an earlier one if it holds all that."""
     s, seen = frame.s, frame.view(loops)
-    wrapping = any(wraps(s.nodes[name], tensor) for name in names)
-    # A window whose index wraps around is cut to what there is, so nothing of a fill could stand around it.
-    fill = None if wrapping else _common_fill(frame, tensor, names)
+    fill = _common_fill(frame, tensor, names)
     if fill is None:
         windows = [clipped_reads(s, name, seen.boxes[name])[tensor] for name in names]
     else:
         windows = [seen.reads[name][tensor] for name in names]
     window: Window = hull(s, windows) or ()
-    if wrapping:
-        window = cut(s, window, window_of(source))
+    below = window_of(source)
+    comparable = source.level != s.levels[0].name and (fill is None or s.filled.get(source.name) == fill.value)
+    if comparable and not contains(s, below, window):
+        window = cut(s, window, below)
     outside = fill is not None and leaves(s, window, s.shapes[tensor])
     for held in live.get(tensor, []):
         same_fill = not outside or (fill is not None and s.filled.get(held.name) == fill.value)

@@ -29,13 +29,21 @@ class ReduceNest:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """The box that a node has at the level below, as long as it lives in the reduce loops of the nodes `inside`."""
+
+    inside: frozenset[str]
+    box: Window
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """A part to be computed at a level.
 
     box         iterators of the final node; its reduce iterators as far as the level below has split them
     targets     tensors that leave the part
     sources     (node, tensor from outside) -> buffer of a lower level that it is read from
-    limits      node -> its box at the level below (none at the lowest level)
+    limits      node -> its boxes at the level below, which the ones here must not leave
     accumulate  the final node's target holds a partial result to continue
     pending     node -> reduce loops of lower levels that wait to be placed inside this part's tile loops
     """
@@ -45,6 +53,6 @@ class Task:
     box: Box
     targets: Mapping[str, Target]
     sources: Mapping[tuple[str, str], Buffer]
-    limits: Mapping[str, Window] = field(default_factory=dict)
+    limits: Mapping[str, tuple[Limit, ...]] = field(default_factory=dict)
     accumulate: bool = False
     pending: Mapping[str, tuple[ReduceNest, ...]] = field(default_factory=dict)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
-from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, walk
+from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.program import Buffer
-from tilec.ir.reads import reads
 from tilec.lower.setting import Interval, Setting, Window
 
 
@@ -47,13 +45,6 @@ def contains(s: Setting, outer: Window, inner: Window) -> bool:
 def cut(s: Setting, window: Window, limit: Window) -> Window:
     """What two windows have in common."""
     return tuple((s.sizes.maximum(a, c), s.sizes.minimum(b, d)) for (a, b), (c, d) in zip(window, limit, strict=True))
-
-
-@lru_cache(maxsize=8192)
-def wraps(expr: TensorExpr, tensor: str) -> bool:
-    """Whether an index of a tensor goes round (`%`): then a smaller tile may have a larger hull."""
-    indices = (i for read in reads(expr) if read.tensor == tensor for i in read.index if i is not None)
-    return any(isinstance(e, Binary) and e.op == "%" for i in indices for e in walk(i))
 
 
 def inside(s: Setting, interval: Interval, extent: Expr) -> Interval:
