@@ -94,11 +94,7 @@ def _hints(cls: Any) -> dict[str, Any]:
 def _is_default(field: "dataclasses.Field[Any]", value: Any) -> bool:
     if field.default_factory is not dataclasses.MISSING:
         return bool(value == field.default_factory())
-    return (
-        field.default is not dataclasses.MISSING
-        and type(value) is type(field.default)
-        and value == field.default
-    )
+    return field.default is not dataclasses.MISSING and type(value) is type(field.default) and value == field.default
 
 
 def _decode(hint: Any, data: Any, place: str, path: str) -> Any:
@@ -120,10 +116,7 @@ def _decode(hint: Any, data: Any, place: str, path: str) -> Any:
             return tuple(_decode(each, item, place, f"{path}[{i}]") for i, (each, item) in enumerate(pairs))
     if isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(data, dict):
         key, item = arguments
-        return {
-            _decode(key, k, place, f"{path}.{k}"): _decode(item, v, place, f"{path}.{k}")
-            for k, v in data.items()
-        }
+        return {_decode(key, k, place, f"{path}.{k}"): _decode(item, v, place, f"{path}.{k}") for k, v in data.items()}
     if isinstance(hint, type):
         if hasattr(hint, "from_json"):
             try:

@@ -91,9 +91,7 @@ def parse_artifact(text: str, kind: str, place: str) -> Artifact:
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise ArtifactError(
-            f"not JSON: {error.msg}", f"{place}:{error.lineno}:{error.colno}", again
-        ) from error
+        raise ArtifactError(f"not JSON: {error.msg}", f"{place}:{error.lineno}:{error.colno}", again) from error
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"not JSON: {error}", place, again) from error
     header = document.pop("artifact", None) if isinstance(document, dict) else None
@@ -106,9 +104,7 @@ def parse_artifact(text: str, kind: str, place: str) -> Artifact:
             f"`tilec {WRITERS[kind]}` writes a {kind}.",
         )
     if header.get("format") != FORMAT:
-        raise ArtifactError(
-            f"written in format {header.get('format')}, this tilec reads format {FORMAT}", place, again
-        )
+        raise ArtifactError(f"written in format {header.get('format')}, this tilec reads format {FORMAT}", place, again)
     inputs = header.get("inputs")
     if not isinstance(inputs, dict) or not all(isinstance(digest, str) for digest in inputs.values()):
         raise ArtifactError("the header's `inputs` must map roles to sha256 digests", place, again)
