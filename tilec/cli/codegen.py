@@ -40,6 +40,7 @@ def codegen(
     tilec codegen p.json -o build/
     """
     from tilec.cli.summary import placement_line, plan_line
+    from tilec.ir.codec import plan_from_json
 
     stage = stage_named("codegen")
     source = read_source("plan", plan)
@@ -49,7 +50,7 @@ def codegen(
     if job is None:
         return
     console.note(placement_line(source.body))
-    console.note(plan_line(source.body))
+    console.note(plan_line(plan_from_json(source.body, source.place)))
     artifact = run_stage(stage, job, source, folder / stage.file)
     if json:
         console.json({"artifact": str(folder / stage.file), "inputs": dict(artifact.inputs)})

@@ -18,7 +18,7 @@ from tilec.cli.options import (
     flags,
     job_on_device,
 )
-from tilec.pipeline import compile_model, read_run
+from tilec.pipeline import compile_model, read_run, read_source
 
 
 def compile_(
@@ -64,14 +64,14 @@ def compile_(
         return
     done = compile_model(job, model, folder, first, last)
     summary: dict[str, Json] = {"folder": str(folder), "stages": list(done)}
-    whole = done.get("schedule") or done.get("import")
-    if whole is not None:
-        console.note(placement_line(whole.body))
-        summary["placement"] = placement(whole.body)
-    if "schedule" in done:
-        console.note(plan_line(done["schedule"].body))
-        console.details(lambda: plan_details(done["schedule"].body))
-        summary["plan"] = plan_summary(plan_from_json(done["schedule"].body))
+    whole = done["import"] if last == "import" else done.get("schedule") or read_source("plan", folder)
+    console.note(placement_line(whole.body))
+    summary["placement"] = placement(whole.body)
+    if last != "import":
+        plan = plan_from_json(whole.body)
+        console.note(plan_line(plan))
+        console.details(lambda: plan_details(plan))
+        summary["plan"] = plan_summary(plan)
     if "verify" in done:
         console.details(lambda: verify_details(done["verify"].body, read_run(folder)))
         console.note(verified_line(done["verify"].body))

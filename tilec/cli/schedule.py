@@ -45,10 +45,10 @@ def schedule(
         return
     artifact = run_stage(stage, job, bound(job, read_source("graph", graph)), target)
     console.note(placement_line(artifact.body))
-    console.note(plan_line(artifact.body))
-    console.details(lambda: plan_details(artifact.body))
+    plan = plan_from_json(artifact.body)
+    console.note(plan_line(plan))
+    console.details(lambda: plan_details(plan))
     if target is None:
         console.data(artifact.text())
     elif json:
-        summary = plan_summary(plan_from_json(artifact.body))
-        console.json({"artifact": str(target), "placement": placement(artifact.body), "plan": summary})
+        console.json({"artifact": str(target), "placement": placement(artifact.body), "plan": plan_summary(plan)})

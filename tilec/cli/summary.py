@@ -5,7 +5,6 @@ from typing import Any
 
 from tilec.artifact import Json
 from tilec.ir.algebra import simplify
-from tilec.ir.codec import plan_from_json
 from tilec.ir.expr import Binary, Const, Expr, bound
 from tilec.ir.plan import Group, Plan
 from tilec.ir.text import text_of
@@ -45,9 +44,8 @@ def plan_summary(plan: Plan) -> dict[str, Json]:
     }
 
 
-def plan_line(body: Mapping[str, Any]) -> str:
+def plan_line(plan: Plan) -> str:
     """`plan: 37 groups (12 stitched, 21 register-fused, 4 single), DRAM traffic 604 MiB (unfused 812)`."""
-    plan = plan_from_json(body)
     found = plan_summary(plan)
     groups = f"{found['stitched']} stitched, {found['register_fused']} register-fused, {found['single']} single"
     planned, unfused = traffic(plan), simplify(plan.unfused_traffic)
@@ -93,10 +91,10 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 100 or value == int(value) else f"{value:.1f}"
 
 
-def plan_details(body: Mapping[str, Any]) -> list[str]:
+def plan_details(plan: Plan) -> list[str]:
     """One line a group: its operators, tiles and kernel (-v)."""
     lines = []
-    for group in plan_from_json(body).groups:
+    for group in plan.groups:
         operators = " ".join(dict.fromkeys(node.op or node.name for node in group.nodes))
         lines.append(f"  {group.name}: {operators} -> {group.variants[0].kernel}")
     return lines

@@ -25,6 +25,7 @@ def verify(
     tilec verify build/ --model ../model.onnx --json
     """
     from tilec.cli.summary import placement_line, plan_line, verified_line, verify_details
+    from tilec.ir.codec import plan_from_json
     from tilec.spec.probe import cache_folder
 
     stage = stage_named("verify")
@@ -34,7 +35,7 @@ def verify(
         job_without_device(console, recipe, flags(), model), device=known_device(plan), cache=cache_folder() / "objects"
     )
     console.note(placement_line(plan.body))
-    console.note(plan_line(plan.body))
+    console.note(plan_line(plan_from_json(plan.body, plan.place)))
     artifact = run_stage(stage, job, source, source.folder / stage.file)
     console.details(lambda: verify_details(artifact.body, read_run(source.folder)))
     console.note(verified_line(artifact.body))
