@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilec.ir.algebra import bounds_of, equal, linear_form, simplify, simplify_scalar
+from tilec.ir.algebra import KnownRanges, bounds_of, equal, linear_form, simplify, simplify_scalar
 from tilec.ir.expr import Binary, Call, Const, Expr, Var
 from tilec.ir.text import parse_expr, text_of
 
@@ -98,3 +98,32 @@ def test_linear_form_gives_strides() -> None:
     atoms, constant = linear_form(parse_expr("(i*3 + j)*8 + k//2 + 5"))
     assert {text_of(a): c for a, c in atoms.items()} == {"i": 24, "j": 8, "k // 2": 1}
     assert constant == 5
+
+
+@pytest.mark.feature("B06")
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("(b*s - 1) // s", "b - 1"),
+        ("(b*s - 1) % s", "s - 1"),
+        ("0 // s", "0"),
+        ("(j - 4) // 4", "-1"),
+        ("(j - 4) % 4", "j"),
+    ],
+)
+def test_remainders_below_zero_and_below_a_size(text: str, plain: str) -> None:
+    """A divisor is at least 1, whatever the symbols."""
+    assert text_of(simplify(parse_expr(text), RANGES)) == plain
+
+
+def test_known_ranges_give_the_same_answers() -> None:
+    known = KnownRanges(RANGES)
+    for text in (
+        "minimum(maximum(minimum(i*3, 4)*2 - 1, 0), 6) - i",
+        "(i*4 + j)//4 + (i*4 + j)%4",
+        "maximum(i, 9) - k",
+    ):
+        expr = parse_expr(text)
+        for _ in range(2):
+            assert simplify(expr, known) == simplify(expr, RANGES)
+            assert bounds_of(expr, known) == bounds_of(expr, RANGES)
