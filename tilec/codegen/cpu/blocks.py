@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+from tilec.codegen.cpu.flatten import size_of
 from tilec.codegen.cpu.scalars import HEAVY
 from tilec.codegen.cpu.strides import Form, form_of
 from tilec.codegen.cpu.target import CpuTarget
@@ -27,6 +28,10 @@ HEAVY_WORK = 25
 """Operations that a function such as exp takes."""
 STEPS = 128
 """Most multiply-adds that unrolling a reduction puts into one loop body."""
+WINDOW = 320
+"""Most multiply-adds of a reduction that is unrolled altogether, such as the window of a depthwise convolution."""
+GROUP = 14
+"""Most points of such a reduction that are computed side by side, so that what they load stays in registers."""
 CHAINS = 8
 """Independent accumulators that hide the latency of an addition."""
 
@@ -46,7 +51,8 @@ class Blocking:
 
     `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
     `chains` is how many accumulators a point has. A copy that transposes reads vectors along dimension `across`:
-    where a body covers `lanes` positions of both, it is a square block.
+    where a body covers `lanes` positions of both, it is a square block. `group` points of a reduction that is
+    unrolled altogether are computed side by side.
     """
 
     vector: str | None
@@ -57,6 +63,7 @@ class Blocking:
     runs: dict[str, tuple[Run, ...]]
     chains: int = 1
     across: str | None = None
+    group: int | None = None
 
 
 def pieces(width: int, lanes: int) -> tuple[tuple[int, int], ...]:
@@ -235,6 +242,9 @@ def _reduce_runs(
 ) -> tuple[dict[str, tuple[Run, ...]], int]:
     """Runs of the reduce dimensions, innermost unrolled first, and the accumulators of a point."""
     runs: dict[str, tuple[Run, ...]] = {}
+    total = size_of(dims)
+    if vector is None and total is not None and total <= 32 and total * points <= WINDOW:
+        return {d.name: _whole(d.extent, d.size or 1) for d in dims}, 1
     copies, most = 1, max(1, STEPS // max(1, points))
     chains = 1
     for dim in reversed(dims):
@@ -286,6 +296,22 @@ def _singly(run: Run) -> Run:
     return Run(run.start, Const(run.width), 1)
 
 
+def _unrolled(runs: dict[str, tuple[Run, ...]]) -> bool:
+    return bool(runs) and all(bound(run.trips) == 1 for found in runs.values() for run in found)
+
+
+def _group(tile: Tile, vector: str | None, lanes: int, widths: dict[str, int]) -> int:
+    """Points computed side by side: neighbours, which share what they load, as many as leave room for that."""
+    group = 1
+    order = [d.name for d in tile.spatial if d.name != vector] + ([vector] if vector else [])
+    for name in reversed(order):
+        count = len(pieces(widths[name], lanes)) if name == vector else widths[name]
+        if group * count > GROUP:
+            break
+        group *= count
+    return group
+
+
 def choose(tile: Tile, target: CpuTarget, ttypes: dict[str, str], local: bool) -> Blocking:
     """The cut of a tile; `local` says that it touches buffers that should stay in registers."""
     lanes = _lanes(tile, target, ttypes)
@@ -318,4 +344,5 @@ def choose(tile: Tile, target: CpuTarget, ttypes: dict[str, str], local: bool) -
         tuple(d.name for d in reduce),
         runs | reduce_runs,
         chains,
+        group=_group(tile, inside, lanes, widths) if _unrolled(reduce_runs) else None,
     )

@@ -182,11 +182,19 @@ class _Printer:
 
     def _reduction(self, widths: Mapping[str, range]) -> None:
         points = self._points(widths)
+        if not self.cut.group:
+            self._hoist(frozenset(self.order), widths)
+        size = self.cut.group or len(points)
+        for first in range(0, len(points), size):
+            with self.values.loop():
+                self._accumulate(points[first : first + size])
+
+    def _accumulate(self, points: list[Point]) -> None:
+        """The reduction at some points side by side."""
         direct = self._direct()
         table = self._direct_accumulators(points) if direct else self._accumulators(points)
         if not (direct and self.tile.combine != "none"):
             self._initialise(table)
-        self._hoist(frozenset(self.order), widths)
         self._steps(0, {}, points, table)
         if direct:
             return
