@@ -55,6 +55,14 @@ EXACT_POSITIONS = 64
 """Loop positions at which a guarded read is followed point by point."""
 
 
+LONGEST = 1 << 22
+"""Most iterations of a loop that are followed; a program with a longer one is checked up to there."""
+
+
+class _TooLongError(Exception):
+    """A loop is too long to be followed."""
+
+
 @dataclass(slots=True)
 class _Loops:
     """The loops around a statement: their variables, scopes, trips, and where their iterations are active."""
@@ -80,7 +88,7 @@ class Flow:
     windows: dict[str, Region] = field(default_factory=dict)
     contents: dict[str, Contents] = field(default_factory=dict)
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    domains: dict[str, list[Region]] = field(default_factory=dict)
+    domains: dict[str, Region] = field(default_factory=dict)
     ranks: dict[str, int] = field(default_factory=dict)
     scopes: dict[str, int] = field(default_factory=dict)
     carried: frozenset[str] = frozenset()
@@ -95,7 +103,7 @@ class Flow:
         for expr in (e for e in tiles if e.reduce):
             sizes = [integer(n, self.symbols) for n in expr.extents[len(expr.spatial) :]]
             if all(np.all(n > 0) for n in sizes):  # a sum of nothing is complete as soon as it is written
-                self.domains.setdefault(expr.tensor, []).append((PRESENT, *((ints(0), ints(n)) for n in sizes)))
+                self.domains.setdefault(expr.tensor, (PRESENT, *((ints(0), ints(n)) for n in sizes)))
         exprs = {e.tensor: e.shape for e in tiles} | {p.tensor: p.shape for p in program.parameters}
         self.shapes = {t: tuple(int(integer(n, self.symbols)) for n in shape) for t, shape in exprs.items()}
         loops = _Loops(dict(self.symbols))
@@ -103,7 +111,10 @@ class Flow:
             self._allocate(parameter, loops)
             if parameter.name not in program.outputs:
                 self.contents[parameter.name].write([self.windows[parameter.name]])
-        self._body(program.body, loops)
+        try:
+            self._body(program.body, loops)
+        except _TooLongError:
+            return list(dict.fromkeys(self.problems))
         for name in program.outputs:
             self._stored(name)
         return list(dict.fromkeys(self.problems))
@@ -115,7 +126,7 @@ class Flow:
         contents, whole = self.contents[name], self.windows[name]
         if not contents.holds(whole):
             self.problems.append(f"output {name}: not every element is stored")
-        elif not self._summed_up(name, whole, 0):
+        elif not self._summed_up(name, whole):
             self.problems.append(f"output {name}: not every element is summed up")
         for i, (place, region) in enumerate(contents.stores):
             for other, earlier in contents.stores[:i]:
@@ -176,6 +187,8 @@ class Flow:
         trips = int(extent.max(initial=0))
         if trips <= 0:
             return
+        if trips > LONGEST:
+            raise _TooLongError
         depth = loops.depth
         index = np.arange(trips).reshape([trips] + [1] * depth)
         active = np.asarray(loops.active & (index < extent)) if np.any(extent != trips) else loops.active
@@ -225,7 +238,7 @@ class Flow:
                 self._accumulate(statement, target, part, loops, atomic=combines)
         else:
             if target in self.program.outputs:
-                if not self._summed_up(source, region, 0):
+                if not self._summed_up(source, region):
                     self._say(statement, f"{source} is stored before it is summed up")
                 to.stores.append((statement_text(statement), region))
             for s in self._sums(source):
@@ -253,8 +266,9 @@ class Flow:
             contents.write(self._shared(region, name, loops))
             return
         if name not in dict(statement.operands).values():
-            for domain in self.domains.get(expr.tensor, [])[:1]:
-                self._replace(name, Sum(region, over if expr.reduce else domain, True), loops)
+            if expr.tensor in self.domains:
+                all_points = over if expr.reduce else self.domains[expr.tensor]
+                self._replace(name, Sum(region, all_points, True), loops)
             if name in self.program.outputs:
                 contents.stores.append((statement_text(statement), region))
         contents.write(self._shared(region, name, loops))
@@ -264,9 +278,11 @@ class Flow:
     def _operand(self, statement: ComputeTile, tensor: str, name: str, points: Region, loops: _Loops) -> None:
         expr, contents = statement.expr, self.contents[name]
         shape = tuple(Const(n) for n in self.shapes[tensor])
+        held, constants, sums = contents.values(), contents.constants(), self._complete(name, loops.depth)
         window = intersection(self._here(self.windows[name], loops), self._whole(tensor))
-        small, window, *boxes = sampled(points, window, *contents.values(), *contents.constants())
-        count = len(contents.values())
+        small, window, *boxes = sampled(points, window, *held, *constants, *(sums or ()))
+        summed = boxes[len(held) + len(constants) :]
+        boxes = boxes[: len(held) + len(constants)]
         box = {i: (lo, hi - 1) for i, (lo, hi) in zip(expr.iterators, small[1:], strict=True)}
         for read in reads(expr):
             if read.tensor != tensor or contents.unknown:
@@ -275,10 +291,10 @@ class Flow:
             there = (small[0][0], ints(small[0][1] * ~(gone | empty(small))))
             hull: Region = (there, *((lo, hi + 1) for lo, hi in ends))
             inner = intersection(hull, self._whole(tensor))
-            if not (covered(hull, boxes) and covered(inner, boxes[:count])):
-                if not self._exactly(expr, tensor, hull, small, boxes, count):
+            if not (covered(hull, boxes) and covered(inner, boxes[: len(held)])):
+                if not self._exactly(expr, tensor, hull, small, boxes, len(held)):
                     self._say(statement, f"reads elements of {name} that were never written")
-            elif name != statement.target and not self._summed_up(name, intersection(hull, window), loops.depth):
+            elif name != statement.target and sums is not None and not covered(intersection(hull, window), summed):
                 self._say(statement, f"reads {name} before it is summed up")
 
     def _exactly(
@@ -311,16 +327,21 @@ class Flow:
         own = contents.all_sums()
         return own if own or contents.origin is None else self._sums(contents.origin)
 
-    def _summed_up(self, name: str, region: Region, depth: int) -> bool:
-        """Whether elements hold complete sums; sums that one of the `depth` loops around is still working on are
-        let pass, for rescaled reductions read them."""
-        domains = self.domains.get(self.buffers[name].tensor)
-        if domains is None or self.contents[name].unknown or self._is_given(name):
-            return True
+    def _summed_up(self, name: str, region: Region) -> bool:
+        """Whether all elements of a region hold complete sums."""
+        complete = self._complete(name, 0)
+        return complete is None or covered(region, complete)
+
+    def _complete(self, name: str, depth: int) -> list[Region] | None:
+        """The boxes in which a buffer holds complete sums, None if it need not or may hold others: sums that one of
+        the `depth` loops around is still working on are let pass, for rescaled reductions read them."""
+        domain = self.domains.get(self.buffers[name].tensor)
+        if domain is None or self.contents[name].unknown or self._is_given(name):
+            return None
         sums = self._sums(name)
         if any(varies(s.over, d) for s in sums for d in range(depth)):
-            return True
-        return any(covered(region, [s.complete(domain) for s in sums]) for domain in domains)
+            return None
+        return [s.complete(domain) for s in sums]
 
     def _is_given(self, name: str) -> bool:
         """Whether a buffer is an input or a copy of one."""

@@ -77,6 +77,7 @@ class Structure:
     levels: dict[str, int] = field(init=False)
     scopes: dict[str, int] = field(init=False)
     known: set[str] = field(init=False)
+    reducers: dict[str, set[str]] = field(init=False)
     taken: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
@@ -84,6 +85,10 @@ class Structure:
         self.levels = {level.name: i for i, level in enumerate(self.program.levels)}
         self.known = {p.tensor for p in self.program.parameters if p.name not in self.program.outputs}
         self.known |= {s.expr.tensor for s in statements(self.program.body) if isinstance(s, ComputeTile)}
+        self.reducers = {}
+        for s in statements(self.program.body):
+            if isinstance(s, ComputeTile) and s.expr.reducer is not None:
+                self.reducers.setdefault(s.expr.tensor, set()).add(s.expr.reducer)
         self.scopes = scope_ranks(self.program.levels)
 
     def check(self) -> list[str]:
@@ -138,6 +143,8 @@ class Structure:
     def _loop(self, loop: Loop, nest: _Nest) -> None:
         self._name(loop, loop.variable)
         self._integers(loop, (loop.extent,), nest.loops)
+        if loop.kind not in ("serial", "spread"):
+            self._say(loop, f"runs {loop.kind}, neither serial nor spread")
         if loop.kind == "spread" and loop.scope not in self.scopes:
             self._say(loop, f"no level has the scope {loop.scope}")
             return
@@ -216,8 +223,10 @@ class Structure:
                     self._literal(statement, fill, to)
                 if stages < 1:
                     self._say(statement, f"{stages} stages")
-            case StoreTiles(target, source, lo, hi, _):
+            case StoreTiles(target, source, lo, hi, combine):
                 to, from_ = nest.buffers[target][0], nest.buffers[source][0]
+                if combine not in ("none", *self.reducers.get(from_.tensor, ())):
+                    self._say(statement, f"{from_.tensor} is not summed up by {combine}")
                 self._transfer(statement, lower=to, upper=from_)
                 if len(lo) != len(hi) or len(lo) not in (0, len(from_.lo)):
                     self._say(statement, f"{source} has {len(from_.lo)} dimensions, not {len(lo)} and {len(hi)}")
