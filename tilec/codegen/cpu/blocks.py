@@ -1,8 +1,8 @@
 """How a tile is cut: the vector dimension, pieces of 16, 8, 4, 2 and 1 lanes, what is unrolled and what loops.
 
 The vector dimension is the last spatial one with strides 0 or 1 in all accesses and 1 in the target; else the
-last such reduce dimension, with a horizontal reduction at the end; else a spatial one whose other accesses are
-gathered; else none. Sub-expressions are shared later, so GEMM, convolution, pooling, depthwise convolution and
+last such reduce dimension, with a horizontal reduction at the end; else one along which some accesses are shuffled
+or gathered; else none. Sub-expressions are shared later, so GEMM, convolution, pooling, depthwise convolution and
 row reductions need nothing of their own here.
 """
 
@@ -17,13 +17,17 @@ from tilec.codegen.cpu.strides import Form, form_of
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Dim, Tile
 from tilec.ir.algebra import polynomial, simplify
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, bound, children, walk
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, bound, children
 from tilec.ir.types import TTYPES
 
 UNROLLED = 1200
 """Most operations of a tile on local buffers that are all unrolled, so that the buffers stay in registers."""
 BODY = 4
 """Vectors that one iteration of an elementwise loop covers."""
+SHUFFLED = 4
+"""Largest stride along the vector dimension that is as good as contiguous, more or less."""
+FOLDED = 0.25
+"""What a lane of a horizontal reduction is worth."""
 HEAVY_WORK = 25
 """Operations that a function such as exp takes."""
 STEPS = 128
@@ -52,7 +56,8 @@ class Blocking:
     `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
     `chains` is how many accumulators a point has. A copy that transposes reads vectors along dimension `across`:
     where a body covers `lanes` positions of both, it is a square block. `group` points of a reduction that is
-    unrolled altogether are computed side by side.
+    unrolled altogether are computed side by side. The results of a horizontal reduction are vectors along dimension
+    `together`, whose runs have powers of two as widths.
     """
 
     vector: str | None
@@ -64,6 +69,7 @@ class Blocking:
     chains: int = 1
     across: str | None = None
     group: int | None = None
+    together: str | None = None
 
 
 def pieces(width: int, lanes: int) -> tuple[tuple[int, int], ...]:
@@ -122,23 +128,29 @@ def _efficiency(dim: Dim, lanes: int) -> float:
     return dim.size / len(pieces(dim.size, lanes)) if dim.size > 0 else 0.0
 
 
+def _smoothness(forms: tuple[Form, ...], dim: str) -> float:
+    """What vectors along a dimension are worth: 1 where all accesses are contiguous or the same for all lanes, less
+    where some are shuffled out of several vectors, least where they are gathered one by one."""
+    steps = [form.stride(dim) for form in forms]
+    if all(step in (0, 1) for step in steps):
+        return 1.0
+    return 0.5 if all(step is not None and -1 <= step <= SHUFFLED for step in steps) else 0.1
+
+
 def _vector_dim(tile: Tile, lanes: int) -> tuple[str | None, bool]:
-    """The vector dimension and whether it is reduced."""
-    if lanes == 1:
-        return None, False
+    """The vector dimension and whether it is reduced: the most lanes, inner dimensions first."""
     inner, place = _forms(tile)
-    smooth = [d for d in tile.dims if all(f.stride(d.name) in (0, 1) for f in inner)]
-    straight = [d for d in reversed(tile.spatial) if d in smooth and place.stride(d.name) == 1]
-    across = [d for d in reversed(tile.reduce) if d in smooth and any(f.stride(d.name) == 1 for f in inner)]
-    best = max(straight, key=lambda d: _efficiency(d, lanes), default=None)
-    if across and (best is None or 4 * _efficiency(best, lanes) < _efficiency(across[0], lanes)):
-        return across[0].name, True
-    if best is not None:
-        return best.name, False
-    gathered = [d for d in reversed(tile.spatial) if place.stride(d.name) == 1]
-    if gathered and not any(isinstance(part, Call) and part.fn == "where" for part in walk(tile.value)):
-        return gathered[0].name, False
-    return None, False
+    best, chosen, horizontal = 1.0, None, False
+    for dim in reversed(tile.spatial):
+        score = _efficiency(dim, lanes) * _smoothness(inner, dim.name)
+        if place.stride(dim.name) == 1 and score > best:
+            best, chosen = score, dim.name
+    for dim in reversed(tile.reduce):
+        worth = _smoothness(inner, dim.name)
+        score = _efficiency(dim, lanes) * worth * FOLDED
+        if worth > 0.1 and any(form.stride(dim.name) == 1 for form in inner) and score > best:
+            best, chosen, horizontal = score, dim.name, True
+    return chosen, horizontal
 
 
 def _whole(extent: Expr, width: int) -> tuple[Run, ...]:
@@ -296,6 +308,21 @@ def _singly(run: Run) -> Run:
     return Run(run.start, Const(run.width), 1)
 
 
+def _together(tile: Tile) -> Dim | None:
+    """The spatial dimension along which results lie side by side."""
+    _, place = _forms(tile)
+    return next((d for d in reversed(tile.spatial) if place.stride(d.name) == 1 and (d.size or 0) >= 2), None)
+
+
+def _powers(dim: Dim, most: int) -> tuple[Run, ...]:
+    """A dimension in steps of the largest power of two up to `most`, the rest in smaller ones."""
+    size = dim.size or 0
+    step = 1 << (min(size, most).bit_length() - 1)
+    runs = [Run(Const(0), Const(size // step), step)]
+    done = size // step * step
+    return (*runs, *(Run(Const(done + first), Const(1), width) for first, width in pieces(size - done, step)))
+
+
 def _unrolled(runs: dict[str, tuple[Run, ...]]) -> bool:
     return bool(runs) and all(bound(run.trips) == 1 for found in runs.values() for run in found)
 
@@ -330,7 +357,12 @@ def choose(tile: Tile, target: CpuTarget, ttypes: dict[str, str], local: bool) -
     budgets = _budgets(tile, inside, horizontal, lanes, target)
     widths = _spatial_widths(tile, inside, lanes, budgets, whole)
     runs = {d.name: _whole(d.extent, widths[d.name]) for d in tile.spatial}
-    order = [d.name for d in tile.spatial if d.name != inside] + ([inside] if inside else [])
+    together = _together(tile) if horizontal else None
+    if together is not None:
+        runs[together.name] = _powers(together, min(lanes, max(2, widths[together.name])))
+        widths[together.name] = runs[together.name][0].width
+    last = together.name if together is not None else inside
+    order = [d.name for d in tile.spatial if d.name != last] + ([last] if last else [])
     body = 1
     for d in tile.spatial:
         body *= len(pieces(widths[d.name], lanes)) if d.name == inside else widths[d.name]
@@ -344,5 +376,6 @@ def choose(tile: Tile, target: CpuTarget, ttypes: dict[str, str], local: bool) -
         tuple(d.name for d in reduce),
         runs | reduce_runs,
         chains,
-        group=_group(tile, inside, lanes, widths) if _unrolled(reduce_runs) else None,
+        group=_group(tile, inside, lanes, widths) if _unrolled(reduce_runs) and not horizontal else None,
+        together=together.name if together is not None else None,
     )

@@ -12,6 +12,9 @@ from tilec.codegen.cpu.kernel import Buffer
 from tilec.codegen.cpu.tree import Memory
 from tilec.codegen.cpu.vectors import COMPUTED, STORED, PrimExpr, bind, cast, constant, int64, is_nan, ramp, reinterpret
 
+STRIDED = 8
+"""Largest stride that is loaded as contiguous vectors and shuffled, instead of element by element."""
+
 
 @dataclass(frozen=True, slots=True)
 class Memories:
@@ -34,7 +37,25 @@ class Memories:
         """Elements at offset, offset + stride, ... as they lie in memory."""
         if self.is_register(name):
             return tirx.BufferLoad(self.pieces[name, int(offset.value), lanes], [int64(0)])
+        if lanes >= 4 and (2 <= stride <= STRIDED or stride == -1):
+            return self._spread(name, offset, stride, lanes)
         return tirx.BufferLoad(self.buffers[name], [ramp(offset, stride, lanes)])
+
+    def _spread(self, name: str, offset: PrimExpr, stride: int, lanes: int) -> PrimExpr:
+        """Every `stride`-th element out of as many contiguous vectors; nothing before the first is read, nor after
+        the last."""
+        reach = abs(stride) * (lanes - 1)
+        lowest = offset if stride > 0 else tirx.Sub(offset, int64(reach))
+        starts = [min(n * lanes, reach + 1 - lanes) for n in range(abs(stride))]
+        vectors = [
+            tirx.BufferLoad(self.buffers[name], [ramp(tirx.Add(lowest, int64(start)) if start else lowest, 1, lanes)])
+            for start in starts
+        ]
+        order = range(0, reach + 1, abs(stride)) if stride > 0 else range(reach, -1, stride)
+        last = len(starts) - 1
+        picked = [min(at // lanes, last) for at in order]
+        lane = [n * lanes + at - starts[n] for n, at in zip(picked, order, strict=True)]
+        return tirx.Shuffle(vectors, [tirx.IntImm("int32", i) for i in lane])
 
     def gather(self, name: str, index: PrimExpr) -> PrimExpr:
         """Elements at a vector of offsets."""

@@ -13,7 +13,7 @@ from tilec.codegen.cpu.blocks import Blocking, choose, pieces
 from tilec.codegen.cpu.strides import Form, form_of
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Memory, Tile
-from tilec.ir.expr import Access, Const, accesses, bound
+from tilec.ir.expr import Const, accesses, bound
 
 Piece = tuple[int, int]
 """(offset in elements, lanes)"""
@@ -32,8 +32,10 @@ def _positions(blocking: Blocking, dim: str) -> range | None:
     return range(found[0], found[-1] + 1) if found else range(0)
 
 
-def _places(blocking: Blocking, dim: str, positions: range) -> list[Piece]:
+def _places(blocking: Blocking, dim: str, positions: range, result: bool) -> list[Piece]:
     """(position, lanes) along a dimension: single points, or vectors along the vector dimension."""
+    if result and dim == blocking.together:
+        return _run_starts(blocking, dim)
     if dim != blocking.vector:
         return [(p, 1) for p in positions]
     return [
@@ -47,8 +49,8 @@ def _run_starts(blocking: Blocking, dim: str) -> list[tuple[int, int]]:
     return [(bound(run.start) or 0, run.width) for run in blocking.runs[dim] if bound(run.trips) != 0]
 
 
-def touched(form: Form, blocking: Blocking) -> frozenset[Piece] | None:
-    """The pieces that an access of a tile touches; None when they are not constant or not contiguous."""
+def touched(form: Form, blocking: Blocking, result: bool = False) -> frozenset[Piece] | None:
+    """The pieces that an access of a tile, or its result, touches; None when not constant or not contiguous."""
     if form.rest is not None or form.base != Const(0):
         return None
     moving = [(d, s) for d, s in form.strides if s]
@@ -57,12 +59,12 @@ def touched(form: Form, blocking: Blocking) -> frozenset[Piece] | None:
         positions = _positions(blocking, dim)
         if positions is None or (dim == blocking.vector and stride != 1):
             return None
-        places.append([(p * stride, lanes) for p, lanes in _places(blocking, dim, positions)])
-    result = set()
+        places.append([(p * stride, lanes) for p, lanes in _places(blocking, dim, positions, result)])
+    found = set()
     for combination in product(*places):
         offset = form.constant + sum(p for p, _ in combination)
-        result.add((offset, max((lanes for _, lanes in combination), default=1)))
-    return frozenset(result)
+        found.add((offset, max((lanes for _, lanes in combination), default=1)))
+    return frozenset(found)
 
 
 def _apart(found: Iterable[Piece]) -> bool:
@@ -87,13 +89,9 @@ def registers(body: Iterable[Tile], memories: Mapping[str, Memory], target: CpuT
         blocking = choose(tile, target, ttypes, local=True)
         names = [d.name for d in tile.dims]
         for access in mine:
-            pieces_of = _pieces(access, names, blocking)
+            pieces_of = touched(form_of(access.index[0], names), blocking, access is tile.target)
             if pieces_of is None:
                 local.discard(access.tensor)
             elif access.tensor in local:
                 found[access.tensor] |= pieces_of
     return {name: tuple(sorted(found[name])) for name in sorted(local) if _apart(found[name])}
-
-
-def _pieces(access: Access, names: list[str], blocking: Blocking) -> frozenset[Piece] | None:
-    return touched(form_of(access.index[0], names), blocking)

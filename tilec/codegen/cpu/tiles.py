@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import product
@@ -18,7 +18,7 @@ from tilec.codegen.cpu.scalars import combiner, convert, neutral
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Tile
 from tilec.codegen.cpu.values import Point, Values
-from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, fold, int64, register, splat, transposed
+from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, fold_together, int64, register, splat, transposed
 from tilec.ir.expr import Access, accesses, bound
 from tilec.ir.scalars import is_weak
 
@@ -187,9 +187,9 @@ class _Printer:
         size = self.cut.group or len(points)
         for first in range(0, len(points), size):
             with self.values.loop():
-                self._accumulate(points[first : first + size])
+                self._accumulate(points[first : first + size], widths)
 
-    def _accumulate(self, points: list[Point]) -> None:
+    def _accumulate(self, points: list[Point], widths: Mapping[str, range]) -> None:
         """The reduction at some points side by side."""
         direct = self._direct()
         table = self._direct_accumulators(points) if direct else self._accumulators(points)
@@ -198,9 +198,11 @@ class _Printer:
         self._steps(0, {}, points, table)
         if direct:
             return
-        for number, point in enumerate(points):
-            parts = [a for (n, _, _), a in table.items() if n == number]
-            self._finish(point, self._total(parts, point.lanes))
+        step = len(widths[self.cut.together]) if self.cut.together else 1
+        for first in range(0, len(points), step):
+            chosen = [[a for (n, _, _), a in table.items() if n == number] for number in range(first, first + step)]
+            point = Point(points[first].offsets, step if self.cut.horizontal else points[first].lanes)
+            self._finish(point, self._total(chosen, point.lanes))
 
     def _direct(self) -> bool:
         """Whether the target itself is a register tile that the reduction can run on."""
@@ -249,30 +251,27 @@ class _Printer:
         for accumulator in table.values():
             accumulator.set(constant(first, self._accumulated, accumulator.lanes))
 
-    def _total(self, parts: list[Accumulator], lanes: int) -> PrimExpr:
-        """The chains and pieces of one point combined: into one vector, or for a horizontal reduction a scalar."""
-        reducer, kind = str(self.tile.reducer), self._accumulated
+    def _total(self, points: list[list[Accumulator]], lanes: int) -> PrimExpr:
+        """The chains and pieces of each point combined; for a horizontal reduction lane n belongs to point n."""
         total: PrimExpr | None = None
-        for width in sorted({p.lanes for p in parts}, reverse=True):
-            chains = [p.get() for p in parts if p.lanes == width]
-            combine = combiner(reducer, kind, width)
-            while len(chains) > 1:
-                chains = [
-                    bind(combine(*chains[i : i + 2])) if i + 1 < len(chains) else chains[i]
-                    for i in range(0, len(chains), 2)
-                ]
-            part = bind(chains[0])
-            if self.cut.horizontal:
-                part = fold(lambda a, b: self._combine_any(a, b), part, width)
-            total = part if total is None else bind(combiner(reducer, kind, lanes)(total, part))
+        for width in sorted({part.lanes for part in points[0]}, reverse=True):
+            vectors = [self._chains([part for part in parts if part.lanes == width], width) for parts in points]
+            part = fold_together(self._combiner, vectors, width) if self.cut.horizontal else vectors[0]
+            total = part if total is None else bind(self._combiner(lanes)(total, part))
         if self.element == "bool":
             return tirx.NE(total, constant(0, "uint8", lanes))
         return total
 
-    def _combine_any(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
-        text = str(a.ty)
-        lanes = int(text.rpartition("x")[2]) if "x" in text else 1
-        return combiner(str(self.tile.reducer), self._accumulated, lanes)(a, b)
+    def _chains(self, chains: list[Accumulator], lanes: int) -> PrimExpr:
+        """The accumulators of one point and width as one."""
+        values = [bind(chain.get()) for chain in chains]
+        while len(values) > 1:
+            pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
+            values = [bind(self._combiner(lanes)(*pair)) if len(pair) == 2 else pair[0] for pair in pairs]
+        return values[0]
+
+    def _combiner(self, lanes: int) -> Callable[[PrimExpr, PrimExpr], PrimExpr]:
+        return combiner(str(self.tile.reducer), self._accumulated, lanes)
 
     def _steps(
         self,
@@ -328,4 +327,4 @@ class _Printer:
             value = self.values.value(self.values.root, self.ttype, where).across(width)
             value = convert(value, self.element, kind, width)
             accumulator = table[index, width, number % self.cut.chains]
-            accumulator.set(combiner(str(self.tile.reducer), kind, width)(accumulator.get(), value))
+            accumulator.set(self._combiner(width)(accumulator.get(), value))

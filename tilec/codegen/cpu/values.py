@@ -333,6 +333,9 @@ class Values:
             index, whole = offset, self.memories.gather(access.tensor, offset)
         else:
             index, whole = ramp(offset, stride, lanes), self.memories.get(access.tensor, offset, stride, lanes)
+        if self.memories.is_register(access.tensor):
+            # Out of bounds there are registers too, whose values nobody takes.
+            return widen(whole, ttype, lanes)
         scalars = [g for g in guards if self.vector not in self.depends(g[0])]
         across = [g for g in guards if self.vector in self.depends(g[0])]
         needed = self._all(scalars, point) if scalars else None

@@ -129,18 +129,30 @@ def lanewise(function: Callable[[PrimExpr], PrimExpr], value: PrimExpr, lanes: i
     return tirx.Shuffle(results, [tirx.IntImm("int32", i) for i in range(lanes)])
 
 
-def part(value: PrimExpr, first: int, lanes: int) -> PrimExpr:
-    """Consecutive lanes of a vector."""
-    return tirx.Shuffle([value], [tirx.IntImm("int32", first + i) for i in range(lanes)])
+def fold_together(
+    combiner: Callable[[int], Callable[[PrimExpr, PrimExpr], PrimExpr]], vectors: list[PrimExpr], lanes: int
+) -> PrimExpr:
+    """All lanes of each of a power of two of vectors combined: lane n of the result belongs to vector n.
+
+    Two vectors become one whose halves are half as long, so that every step works in full vectors. `combiner`
+    gives the operation for a number of lanes.
+    """
+    segments, length = 1, lanes
+    while len(vectors) > 1 or length > 1:
+        pairs = [vectors[i : i + 2] for i in range(0, len(vectors), 2)]
+        starts = [s * length for s in range(segments * len(pairs[0]))]
+        half = max(1, length // 2)
+        parts = [[start + i for start in starts for i in range(first, first + half)] for first in (0, half)]
+        sides = [[_picked(pair, order) for order in parts[: 1 + (length > 1)]] for pair in pairs]
+        width = len(parts[0])
+        vectors = [bind(combiner(width)(*side)) if length > 1 else side[0] for side in sides]
+        segments, length = width // half, half
+    return vectors[0]
 
 
-def fold(combine: Callable[[PrimExpr, PrimExpr], PrimExpr], value: PrimExpr, lanes: int) -> PrimExpr:
-    """All lanes combined into a scalar, halves pairwise."""
-    while lanes > 1:
-        lanes //= 2
-        value = bind(value)
-        value = bind(combine(part(value, 0, lanes), part(value, lanes, lanes)))
-    return value
+def _picked(vectors: list[PrimExpr], order: list[int]) -> PrimExpr:
+    """Lanes of several vectors as one."""
+    return bind(tirx.Shuffle(vectors, [tirx.IntImm("int32", i) for i in order]))
 
 
 def transposed(rows: list[PrimExpr]) -> list[PrimExpr]:
@@ -153,9 +165,7 @@ def transposed(rows: list[PrimExpr]) -> list[PrimExpr]:
         high = [lane + step if not lane & step else side + lane for lane in range(side)]
         for upper in (r for r in range(side) if not r & step):
             pair = [rows[upper], rows[upper + step]]
-            rows[upper], rows[upper + step] = (
-                bind(tirx.Shuffle(pair, [tirx.IntImm("int32", i) for i in order])) for order in (low, high)
-            )
+            rows[upper], rows[upper + step] = (_picked(pair, order) for order in (low, high))
         step *= 2
     return rows
 
