@@ -88,6 +88,7 @@ def test_constants_come_from_mapped_files(tmp_path):
         load(tmp_path, check=True)
 
 
+@pytest.mark.feature("B22")
 def test_concurrent_calls_have_arenas_of_their_own(folder, x):
     session = load(folder, threads=2)
     expected = [chain_reference(x + i, 12) for i in range(8)]
