@@ -26,6 +26,8 @@ BODY = 4
 """Vectors that one iteration of an elementwise loop covers."""
 SHUFFLED = 4
 """Largest stride along the vector dimension that is as good as contiguous, more or less."""
+GATHERED = 0.2
+"""What a lane is worth when some accesses are gathered element by element."""
 FOLDED = 0.25
 """What a lane of a horizontal reduction is worth."""
 HEAVY_WORK = 25
@@ -134,7 +136,7 @@ def _smoothness(forms: tuple[Form, ...], dim: str) -> float:
     steps = [form.stride(dim) for form in forms]
     if all(step in (0, 1) for step in steps):
         return 1.0
-    return 0.5 if all(step is not None and -1 <= step <= SHUFFLED for step in steps) else 0.1
+    return 0.5 if all(step is not None and -1 <= step <= SHUFFLED for step in steps) else GATHERED
 
 
 def _vector_dim(tile: Tile, lanes: int) -> tuple[str | None, bool]:
@@ -148,7 +150,7 @@ def _vector_dim(tile: Tile, lanes: int) -> tuple[str | None, bool]:
     for dim in reversed(tile.reduce):
         worth = _smoothness(inner, dim.name)
         score = _efficiency(dim, lanes) * worth * FOLDED
-        if worth > 0.1 and any(form.stride(dim.name) == 1 for form in inner) and score > best:
+        if worth > GATHERED and any(form.stride(dim.name) == 1 for form in inner) and score > best:
             best, chosen, horizontal = score, dim.name, True
     return chosen, horizontal
 
