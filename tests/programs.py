@@ -205,7 +205,8 @@ def threads(collective: tuple[Statement, ...], extent: int = 3) -> Program:
         *collective,
         StoreTiles("T_s", "T_r"),
     )
-    body = (*load(x), Allocate(t), loop("j1", extent, *inner, scope="thread"), StoreTiles("T", "T_s"))
+    meet = Barrier("thread")
+    body = (*load(x), Allocate(t), meet, loop("j1", extent, *inner, scope="thread"), meet, StoreTiles("T", "T_s"))
     parameters = (whole("X", (4, extent)), whole("T", (4, extent)))
     return Program("threads", (DRAM, SHARED, REG), (), parameters, ("T",), (loop("i1", 4, *body, scope="block"),))
 
@@ -247,7 +248,12 @@ def split() -> Program:
     )
     parameters = (whole("A", (6,)), whole("R", ()))
     return Program(
-        "split", (DRAM, SHARED), (), parameters, ("R",), (Fill("R", 0.0), loop("k1", 3, *body, scope="block"))
+        "split",
+        (DRAM, SHARED),
+        (),
+        parameters,
+        ("R",),
+        (Fill("R", 0.0), Barrier("block"), loop("k1", 3, *body, scope="block")),
     )
 
 

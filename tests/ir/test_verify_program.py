@@ -264,6 +264,15 @@ ILLEGAL: dict[str, tuple[Program, str]] = {
         change(threads(()), ComputeTile, "T_r", target="T_s"),
         "shared is shared by the units of thread",
     ),
+    "no barrier before a read": (
+        without(neighbours(), lambda s: isinstance(s, Barrier)),
+        "units of thread may still write T_s, a barrier is missing",
+    ),
+    "no barrier before the next tile": (
+        replace(neighbours(), body=(neighbours().body[0], loop("again", 2, neighbours().body[1]))),
+        "units of thread may still read T_s, a barrier is missing",
+    ),
+    "no barrier after a fill": (without(split(), lambda s: isinstance(s, Barrier)), "may still write R"),
     # names and types
     "bound twice": (
         rewrite(

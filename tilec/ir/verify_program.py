@@ -2,7 +2,8 @@
 
 Checked: names are bound once; statements stand on the right levels and units; types and ranks agree; every read
 lies in a window that was filled; accumulators are initialised and every reduce point is added once; every output
-element is stored, by one statement, and summed up before; explicit levels hold what lives on them at a time (W31).
+element is stored, by one statement, and summed up before; units that share memory wait for each other; explicit
+levels hold what lives on them at a time (W31).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tilec.ir.expr import Expr, as_expr
 from tilec.ir.lifetimes import lifetimes
 from tilec.ir.program import Allocate, Loop, Program, Statement
 from tilec.ir.program_flow import Flow
+from tilec.ir.program_races import Races
 from tilec.ir.program_structure import Structure
 from tilec.ir.types import tensor_bytes
 
@@ -39,7 +41,8 @@ def check_program(program: Program, shapes: Shapes, symbols: Mapping[str, int] =
         shape = shapes.get(parameter.tensor, parameter.shape)
         if not all(equal(as_expr(a), b) for a, b in zip(shape, parameter.shape, strict=True)):
             problems.append(f"parameter {parameter.name}: its shape is not that of {parameter.tensor}")
-    if problems or any(name not in symbols for name in program.symbols):
+    problems += Races(program).check()
+    if any(name not in symbols for name in program.symbols):
         return tuple(problems)
     with np.errstate(all="ignore"):
         problems += Flow(program, symbols).check()
