@@ -2,8 +2,9 @@ import pytest
 
 from tests.codegen.cpu.test_flatten import rows
 from tests.programs import compute, tensor
-from tilec.codegen.cpu.blocks import choose, pieces
+from tilec.codegen.cpu.blocks import choose
 from tilec.codegen.cpu.flatten import compute_tile, fuse
+from tilec.codegen.cpu.runs import pieces
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import bound
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import product
 
-from tilec.codegen.cpu.blocks import Blocking, choose, pieces
+from tilec.codegen.cpu.blocks import Blocking, choose
+from tilec.codegen.cpu.runs import pieces
 from tilec.codegen.cpu.strides import Form, form_of
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Memory, Tile

@@ -10,10 +10,11 @@ from itertools import product
 from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
-from tilec.codegen.cpu.blocks import Blocking, Run, choose, pieces
+from tilec.codegen.cpu.blocks import Blocking, choose
 from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer
 from tilec.codegen.cpu.memory import Memories, element, stored
+from tilec.codegen.cpu.runs import Run, pieces
 from tilec.codegen.cpu.scalars import combiner, convert, neutral
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Tile

@@ -15,20 +15,18 @@ from typing import Any
 
 from tvm import tirx
 
+from tilec.codegen.cpu.facts import Facts, Place
+from tilec.codegen.cpu.guards import Guards, conjuncts, is_monotone
 from tilec.codegen.cpu.indices import Indices, divided, not_negative
 from tilec.codegen.cpu.memory import Memories, element, narrow, stored, widen
 from tilec.codegen.cpu.scalars import PRINTERS, convert
-from tilec.codegen.cpu.strides import Form, form_of
 from tilec.codegen.cpu.tree import Tile
 from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, int64, ramp, splat
-from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children, rebuild, walk
-from tilec.ir.scalars import is_weak, type_of
+from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children
+from tilec.ir.scalars import is_weak
 from tilec.ir.types import TTYPES
 
 _WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
-
-Guards = tuple[tuple[Expr, bool], ...]
-"""Index conditions under which an access is in bounds, and whether they must hold or fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +35,6 @@ class Point:
 
     offsets: Mapping[str, int]
     lanes: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The form of an access, its stride along the vector dimension, and numbers of its base, of base and strides,
-    and of everything but the constant: equal numbers mean equal parts."""
-
-    form: Form
-    along: int
-    base: int
-    chain: int
-    load: int
-
-
-@dataclass(slots=True)
-class _Facts:
-    """What is known of one expression object; `expr` keeps it alive, so that its identity stays its own."""
-
-    expr: Expr
-    kind: str
-    depends: tuple[str, ...]
-    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,44 +60,10 @@ class Values:
         self._dims = tuple(d.name for d in tile.dims)
         self._scopes: list[dict[Any, Any]] = [{}]
         self._levels: list[tuple[str, PrimExpr]] = []
-        self._known: dict[int, _Facts] = {}
-        self._numbers: dict[Any, int] = {}
-        self._shared: dict[Expr, Expr] = {}
-        self.root = self._interned(tile.value)
-        self.target = tile.target
+        self._facts = Facts(self._dims, vector, self._ttypes)
+        self.root = self._facts.interned(tile.value)
         self._places = [self.place(a) for a in (tile.target, *accesses(self.root))]
         self._prepare()
-
-    def _interned(self, expr: Expr) -> Expr:
-        """The expression with equal parts being one object, so that identity stands for equality from here on."""
-        new = rebuild(expr, self._interned)
-        return self._shared.setdefault(new, new)
-
-    def _facts(self, expr: Expr) -> _Facts:
-        found = self._known.get(id(expr))
-        if found is None:
-            names = {e.name for e in walk(expr) if isinstance(e, Var)}
-            found = _Facts(expr, type_of(expr, self._ttypes), tuple(d for d in self._dims if d in names))
-            self._known[id(expr)] = found
-        return found
-
-    def _number(self, key: Any) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
-
-    def place(self, access: Access) -> Place:
-        """Where an access lies: its stride form, and numbers that stand for equal parts of it."""
-        facts = self._facts(access)
-        if facts.place is None:
-            form = form_of(access.index[0], self._dims)
-            strides = dict(form.strides)
-            facts.place = Place(
-                form,
-                strides.get(self.vector or "", 0),
-                self._number(form.base),
-                self._number((form.base, form.strides)),
-                self._number((access.tensor, form.base, form.strides, form.rest)),
-            )
-        return facts.place
 
     # -- scopes and loops ---------------------------------------------------------------------------------
 
@@ -165,7 +107,7 @@ class Values:
 
     def kind(self, expr: Expr) -> str:
         """The tType of an expression, `weak ...` for literals."""
-        return self._facts(expr).kind
+        return self._facts.of(expr).kind
 
     def _resolved(self, expr: Expr, want: str) -> str:
         kind = self.kind(expr)
@@ -173,7 +115,11 @@ class Values:
 
     def depends(self, expr: Expr) -> tuple[str, ...]:
         """The dimensions along which an expression varies."""
-        return self._facts(expr).depends
+        return self._facts.of(expr).depends
+
+    def place(self, access: Access) -> Place:
+        """Where an access lies."""
+        return self._facts.place(access)
 
     # -- offsets ------------------------------------------------------------------------------------------
 
@@ -296,7 +242,7 @@ class Values:
 
     def _where(self, condition: Expr, yes: Expr, no: Expr, ttype: str, point: Point, guards: Guards) -> Value:
         chosen = self.value(condition, "bool", point, guards)
-        holds = tuple((c, True) for c in _conjuncts(condition) if not accesses(c))
+        holds = tuple((c, True) for c in conjuncts(condition) if not accesses(c))
         fails = ((condition, False),) if not accesses(condition) else ()
         a = self.value(yes, ttype, point, guards + (holds if accesses(yes) else ()))
         b = self.value(no, ttype, point, guards + (fails if accesses(no) else ()))
@@ -378,30 +324,13 @@ class Values:
         index = bind(index)
         index = tirx.Select(tirx.LT(index, low), low, tirx.Select(tirx.GT(index, high), high, index))
         safe = self.memories.gather(access.tensor, bind(index))
-        if not all(_is_monotone(condition, holds) for condition, holds in guards):
+        if not all(is_monotone(condition, holds) for condition, holds in guards):
             return safe
         vector = self.vector or ""
         first = point.offsets.get(vector, 0)
         ends = [Point({**point.offsets, vector: first + end}) for end in (0, lanes - 1)]
         inside = tirx.And(self._all(guards, ends[0]), self._all(guards, ends[1]))
         return tirx.if_then_else(inside, whole, safe)
-
-
-def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    if isinstance(condition, Binary) and condition.op == "and":
-        return _conjuncts(condition.left) + _conjuncts(condition.right)
-    return (condition,)
-
-
-def _is_monotone(condition: Expr, holds: bool) -> bool:
-    """Whether a condition that holds in the first and the last lane holds in between (affine comparisons do)."""
-    if not isinstance(condition, Binary):
-        return False
-    affine = all(isinstance(e, Const | Var) or (isinstance(e, Binary) and e.op in "+-*") for e in walk(condition.left))
-    affine &= all(
-        isinstance(e, Const | Var) or (isinstance(e, Binary) and e.op in "+-*") for e in walk(condition.right)
-    )
-    return affine and condition.op in {"<", "<=", ">", ">="} | ({"=="} if holds else {"!="})
 
 
 def _cast(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:

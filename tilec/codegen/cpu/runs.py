@@ -1,0 +1,100 @@
+"""A dimension cut into runs: loops over equal unrolled blocks, and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from tilec.codegen.cpu.tree import Dim
+from tilec.ir.algebra import polynomial, simplify
+from tilec.ir.expr import Binary, Call, Const, Expr, bound
+
+
+def pieces(width: int, lanes: int) -> tuple[tuple[int, int], ...]:
+    """(offset, lanes) of vectors that cover a width without predicates: full ones, then 8, 4, 2, 1."""
+    result: list[tuple[int, int]] = []
+    at = 0
+    while at < width:
+        while lanes > width - at:
+            lanes //= 2
+        result.append((at, lanes))
+        at += lanes
+    return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`trips` iterations from `start` that each cover `width` consecutive positions of a dimension."""
+
+    start: Expr
+    trips: Expr
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """`vector` names the vector dimension (None: scalar), `horizontal` says that it is a reduce dimension.
+
+    `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
+    `chains` is how many accumulators a point has. A copy that transposes reads vectors along dimension `across`:
+    where a body covers `lanes` positions of both, it is a square block. `group` points of a reduction that is
+    unrolled altogether are computed side by side. The results of a horizontal reduction are vectors along dimension
+    `together`, whose runs have powers of two as widths.
+    """
+
+    vector: str | None
+    horizontal: bool
+    lanes: int
+    spatial: tuple[str, ...]
+    reduce: tuple[str, ...]
+    runs: dict[str, tuple[Run, ...]]
+    chains: int = 1
+    across: str | None = None
+    group: int | None = None
+    together: str | None = None
+
+
+def in_steps(extent: Expr, width: int) -> tuple[Run, ...]:
+    """A dimension in steps of `width`, the rest in one more iteration (in single steps when it is dynamic)."""
+    size = bound(extent)
+    if size is None:
+        # An empty window may have a negative extent.
+        trips = simplify(Call("maximum", (Binary("//", extent, Const(width)), Const(0))))
+        done = simplify(Binary("*", trips, Const(width)))
+        rest = simplify(Binary("-", extent, done))
+        main = Run(Const(0), trips, width)
+        return (main,) if rest == Const(0) else (main, Run(done, rest, 1))
+    width = max(1, min(width, size))
+    count, left = divmod(size, width)
+    whole = Run(Const(0), Const(count), width)
+    return (whole, Run(Const(count * width), Const(1), left)) if left else (whole,)
+
+
+def even(size: int, most: int) -> int:
+    """The width of equal blocks of at most `most`."""
+    return -(-size // -(-size // max(1, most))) if size > 0 else 1
+
+
+def known_multiple(extent: Expr, step: int, most: int) -> int:
+    """The largest of `step`, 2 `step`, ... up to `most` times it that divides a dynamic extent for certain."""
+    common = gcd(*polynomial(extent).values())
+    return next((step * n for n in range(most, 1, -1) if common % (step * n) == 0), step)
+
+
+def squares(extent: Expr, side: int) -> tuple[Run, ...]:
+    """A dimension in blocks of `side`, the rest in single steps."""
+    first, *rest = in_steps(extent, side)
+    return (first, *(Run(run.start, run.trips, 1) if run.trips != Const(1) else _singly(run) for run in rest))
+
+
+def _singly(run: Run) -> Run:
+    return Run(run.start, Const(run.width), 1)
+
+
+def powers(dim: Dim, most: int) -> tuple[Run, ...]:
+    """A dimension in steps of the largest power of two up to `most`, the rest in smaller ones."""
+    size = dim.size or 0
+    step = 1 << (min(size, most).bit_length() - 1)
+    runs = [Run(Const(0), Const(size // step), step)]
+    done = size // step * step
+    return (*runs, *(Run(Const(done + first), Const(1), width) for first, width in pieces(size - done, step)))
