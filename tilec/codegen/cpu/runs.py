@@ -31,29 +31,6 @@ class Run:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Blocking:
-    """`vector` names the vector dimension (None: scalar), `horizontal` says that it is a reduce dimension.
-
-    `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
-    `chains` is how many accumulators a point has. A copy that transposes reads vectors along dimension `across`:
-    where a body covers `lanes` positions of both, it is a square block. `group` points of a reduction that is
-    unrolled altogether are computed side by side. The results of a horizontal reduction are vectors along dimension
-    `together`, whose runs have powers of two as widths.
-    """
-
-    vector: str | None
-    horizontal: bool
-    lanes: int
-    spatial: tuple[str, ...]
-    reduce: tuple[str, ...]
-    runs: dict[str, tuple[Run, ...]]
-    chains: int = 1
-    across: str | None = None
-    group: int | None = None
-    together: str | None = None
-
-
 def in_steps(extent: Expr, width: int) -> tuple[Run, ...]:
     """A dimension in steps of `width`, the rest in one more iteration (in single steps when it is dynamic)."""
     size = bound(extent)
