@@ -63,8 +63,8 @@ def traffic(plan: Plan) -> Expr:
     for group in plan.groups:
         for moved in (group.cost.read, group.cost.written):
             next_up = next((moved[level.name] for level in plan.levels[1:] if level.name in moved), Const(0))
-            total = Binary("+", total, next_up)
-    return simplify(total)
+            total = simplify(Binary("+", total, next_up))
+    return total
 
 
 def verified_line(report: Mapping[str, Any]) -> str:
