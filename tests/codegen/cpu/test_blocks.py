@@ -1,5 +1,3 @@
-import pytest
-
 from tests.codegen.cpu.test_flatten import rows
 from tests.programs import compute, tensor
 from tilec.codegen.cpu.blocks import choose
@@ -23,20 +21,6 @@ def cut(text: str, extents: dict[str, int], shapes: dict[str, tuple[int, ...]], 
         for d, found in blocking.runs.items()
     }
     return blocking, runs
-
-
-@pytest.mark.parametrize(
-    ("width", "expected"),
-    [
-        (32, [(0, 16), (16, 16)]),
-        (23, [(0, 16), (16, 4), (20, 2), (22, 1)]),
-        (7, [(0, 4), (4, 2), (6, 1)]),
-        (1, [(0, 1)]),
-        (0, []),
-    ],
-)
-def test_pieces_cover_a_width_without_predicates(width, expected):
-    assert list(pieces(width, 16)) == expected
 
 
 def test_a_product_is_a_register_tile_along_its_columns():
@@ -116,3 +100,15 @@ def test_wider_types_have_fewer_lanes():
     expr = tensor("Y[i] = f64(X[i])", {"i": 64})
     tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", 64, ttype="f64"), {"X": rows("X", 64)}, {})
     assert choose(tile, AVX512, {"X": "f32", "Y": "f64"}, False).lanes == 8
+
+
+def test_a_short_last_dimension_gives_way_to_a_long_reduction():
+    """Three output channels would fill three of sixteen lanes."""
+    blocking, _ = cut("Y[w, o] = sum(c, X[w, c] * W[c, o])", {"w": 4, "o": 3, "c": 64}, {"X": (4, 64), "W": (64, 3)})
+    assert (blocking.vector, blocking.horizontal) == ("%c", True)
+
+
+def test_results_of_neighbouring_rows_are_one_vector():
+    blocking, runs = cut("Y[m] = sum(n, X[m, n])", {"m": 7, "n": 64}, {"X": (7, 64)})
+    assert blocking.together == "%m"
+    assert runs["m"] == [(0, 1, 4), (4, 1, 2), (6, 1, 1)]

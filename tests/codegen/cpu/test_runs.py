@@ -1,0 +1,62 @@
+import pytest
+
+from tilec.codegen.cpu.runs import Run, even, in_steps, known_multiple, pieces, powers, squares
+from tilec.codegen.cpu.tree import Dim
+from tilec.ir.expr import Const, bound
+from tilec.ir.text import parse_expr, text_of
+
+
+def numbers(runs: tuple[Run, ...]) -> list[tuple[int | None, int | None, int]]:
+    return [(bound(run.start), bound(run.trips), run.width) for run in runs]
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (32, [(0, 16), (16, 16)]),
+        (23, [(0, 16), (16, 4), (20, 2), (22, 1)]),
+        (7, [(0, 4), (4, 2), (6, 1)]),
+        (1, [(0, 1)]),
+        (0, []),
+    ],
+)
+def test_pieces_cover_a_width_without_predicates(width, expected):
+    assert list(pieces(width, 16)) == expected
+
+
+def test_steps_and_their_rest():
+    assert numbers(in_steps(Const(100), 14)) == [(0, 7, 14), (98, 1, 2)]
+    assert numbers(in_steps(Const(28), 14)) == [(0, 2, 14)]
+    assert numbers(in_steps(Const(5), 14)) == [(0, 1, 5)]
+
+
+def test_a_dynamic_extent_ends_in_single_steps():
+    first, rest = in_steps(parse_expr("n"), 16)
+    assert (text_of(first.trips), first.width) == ("n // 16", 16)
+    assert (text_of(rest.start), text_of(rest.trips), rest.width) == ("n // 16 * 16", "n - n // 16 * 16", 1)
+
+
+def test_a_known_multiple_has_no_rest():
+    assert len(in_steps(parse_expr("n * 64"), 16)) == 1
+    assert known_multiple(parse_expr("n * 64 + 32"), 16, 4) == 32
+    assert known_multiple(parse_expr("n + 32"), 16, 4) == 16
+
+
+def test_negative_extents_run_no_iteration():
+    """The window of an empty tile: nothing may run, not even the rest."""
+    first, rest = in_steps(parse_expr("1 - n"), 8)
+    assert text_of(first.trips).startswith("maximum(")
+    values = {"n": 5}
+    trips = eval(text_of(first.trips), {"maximum": max}, values)
+    assert trips == 0
+    assert eval(text_of(rest.trips), {"maximum": max}, values) <= 0
+
+
+def test_even_blocks():
+    assert [even(9, 4), even(8, 4), even(3, 4), even(0, 4)] == [3, 4, 3, 1]
+
+
+def test_squares_and_powers():
+    assert numbers(squares(Const(37), 16)) == [(0, 2, 16), (32, 5, 1)]
+    assert numbers(powers(Dim("i", Const(7)), 16)) == [(0, 1, 4), (4, 1, 2), (6, 1, 1)]
+    assert numbers(powers(Dim("i", Const(40)), 16)) == [(0, 2, 16), (32, 1, 8)]
