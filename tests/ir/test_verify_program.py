@@ -202,6 +202,7 @@ ILLEGAL: dict[str, tuple[Program, str]] = {
         "before it is summed up",
     ),
     "nothing to combine with": (drop(split(), Fill, "R"), "combines with elements of R that were never written"),
+    "begins with one": (change(matmul(), Fill, "C_s", value=1.0), "C_s begins with 1.0, which is not neutral in a sum"),
     # stores
     "double store": (twice(convolution(), StoreTiles), "stores elements that"),
     "stored every step": (

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilec.ir.expr import Scalar
 from tilec.ir.regions import (
     Region,
     at_iteration,
@@ -55,7 +56,7 @@ class Contents:
     what was accumulated.  `before` is the frame around; a frame that was `wiped` (filled) keeps nothing from before,
     one that was `restarted` no sums.  `stores` collects (statement, region) of what is written to an output.
     `unknown` says that boxes became too many to follow: nothing is claimed then.  `origin` names the buffer that was
-    loaded.
+    loaded, `constant` is what elements that were not computed hold.
     """
 
     written: list[Region] = field(default_factory=list)
@@ -67,10 +68,11 @@ class Contents:
     restarted: bool = False
     unknown: bool = False
     origin: str | None = None
+    constant: Scalar | None = None
 
     def enter(self) -> Contents:
         """The contents at the start of an iteration."""
-        return Contents(before=self, origin=self.origin, unknown=self.unknown)
+        return Contents(before=self, origin=self.origin, constant=self.constant, unknown=self.unknown)
 
     def values(self) -> list[Region]:
         """Every box that holds values, those from before included."""
@@ -92,16 +94,16 @@ class Contents:
         """Elements are set to values."""
         self.written = merged([*self.written, *boxes])
 
-    def fill(self, window: Region) -> None:
+    def fill(self, window: Region, value: Scalar) -> None:
         """Every element is set to a constant."""
         self.restart()
-        self.wiped, self.written, self.filled = True, [], [window]
+        self.wiped, self.written, self.filled, self.constant = True, [], [window], value
 
     def restart(self, origin: str | None = None) -> None:
         """Every element is overwritten, by a copy of `origin` if one is named: no sum from before is left."""
         self.sums = []
         self.restarted = True
-        self.origin = origin
+        self.origin, self.constant = origin, None
 
     def all_sums(self) -> list[Sum]:
         """Every sum that is still there, those from before included."""
@@ -144,6 +146,7 @@ class Contents:
             self.stores += [(place, box) for box in self._united(region, depth)]
         if inner.restarted:
             self.restart(inner.origin)
+        self.constant = inner.constant
         clean = [self._take(s, depth, 1 if shared else trips, inner.restarted) for s in inner.sums]
         return problems if all(clean) else [*problems, "later iterations accumulate the same elements again"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tilec.ir.contents import Contents, Sum
-from tilec.ir.evaluate import Points, integer
-from tilec.ir.expr import Const, Expr, TensorExpr
+from tilec.ir.evaluate import Points, integer, neutral
+from tilec.ir.expr import NEUTRAL, Const, Expr, TensorExpr
 from tilec.ir.intervals import Candidates
 from tilec.ir.lifetimes import carried, statements
 from tilec.ir.program import (
@@ -50,6 +50,7 @@ from tilec.ir.regions import (
     varies,
 )
 from tilec.ir.scopes import scope_ranks
+from tilec.ir.types import numpy_dtype
 
 EXACT_POSITIONS = 64
 """Loop positions at which a guarded read is followed point by point."""
@@ -158,8 +159,8 @@ class Flow:
                 case Allocate(buffer):
                     self._allocate(buffer, loops)
                     self._reserved(statement, buffer)
-                case Fill(name, _):
-                    self.contents[name].fill(self._here(self.windows[name], loops))
+                case Fill(name, value):
+                    self.contents[name].fill(self._here(self.windows[name], loops), value)
                     if name in self.carried:
                         self.contents[name].write([self._here(self.windows[name], loops)])
                 case LoadTiles():
@@ -271,6 +272,7 @@ class Flow:
                 self._replace(name, Sum(region, all_points, True), loops)
             if name in self.program.outputs:
                 contents.stores.append((statement_text(statement), region))
+        contents.constant = None
         contents.write(self._shared(region, name, loops))
 
     # reads
@@ -356,6 +358,7 @@ class Flow:
             self.contents[name].replace(Sum(box[:n], (box[0], *box[n:]), True))
 
     def _accumulate(self, statement: Statement, name: str, new: Sum, loops: _Loops, atomic: bool = False) -> None:
+        self._neutral(statement, name)
         n = len(new.where)
         pieces = [new.points]
         for depth in self._foreign(name, loops):
@@ -366,6 +369,14 @@ class Flow:
         for piece in pieces:
             if not self.contents[name].add(Sum(piece[:n], (piece[0], *piece[n:]), False)):
                 self._say(statement, "the same elements are accumulated twice")
+
+    def _neutral(self, statement: Statement, name: str) -> None:
+        """A sum begins with what changes nothing."""
+        constant, buffer = self.contents[name].constant, self.buffers[name]
+        op: str | None = statement.combine if isinstance(statement, StoreTiles) else None
+        op = statement.expr.reducer if isinstance(statement, ComputeTile) else op
+        if constant is not None and op in NEUTRAL and constant != neutral(op, numpy_dtype(buffer.ttype)):
+            self._say(statement, f"{name} begins with {constant}, which is not neutral in a {op}")
 
     # units
 
