@@ -47,7 +47,8 @@ def draughts(
     result: list[Draught] = []
     for parts in groups:
         tiles = [register_tile(part, graph, constants, target, numbers) for part in parts]
-        problem = Problem(parts, tiles, graph, target, numbers, objective)
+        outputs = _outputs([node for part in parts for node in part], readers, results)
+        problem = Problem(parts, tiles, graph, target, numbers, outputs, objective)
         core = core_tile(problem)
         new_parts: list[tuple[Node, ...]] = []
         for part, tile in zip(parts, tiles, strict=True):
@@ -55,7 +56,6 @@ def draughts(
             width = tile.sizes.get(tile.along, 0)
             expr, graph = packed(anchor, tile.vector, width, graph, constants, made)
             new_parts.append((replace(part[0], expr=expr), *part[1:]))
-        outputs = _outputs([node for part in parts for node in part], readers, results)
         result.append(_draught(new_parts, outputs, tiles, core, problem, graph))
     return tuple(result), graph, tuple(made.values())
 
@@ -158,7 +158,7 @@ def _layouts(
 
 def _register_order(part: Sequence[Node], tile: RegisterTile, problem: Problem) -> tuple[str, ...]:
     """Register tile loops, outermost first: what fits the nearest cache stays there while the inner ones run."""
-    own = Problem((part,), (tile,), problem.graph, problem.target, problem.numbers, problem.objective)
+    own = replace(problem, parts=(part,), tiles=(tile,))
     sizes = {i: tile.sizes.get(i, own.extent(i)) for i in own.final.spatial}
     return kept_order(own, tile.sizes, sizes, problem.target.near // 2)
 

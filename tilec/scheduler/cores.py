@@ -58,15 +58,21 @@ class CoreTile:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One group whose core tile is wanted."""
+    """One group whose core tile is wanted.
+
+    `outputs` are the tensors that leave it; `fine` allows tiles smaller than register tiles, but for the vector
+    iterator of packed weights.
+    """
 
     parts: Sequence[Sequence[Node]]
     tiles: Sequence[RegisterTile]
     graph: Graph
     target: Target
     numbers: Candidates
+    outputs: tuple[str, ...] = ()
     objective: Objective = "time"
     steps: Mapping[str, int] = field(default_factory=dict)
+    fine: bool = False
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -95,6 +101,8 @@ def core_tile(problem: Problem) -> CoreTile:
     """
     staged = staged_operands(problem)
     best = _candidate(problem, staged)
+    if not best.fits:
+        best = _candidate(replace(problem, fine=True), staged)
     shorter = _shorter_steps(problem)
     while shorter is not None and (not best.fits or problem.target.threads > 1):
         found = _candidate(shorter, staged)
@@ -115,8 +123,8 @@ def _candidate(problem: Problem, staged: tuple[str, ...]) -> _Candidate:
     sizes = candidates(problem)
     seconds, held = _evaluate(problem, sizes, staged)
     fits = held <= problem.target.capacity
-    key = np.where(fits, seconds, np.inf) if fits.any() else held.astype(np.float64)
-    volume = prod((n.astype(np.float64) for n in sizes.values()), start=np.ones(np.shape(key)))
+    key = np.atleast_1d(np.where(fits, seconds, np.inf) if fits.any() else held.astype(np.float64))
+    volume = prod((n.astype(np.float64) for n in sizes.values()), start=np.ones(key.shape))
     best = int(np.lexsort((-volume, np.round(key, 12)))[0])
     chosen = {i: int(size[best]) for i, size in sizes.items()}
     tile = CoreTile(
@@ -124,7 +132,7 @@ def _candidate(problem: Problem, staged: tuple[str, ...]) -> _Candidate:
         steps=problem.steps,
         order=_order(problem, chosen),
         staged=staged,
-        seconds=float(seconds[best]),
+        seconds=float(np.atleast_1d(seconds)[best]),
     )
     return _Candidate(tile, bool(fits.any()))
 
@@ -149,9 +157,8 @@ def candidates(problem: Problem) -> dict[str, Ints]:
     moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if bound(e) != 1]
     free = rows_of(problem.nodes).iterators if len(problem.parts) > 1 else tuple(moving)
     grain = _grain(problem)
-    axes = [
-        _sizes(problem.extent(i), grain.get(i, problem.extent(i))) if i in free else [problem.extent(i)] for i in moving
-    ]
+    whole = {i: problem.extent(i) for i in moving}
+    axes = [_sizes(whole[i], grain[i]) if i in free else [whole[i]] for i in moving]
     grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij")
     return {i: g.ravel() for i, g in zip(moving, grid, strict=True)}
 
@@ -161,6 +168,9 @@ def _grain(problem: Problem) -> dict[str, int]:
     shared = rows_of(problem.nodes).shared
     grain: dict[str, int] = {}
     for iterator in problem.final.spatial:
+        if problem.fine and iterator != problem.tiles[-1].along:
+            grain[iterator] = 1
+            continue
         sizes = [problem.tiles[-1].sizes.get(iterator, problem.extent(iterator))]
         for part, tile in zip(problem.parts[:-1], problem.tiles[:-1], strict=True):
             twin = shared.get(iterator, {}).get(part[-1].name)
@@ -186,11 +196,11 @@ def _evaluate(problem: Problem, sizes: Mapping[str, Ints], staged: Sequence[str]
     target, nodes = problem.target, problem.nodes
     shapes = {name: t.shape for name, t in problem.graph.tensors.items()}
     made = {node.name for node in nodes}
-    last = {part[-1].name for part in problem.parts}
+    kept = {part[-1].name for part in problem.parts} | set(problem.outputs)
     boxes = windows(
         nodes, sizes, {i: np.asarray(n, np.int64) for i, n in problem.steps.items()}, shapes, problem.numbers
     )
-    held = {t: n * problem.bytes_of(t) for t, n in boxes.items() if t not in made or t in last}
+    held = {t: n * problem.bytes_of(t) for t, n in boxes.items() if t not in made or t in kept}
     footprint: Ints = np.asarray(sum(held.values()), np.int64)
     read: Ints = np.asarray(sum(n for t, n in held.items() if t not in made), np.int64)
     rounds = prod(-(-_reduce_extent(problem, i) // n) for i, n in problem.steps.items())

@@ -49,12 +49,24 @@ def register_tile(
         sizes, cycles = accumulator_tile(anchor, vector, lanes, panels, shapes, target, numbers)
     else:
         sizes, cycles = _elementwise(anchor, lanes, numbers), float(OVERHEAD)
+    if not target.vectors:
+        sizes = _within(sizes, sum(element_bytes(graph.tensors[node.name].ttype) for node in part), target)
     points = prod(pieces(n, lanes) if i == vector.iterator else n for i, n in sizes.items())
     cycles += sum(points * (operations(node.expr) + 2) / 2 for node in part if not node.expr.reduce)
     names = {shared[anchor.tensor]: i for i, shared in rows_of(part).shared.items()}
     along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
     kept = {names[i]: n for i, n in sizes.items() if i in names and n < int(numbers.size(final.domain[names[i]]))}
     return RegisterTile(kept, vector, along, cycles)
+
+
+def _within(sizes: Mapping[str, int], element: int, target: Target) -> dict[str, int]:
+    """Sizes shrunk until tiles of all nodes of a part, `element` bytes a point, fit the highest level."""
+    found = dict(sizes)
+    capacity = target.levels[-1].capacity
+    while capacity is not None and prod(found.values()) * element > capacity and max(found.values()) > 1:
+        largest = max(found, key=lambda i: found[i])
+        found[largest] = -(-found[largest] // 2)
+    return found
 
 
 def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:
