@@ -44,6 +44,8 @@ def _cpu_back_end(device: DeviceSpec) -> Callable[..., dict[str, Any]]:
     try:
         from tilec.codegen.cpu.model import build
     except ImportError as error:
+        if (error.name or "").startswith("tilec"):
+            raise
         raise UnavailableError(
             f"TVM, which compiles for {device.name}, cannot be imported: {error}",
             hint="Install apache-tvm and apache-tvm-ffi in the versions that tilec names, then run codegen again.",
