@@ -106,9 +106,3 @@ def test_a_short_last_dimension_gives_way_to_a_long_reduction():
     """Three output channels would fill three of sixteen lanes."""
     blocking, _ = cut("Y[w, o] = sum(c, X[w, c] * W[c, o])", {"w": 4, "o": 3, "c": 64}, {"X": (4, 64), "W": (64, 3)})
     assert (blocking.vector, blocking.horizontal) == ("%c", True)
-
-
-def test_results_of_neighbouring_rows_are_one_vector():
-    blocking, runs = cut("Y[m] = sum(n, X[m, n])", {"m": 7, "n": 64}, {"X": (7, 64)})
-    assert blocking.together == "%m"
-    assert runs["m"] == [(0, 1, 4), (4, 1, 2), (6, 1, 1)]

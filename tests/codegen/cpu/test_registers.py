@@ -47,6 +47,13 @@ def test_a_short_reduction_over_a_tile_is_unrolled():
     assert "C" in pieces(INTO, columns)
 
 
+def test_results_of_a_horizontal_reduction_side_by_side_are_one_vector():
+    sums = tile("C[m] = sum(n, A[m, n])", {"m": 7, "n": 64}, "C", "A", (7, 64))
+    assert pieces(sums) == {"C": ((0, 4), (4, 2), (6, 1))}
+    few = tile("C[m, o] = sum(n, A[m, n])", {"m": 4, "o": 3, "n": 64}, "C", "A", (4, 64))
+    assert pieces(few) == {"C": ((0, 8), (8, 4))}
+
+
 def test_loops_over_a_tile_make_it_memory():
     long = tile("C[i] = exp(A[i])", {"i": 4096}, "C", "A", (4096,))
     assert pieces(long) == {}

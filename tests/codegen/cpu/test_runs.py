@@ -1,7 +1,6 @@
 import pytest
 
-from tilec.codegen.cpu.runs import Run, even, in_steps, known_multiple, pieces, powers, squares
-from tilec.codegen.cpu.tree import Dim
+from tilec.codegen.cpu.runs import Run, even, in_steps, known_multiple, neighbours, pieces, squares
 from tilec.ir.expr import Const, bound
 from tilec.ir.text import parse_expr, text_of
 
@@ -56,7 +55,13 @@ def test_even_blocks():
     assert [even(9, 4), even(8, 4), even(3, 4), even(0, 4)] == [3, 4, 3, 1]
 
 
-def test_squares_and_powers():
+def test_squares_end_in_single_steps():
     assert numbers(squares(Const(37), 16)) == [(0, 2, 16), (32, 5, 1)]
-    assert numbers(powers(Dim("i", Const(7)), 16)) == [(0, 1, 4), (4, 1, 2), (6, 1, 1)]
-    assert numbers(powers(Dim("i", Const(40)), 16)) == [(0, 2, 16), (32, 1, 8)]
+
+
+def test_neighbours_are_stretches_in_powers_of_two():
+    assert neighbours([3, 4, 5, 6, 7, 8, 9], 16) == ((0, 4), (4, 2), (6, 1))
+    assert neighbours([0, 1, 64, 65, 66, 67], 16) == ((0, 2), (2, 4))
+    assert neighbours(range(40), 16) == ((0, 16), (16, 16), (32, 8))
+    assert neighbours([0, 2, 4], 16) == ((0, 1), (1, 1), (2, 1))
+    assert neighbours([], 16) == ()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilec.codegen.cpu.flatten import size_of
-from tilec.codegen.cpu.runs import Run, even, in_steps, known_multiple, pieces, powers, squares
+from tilec.codegen.cpu.runs import Run, even, in_steps, known_multiple, pieces, squares
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Dim, Tile
 from tilec.codegen.cpu.vectorize import HEAVY_WORK, forms, lanes_of, square_copy, vector_dim, work
@@ -38,8 +38,7 @@ class Blocking:
     `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
     `chains` is how many accumulators a point has. A copy that transposes reads vectors along dimension `across`:
     where a body covers `lanes` positions of both, it is a square block. `group` points of a reduction that is
-    unrolled altogether are computed side by side. The results of a horizontal reduction are vectors along dimension
-    `together`, whose runs have powers of two as widths.
+    unrolled altogether are computed side by side.
     """
 
     vector: str | None
@@ -51,7 +50,6 @@ class Blocking:
     chains: int = 1
     across: str | None = None
     group: int | None = None
-    together: str | None = None
 
 
 def _register_tile(count: int, rows: int, registers: int) -> tuple[int, int]:
@@ -156,12 +154,6 @@ def _reduce_runs(
     return runs, chains
 
 
-def _together(tile: Tile) -> Dim | None:
-    """The spatial dimension along which results lie side by side."""
-    _, place = forms(tile)
-    return next((d for d in reversed(tile.spatial) if place.stride(d.name) == 1 and (d.size or 0) >= 2), None)
-
-
 def _unrolled(runs: dict[str, tuple[Run, ...]]) -> bool:
     return bool(runs) and all(bound(run.trips) == 1 for found in runs.values() for run in found)
 
@@ -199,12 +191,7 @@ def choose(tile: Tile, target: CpuTarget, ttypes: Mapping[str, str], local: bool
     whole = local and points is not None and points * work(tile) <= UNROLLED
     widths = _spatial_widths(tile, inside, lanes, _budgets(tile, inside, horizontal, lanes, target), whole)
     runs = {d.name: in_steps(d.extent, widths[d.name]) for d in tile.spatial}
-    together = _together(tile) if horizontal else None
-    if together is not None:
-        runs[together.name] = powers(together, min(lanes, max(2, widths[together.name])))
-        widths[together.name] = runs[together.name][0].width
-    last = together.name if together is not None else inside
-    order = [d.name for d in tile.spatial if d.name != last] + ([last] if last else [])
+    order = [d.name for d in tile.spatial if d.name != inside] + ([inside] if inside else [])
     body = 1
     for d in tile.spatial:
         body *= len(pieces(widths[d.name], lanes)) if d.name == inside else widths[d.name]
@@ -219,5 +206,4 @@ def choose(tile: Tile, target: CpuTarget, ttypes: Mapping[str, str], local: bool
         runs=runs | reduce_runs,
         chains=chains,
         group=_group(tile, inside, lanes, widths) if _unrolled(reduce_runs) and not horizontal else None,
-        together=together.name if together is not None else None,
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 
 from tilec.codegen.cpu.blocks import Blocking, choose
-from tilec.codegen.cpu.runs import pieces
+from tilec.codegen.cpu.runs import neighbours, pieces
 from tilec.codegen.cpu.strides import Form, form_of
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Memory, Tile
@@ -33,10 +33,8 @@ def _positions(blocking: Blocking, dim: str) -> range | None:
     return range(found[0], found[-1] + 1) if found else range(0)
 
 
-def _places(blocking: Blocking, dim: str, positions: range, result: bool) -> list[Piece]:
+def _places(blocking: Blocking, dim: str, positions: range) -> list[Piece]:
     """(position, lanes) along a dimension: single points, or vectors along the vector dimension."""
-    if result and dim == blocking.together:
-        return _run_starts(blocking, dim)
     if dim != blocking.vector:
         return [(p, 1) for p in positions]
     return [
@@ -50,17 +48,35 @@ def _run_starts(blocking: Blocking, dim: str) -> list[tuple[int, int]]:
     return [(bound(run.start) or 0, run.width) for run in blocking.runs[dim] if bound(run.trips) != 0]
 
 
+def _folded(form: Form, blocking: Blocking) -> frozenset[Piece] | None:
+    """The pieces that a horizontal reduction stores: results that lie side by side are one vector."""
+    if any(_positions(blocking, dim) is None for dim in blocking.spatial):
+        return None
+    strides = dict(form.strides)
+    found: set[Piece] = set()
+    for runs in product(*(_run_starts(blocking, dim) for dim in blocking.spatial)):
+        points = product(*(range(start, start + width) for start, width in runs))
+        offsets = [
+            form.constant + sum(strides.get(d, 0) * p for d, p in zip(blocking.spatial, point, strict=True))
+            for point in points
+        ]
+        found |= {(offsets[first], count) for first, count in neighbours(offsets, blocking.lanes)}
+    return frozenset(found)
+
+
 def touched(form: Form, blocking: Blocking, result: bool = False) -> frozenset[Piece] | None:
     """The pieces that an access of a tile, or its result, touches; None when not constant or not contiguous."""
     if form.rest is not None or form.base != Const(0):
         return None
+    if result and blocking.horizontal:
+        return _folded(form, blocking)
     moving = [(d, s) for d, s in form.strides if s]
     places = []
     for dim, stride in moving:
         positions = _positions(blocking, dim)
         if positions is None or (dim == blocking.vector and stride != 1):
             return None
-        places.append([(p * stride, lanes) for p, lanes in _places(blocking, dim, positions, result)])
+        places.append([(p * stride, lanes) for p, lanes in _places(blocking, dim, positions)])
     found = set()
     for combination in product(*places):
         offset = form.constant + sum(p for p, _ in combination)

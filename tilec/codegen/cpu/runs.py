@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from tilec.codegen.cpu.tree import Dim
 from tilec.ir.algebra import polynomial, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, bound
 
@@ -68,10 +68,12 @@ def _singly(run: Run) -> Run:
     return Run(run.start, Const(run.width), 1)
 
 
-def powers(dim: Dim, most: int) -> tuple[Run, ...]:
-    """A dimension in steps of the largest power of two up to `most`, the rest in smaller ones."""
-    size = dim.size or 0
-    step = 1 << (min(size, most).bit_length() - 1)
-    runs = [Run(Const(0), Const(size // step), step)]
-    done = size // step * step
-    return (*runs, *(Run(Const(done + first), Const(1), width) for first, width in pieces(size - done, step)))
+def neighbours(offsets: Sequence[int], most: int) -> tuple[tuple[int, int], ...]:
+    """(first, count) of stretches of consecutive offsets, in powers of two up to `most`."""
+    found: list[tuple[int, int]] = []
+    first = 0
+    for i in range(1, len(offsets) + 1):
+        if i == len(offsets) or offsets[i] != offsets[i - 1] + 1:
+            found += [(first + at, count) for at, count in pieces(i - first, most)]
+            first = i
+    return tuple(found)

@@ -14,7 +14,7 @@ from tilec.codegen.cpu.blocks import Blocking, choose
 from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer
 from tilec.codegen.cpu.memory import Memories, element, stored
-from tilec.codegen.cpu.runs import Run, pieces
+from tilec.codegen.cpu.runs import Run, neighbours, pieces
 from tilec.codegen.cpu.scalars import combiner, convert, neutral
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Tile
@@ -188,9 +188,9 @@ class _Printer:
         size = self.cut.group or len(points)
         for first in range(0, len(points), size):
             with self.values.loop():
-                self._accumulate(points[first : first + size], widths)
+                self._accumulate(points[first : first + size])
 
-    def _accumulate(self, points: list[Point], widths: Mapping[str, range]) -> None:
+    def _accumulate(self, points: list[Point]) -> None:
         """The reduction at some points side by side."""
         direct = self._direct()
         table = self._direct_accumulators(points) if direct else self._accumulators(points)
@@ -199,11 +199,18 @@ class _Printer:
         self._steps(0, {}, points, table)
         if direct:
             return
-        step = len(widths[self.cut.together]) if self.cut.together else 1
-        for first in range(0, len(points), step):
-            chosen = [[a for (n, _, _), a in table.items() if n == number] for number in range(first, first + step)]
-            point = Point(points[first].offsets, step if self.cut.horizontal else points[first].lanes)
+        for first, count in self._results(points):
+            chosen = [[a for (n, _, _), a in table.items() if n == number] for number in range(first, first + count)]
+            point = Point(points[first].offsets, count if self.cut.horizontal else points[first].lanes)
             self._finish(point, self._total(chosen, point.lanes))
+
+    def _results(self, points: list[Point]) -> tuple[tuple[int, int], ...]:
+        """(first point, count) of results that are stored together: those of a horizontal reduction that lie side
+        by side."""
+        if not self.cut.horizontal or self.place.form.rest is not None:
+            return tuple((number, 1) for number in range(len(points)))
+        strides = self.place.form.strides
+        return neighbours([sum(s * p.offsets.get(d, 0) for d, s in strides) for p in points], self.cut.lanes)
 
     def _direct(self) -> bool:
         """Whether the target itself is a register tile that the reduction can run on."""
