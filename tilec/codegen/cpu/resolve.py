@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from tilec.codegen.cpu.branches import versions
 from tilec.codegen.cpu.copies import filled_copy
 from tilec.codegen.cpu.flatten import Operand, compute_tile, copy_tile, fill_tile, fuse
 from tilec.codegen.cpu.powers import without_powers
@@ -129,7 +130,7 @@ class _Resolver:
                 hint=f"Bind it when scheduling, for instance: --shape {free[0]}=1",
             )
 
-    def tiles(self, statement: Statement, scope: Scope) -> list[Tile | Range]:
+    def tiles(self, statement: Statement, scope: Scope) -> list[Step]:
         match statement:
             case Fill(name, value):
                 made = self.fill(scope.live[name], value, scope)
@@ -210,7 +211,7 @@ class _Resolver:
 
     # -- tiles --------------------------------------------------------------------------------------------
 
-    def fused(self, tile: Tile | None) -> list[Tile | Range]:
+    def fused(self, tile: Tile | None) -> list[Step]:
         """A tile with neighbouring dimensions merged; vectors never straddle rows of local buffers."""
         if tile is None:
             return []
@@ -219,11 +220,11 @@ class _Resolver:
         lanes = self.target.lanes(tile.ttype)
         return [fuse(tile, (lambda n: n % lanes == 0) if local else (lambda _: True))]
 
-    def fill(self, window: Window, value: Scalar, scope: Scope) -> list[Tile | Range]:
+    def fill(self, window: Window, value: Scalar, scope: Scope) -> list[Step]:
         box = tuple(zip(window.lo, window.hi, strict=True))
         return self.fused(fill_tile(window.storage, box, value, scope.ranges))
 
-    def load(self, target: Window, source: Window, fill: Scalar | None, scope: Scope) -> list[Tile | Range]:
+    def load(self, target: Window, source: Window, fill: Scalar | None, scope: Scope) -> list[Step]:
         if target.storage is source.storage:
             return []
         shape = self.shape(target.buffer.tensor, target.buffer)
@@ -241,14 +242,17 @@ class _Resolver:
         parts = filled_copy(target.storage, source.storage, box, valid, fill, scope.ranges)
         return [self.refused(part) for part in parts]
 
-    def refused(self, step: Tile | Range) -> Tile | Range:
+    def refused(self, step: Step) -> Step:
         """The tiles inside a step fused."""
-        if isinstance(step, Range):
-            body = tuple(self.refused(s) for s in step.body if not isinstance(s, Choose))
-            return replace(step, body=body)
-        return self.fused(step)[0]
+        match step:
+            case Range():
+                return replace(step, body=tuple(map(self.refused, step.body)))
+            case Choose():
+                return replace(step, yes=tuple(map(self.refused, step.yes)), no=tuple(map(self.refused, step.no)))
+            case Tile():
+                return self.fused(step)[0]
 
-    def store(self, statement: StoreTiles, scope: Scope) -> list[Tile | Range]:
+    def store(self, statement: StoreTiles, scope: Scope) -> list[Step]:
         source, target = scope.live[statement.source], scope.live[statement.target]
         if source.storage is target.storage:
             return []
@@ -261,7 +265,7 @@ class _Resolver:
         combine: Combine = statement.combine
         return self.fused(copy_tile(target.storage, source.storage, box, scope.ranges, combine))
 
-    def compute(self, statement: ComputeTile, scope: Scope) -> list[Tile | Range]:
+    def compute(self, statement: ComputeTile, scope: Scope) -> list[Step]:
         box = tuple((i, scope.expr(lo), scope.expr(hi)) for i, lo, hi in statement.box)
         body = substitute(statement.expr.body, scope.values) if scope.values else statement.expr.body
         statement = replace(statement, box=box, expr=replace(statement.expr, body=body))
@@ -271,7 +275,8 @@ class _Resolver:
         if tile is None:
             return []
         ttypes = {operand.storage.memory: operand.storage.ttype for operand in operands.values()}
-        return self.fused(replace(tile, value=without_powers(tile.value, ttypes)))
+        tile = replace(tile, value=without_powers(tile.value, ttypes))
+        return [self.refused(step) for step in versions(tile, scope.ranges)]
 
 
 def _operand(window: Window) -> Operand:

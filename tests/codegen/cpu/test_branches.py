@@ -1,0 +1,82 @@
+import pytest
+
+from tests.codegen.cpu.test_flatten import rows
+from tests.programs import compute, tensor
+from tilec.codegen.cpu.branches import everywhere, versions
+from tilec.codegen.cpu.flatten import compute_tile
+from tilec.codegen.cpu.tree import Choose, Step, Tile, tiles
+from tilec.ir.expr import Const
+from tilec.ir.text import parse_expr, text_of
+
+RANGES = {"p": (Const(0), Const(9))}
+
+
+def tile(text: str, **box: str) -> Tile:
+    expr = tensor(text, {"h": 40, "c": 20, "r": 3})
+    operands = {name: rows(name, 40, 20) for name in "XZ"} | {"W": rows("W", 3)}
+    made = compute_tile(compute(expr, "Y_b", "_b", **box), rows("Y", 40, 20), operands, RANGES)
+    assert made is not None
+    return made
+
+
+def outline(steps: tuple[Step, ...]) -> list:
+    """Conditions and values of the versions."""
+    found: list = []
+    for step in steps:
+        if isinstance(step, Choose):
+            found.append((text_of(step.condition), outline(step.yes), outline(step.no)))
+        elif isinstance(step, Tile):
+            found.append(text_of(step.value).replace("%", ""))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("h + r - 1 < 40", "p * 4 - 36 < 0"),
+        ("0 <= h + r - 1", "p * -4 + 1 <= 0"),
+        ("h * 2 - r >= 0", "p * 8 - 2 >= 0"),
+        ("p < 3", "p - 3 < 0"),
+        ("h % 2 < 1", None),
+        ("h == 1", None),
+        ("not h < 1", None),
+    ],
+)
+def test_conditions_at_the_worst_point_of_a_box(condition, expected):
+    """h runs over p*4 .. p*4 + 3, r over 0 .. 2."""
+    text = condition.replace("h", "(p*4 + i)")
+    found = everywhere(parse_expr(text), {"i": Const(4), "r": Const(3)}, RANGES)
+    assert (text_of(found) if found is not None else None) == expected
+
+
+def test_a_guard_is_tested_once_for_a_tile():
+    guarded = tile("Y[h, c] = sum(r, where(0 <= h + r - 1, X[h + r - 1, c], 0.0) * W[r])", h="p*4:p*4 + 4")
+    (choose,) = versions(guarded, RANGES)
+    assert isinstance(choose, Choose)
+    (inside,) = choose.yes
+    assert "where" not in text_of(inside.value)
+    assert any("where" in text_of(t.value) for t in tiles(choose.no))
+
+
+def test_both_guards_of_a_window_hold_or_the_tile_stays_as_it_is():
+    both = "where(0 <= h + r - 1 and h + r - 1 < 40, X[h + r - 1, c], 0.0)"
+    guarded = tile(f"Y[h, c] = sum(r, {both} * W[r])", h="p*4:p*4 + 4")
+    (choose,) = versions(guarded, RANGES)
+    assert text_of(choose.condition) == "p * -4 + 1 <= 0 and p * 4 - 36 < 0"
+    assert choose.no == (guarded,)
+
+
+def test_parts_of_a_concatenation_are_copies():
+    parts = tile("Y[h, c] = where(h < 13, X[h, c], Z[h - 13, c])", h="p*4:p*4 + 4")
+    ((first, yes, no),) = outline(versions(parts, RANGES))
+    assert first == "p * 4 - 10 < 0"
+    assert [text.split("[")[0] for text in yes] == ["X"]
+    ((second, other, rest),) = no
+    assert second == "p * 4 - 13 >= 0"
+    assert [text.split("[")[0] for text in other] == ["Z"]
+    assert rest[0].startswith("where(")
+
+
+def test_conditions_on_data_are_left_alone():
+    chosen = tile("Y[h, c] = where(X[h, c] > 0.0, X[h, c], Z[h, c])", h="p*4:p*4 + 4")
+    assert versions(chosen, RANGES) == (chosen,)
