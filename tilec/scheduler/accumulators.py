@@ -45,7 +45,7 @@ LOOSE = 1.1
 WIDE = 1.05
 """What a tile costs whose operands take more than half of a core's level: the core's tile has no room to be larger."""
 
-FRICTION = 0.1
+FRICTION = 0.03
 """Part of the time for loads and for what streams in that does not hide behind arithmetic."""
 
 Floats = NDArray[np.float64]
@@ -173,7 +173,7 @@ def _evicted(
         distance = (bound(step) if step is not None else None) or 1
         places = SETS // gcd(distance * 4, SETS)
         held = prod((size[i] for i in rows), start=np.asarray(1))
-        found = np.maximum(found, np.where(held > ways * places, held * 1.0, 0))
+        found = np.maximum(found, np.where(held > ways * places, held * 1.2, 0))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from tilec.ir.expr import Const, accesses, operands
+from tilec.ir.expr import Const, TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Variant
@@ -16,8 +16,9 @@ from tilec.scheduler.pack import packed
 from tilec.scheduler.reasons import edge
 from tilec.scheduler.registers import RegisterTile, register_tile
 from tilec.scheduler.rewrite import constant_tensors
+from tilec.scheduler.rows import rows_of
 from tilec.scheduler.target import Target
-from tilec.scheduler.vector import staged_order
+from tilec.scheduler.vector import staged_order, vector_of
 
 Parts = Sequence[Sequence[Node]]
 
@@ -44,12 +45,23 @@ def draughts(
     constants = constant_tensors(graph)
     readers, results = graph.consumers(), {port.tensor for port in graph.outputs}
     made: dict[str, Node] = {}
+    known: dict[object, tuple[list[RegisterTile], CoreTile]] = {}
     result: list[Draught] = []
     for parts in groups:
-        tiles = [register_tile(part, graph, constants, target, numbers) for part in parts]
         outputs = _outputs([node for part in parts for node in part], readers, results)
+        same = _likeness(parts, outputs, graph, constants)
+        if same in known:
+            tiles = [
+                replace(tile, vector=vector_of(part[0].expr, graph, constants))
+                for part, tile in zip(parts, known[same][0], strict=True)
+            ]
+        else:
+            tiles = [register_tile(part, graph, constants, target, numbers) for part in parts]
         problem = Problem(parts, tiles, graph, target, numbers, outputs, objective)
-        core = core_tile(problem)
+        core = known[same][1] if same in known else core_tile(problem)
+        known[same] = (tiles, core)
+        if core.steps and target.threads == 1 and len(parts[0]) > 1:
+            parts, tiles = _apart(parts[0], tiles[0], graph, constants, target, numbers)
         new_parts: list[tuple[Node, ...]] = []
         for part, tile in zip(parts, tiles, strict=True):
             anchor = part[0].expr
@@ -58,6 +70,42 @@ def draughts(
             new_parts.append((replace(part[0], expr=expr), *part[1:]))
         result.append(_draught(new_parts, outputs, tiles, core, problem, graph))
     return tuple(result), graph, tuple(made.values())
+
+
+def _apart(
+    part: Sequence[Node],
+    tile: RegisterTile,
+    graph: Graph,
+    constants: frozenset[str],
+    target: Target,
+    numbers: Candidates,
+) -> tuple[Parts, list[RegisterTile]]:
+    """A reduction that runs in steps, and what is computed on its result, as parts of their own: its partial sums
+    wait in the core's level, where no unit of a higher level keeps them."""
+    anchor, rest = part[0], tuple(part[1:])
+    shared = rows_of(part).shared
+    sizes = {shared[i][anchor.name]: n for i, n in tile.sizes.items() if i in shared}
+    along = tile.vector.iterator if tile.vector.kind == "spatial" else ""
+    first = RegisterTile(sizes, tile.vector, along, tile.cycles)
+    return ((anchor,), rest), [first, register_tile(rest, graph, constants, target, numbers)]
+
+
+def _likeness(parts: Parts, outputs: Sequence[str], graph: Graph, constants: frozenset[str]) -> object:
+    """What decisions about a group depend on: its content up to the names of tensors (W41)."""
+    names: dict[str, str] = {}
+    for part in parts:
+        for node in part:
+            for tensor in (*operands(node.expr), node.name):
+                names.setdefault(tensor, f"t{len(names)}")
+    return (
+        tuple(tuple(_renamed(node.expr, names) for node in part) for part in parts),
+        tuple((graph.tensors[t], t in constants) for t in names),
+        tuple(names[t] for t in outputs),
+    )
+
+
+def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
+    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))
 
 
 def _draught(
@@ -71,7 +119,7 @@ def _draught(
     target = problem.target
     nodes = tuple(node for part in parts for node in part)
     names = {node.name for node in nodes}
-    connect = _connect(parts, core, target)
+    connect = _connect(parts, target)
     final = nodes[-1].name
     sizes: dict[str, dict[str, Sizes]] = {}
     order: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -109,20 +157,15 @@ def _outputs(nodes: Sequence[Node], readers: Mapping[str, Sequence[Node]], resul
     )
 
 
-def _connect(parts: Sequence[Sequence[Node]], core: CoreTile, target: Target) -> dict[str, str]:
-    """Edges inside a part at the highest level, between parts at a core's.
-
-    A reduction that runs in steps keeps its partial sums in the core's level, unless the highest level has units
-    whose tile loops stand outside the steps.
-    """
+def _connect(parts: Sequence[Sequence[Node]], target: Target) -> dict[str, str]:
+    """Edges inside a part at the highest level, between parts at a core's."""
     home = {node.name: number for number, part in enumerate(parts) for node in part}
-    stepped = parts[0][0].name if core.steps and target.threads == 1 else ""
     connect: dict[str, str] = {}
     for part in parts:
         for node in part:
             for tensor in operands(node.expr):
                 if tensor in home:
-                    together = home[tensor] == home[node.name] and tensor != stepped
+                    together = home[tensor] == home[node.name]
                     connect[edge(tensor, node.name)] = target.top if together else target.core_level
     return connect
 

@@ -31,11 +31,14 @@ Ints = NDArray[np.int64]
 TASK = 50e-9
 """Seconds that a task costs beside its work."""
 
-IMBALANCE = 0.25
+IMBALANCE = 0.2
 """Part of a task for which the other cores wait at the end, on average."""
 
-OVERLAP = 0.25
+OVERLAP = 0.5
 """Part of the shorter of computing and streaming that does not hide behind the longer."""
+
+STEPS = 0.9
+"""How much faster reduce steps must be expected to be where their sums go through a core's level."""
 
 CHOICES = 12
 """Candidate sizes of an iterator."""
@@ -45,14 +48,12 @@ CHOICES = 12
 class CoreTile:
     """Tile sizes of the group's final node at a core's level, reduce steps of its first node, and loop orders.
 
-    `staged` lists operands that are copied into the level (with a halo or in another order), `seconds` is what the
-    model expects, `order` the tile loops at the level of a core, outermost first.
+    `seconds` is what the model expects, `order` the tile loops at the level of a core, outermost first.
     """
 
     sizes: Mapping[str, int]
     steps: Mapping[str, int]
     order: tuple[str, ...]
-    staged: tuple[str, ...]
     seconds: float
 
 
@@ -94,19 +95,16 @@ class Problem:
 
 
 def core_tile(problem: Problem) -> CoreTile:
-    """The best candidate.
-
-    Reduce steps are taken where nothing fits without; and where the units of the highest level keep their sums in
-    place during the steps, wherever they pay.
-    """
+    """The best candidate; reduce steps are taken where nothing fits without, and wherever they pay."""
     staged = staged_operands(problem)
     best = _candidate(problem, staged)
     if not best.fits:
         best = _candidate(replace(problem, fine=True), staged)
     shorter = _shorter_steps(problem)
-    while shorter is not None and (not best.fits or problem.target.threads > 1):
+    worth = 1.0 if problem.target.threads > 1 else STEPS
+    while shorter is not None:
         found = _candidate(shorter, staged)
-        if best.fits and (not found.fits or found.tile.seconds >= best.tile.seconds):
+        if best.fits and (not found.fits or found.tile.seconds >= best.tile.seconds * worth):
             break
         best, shorter = found, _shorter_steps(shorter)
     return best.tile
@@ -131,7 +129,6 @@ def _candidate(problem: Problem, staged: tuple[str, ...]) -> _Candidate:
         sizes={i: n for i, n in chosen.items() if n < problem.extent(i)},
         steps=problem.steps,
         order=_order(problem, chosen),
-        staged=staged,
         seconds=float(np.atleast_1d(seconds)[best]),
     )
     return _Candidate(tile, bool(fits.any()))
@@ -192,7 +189,11 @@ def _sizes(extent: int, grain: int) -> list[int]:
 
 
 def _evaluate(problem: Problem, sizes: Mapping[str, Ints], staged: Sequence[str]) -> tuple[Floats, Ints]:
-    """Seconds of the whole group and bytes held at a core's level, for every candidate."""
+    """Seconds of the whole group and bytes held at a core's level, for every candidate.
+
+    Sums that wait for the next reduce step in a core's level are copied there and back, unless units of a higher
+    level hold them.
+    """
     target, nodes = problem.target, problem.nodes
     shapes = {name: t.shape for name, t in problem.graph.tensors.items()}
     made = {node.name for node in nodes}
@@ -206,10 +207,12 @@ def _evaluate(problem: Problem, sizes: Mapping[str, Ints], staged: Sequence[str]
     rounds = prod(-(-_reduce_extent(problem, i) // n) for i, n in problem.steps.items())
     written = held[nodes[-1].name] * 2
     copied: Ints = np.asarray(sum((held[t] for t in staged), 0), np.int64)
-    tasks: Ints = np.asarray(prod(-(-problem.extent(i) // n) for i, n in sizes.items()), np.int64)
+    tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
     work = _cycles(problem, sizes) / target.clock
     moved = read * rounds + written
     stream = moved / target.refill
+    if rounds > 1 and target.threads == 1:
+        copied = copied + 2 * held[nodes[-1].name]
     task = np.maximum(work, stream) + OVERLAP * np.minimum(work, stream) + copied * rounds / target.copy + TASK
     span = np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task)
     total = target.launch + np.where(tasks == 1, task, span)

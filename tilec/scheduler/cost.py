@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, operands
-from tilec.ir.graph import Graph
 from tilec.ir.plan import Cost, Group, Plan
 from tilec.ir.types import TTYPES, element_count, tensor_bytes
 from tilec.lower.footprint import footprint
 from tilec.lower.lowering import lower
 from tilec.lower.traffic import traffic
-from tilec.scheduler.rewrite import constant_tensors
 
 
 def costed(plan: Plan) -> Plan:
@@ -25,7 +23,8 @@ def costed(plan: Plan) -> Plan:
         if kernel not in known:
             known[kernel] = _cost(group, plan)
         groups.append(replace(group, cost=known[kernel]))
-    return replace(plan, groups=tuple(groups))
+    counted = replace(plan, groups=tuple(groups))
+    return replace(counted, unfused_traffic=unfused_traffic(counted))
 
 
 def _cost(group: Group, plan: Plan) -> Cost:
@@ -80,14 +79,22 @@ def _arithmetic(body: Expr) -> int:
             return 0
 
 
-def unfused_traffic(graph: Graph) -> Expr:
-    """Bytes that the lowest level moves when every node is a kernel that reads its operands and writes its result
-    once."""
-    constants = constant_tensors(graph)
+def unfused_traffic(plan: Plan) -> Expr:
+    """Bytes that the lowest level would move if no edge were connected, with the same tiles: what it moves, and every
+    tensor inside a group written once and read once by each node that reads it."""
     total: Expr = Const(0)
-    for node in graph.nodes:
-        if node.name not in constants:
-            for tensor in (*operands(node.expr), node.name):
-                size = tensor_bytes(graph.tensors[tensor].ttype, graph.tensors[tensor].shape)
-                total = simplify(Binary("+", total, size))
+    for group in plan.groups:
+        made = {node.name for node in group.nodes}
+        inside = [t for node in group.nodes for t in operands(node.expr) if t in made]
+        inside += [name for name in made if name not in group.outputs]
+        moved = [*(level[1] for level in _first(group, plan)), _total(sorted(inside), plan)]
+        for size in moved:
+            total = simplify(Binary("+", total, size))
     return total
+
+
+def _first(group: Group, plan: Plan) -> list[tuple[str, Expr]]:
+    """What a group reads from and writes to the lowest level, counted at the lowest level that it uses above it."""
+    names = [level.name for level in plan.levels[1:]]
+    tables = (group.cost.read, group.cost.written)
+    return [next(((n, table[n]) for n in names if n in table), (names[0], Const(0))) for table in tables]

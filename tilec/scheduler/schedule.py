@@ -11,7 +11,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
 from tilec.scheduler.build import Draught, draughts, group_of, levels_of
 from tilec.scheduler.compose import compose
-from tilec.scheduler.cost import costed, unfused_traffic
+from tilec.scheduler.cost import costed
 from tilec.scheduler.fold import fold
 from tilec.scheduler.inline import inline
 from tilec.scheduler.layout import layout
@@ -116,6 +116,5 @@ def _plan(
         refusals=tuple(r for e, r in sorted(refused.items()) if e in read - inside),
         files=graph.files,
         placement=graph.placement,
-        unfused_traffic=unfused_traffic(graph),
     )
     return costed(plan)

@@ -17,7 +17,7 @@ _MOST_REGISTERS = 96
 _COPY = 4
 """A staging copy moves this fraction of what the core's level delivers: it loads, stores and tests bounds."""
 
-_FEED = (16.0, 32.0)
+_FEED = (24.0, 32.0)
 """Bytes that a core's level delivers to registers in a cycle, beside everything else: half of its bandwidth, but
 measured bandwidths and rates are only lower bounds, so not less or more than caches do."""
 
