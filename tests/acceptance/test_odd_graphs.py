@@ -203,3 +203,17 @@ def test_joined_parts_of_which_one_is_the_same_everywhere(tmp_path):
     outputs = "rows rows_first columns columns_first"
     path = model(tmp_path, nodes, inputs, outputs, {"shape": np.array([5, 19])})
     check(path, {"x": normal(5, 19), "c": normal(1, 19), "d": normal(5, 1)})
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2])
+def test_a_symbolic_batch_may_be_bound_to_any_size(tmp_path, batch):
+    nodes = [
+        node("Conv", "x w", "c", pads=[1, 1, 1, 1]),
+        node("Relu", "c", "r"),
+        node("GlobalAveragePool", "r", "g"),
+        node("Flatten", "g", "f"),
+        node("Softmax", "f", "y"),
+    ]
+    path = model(tmp_path, nodes, {"x": (F32, ("batch", 3, 5, 4))}, "c y", {"w": normal(8, 3, 3, 3)})
+    feeds = {"x": normal(batch, 3, 5, 4)}
+    check(path, feeds, {"batch": batch})

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from acceptance.building import FORMS, tilec, tilec_memory
+from acceptance.building import FORMS, plan_of, tilec, tilec_memory
 from tilec import zoo
 from tilec.artifact import read_artifact
+from tilec.runtime import load
+from tilec.verify.inputs import Draw, random_inputs
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +65,14 @@ def test_import_and_schedule_need_no_tvm(compiled):
     schedule = ("schedule", "g.json", "--device", build / "device.yaml", "-o", "p.json")
     tilec(*schedule, folder=folder, without=("tvm", "tvm_ffi"))
     assert (folder / "p.json").read_bytes() == (build / "2-plan.json").read_bytes()
+
+
+def test_results_do_not_depend_on_the_number_of_threads(compiled):
+    build = compiled[0] / "build"
+    feeds = random_inputs(plan_of(build), Draw(5))
+    one, two = (load(build, threads=threads).run(feeds) for threads in (1, 2))
+    for name, array in one.items():
+        assert array.tobytes() == two[name].tobytes()
 
 
 @pytest.mark.parametrize("form", FORMS)
