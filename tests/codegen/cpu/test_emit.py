@@ -158,6 +158,16 @@ KERNELS = {
         {"i": 33, "r": 5},
         {"X": (33,), "W": (5,)},
     ),
+    "shuffled channels": plain("Y[h, c] = X[h, c % 2, c // 2]", {"h": 3, "c": 58}, {"X": (3, 2, 29)}),
+    "doubled pixels": plain("Y[h, w] = X[h // 2, w // 2] + Z[h, w]", {"h": 4, "w": 37}, {"X": (2, 19), "Z": (4, 37)}),
+    "depth to space": plain("Y[h, w] = X[h // 2, w // 2, h % 2 * 2 + w % 2]", {"h": 6, "w": 34}, {"X": (3, 17, 4)}),
+    "every fourth": plain("Y[i] = X[i * 4 + 3] * X[i * 5]", {"i": 50}, {"X": (260,)}),
+    "guarded rows": plain(
+        "Y[h, w] = where(0 <= h - 2 and h - 2 < 5, X[h - 2, w], 1.0)", {"h": 9, "w": 20}, {"X": (5, 20)}
+    ),
+    "guarded gather": plain(
+        "Y[i] = where(i < 5, T[I[i]], 0.0)", {"i": 19}, {"T": (7,), "I": (5,)}, ttypes={"I": "i64"}
+    ),
     "reshape across rows": plain("Y[a, b] = X[(a * 6 + b) // 4, (a * 6 + b) % 4]", {"a": 6, "b": 6}, {"X": (9, 4)}),
     "gather": plain("Y[s, c] = T[I[s], c]", {"s": 9, "c": 21}, {"T": (5, 21), "I": (9,)}, ttypes={"I": "i64"}),
     "gather along": plain("Y[s, c] = T[s, I[c]]", {"s": 3, "c": 40}, {"T": (3, 7), "I": (40,)}, ttypes={"I": "i32"}),

@@ -1,4 +1,4 @@
-from tilec.codegen.cpu.strides import form_of
+from tilec.codegen.cpu.strides import form_of, period_of
 from tilec.ir.expr import Const
 from tilec.ir.text import parse_expr, text_of
 
@@ -37,3 +37,26 @@ def test_loaded_values_are_part_of_the_rest():
 
 def test_a_product_with_a_size_has_no_constant_stride():
     assert form("i * n", "i").stride("i") is None
+
+
+def phases(text: str, *dims: str) -> list[tuple[str, int, int | None]] | None:
+    """(base, constant, stride along the first dimension) at every position of the period."""
+    period = period_of(parse_expr(text), dims, dims[0])
+    return period and [(text_of(f.base), f.constant, f.stride(dims[0])) for f in period.forms]
+
+
+def test_interleaved_channels_repeat():
+    assert phases("p * 116 + c % 2 * 58 + c // 2", "c") == [("p * 116", 0, 1), ("p * 116", 58, 1)]
+
+
+def test_doubled_pixels_repeat():
+    assert phases("(h // 2) * 64 + w // 2", "w", "h") == [("0", 0, 1), ("0", 0, 1)]
+
+
+def test_a_window_anywhere_repeats():
+    assert phases("(c + p) // 2", "c") == [("p // 2", 0, 1), ("(p + 1) // 2", 0, 1)]
+
+
+def test_other_divisions_do_not_repeat():
+    assert phases("c // 3", "c") is None
+    assert phases("I[c]", "c") is None

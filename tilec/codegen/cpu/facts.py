@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilec.codegen.cpu.strides import Form, form_of
+from tilec.codegen.cpu.strides import Form, form_of, period_of
 from tilec.ir.expr import Access, Expr, Var, rebuild, walk
 from tilec.ir.scalars import type_of
 
@@ -31,6 +31,7 @@ class Fact:
     kind: str
     depends: tuple[str, ...]
     place: Place | None = None
+    phases: tuple[Place, ...] | None = None
 
 
 class Facts:
@@ -62,15 +63,26 @@ class Facts:
         """Where an access lies."""
         fact = self.of(access)
         if fact.place is None:
-            form = form_of(access.index[0], self._dims)
-            fact.place = Place(
-                form,
-                dict(form.strides).get(self._vector or "", 0),
-                self._number(form.base),
-                self._number((form.base, form.strides)),
-                self._number((access.tensor, form.base, form.strides, form.rest)),
-            )
+            fact.place = self._placed(access.tensor, form_of(access.index[0], self._dims))
         return fact.place
+
+    def phases(self, access: Access) -> tuple[Place, ...]:
+        """Where a periodic access lies at each position of its period; empty for any other."""
+        fact = self.of(access)
+        if fact.phases is None:
+            vector = self._vector or ""
+            period = period_of(access.index[0], self._dims, vector) if self.place(access).form.rest else None
+            fact.phases = tuple(self._placed(access.tensor, form) for form in period.forms) if period else ()
+        return fact.phases
+
+    def _placed(self, tensor: str, form: Form) -> Place:
+        return Place(
+            form,
+            dict(form.strides).get(self._vector or "", 0),
+            self._number(form.base),
+            self._number((form.base, form.strides)),
+            self._number((tensor, form.base, form.strides, form.rest)),
+        )
 
     def _number(self, key: Any) -> int:
         return self._numbers.setdefault(key, len(self._numbers))

@@ -6,8 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Access, Binary, Const, Expr, Var, walk
+from tilec.ir.algebra import linear_form, simplify
+from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute, walk
+
+PERIODS = (2, 4, 8)
+"""Moduli of interleaved accesses that are looked for; they divide the lanes of a vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +72,29 @@ def _form(offset: Expr, dims: frozenset[str]) -> Form:
 def form_of(offset: Expr, dims: Collection[str]) -> Form:
     """The form of a flat offset with respect to the dimensions of a tile."""
     return _form(offset, frozenset(dims))
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """An offset that repeats every `modulus` positions of a dimension: at position `modulus * q + t` it is `forms[t]`,
+    in which the dimension stands for q."""
+
+    modulus: int
+    forms: tuple[Form, ...]
+
+
+@lru_cache(maxsize=16384)
+def _period(offset: Expr, dims: frozenset[str], dim: str) -> Period | None:
+    for modulus in PERIODS:
+        found = []
+        for t in range(modulus):
+            position = Binary("+", Binary("*", Var(dim), Const(modulus)), Const(t))
+            found.append(_form(simplify(substitute(offset, {dim: position})), dims))
+        if len({f.stride(dim) for f in found}) == 1 and found[0].stride(dim) is not None:
+            return Period(modulus, tuple(found))
+    return None
+
+
+def period_of(offset: Expr, dims: Collection[str], dim: str) -> Period | None:
+    """How an offset without a constant stride along a dimension repeats: channels shuffled, pixels doubled."""
+    return _period(offset, frozenset(dims), dim)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import product
+from math import gcd
 
 from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
@@ -79,7 +80,7 @@ class _Printer:
         loop = nullcontext(int64(0)) if trips == 1 else I.serial(int64(0), count)
         with loop as step:
             at = step if run.width == 1 else tirx.Mul(step, int64(run.width))
-            with self.values.loop(dim, bind(at if start == 0 else tirx.Add(first, at))):
+            with self.values.loop(dim, bind(at if start == 0 else tirx.Add(first, at)), gcd(start or 0, run.width)):
                 yield range(run.width)
 
     def _runs(self, dim: str) -> Iterator[Run]:
@@ -151,18 +152,14 @@ class _Printer:
 
     def _move(self, source: Access, widths: Mapping[str, range]) -> None:
         """A copy: elements are not converted."""
-        place = self.values.place(source)
         if self.cut.across and {len(widths[d]) for d in (self.cut.across, self.cut.vector or "")} == {self.cut.lanes}:
             self._square(source, widths)
             return
-        along = place.along
+        varies = self.cut.vector in self.values.depends(source)
         for point in self._points(widths):
-            index, lanes = self.values.offset(place, point)
-            if lanes > 1:
-                raw = self.memories.gather(source.tensor, index)
-            else:
-                raw = self.memories.get(source.tensor, index, along or 1, point.lanes if along else 1)
-                raw = raw if along else splat(raw, point.lanes)
+            lanes = point.lanes if varies else 1
+            raw, _ = self.values.elements(source, point, lanes)
+            raw = raw if lanes == point.lanes else splat(raw, point.lanes)
             offset, stride = self._target(point)
             self.memories.put(self.tile.target.tensor, offset, stride, raw, point.lanes)
 

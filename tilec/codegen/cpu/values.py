@@ -59,7 +59,7 @@ class Values:
         self._indices = indices
         self._dims = tuple(d.name for d in tile.dims)
         self._scopes: list[dict[Any, Any]] = [{}]
-        self._levels: list[tuple[str, PrimExpr]] = []
+        self._levels: list[tuple[str, PrimExpr, int]] = []
         self._facts = Facts(self._dims, vector, self._ttypes)
         self.root = self._facts.interned(tile.value)
         self._places = [self.place(a) for a in (tile.target, *accesses(self.root))]
@@ -68,11 +68,11 @@ class Values:
     # -- scopes and loops ---------------------------------------------------------------------------------
 
     @contextmanager
-    def loop(self, dim: str | None = None, first: PrimExpr | None = None) -> Iterator[None]:
-        """A scope in which dimension `dim` starts at `first`; without a dimension just a scope."""
+    def loop(self, dim: str | None = None, first: PrimExpr | None = None, multiple: int = 1) -> Iterator[None]:
+        """A scope in which dimension `dim` starts at `first`, a multiple of `multiple`; just a scope without one."""
         self._scopes.append({})
         if dim is not None:
-            self._levels.append((dim, first))
+            self._levels.append((dim, first, multiple))
             self._prepare()
         yield
         self._scopes.pop()
@@ -123,18 +123,20 @@ class Values:
 
     # -- offsets ------------------------------------------------------------------------------------------
 
-    def _base(self, place: Place) -> PrimExpr | None:
-        """What the open loops and the variables around the tile add to an offset; None for nothing."""
+    def _base(self, place: Place, modulus: int = 1) -> PrimExpr | None:
+        """What the open loops and the variables around the tile add to an offset; None for nothing. With a modulus
+        the vector dimension stands for a quotient."""
         total = self._outer_base(place)
         strides = dict(place.form.strides)
-        for level, (dim, first) in enumerate(self._levels, 1):
+        for level, (dim, first, _) in enumerate(self._levels, 1):
             stride = strides.get(dim, 0)
             if not stride:
                 continue
-            key = ("base", place.chain, level)
+            key = ("base", place.chain, level, modulus)
             known = self._find(key)
             if known is None:
-                step = first if stride == 1 else tirx.Mul(first, int64(stride))
+                moved = divided("//", first, modulus, 1) if modulus > 1 and dim == self.vector else first
+                step = moved if stride == 1 else tirx.Mul(moved, int64(stride))
                 known = bind(step if total is None else tirx.Add(total, step))
                 self._scopes[-1][key] = known
             total = known
@@ -149,20 +151,46 @@ class Values:
             known = self._scopes[-1][key] = self._indices.get(place.form.base)
         return known
 
-    def offset(self, place: Place, point: Point) -> tuple[PrimExpr, int]:
+    def offset(self, place: Place, point: Point, guards: Guards = (), modulus: int = 1) -> tuple[PrimExpr, int]:
         """(first offset or vector of offsets, its lanes); a constant stays one."""
         form = place.form
-        constant_part = form.constant + sum(s * point.offsets.get(d, 0) for d, s in form.strides)
-        base = self._base(place)
+        at = point.offsets if modulus == 1 else self._quotient(point, modulus)
+        constant_part = form.constant + sum(s * at.get(d, 0) for d, s in form.strides)
+        base = self._base(place, modulus)
         total = int64(constant_part) if base is None else base
         if base is not None and constant_part:
             total = tirx.Add(base, int64(constant_part))
         if form.rest is None:
             return total, 1
-        rest = self.value(form.rest, "i64", point)
+        rest = self.value(form.rest, "i64", point, guards)
         if rest.lanes == 1 or not place.along:
             return tirx.Add(splat(total, rest.lanes), rest.expr), rest.lanes
         return tirx.Add(ramp(total, place.along, rest.lanes), rest.expr), rest.lanes
+
+    def _quotient(self, point: Point, modulus: int) -> dict[str, int]:
+        vector = self.vector or ""
+        return {**point.offsets, vector: point.offsets.get(vector, 0) // modulus}
+
+    def elements(self, access: Access, point: Point, lanes: int, guards: Guards = ()) -> tuple[PrimExpr, PrimExpr]:
+        """(elements as they lie in memory, their offsets), not bound to names: a guard may stand before them."""
+        place = self.place(access)
+        offset, width = self.offset(place, point, guards)
+        if width == 1:
+            return self.memories.get(access.tensor, offset, place.along, lanes), ramp(offset, place.along, lanes)
+        phases = self._facts.phases(access)
+        start = point.offsets.get(self.vector or "", 0)
+        multiples = [multiple for dim, _, multiple in self._levels if dim == self.vector]
+        modulus = len(phases)
+        if not modulus or any(n % modulus for n in (lanes, start, *multiples)):
+            return self.memories.gather(access.tensor, offset), offset
+        short = lanes // modulus
+        parts = []
+        for phase in phases:
+            first, _ = self.offset(phase, Point(point.offsets), guards, modulus)
+            part = self.memories.get(access.tensor, first, phase.along, short if phase.along else 1)
+            parts.append(part if phase.along else splat(part, short))
+        order = [lane % modulus * short + lane // modulus for lane in range(lanes)]
+        return tirx.Shuffle(parts, [tirx.IntImm("int32", i) for i in order]), offset
 
     def is_constant(self, place: Place) -> bool:
         """Whether the offset is a number at every point of the unrolled body."""
@@ -193,7 +221,7 @@ class Values:
         if name not in self._dims:
             return Value(self._indices.variables[name], 1)
         first: PrimExpr = int64(point.offsets.get(name, 0))
-        for dim, start in self._levels:
+        for dim, start, _ in self._levels:
             if dim == name:
                 first = tirx.Add(start, first)
         if name == self.vector and point.lanes > 1:
@@ -272,13 +300,7 @@ class Values:
 
     def _read(self, access: Access, point: Point, lanes: int, guards: Guards) -> PrimExpr:
         ttype = self._ttypes[access.tensor]
-        place = self.place(access)
-        offset, width = self.offset(place, point)
-        stride = place.along
-        if width > 1:
-            index, whole = offset, self.memories.gather(access.tensor, offset)
-        else:
-            index, whole = ramp(offset, stride, lanes), self.memories.get(access.tensor, offset, stride, lanes)
+        whole, index = self.elements(access, point, lanes, guards)
         if self.memories.is_register(access.tensor):
             # Out of bounds there are registers too, whose values nobody takes.
             return widen(whole, ttype, lanes)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from tilec.codegen.cpu.runs import pieces
 from tilec.codegen.cpu.scalars import HEAVY
-from tilec.codegen.cpu.strides import Form, form_of
+from tilec.codegen.cpu.strides import Form, form_of, period_of
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Dim, Tile
 from tilec.ir.expr import Access, Binary, Call, Expr, accesses, children
@@ -71,13 +71,20 @@ def _efficiency(dim: Dim, lanes: int) -> float:
     return dim.size / len(pieces(dim.size, lanes)) if dim.size > 0 else 0.0
 
 
-def _smoothness(forms: tuple[Form, ...], dim: str) -> float:
+def _smoothness(tile: Tile, dim: Dim) -> float:
     """What vectors along a dimension are worth: 1 where all accesses are contiguous or the same for all lanes, less
     where some are shuffled out of several vectors, least where they are gathered one by one."""
-    steps = [form.stride(dim) for form in forms]
-    if all(step in (0, 1) for step in steps):
-        return 1.0
-    return 0.5 if all(step is not None and -1 <= step <= SHUFFLED for step in steps) else GATHERED
+    names = [d.name for d in tile.dims]
+    worth = 1.0
+    for access in accesses(tile.value):
+        step = form_of(access.index[0], names).stride(dim.name)
+        if step in (0, 1):
+            continue
+        if step is None:
+            period = period_of(access.index[0], names, dim.name)
+            step = period.forms[0].stride(dim.name) if period is not None else None
+        worth = 0.5 if worth >= 0.5 and step is not None and -1 <= step <= SHUFFLED else GATHERED
+    return worth
 
 
 def vector_dim(tile: Tile, lanes: int) -> tuple[str | None, bool]:
@@ -85,11 +92,11 @@ def vector_dim(tile: Tile, lanes: int) -> tuple[str | None, bool]:
     inner, place = forms(tile)
     best, chosen, horizontal = 1.0, None, False
     for dim in reversed(tile.spatial):
-        score = _efficiency(dim, lanes) * _smoothness(inner, dim.name)
+        score = _efficiency(dim, lanes) * _smoothness(tile, dim)
         if place.stride(dim.name) == 1 and score > best:
             best, chosen = score, dim.name
     for dim in reversed(tile.reduce):
-        worth = _smoothness(inner, dim.name)
+        worth = _smoothness(tile, dim)
         score = _efficiency(dim, lanes) * worth * FOLDED
         if worth > GATHERED and any(form.stride(dim.name) == 1 for form in inner) and score > best:
             best, chosen, horizontal = score, dim.name, True
