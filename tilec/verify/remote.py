@@ -84,6 +84,7 @@ def _serve(connection: Connection, factory: Callable[..., Any], arguments: tuple
         while True:
             method, given = connection.recv()
             connection.send((True, getattr(target, method)(*given)))
+            del given  # it may be large, and the next one comes while this one would still be there
     except (EOFError, BrokenPipeError):
         sys.exit(0)
     except Exception as error:  # whatever it is, the caller has to hear of it
