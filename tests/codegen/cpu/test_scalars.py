@@ -65,7 +65,7 @@ for op, ttype in itertools.product(("//", "%"), INTS):
     CASES.append((f"a[i] {op} 3", {"a": ttype}, ttype))
 for op, ttype in itertools.product(["<", "<=", ">", ">=", "==", "!="], (*FLOATS, "i8", "u64", "i32")):
     CASES.append((f"a[i] {op} b[i]", {"a": ttype, "b": ttype}, "bool"))
-CASES.extend((f"a[i] {op} b[i]", {"a": "bool", "b": "bool"}, "bool") for op in ("and", "or"))
+CASES.extend((f"a[i] {op} b[i]", {"a": "bool", "b": "bool"}, "bool") for op in ("and", "or", "==", "!="))
 CASES.extend((f"{target}(a[i])", {"a": source}, target) for source, target in itertools.product(TTYPES, TTYPES))
 for ttype in (*FLOATS, *INTS, "bool"):
     CASES.append(("where(c[i], a[i], b[i])", {"c": "bool", "a": ttype, "b": ttype}, ttype))

@@ -207,6 +207,17 @@ def _isinf(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
     return tirx.EQ(llvm("llvm.fabs", element, lanes, x), constant(float("inf"), element, lanes))
 
 
+def _equal(element: str, _lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    if element == "bool":  # which TVM compares as floats
+        a, b = bind(a), bind(b)
+        return tirx.Or(tirx.And(a, b), tirx.Not(tirx.Or(a, b)))
+    return tirx.EQ(a, b)
+
+
+def _unequal(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    return tirx.Not(_equal(element, lanes, a, b)) if element == "bool" else unequal(a, b)
+
+
 def _operator(node: Any, _element: str, _lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return node(a, b)
 
@@ -246,8 +257,8 @@ PRINTERS: dict[str, Printer] = {
     "<=": partial(_operator, tirx.LE),
     ">": partial(_operator, tirx.GT),
     ">=": partial(_operator, tirx.GE),
-    "==": partial(_operator, tirx.EQ),
-    "!=": partial(_operator, unequal),
+    "==": _equal,
+    "!=": _unequal,
     "and": partial(_operator, tirx.And),
     "or": partial(_operator, tirx.Or),
 }
