@@ -15,7 +15,7 @@ def cut(text: str, extents: dict[str, int], shapes: dict[str, tuple[int, ...]], 
     operands = {name: rows(name, *shape) for name, shape in shapes.items()}
     tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", *(extents[i] for i in expr.spatial)), operands, {})
     assert tile is not None
-    blocking = choose(fuse(tile, lambda _: True), target, {**dict.fromkeys(shapes, "f32"), "Y": "f32"}, local)
+    blocking = choose(fuse(tile), target, {**dict.fromkeys(shapes, "f32"), "Y": "f32"}, local)
     runs = {
         d.replace("%", ""): [(bound(r.start), bound(r.trips), r.width) for r in found]
         for d, found in blocking.runs.items()

@@ -67,29 +67,29 @@ def test_offsets_count_from_the_origin_of_the_window():
 def test_neighbours_without_a_gap_fuse():
     box = ((Z, Const(4)), (Z, Const(6)), (Z, Const(5)))
     whole = copy_tile(rows("T", 4, 6, 5).storage, rows("X", 9, 6, 5).storage, box, {})
-    assert sizes(fuse(whole, lambda _: True).spatial) == [120]
+    assert sizes(fuse(whole).spatial) == [120]
     part = copy_tile(rows("T", 4, 6, 5).storage, rows("X", 9, 8, 5).storage, box, {})
-    assert sizes(fuse(part, lambda _: True).spatial) == [4, 30]
-    assert sizes(fuse(whole, lambda n: n % 6 == 0).spatial) == [24, 5]
+    assert sizes(fuse(part).spatial) == [4, 30]
+    assert sizes(fuse(whole, {"T"}, 6).spatial) == [24, 5]
 
 
 def test_dimensions_that_are_looked_at_do_not_fuse():
     expr = tensor("Y[i, j] = where(j <= i, X[i, j], 0.0)", {"i": 4, "j": 4})
     tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", 4, 4), {"X": rows("X", 4, 4)}, {})
-    assert sizes(fuse(tile, lambda _: True).spatial) == [4, 4]
+    assert sizes(fuse(tile).spatial) == [4, 4]
 
 
 def test_a_reduction_fuses_with_reduce_dimensions_only():
     expr = tensor("Y[c] = sum(h, w, X[c, h, w])", {"c": 3, "h": 4, "w": 5})
     tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", 3), {"X": rows("X", 3, 4, 5)}, {})
-    fused = fuse(tile, lambda _: True)
+    fused = fuse(tile)
     assert sizes(fused.spatial) == [3]
     assert sizes(fused.reduce) == [20]
 
 
 def test_a_dynamic_outer_dimension_fuses_too():
     box = ((Z, parse_expr("minimum(h, 3)")), (Z, Const(6)))
-    fused = fuse(copy_tile(rows("T", 4, 6).storage, rows("X", 9, 6).storage, box, {}), lambda _: True)
+    fused = fuse(copy_tile(rows("T", 4, 6).storage, rows("X", 9, 6).storage, box, {}))
     assert [text_of(d.extent) for d in fused.spatial] == ["minimum(h, 3) * 6"]
 
 
@@ -103,4 +103,12 @@ def test_loaded_indices_are_kept_inside_the_window_and_are_i64():
 def test_a_fill_is_a_tile_of_one_literal():
     tile = fill_tile(rows("T", 4, 6).storage, ((Z, Const(4)), (Z, Const(6))), 1.5, {})
     assert tile.value == Const(1.5)
-    assert sizes(replace(fuse(tile, lambda _: True)).spatial) == [24]
+    assert sizes(replace(fuse(tile)).spatial) == [24]
+
+
+def test_rows_of_registers_stay_apart_but_reductions_into_them_fuse():
+    expr = tensor("Y[g, i] = sum(r, s, X[g, i, r, s])", {"g": 2, "i": 3, "r": 5, "s": 7})
+    tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", 2, 3), {"X": rows("X", 2, 3, 5, 7)}, {})
+    fused = fuse(tile, {"Y"}, 16)
+    assert sizes(fused.spatial) == [2, 3]
+    assert sizes(fused.reduce) == [35]

@@ -153,11 +153,11 @@ def _map_offsets(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return rebuild(expr, lambda e: _map_offsets(e, change))
 
 
-def fuse(tile: Tile, whole: Callable[[int], bool]) -> Tile:
+def fuse(tile: Tile, local: Collection[str] = (), lanes: int = 1) -> Tile:
     """Neighbouring dimensions that every offset passes through without a gap become one.
 
-    `whole(extent)` says whether the inner extent may lose its edge, that is whether vectors that straddle it do
-    no harm.
+    Vectors must not straddle rows of `local` memories, which have registers for every row: dimensions along which
+    those are indexed fuse only when rows are multiples of `lanes`.
     """
     changed = True
     while changed:
@@ -165,22 +165,24 @@ def fuse(tile: Tile, whole: Callable[[int], bool]) -> Tile:
         for kind in ("spatial", "reduce"):
             dims: tuple[Dim, ...] = getattr(tile, kind)
             for outer, inner in pairwise(dims):
-                if inner.size is None or not whole(inner.size) or not _gapless(tile, outer, inner):
-                    continue
-                tile = _merged(tile, kind, outer, inner)
-                changed = True
-                break
+                if inner.size is not None and _gapless(tile, outer, inner, local, lanes):
+                    tile = _merged(tile, kind, outer, inner)
+                    changed = True
+                    break
     return tile
 
 
-def _gapless(tile: Tile, outer: Dim, inner: Dim) -> bool:
+def _gapless(tile: Tile, outer: Dim, inner: Dim, local: Collection[str], lanes: int) -> bool:
     names = [d.name for d in tile.dims]
+    size = inner.size or 0
     if {outer.name, inner.name} & _plain_variables(tile.value):
         return False
     for access in (tile.target, *accesses(tile.value)):
         form = form_of(access.index[0], names)
         wide, narrow = form.stride(outer.name), form.stride(inner.name)
-        if wide is None or narrow is None or wide != narrow * (inner.size or 0):
+        if wide is None or narrow is None or wide != narrow * size:
+            return False
+        if access.tensor in local and (wide or narrow) and size % lanes:
             return False
     return True
 

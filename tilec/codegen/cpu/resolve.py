@@ -215,10 +215,8 @@ class _Resolver:
         """A tile with neighbouring dimensions merged; vectors never straddle rows of local buffers."""
         if tile is None:
             return []
-        names = {tile.target.tensor, *(a.tensor for a in accesses(tile.value))}
-        local = any(name in self.lives and self.lives[name].memory.kind == "local" for name in names)
-        lanes = self.target.lanes(tile.ttype)
-        return [fuse(tile, (lambda n: n % lanes == 0) if local else (lambda _: True))]
+        local = [name for name, life in self.lives.items() if life.memory.kind == "local"]
+        return [fuse(tile, local, self.target.lanes(tile.ttype))]
 
     def fill(self, window: Window, value: Scalar, scope: Scope) -> list[Step]:
         box = tuple(zip(window.lo, window.hi, strict=True))
