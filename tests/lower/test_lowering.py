@@ -21,7 +21,7 @@ def test_programs_compute_what_the_nodes_do(name: str) -> None:
     check(CASES[name])
 
 
-@pytest.mark.feature("W32")
+@pytest.mark.feature("W03", "W32")
 def test_epilogue_in_registers() -> None:
     text = program_text(MATMUL.program())
     assert text == (Path(__file__).parent / "epilogue.txt").read_text()

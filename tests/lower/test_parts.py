@@ -10,7 +10,7 @@ from tests.lower.cases import ATTENTION, POOLED, Case
 from tilec.lower.parts import connected_parts
 
 
-@pytest.mark.feature("W10", "W18")
+@pytest.mark.feature("W02", "W10", "W18")
 def test_parts_of_every_level() -> None:
     s = POOLED.setting()
     part = tuple(s.nodes)
