@@ -42,7 +42,7 @@ def attention(batch: int | str = 2, tokens: int | str = 6, heads: int = 2, width
         ("out[b, s, n] = normal[b, s, n] * gain[n] + shift[n]", e),
     ]
     weights = {f"{x}_weight": (n, n) for x in "qkvo"}
-    vectors = {name: (n,) for name in ("q_bias", "k_bias", "v_bias", "gain", "shift")}
+    vectors = dict.fromkeys(("q_bias", "k_bias", "v_bias", "gain", "shift"), (n,))
     inputs = {"x": (batch, tokens, n), "mask": (batch, 1, 1, tokens)}
     symbols = [s for s in (batch, tokens) if isinstance(s, str)]
     return make_graph(inputs, nodes, ["out"], {**weights, **vectors, "root": ()}, symbols)

@@ -22,7 +22,7 @@ from tilec.scheduler.reasons import REASONS
 from tilec.spec.recipe import ScheduleOptions
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
-QUICK = settings(max_examples=2000, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
+QUICK = settings(max_examples=80, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
 DEVICES = {"cpu": tiny(), "gpu": tiny("explicit", 64)}
 
 
@@ -50,3 +50,110 @@ def test_random_graphs_compute_what_they_say(kind: str, case: Case) -> None:
         expected = reference[port.tensor]
         scale = max(1, np.abs(expected).max(initial=0, where=np.isfinite(expected)))
         np.testing.assert_allclose(found[port.name], expected, rtol=1e-4, atol=1e-4 * scale, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", DEVICES)
+@pytest.mark.parametrize("graph", [attention(), attention(1, 1), convolutions(), convolutions(8)])
+def test_networks_compute_what_they_say(kind: str, graph: Graph) -> None:
+    plan = schedule(graph, DEVICES[kind])
+    assert illegal(plan) == []
+    expected = values_of(graph)
+    found = run_plan(plan, inputs_of(graph))
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-4)
+
+
+def inputs_of(graph: Graph) -> dict[str, np.ndarray]:
+    """The values that `values_of` draws."""
+    return dict(values_of(replace(graph, outputs=graph.inputs)))
+
+
+@pytest.mark.feature("W54")
+def test_symbols_stay_and_every_size_computes_the_same() -> None:
+    symbolic = attention("batch", "seq")
+    plan = schedule(symbolic, tiny())
+    assert plan.symbols == ("batch", "seq")
+    assert any(variables(extent) for tensor in plan.tensors.values() for extent in tensor.shape)
+    for batch, seq in ((1, 1), (2, 5), (1, 17)):
+        sizes = {"batch": batch, "seq": seq}
+        bound = attention(batch, seq)
+        found = run_plan(plan, inputs_of(bound), sizes)
+        np.testing.assert_allclose(found["out"], values_of(bound)["out"], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.feature("W47")
+@pytest.mark.parametrize("name", ["zen5-avx512", "avx2", "neon", "a100", "v100", "mi250", "ipu-mk2"])
+def test_any_device_gets_a_legal_plan(name: str) -> None:
+    for graph in (attention(), convolutions()):
+        plan = schedule(graph, device(name))
+        assert illegal(plan) == []
+        assert plan.device == name
+
+
+@pytest.mark.feature("W49")
+def test_without_fusion_every_group_is_one_node() -> None:
+    plan = schedule(attention(), tiny(), ScheduleOptions(fusion="none"))
+    assert all(len(group.nodes) == 1 for group in plan.groups)
+    assert not any(group.connect for group in plan.groups)
+    assert {r.code for r in plan.refusals} == {"fusion-off"}
+    fused = schedule(attention(), tiny())
+    assert len(fused.groups) < len(plan.groups)
+
+
+@pytest.mark.feature("W15")
+@pytest.mark.parametrize("graph", [attention(), convolutions()], ids=["attention", "convolutions"])
+def test_every_edge_is_connected_or_refused_with_a_reason(graph: Graph) -> None:
+    plan = schedule(graph, tiny())
+    made = {node.name for group in plan.groups for node in group.nodes}
+    connected = {e for group in plan.groups for e in group.connect}
+    refused = {refusal.edge for refusal in plan.refusals}
+    edges = {f"{t}->{n.name}" for g in plan.groups for n in g.nodes for t in operands(n.expr) if t in made}
+    assert connected | refused == edges
+    assert not connected & refused
+    assert {refusal.code for refusal in plan.refusals} <= set(REASONS)
+    assert all(level in plan.groups[0].variants[0].levels for g in plan.groups for level in g.connect.values())
+
+
+def test_plans_survive_json_and_are_the_same_every_time() -> None:
+    graph = convolutions()
+    plan = schedule(graph, tiny())
+    assert plan_from_json(plan_to_json(plan), "plan") == plan
+    assert schedule(graph, tiny()) == plan
+
+
+def test_passes_are_seen_and_chosen() -> None:
+    seen: list[str] = []
+    schedule(attention(), tiny(), observe=lambda name, _graph: seen.append(name))
+    assert seen == ["literals", "compose", "fold", "reindex", "layout", "inline"]
+    plan = schedule(attention(), tiny(), ScheduleOptions(passes=("literals",)))
+    assert illegal(plan) == []
+    assert any(node.name == "q_split" for group in plan.groups for node in group.nodes)
+    with pytest.raises(ConfigError, match="no pass of schedule is called 'compos'") as caught:
+        schedule(attention(), tiny(), ScheduleOptions(passes=("compos",)))
+    assert "'compose'" in str(caught.value)
+
+
+def test_awkward_graphs() -> None:
+    e = {"i": 0, "j": 3}
+    empty = make_graph({"x": (0, 3)}, [("y[i, j] = exp(x[i, j])", e), ("z[j] = sum(i, y[i, j])", e)], ["z"])
+    assert run_plan(schedule(empty, tiny()), {"x": np.zeros((0, 3), np.float32)})["z"].tolist() == [0, 0, 0]
+    constant = make_graph({"x": (2,)}, [("y[i] = c[i] * 2.0", {"i": 2})], ["y"], {"c": (2,)})
+    plan = schedule(constant, tiny())
+    assert [group.name for group in plan.groups] == ["y"], "an output is computed when the model runs"
+    np.testing.assert_allclose(run_plan(plan, {"x": np.zeros(2, np.float32)})["y"], values_of(constant)["y"])
+    through = make_graph({"x": (2,)}, [("y[i] = x[i]", {"i": 2})], ["y", "x"])
+    found = run_plan(schedule(through, tiny()), {"x": np.array([1, 2], np.float32)})
+    assert found["y"].tolist() == found["x"].tolist() == [1, 2]
+
+
+def test_schedule_does_not_know_tvm() -> None:
+    program = "import sys, tilec.scheduler; sys.exit(any(m.split('.')[0].startswith('tvm') for m in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_tensors_of_a_plan_are_those_it_uses() -> None:
+    plan: Plan = schedule(convolutions(), tiny())
+    used = {t for g in plan.groups for n in g.nodes for t in (*operands(n.expr), n.name)}
+    used |= {t for n in plan.prepared for t in (*operands(n.expr), n.name)}
+    used |= {port.tensor for port in (*plan.inputs, *plan.outputs)}
+    assert set(plan.tensors) == used

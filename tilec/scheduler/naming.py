@@ -10,7 +10,7 @@ from tilec.artifact import digest_object
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.expr import Expr, Reduce, TensorExpr, Var, operands, rename_tensors, substitute
 from tilec.ir.graph import Node, Tensor
-from tilec.ir.plan import Variant
+from tilec.ir.plan import PlanLevel, Variant
 from tilec.ir.text import tensor_text, text_of
 
 LONGEST = 40
@@ -26,7 +26,7 @@ def kernel_name(
     connect: Mapping[str, str],
     variant: Variant,
     tensors: Mapping[str, Tensor],
-    levels: Sequence[object],
+    levels: Sequence[PlanLevel],
 ) -> str:
     """A readable name with the digest of everything that decides the kernel's code."""
     names = _tensor_names(nodes)
@@ -45,7 +45,7 @@ def kernel_name(
         },
         "outputs": [names[t] for t in outputs],
         "connect": sorted([*(names[x] for x in edge.split("->")), level] for edge, level in connect.items()),
-        "levels": [repr(level) for level in levels],
+        "levels": [[level.name, level.units, level.managed, level.scope] for level in levels],
         "tiles": by_node(variant.tiles),
         "steps": by_node(variant.steps),
         "order": {

@@ -13,7 +13,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.expr import Access, Binary, Const, Expr, TensorExpr, Var, bound, rebuild, substitute, variables
 from tilec.ir.graph import Graph, Node, Tensor
-from tilec.ir.text import tensor_text
+from tilec.ir.text import tensor_text, text_of
 from tilec.scheduler.contraction import operands_of
 from tilec.scheduler.rewrite import with_value
 from tilec.scheduler.vector import Vector, is_panelled
@@ -38,7 +38,8 @@ def packed(
         if not panel and access not in vector.packed:
             continue
         node, index = _prepared(access, expr, vector, panel, graph)
-        known = made.setdefault(tensor_text(replace(node.expr, tensor=access.tensor)), node)
+        extents = ", ".join(text_of(e) for e in node.expr.extents)
+        known = made.setdefault(f"{tensor_text(replace(node.expr, tensor=access.tensor))} [{extents}]", node)
         graph = replace(
             graph,
             tensors={**graph.tensors, known.name: Tensor(known.expr.shape, graph.tensors[access.tensor].ttype)},

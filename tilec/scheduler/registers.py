@@ -96,7 +96,7 @@ def _even(extent: int, lanes: int, most: int) -> int:
     whole = [extent] if extent <= 4 * usual else []
     sizes = [lanes * n for n in range(max(1, most // 2), 2 * most + 1) if lanes * n <= extent] or [extent]
 
-    def vectors(size: int) -> tuple[float, int]:
-        return -(-extent // size) * (pieces(size, lanes) + 0.5), abs(size - usual)
+    def vectors(size: int) -> tuple[int, int]:
+        return -(-extent // size) * pieces(size, lanes), abs(size - usual)
 
     return min([*whole, *sizes], key=vectors)
