@@ -1,5 +1,7 @@
 """Kernels of real operators, lowered from plans, compiled and run: right on the tile sizes that hurt."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -210,6 +212,30 @@ def test_kernels_agree_with_numpy(results, name):
     for target, made in found:
         for tensor, array in made.items():
             assert close(array, wanted[tensor]), (target, np.abs(array - wanted[tensor]).max(initial=0))
+
+
+def test_nan_comes_through_reductions_and_infinities_stay(tmp_path):
+    """Row and column maxima, minima and sums, in vectors, in pieces and folded."""
+    x = np.random.default_rng(5).standard_normal((7, 53)).astype(np.float32)
+    x[1, 0], x[2, 52], x[3, 20], x[4, 3] = np.nan, np.nan, np.inf, -np.inf
+    batch, wanted = Batch(), []
+    for fn, axis in itertools.product(("max", "min", "sum"), (0, 1)):
+        text = f"Y[n] = {fn}(m, X[m, n])" if axis == 0 else f"Y[m] = {fn}(n, X[m, n])"
+        batch.add(plain(text, {"m": 7, "n": 53}, {"X": x.shape}).program(), {"X": x}, AVX512)
+        wanted.append(getattr(np, fn)(x, axis=axis))
+    for made, want in zip(batch.run(tmp_path), wanted, strict=True):
+        assert close(made["Y"], want)
+
+
+def test_indices_out_of_range_never_leave_the_tensor(tmp_path):
+    """As in the reference they are clipped; what lies around the tensor is not read."""
+    case = plain("Y[s, c] = T[I[s], c]", {"s": 6, "c": 21}, {"T": (5, 21), "I": (6,)}, ttypes={"I": "i64"})
+    table = np.random.default_rng(5).standard_normal((5, 21)).astype(np.float32)
+    arrays = {"T": table, "I": np.array([0, 4, 5, 1 << 40, -1, -(1 << 40)])}
+    batch = Batch()
+    batch.add(case.program(), arrays, AVX512)
+    (made,) = batch.run(tmp_path)
+    assert np.array_equal(made["Y"], table[[0, 4, 4, 4, 0, 0]])
 
 
 def test_results_do_not_depend_on_threads(tmp_path):
