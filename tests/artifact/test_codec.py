@@ -58,9 +58,7 @@ class Program:
             raise ValueError("a program needs a name")
 
 
-FULL = Program(
-    "p", (1, Size("batch")), (Load("x"), Store("y", Combine.SUM)), "shift", "q", 2.5, {"x": (0, 4)}
-)
+FULL = Program("p", (1, Size("batch")), (Load("x"), Store("y", Combine.SUM)), "shift", "q", 2.5, {"x": (0, 4)})
 
 
 def test_round_trip() -> None:
