@@ -1,6 +1,7 @@
 """Shared by all tests: the feature marker and its ledger, hypothesis settings, one cache for probes."""
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,9 @@ hypothesis.settings.load_profile("tilec")
 
 # `host` is probed once for all runs and never touches the user's own cache.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / ".pytest_cache" / "home")
+
+# A shell's background jobs ignore Ctrl-C and hand that down; the processes that tests interrupt must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
