@@ -1,5 +1,5 @@
-import gc
 import threading
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -111,8 +111,9 @@ def test_sessions_come_and_go_while_others_run(folder, x):
     for _ in range(60):
         session = load(folder, threads=3)
         np.testing.assert_array_equal(session.run({"x": x})["y"], expected)
+        dropped = weakref.ref(session)
         del session
-        gc.collect()
+        assert dropped() is None
 
 
 def test_a_failed_check_leaves_the_session_usable(folder, x):
