@@ -84,8 +84,11 @@ def random_tensors(
         dtype = numpy_dtype(tensor.ttype)
         kind = TTYPES[tensor.ttype].kind
         if kind == "float":
-            values = generator.standard_normal(shape, dtype=np.float32) * draw.spread + draw.mean
-            result[name] = np.asarray(values, np.float32).astype(dtype)
+            values = np.empty(shape, np.float32)
+            generator.standard_normal(dtype=np.float32, out=values)
+            values *= np.float32(draw.spread)
+            values += np.float32(draw.mean)
+            result[name] = values.astype(dtype, copy=False)
         elif name not in limits and kind != "bool" and TTYPES[tensor.ttype].bits == 8:
             result[name] = generator.integers(0, 256, shape, dtype=np.int64).astype(np.uint8).view(dtype)
         else:

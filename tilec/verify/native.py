@@ -25,18 +25,22 @@ def verify_native(
     """Compare the compiled model in `folder` with `model` on onnxruntime, on one draw of inputs a seed.
 
     Each side runs in a process of its own, one after the other, so that a crash is reported and their memory does not
-    add up. Raises TilecError when one of them cannot run.
+    add up; a draw is made anew where it is needed for the same reason. Raises TilecError when one of them cannot run.
     """
     chosen = draws(options.seeds)
-    feeds = [random_inputs(plan, draw) for draw in chosen]
     steps = 2 * len(chosen)
     with Remote("onnxruntime", Reference, model) as reference:
         reference.ready()
-        expected = [_step(advance, i, steps, reference.call("run", feed)) for i, feed in enumerate(feeds)]
+        expected = [
+            _step(advance, i, steps, reference.call("run", random_inputs(plan, draw))) for i, draw in enumerate(chosen)
+        ]
     with Remote("the compiled model", Compiled, folder) as compiled:
         compiled.ready()
-        actual = [_step(advance, len(chosen) + i, steps, compiled.call("run", feed)) for i, feed in enumerate(feeds)]
-        seconds, threads = compiled.call("latency", feeds[0])
+        actual = [
+            _step(advance, len(chosen) + i, steps, compiled.call("run", random_inputs(plan, draw)))
+            for i, draw in enumerate(chosen)
+        ]
+        seconds, threads = compiled.call("latency", random_inputs(plan, chosen[0]))
     allowed = tolerances(plan)
     if options.tolerance is not None:
         allowed = dict.fromkeys(allowed, options.tolerance)
@@ -52,7 +56,7 @@ def verify_native(
     if worst is None:
         return Outcome(report, run)
     at, comparison = worst
-    found = locate(plan, folder, model, feeds[at], expected[at], instrument)
+    found = locate(plan, folder, model, random_inputs(plan, chosen[at]), expected[at], instrument)
     report |= {"diverging": found.json(), "verdict": "mismatch"}
     failure = f"output {comparison.output} differs from {options.reference}: {comparison.reason}{_size(comparison)}"
     return Outcome(report, run, failure, found.sentence())
