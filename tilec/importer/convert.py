@@ -88,7 +88,7 @@ def _scope(builder: Builder, ports: Sequence[InputPort], model: Model) -> Scope:
 
 def _defined(scope: Scope, name: str) -> Value:
     value = scope.get(name)
-    assert value is not None
+    assert isinstance(value, Value)
     return value
 
 
@@ -101,6 +101,9 @@ def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, file: str) ->
             near = did_you_mean(info.name, scope)
             hint = f"Did you mean {near!r}?" if near else "The model is damaged; export it again."
             raise ConfigError(f"output {info.name!r} is defined nowhere", file, hint)
+        if not isinstance(value, Value):
+            hint = "Return its elements as tensors."
+            raise UnsupportedError(f"output {info.name!r} is no tensor", file, hint)
         if not builder.computes(value.name) or any(port.tensor == value.name for port in ports):
             value = builder.copy(info.name, value)
         ports.append(Port(info.name, value.name))

@@ -11,15 +11,16 @@ import onnx
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, place_of
+from tilec.importer.control import Region, control_of
 from tilec.importer.functions import function_of, function_opset, instantiated
-from tilec.importer.names import identifier
+from tilec.importer.held import Held
 from tilec.importer.operator import Op
 from tilec.importer.ops import handler_of, known_operators
 from tilec.importer.shapes import ShapeError, UndecidedError
 from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
 
-Scope = dict[str, Value | None]
+Scope = dict[str, Held]
 
 DEEPEST = 32
 """Functions may call functions this deep."""
@@ -54,7 +55,7 @@ class Translator:
     def __init__(self, builder: Builder, files: Files) -> None:
         self.builder = builder
         self.unsupported: list[Unsupported] = []
-        self._files = files
+        self.files = files
 
     def run(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context) -> None:
         """Translate nodes in order; their outputs join `scope`. Nodes behind a failed one are passed over."""
@@ -82,29 +83,29 @@ class Translator:
                 if output and value is not None:
                     scope[output] = value
 
-    def _node(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[Value | None]:
+    def _node(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[Held]:
         inputs = tuple(scope[name] if name else None for name in node.input)
         own = (node.domain, node.op_type) in context.functions
         if node.domain in OWN_DOMAINS and not own:
-            if node.op_type == "If":
-                return self._branch(node, scope, context, origin)
+            control = control_of(node)
+            if control is not None:
+                return control(Region(self, node, scope, context, origin))
             handler = handler_of(node.op_type, context.opset)
             if handler is not None:
+                tensors = _only_tensors(inputs, origin)
                 attributes = attributes_of(node, context.opset, origin.place)
-                ttypes = [None if value is None else value.ttype for value in inputs]
+                ttypes = [None if value is None else value.ttype for value in tensors]
                 check_types(node, context.opset, ttypes, origin.place)
-                attributes |= {name: tensor_values(v, self._files, origin.place) for name, v in _tensors(attributes)}
+                attributes |= {name: tensor_values(v, self.files, origin.place) for name, v in _tensors(attributes)}
                 names = tuple(_qualified(name, context) for name in node.output)
-                op = Op(node.op_type, context.opset, inputs, names, attributes, origin, self.builder)
+                op = Op(node.op_type, context.opset, tensors, names, attributes, origin, self.builder)
                 return _results(handler(op))
-        function = function_of(node, context.opset, dict(context.functions), inputs)
+        function = function_of(node, context.opset, dict(context.functions), _only_tensors(inputs, origin))
         if function is None or context.depth >= DEEPEST:
             raise _unknown(node, origin)
         return self._call(function, node, inputs, context, origin)
 
-    def _call(
-        self, function: Any, node: Any, inputs: tuple[Value | None, ...], context: Context, origin: Origin
-    ) -> list[Value | None]:
+    def _call(self, function: Any, node: Any, inputs: tuple[Held, ...], context: Context, origin: Origin) -> list[Held]:
         """The outputs of a function's body for these inputs."""
         scope: Scope = dict.fromkeys(function.input)
         scope |= dict(zip(function.input, inputs, strict=False))
@@ -116,33 +117,27 @@ class Translator:
             depth=context.depth + 1,
             renamed={a: _qualified(b, context) for a, b in zip(function.output, node.output, strict=False)},
         )
+        self.body(enumerate(instantiated(function, node)), scope, inner, origin)
+        return [scope.get(name) for name in function.output]
+
+    def body(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context, origin: Origin) -> None:
+        """`run` for the nodes inside of one node: what one of them cannot do, that node cannot."""
         before = len(self.unsupported)
-        self.run(enumerate(instantiated(function, node)), scope, inner)
+        self.run(nodes, scope, context)
         if len(self.unsupported) > before:
             first = self.unsupported[before]
             del self.unsupported[before:]
             raise UnsupportedError(f"{first.op} in its definition: {first.reason}", origin.place, first.remedy)
-        return [scope.get(name) for name in function.output]
-
-    def _branch(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[Value | None]:
-        """The branch of an `If` whose condition is known."""
-        condition = scope[node.input[0]] if node.input and node.input[0] else None
-        known = None if condition is None or condition.literal is None else condition.literal.value
-        if known is None:
-            raise UnsupportedError("the condition is computed from the model's inputs", origin.place, "Freeze it.")
-        wanted = "then_branch" if known else "else_branch"
-        graph = next((a.g for a in node.attribute if a.name == wanted), None)
-        if graph is None:
-            raise ConfigError(f"the attribute {wanted!r} is missing", origin.place, "The operator requires it.")
-        inner: Scope = dict(scope)
-        for tensor in graph.initializer:
-            stored = tensor_values(tensor, self._files, origin.place)
-            inner[tensor.name] = self.builder.constant(identifier(tensor.name, "t"), stored)
-        self.run(enumerate(graph.node), inner, context)
-        return [inner.get(output.name) for output in graph.output]
 
 
-def _results(result: Any) -> list[Value | None]:
+def _only_tensors(inputs: tuple[Held, ...], origin: Origin) -> tuple[Value | None, ...]:
+    for number, value in enumerate(inputs):
+        if not (value is None or isinstance(value, Value)):
+            raise ConfigError(f"input {number} is no tensor", origin.place, "The operator takes tensors only.")
+    return tuple(value for value in inputs if value is None or isinstance(value, Value))
+
+
+def _results(result: Any) -> list[Held]:
     return [result] if isinstance(result, Value) else list(result)
 
 
