@@ -68,6 +68,7 @@ class Builder:
         self._values: dict[str, Value] = {}
         self._nodes: dict[str, Node] = {}
         self._stored: dict[str, Stored] = {}
+        self._asked: dict[str, None] = {}
 
     def input(self, name: str, shape: Sequence[Expr], ttype: str) -> Value:
         """A tensor that the caller of the model provides."""
@@ -160,6 +161,24 @@ class Builder:
     def _add(self, value: Value) -> Value:
         self._values[value.name] = value
         return value
+
+    def ask(self, value: Value) -> None:
+        """Note that the contents of a tensor would have had to be known."""
+        self._asked[value.name] = None
+
+    def asked(self) -> frozenset[str]:
+        """The tensors that no node defines and from which those follow whose contents were asked for."""
+        found: set[str] = set()
+        pending, seen = list(self._asked), set(self._asked)
+        while pending:
+            name = pending.pop()
+            if name in self._nodes:
+                behind = [operand for operand in operands(self._nodes[name].expr) if operand not in seen]
+                seen.update(behind)
+                pending += behind
+            elif name not in self._stored:
+                found.add(name)
+        return frozenset(found)
 
     def computes(self, name: str) -> bool:
         """Whether a node defines the tensor."""

@@ -42,6 +42,8 @@ def _branch(region: Region) -> list[Held]:
     condition = scope[node.input[0]] if node.input and node.input[0] else None
     known = condition.literal.value if isinstance(condition, Value) and condition.literal is not None else None
     if known is None:
+        if isinstance(condition, Value):
+            region.translator.builder.ask(condition)
         raise region.unsupported("the condition is computed from the model's inputs", "Freeze it.")
     wanted = "then_branch" if known else "else_branch"
     graph = next((a.g for a in node.attribute if a.name == wanted), None)

@@ -24,14 +24,15 @@ NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 
 class UnsupportedModelError(UnsupportedError):
-    """Some nodes of the model cannot be translated; `nodes` lists every one with its remedy."""
+    """Some nodes of the model cannot be translated; `nodes` lists every one with its remedy, `needed` as `Imported`."""
 
-    def __init__(self, file: str, nodes: Sequence[Unsupported], total: int) -> None:
+    def __init__(self, file: str, nodes: Sequence[Unsupported], total: int, needed: Sequence[str] = ()) -> None:
         lines = [f"node {n.node!r} ({n.op}): {n.reason}" + (f"\n    {n.remedy}" if n.remedy else "") for n in nodes]
         message = f"{len(nodes)} of {total} nodes are not supported" + "".join(f"\n  {line}" for line in lines)
         super().__init__(message, file, "`tilec import --report` lists them without writing anything.")
         self.nodes = tuple(nodes)
         self.total = total
+        self.needed = tuple(needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def import_model(path: Path, *, name: str | None = None, sizes: Mapping[str, int
     functions = {(f.domain, f.name): f for f in model.proto.functions}
     translator.run(nodes, scope, Context(model.file, opset, functions))
     if translator.unsupported:
-        raise UnsupportedModelError(model.file, translator.unsupported, len(nodes))
+        raise UnsupportedModelError(model.file, translator.unsupported, len(nodes), _needed(builder, ports, scope))
     outputs = _outputs(builder, graph.output, scope, model.file)
     inputs = tuple(Port(p.name, _defined(scope, p.name).name) for p in ports)
     built = builder.finish([port.tensor for port in (*inputs, *outputs)])
@@ -84,6 +85,12 @@ def _scope(builder: Builder, ports: Sequence[InputPort], model: Model) -> Scope:
     for name, stored in model.initializers.items():
         scope[name] = builder.constant(identifier(name, "t"), stored)
     return scope
+
+
+def _needed(builder: Builder, ports: Sequence[InputPort], scope: Scope) -> tuple[str, ...]:
+    """The inputs of the model whose contents nodes asked for."""
+    asked = builder.asked()
+    return tuple(port.name for port in ports if _defined(scope, port.name).name in asked)
 
 
 def _defined(scope: Scope, name: str) -> Value:

@@ -70,10 +70,7 @@ class Given:
             return None
         known = value.known()
         if known is None:
-            reason = f"input {position} must be known at compile time and is computed from the model's inputs"
-            raise self.unsupported(
-                reason, "Bind the symbols it depends on (--shape SYMBOL=SIZE), or make it a constant."
-            )
+            raise self.unknown(position)
         return known
 
     def constants(self, position: int) -> tuple[int, ...] | None:
@@ -99,7 +96,7 @@ class Given:
         """The one element of a constant input."""
         value = self.value(position).literal
         if value is None:
-            raise self.unsupported(f"input {position} must be a constant of one element", "Freeze it into the model.")
+            raise self.unknown(position)
         return value.value
 
     def setting(self, position: int, attribute: str) -> tuple[Expr, ...] | None:
@@ -123,6 +120,12 @@ class Given:
         """Axes given by an input, counted from the front, in the order given; None when absent."""
         given = self.constants(position)
         return None if given is None else tuple(self.axis(a, rank) for a in given)
+
+    def unknown(self, position: int) -> TilecError:
+        """The contents of an input would have to be known at compile time."""
+        self.builder.ask(self.value(position))
+        reason = f"input {position} must be known at compile time and is computed from the model's inputs"
+        return self.unsupported(reason, "Bind the symbols it depends on (--shape SYMBOL=SIZE), or make it a constant.")
 
     def invalid(self, message: str, hint: str | None = None) -> TilecError:
         """The model is wrong here."""
