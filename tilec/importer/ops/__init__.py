@@ -12,8 +12,10 @@ from tilec.importer.ops import (
     normalization,
     padding,
     pooling,
+    quantized,
     reduction,
     resize,
+    scatter,
     slicing,
     softmax,
 )
@@ -33,8 +35,10 @@ __all__ = [
     "normalization",
     "padding",
     "pooling",
+    "quantized",
     "reduction",
     "resize",
+    "scatter",
     "slicing",
     "softmax",
 ]
