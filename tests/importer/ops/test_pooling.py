@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.importer.reference import check, compare, helper, normal, save, single
+from tests.importer.reference import check, compare, helper, normal, run, save, single
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
 from tilec.ir.text import tensor_text
@@ -35,10 +35,35 @@ def test_max_pool_of_bytes_and_with_dilation(tmp_path: Path) -> None:
     check(tmp_path, "MaxPool", normal(1, 1, 7, 7), kernel_shape=[2, 2], dilations=[2, 3])
 
 
-def test_indices_of_maxima_are_refused(tmp_path: Path) -> None:
-    path, _ = single(tmp_path, "MaxPool", normal(1, 1, 4, 4), outputs=2, kernel_shape=[2, 2])
-    with pytest.raises(UnsupportedError, match="indices of the maxima"):
+@pytest.mark.parametrize(("shape", "attributes"), [*FRAMES, ((2, 3, 1, 1), {"kernel_shape": [1, 1]})])
+@pytest.mark.parametrize("order", [0, 1])
+def test_indices_of_maxima(tmp_path: Path, shape: tuple[int, ...], attributes: dict[str, Any], order: int) -> None:
+    """The first of equal elements counts, in row-major order even where columns are numbered first."""
+    x = np.random.default_rng(0).integers(0, 5, shape).astype(np.float32)
+    check(tmp_path, "MaxPool", x, outputs=2, storage_order=order, **attributes)
+
+
+def test_indices_of_bytes_and_of_what_is_not_finite(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 5, (1, 2, 5, 5)).astype(np.uint8)
+    check(tmp_path, "MaxPool", x, outputs=2, kernel_shape=[2, 2], dilations=[2, 1])
+    nan = normal(1, 1, 4, 4)
+    nan[0, 0, :2, :2], nan[0, 0, 2:, 2:] = np.nan, -np.inf
+    path, feeds = single(tmp_path, "MaxPool", nan, outputs=2, kernel_shape=[2, 2], strides=[2, 2])
+    assert run(import_model(path), tmp_path, feeds)[1].ravel()[[0, 3]].tolist() == [0, 10]
+
+
+def test_storage_orders_that_do_not_exist(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "MaxPool", normal(1, 1, 4, 4), outputs=2, kernel_shape=[2, 2], storage_order=2)
+    with pytest.raises(ConfigError, match="storage_order is 2"):
         import_model(path)
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AveragePool", "LpPool"])
+def test_dilation_with_a_last_window_that_reaches_out(tmp_path: Path, kind: str) -> None:
+    frame = {"kernel_shape": [3, 3], "dilations": [2, 2], "pads": [1, 1, 2, 2], "strides": [2, 3], "ceil_mode": 1}
+    check(tmp_path, kind, normal(1, 2, 9, 10), opset=22, **frame)
+    if kind == "AveragePool":
+        check(tmp_path, kind, normal(1, 2, 9, 10), opset=22, count_include_pad=1, **frame)
 
 
 @pytest.mark.parametrize(("shape", "attributes"), FRAMES)

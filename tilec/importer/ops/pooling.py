@@ -11,12 +11,15 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op, count
 from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, inside, windows
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, shape_text
+from tilec.importer.shapes import ShapeError, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import Ranges, simplify, simplify_scalar
 from tilec.ir.evaluate import neutral
 from tilec.ir.expr import Const, Expr
 from tilec.ir.types import TTYPES, numpy_dtype
+
+NOWHERE = (1 << 62) - 1
+"""More than any index of an element."""
 
 
 def _frame(op: Op, x: Value) -> tuple[tuple[Window, ...], tuple[Axis, ...], tuple[Axis, ...]]:
@@ -34,18 +37,48 @@ def _positions(frame: Sequence[Window], axes: Sequence[Axis], reduce: Sequence[A
 
 
 @operator("MaxPool")
-def _max_pool(op: Op) -> Value:
-    if op.wants(1):
-        raise op.unsupported(
-            "the second output (indices of the maxima)", "Remove the output, or compute it with ArgMax."
-        )
+def _max_pool(op: Op) -> tuple[Value, ...]:
+    """The largest element of every window and, where asked for, where it lies: see `_first`."""
     x = op.value(0)
     frame, axes, reduce = _frame(op, x)
     index = _positions(frame, axes[2:], reduce)
     lowest = np.asarray(neutral("max", numpy_dtype(x.ttype))).item()
     guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
     body = guarded(guards, x.access([axes[0].var, axes[1].var, *index]), Const(lowest))
-    return op.emit(axes, body, x.ttype, reduce, "max")
+    largest = op.emit(axes, body, x.ttype, reduce, "max")
+    return (largest, _first(op, x, largest)) if op.wants(1) else (largest,)
+
+
+def _first(op: Op, x: Value, largest: Value) -> Value:
+    """The flat index into the whole tensor of the first element of every window that equals its maximum.
+
+    First is the row-major order; `storage_order` 1 numbers the elements of an image column by column instead.
+    """
+    frame, axes, reduce = _frame(op, x)
+    index = _positions(frame, axes[2:], reduce)
+    element = x.access([axes[0].var, axes[1].var, *index])
+    here: Expr = Const(0)
+    for size, i in zip(x.shape[2:], index, strict=True):
+        here = formula("flat * size + i", flat=here, size=size, i=i)
+    text = "x == y or isnan(x)" if TTYPES[x.ttype].kind == "float" else "x == y"
+    found = formula(text, x=element, y=largest.access([a.var for a in axes]))
+    guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
+    body = guarded([*guards, found], simplify(here), Const(NOWHERE))
+    first = op.emit(axes, body, "i64", reduce, "min", part="first", output=1)
+    order = op.integer("storage_order")
+    if order not in (0, 1):
+        raise op.invalid(f"storage_order is {order}", "It must be 0 (row-major) or 1 (column-major).")
+    place = op.axes_of(largest.shape)
+    inner = first.access([a.var for a in place])
+    image = size_of(x.shape[2:])
+    if order:
+        strides = [size_of(x.shape[d + 1 :]) for d in range(2, x.rank)]
+        coordinates = [formula("f // s % e", f=inner, s=s, e=e) for s, e in zip(strides, x.shape[2:], strict=True)]
+        inner = Const(0)
+        for size, i in zip(reversed(x.shape[2:]), reversed(coordinates), strict=True):
+            inner = formula("flat * size + i", flat=inner, size=size, i=i)
+    planes = {"n": place[0].var, "c": place[1].var, "channels": x.shape[1], "image": image}
+    return op.emit(place, formula("(n * channels + c) * image + i", i=inner, **planes), "i64", output=1)
 
 
 @operator("AveragePool")
