@@ -33,7 +33,8 @@ class Search:
 
     axes      iterators over the data; whether an update hits depends on the first `depth` of them
     reads     iterators over the updates that may hit, in the order in which the operator writes them
-    hit       whether the update at `reads` hits the element at `axes`
+    inside    whether the element at `axes` is one that updates exist for; None when all are
+    hit       whether the update at `reads` hits an element inside
     update    the update at places along `reads` that belongs to the element at `axes`
     order     where the indices are known: for each element the number of the last update that hits it, -1 for none;
               `single` says that no element is hit twice
@@ -42,10 +43,15 @@ class Search:
     axes: tuple[Axis, ...]
     depth: int
     reads: tuple[Axis, ...]
+    inside: Expr | None
     hit: Expr
     update: Callable[[Sequence[Expr]], Access]
     order: NDArray[np.int64] | None
     single: bool
+
+    def within(self, body: Expr, outside: Expr) -> Expr:
+        """A body that reads updates, guarded where there are elements without."""
+        return body if self.inside is None else formula("where(c, a, b)", c=self.inside, a=body, b=outside)
 
 
 @operator("Scatter", "ScatterElements")
@@ -60,15 +66,17 @@ def _scatter_elements(op: Op) -> Value:
     axes = op.axes_of(x.shape)
     reads = op.builder.iterators("r", [indices.shape[axis]])
     hit = _lands(indices, [reads[0].var if d == axis else a.var for d, a in enumerate(axes)], axes[axis])
+    inside: Expr | None = None
     for d, a in enumerate(axes):
         if d != axis and a.extent != indices.shape[d]:
-            hit = formula("i < e and hit", i=a.var, e=indices.shape[d], hit=hit)
+            short = formula("i < e", i=a.var, e=indices.shape[d])
+            inside = short if inside is None else formula("a and b", a=inside, b=short)
 
     def update(places: Sequence[Expr]) -> Access:
         return updates.access([places[0] if d == axis else a.var for d, a in enumerate(axes)])
 
     order, single = _element_order(op, x, indices, axis) or (None, False)
-    return _scattered(op, x, Search(axes, x.rank, reads, hit, update, order, single))
+    return _scattered(op, x, Search(axes, x.rank, reads, inside, hit, update, order, single))
 
 
 @operator("ScatterND")
@@ -94,7 +102,7 @@ def _scatter_nd(op: Op) -> Value:
         return updates.access([*places, *(a.var for a in axes[depth:])])
 
     order, single = _coordinate_order(op, x, indices, depth) or (None, False)
-    return _scattered(op, x, Search(axes, depth, reads, hit, update, order, single))
+    return _scattered(op, x, Search(axes, depth, reads, None, hit, update, order, single))
 
 
 def _lands(indices: Value, at: Sequence[Expr], axis: Axis) -> Expr:
@@ -115,21 +123,29 @@ def _scattered(op: Op, x: Value, search: Search) -> Value:
     if reduction == "none" or (search.order is not None and search.single):
         last = _last(op, search)
         at = last.at([a.var for a in search.axes[: search.depth]])
-        flat = formula("maximum(at, 0)", at=at)
-        extents = [r.extent for r in search.reads]
-        update = search.update(reshape_index(extents, [size_of(extents)], [flat]))
+        update = search.update(_places(search, formula("maximum(at, 0)", at=at)))
         joined = "u" if reduction == "none" else _texts(x, reduction)[1]
-        body = formula(f"where(at >= 0, {joined}, x)", at=at, u=update, x=element)
-        return op.emit(search.axes, body, x.ttype)
+        chosen = formula(f"where(at >= 0, {joined}, x)", at=at, u=update, x=element)
+        return op.emit(search.axes, search.within(chosen, element), x.ttype)
     require_affordable(op, [a.extent for a in (*search.axes, *search.reads)])
     reducer, joined = _texts(x, reduction)
-    miss: Expr = {"sum": _literal(x, 0), "prod": _literal(x, 1)}.get(reducer, element)
     update = search.update([r.var for r in search.reads])
     if not search.reads:
         return op.emit(search.axes, formula(f"where(hit, {joined}, x)", hit=search.hit, u=update, x=element), x.ttype)
-    body = formula("where(hit, u, miss)", hit=search.hit, u=update, miss=miss)
+    miss: Expr = {"sum": _literal(x, 0), "prod": _literal(x, 1)}.get(reducer, element)
+    body = search.within(formula("where(hit, u, miss)", hit=search.hit, u=update, miss=miss), miss)
     found = op.emit(search.axes, body, x.ttype, search.reads, reducer, part="updates")
     return op.map(joined, x=x, u=found)
+
+
+def _places(search: Search, flat: Expr) -> list[Expr]:
+    """The place along each of `reads` of the update with this number."""
+    places: list[Expr] = []
+    for d, read in enumerate(search.reads):
+        behind = size_of([r.extent for r in search.reads[d + 1 :]])
+        place = flat if behind == Const(1) else formula("i // n", i=flat, n=behind)
+        places.append(place if d == 0 else formula("i % e", i=place, e=read.extent))
+    return places
 
 
 def _texts(x: Value, reduction: str) -> tuple[str, str]:
@@ -151,7 +167,7 @@ def _last(op: Op, search: Search) -> Value:
     extents = [r.extent for r in search.reads]
     require_affordable(op, [*(a.extent for a in axes), *extents])
     flat = reshape_index([size_of(extents)], extents, [r.var for r in search.reads])[0]
-    body = formula("where(hit, flat, -1)", hit=search.hit, flat=flat)
+    body = search.within(formula("where(hit, flat, -1)", hit=search.hit, flat=flat), Const(-1))
     return op.emit(axes, body, "i64", search.reads, "max", part="last")
 
 
