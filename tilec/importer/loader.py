@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,38 @@ class Model:
         return self.path.name
 
 
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A model file without its weights: `proto` has no initializers, `tensors` lists those without raw bytes, each
+    with the place of its raw bytes in `data`, the mapped file (None: it has none)."""
+
+    data: Buffer
+    proto: Any
+    tensors: Sequence[tuple[Any, tuple[int, int] | None]]
+
+
 def load_model(path: Path) -> Model:
     """Map the file and parse everything but the bytes of its weights.
 
     Raises UsageError when the file cannot be read and ConfigError when it is no ONNX model, breaks off, defines an
     initializer twice or keeps weights where they must not be.
+    """
+    found = load_structure(path)
+    files = Files(path.parent, path.name, found.data)
+    initializers: dict[str, Stored] = {}
+    for tensor, raw in found.tensors:
+        if tensor.name in initializers:
+            raise ConfigError(
+                f"initializer {tensor.name!r} is defined twice", path.name, "Every tensor needs its own name."
+            )
+        initializers[tensor.name] = stored(tensor, raw, files)
+    return Model(path, found.proto, initializers, files)
+
+
+def load_structure(path: Path) -> Structure:
+    """Map the file and parse its structure; no weight is looked at, no other file opened.
+
+    Raises UsageError when the file cannot be read and ConfigError when it is no ONNX model or breaks off.
     """
     data = _map(path)
     try:
@@ -59,15 +86,7 @@ def load_model(path: Path) -> Model:
         raise ConfigError("the model does not say which opset it uses; the file may be truncated", str(path), _RERUN)
     if not _is_text(proto.graph):
         raise ConfigError("the file is damaged: names in it are not UTF-8 text", str(path), _RERUN)
-    files = Files(path.parent, path.name, data)
-    initializers: dict[str, Stored] = {}
-    for tensor, raw in tensors:
-        if tensor.name in initializers:
-            raise ConfigError(
-                f"initializer {tensor.name!r} is defined twice", path.name, "Every tensor needs its own name."
-            )
-        initializers[tensor.name] = stored(tensor, raw, files)
-    return Model(path, proto, initializers, files)
+    return Structure(data, proto, tensors)
 
 
 def _map(path: Path) -> Buffer:
