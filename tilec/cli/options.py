@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +12,7 @@ import typer
 from tilec.cli.console import Console
 from tilec.errors import ArtifactError, UsageError
 from tilec.pipeline import DEVICE_FILE, Job, Source
+from tilec.pipeline.request import Flags, device_job, plain_job
 
 if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
@@ -34,9 +35,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 PrintRecipe = Annotated[
     bool, typer.Option("--print-recipe", help="Print the recipe in effect, with the origin of each value, and stop.")
 ]
-
-Flags = Mapping[str, tuple[str, Any]]
-"""Dotted recipe key -> the flag that sets it and the value."""
 
 
 def flags(
@@ -72,8 +70,7 @@ def job_without_device(console: Console, recipe: str | None, given: Flags, model
     """The job of a stage that asks nothing of the device."""
     from tilec.spec.effective import recipe_without_device
 
-    merged = recipe_without_device(recipe, given, os.environ)
-    return replace(Job(merged, console, model=model), **_sizes(merged, given))
+    return replace(plain_job(recipe_without_device(recipe, given, os.environ), given, console), model=model)
 
 
 def job_on_device(
@@ -85,23 +82,12 @@ def job_on_device(
     """
     from tilec.spec.effective import effective_recipe
     from tilec.spec.probe import cache_folder
-    from tilec.spec.resolve import HOST
 
-    host_file = folder / DEVICE_FILE
-    effective = effective_recipe(recipe, given, os.environ, host_file=host_file)
+    effective = effective_recipe(recipe, given, os.environ, host_file=folder / DEVICE_FILE)
     if show:
         console.data(effective.text())
         return None
-    measured = effective.device_source.place == HOST
-    job = Job(
-        effective.recipe,
-        console,
-        effective.device,
-        model=model,
-        cache=cache_folder() / "objects",
-        device_text=effective.device_source.text if measured else None,
-    )
-    return replace(job, **_sizes(effective.recipe, given))
+    return replace(device_job(effective, given, console, cache_folder()), model=model)
 
 
 def device_of(source: Source) -> str:
@@ -138,10 +124,3 @@ def target_of(output: Path | None, default: Path, file: str) -> Path | None:
     if str(output) == "-":
         return None
     return output if output.suffix == ".json" else output / file
-
-
-def _sizes(recipe: Any, given: Flags) -> dict[str, Any]:
-    """`shapes` and `asked` of a job: sizes with a value, and which of them a flag names."""
-    shapes = {symbol: known.value for symbol, known in recipe.shapes.items() if known.value is not None}
-    asked = frozenset(key.split(".")[1] for key in given if key.startswith("shapes."))
-    return {"shapes": shapes, "asked": asked}

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilec.errors import UsageError, did_you_mean
-from tilec.spec.device import DeviceSpec
-from tilec.spec.located import parse_yaml, validate
 from tilec.spec.probe import probed_text
+
+if TYPE_CHECKING:
+    from tilec.spec.device import DeviceSpec
 
 HOST = "host"
 
@@ -58,12 +60,15 @@ def recipe_source(name: str) -> Source:
     return _source(name, "recipes", None)
 
 
-def parse_device(source: Source) -> DeviceSpec:
+def parse_device(source: Source) -> "DeviceSpec":
     """The device in a text. Raises ConfigError with line and column."""
+    from tilec.spec.device import DeviceSpec
+    from tilec.spec.located import parse_yaml, validate
+
     return validate(DeviceSpec, parse_yaml(source.text, source.place))
 
 
-def resolve_device(name: str, *, relative_to: Path | None = None) -> DeviceSpec:
+def resolve_device(name: str, *, relative_to: Path | None = None) -> "DeviceSpec":
     """The device of a name or file. Raises UsageError when there is none, ConfigError when it is wrong."""
     return parse_device(device_source(name, relative_to=relative_to))
 
