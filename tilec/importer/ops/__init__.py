@@ -13,11 +13,13 @@ from tilec.importer.ops import (
     padding,
     pooling,
     quantized,
+    quantized_sums,
     reduction,
     resize,
     scatter,
     slicing,
     softmax,
+    sort,
 )
 from tilec.importer.registry import handler_of, known_operators
 
@@ -36,9 +38,11 @@ __all__ = [
     "padding",
     "pooling",
     "quantized",
+    "quantized_sums",
     "reduction",
     "resize",
     "scatter",
     "slicing",
     "softmax",
+    "sort",
 ]

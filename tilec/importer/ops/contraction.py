@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from string import ascii_letters
 
 from tilec.importer.builder import Axis
@@ -18,6 +19,42 @@ BATCH = ("b", "h", "g", "e", "f", "b5", "b6", "b7", "b8", "b9")
 """Iterators over the leading dimensions of a batched matrix product."""
 
 
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A matrix product with NumPy's rules for vectors and leading dimensions: iterators, and where they read A and B.
+
+    `lead` are leading dimensions, `rows` and `columns` one iterator each or none (of a vector), `inner` is summed over.
+    """
+
+    lead: tuple[Axis, ...]
+    rows: tuple[Axis, ...]
+    columns: tuple[Axis, ...]
+    inner: Axis
+    left: tuple[Expr, ...]
+    right: tuple[Expr, ...]
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The iterators of the result."""
+        return (*self.lead, *self.rows, *self.columns)
+
+
+def product_of(op: Op, a: Value, b: Value) -> Product:
+    """The iterators of `A @ B`. Raises ShapeError where the shapes do not fit."""
+    if a.rank == 0 or b.rank == 0:
+        raise ShapeError("a matrix product of a scalar")
+    described = f"{shape_text(a.shape)} @ {shape_text(b.shape)}"
+    inner = a.shape[-1]
+    require_same(inner, b.shape[-2] if b.rank > 1 else b.shape[0], f"{described} sums over two extents")
+    lead = op.builder.iterators(BATCH, broadcast(a.shape[:-2], b.shape[:-2]))
+    rows = op.builder.iterators("m", a.shape[-2:-1])
+    columns = op.builder.iterators("n", b.shape[-1:] if b.rank > 1 else ())
+    (k,) = op.builder.iterators("k", [inner])
+    left = (*aligned(a, lead), *(r.var for r in rows), k.var) if a.rank > 1 else (k.var,)
+    right = (*aligned(b, lead), k.var, *(c.var for c in columns)) if b.rank > 1 else (k.var,)
+    return Product(lead, rows, columns, k, left, right)
+
+
 def aligned(value: Value, axes: Sequence[Axis]) -> list[Expr]:
     """Where a broadcast operand with these leading dimensions is read."""
     own = value.shape[: value.rank - 2]
@@ -30,19 +67,10 @@ def product(op: Op, a: Value, b: Value, part: str = "", ttype: str | None = None
 
     `ttype` is the type of product and sum, by default that of the operands.
     """
-    if a.rank == 0 or b.rank == 0:
-        raise ShapeError("a matrix product of a scalar")
-    described = f"{shape_text(a.shape)} @ {shape_text(b.shape)}"
-    inner = a.shape[-1]
-    require_same(inner, b.shape[-2] if b.rank > 1 else b.shape[0], f"{described} sums over two extents")
-    lead = op.builder.iterators(BATCH, broadcast(a.shape[:-2], b.shape[:-2]))
-    rows = op.builder.iterators("m", a.shape[-2:-1])
-    columns = op.builder.iterators("n", b.shape[-1:] if b.rank > 1 else ())
-    (k,) = op.builder.iterators("k", [inner])
-    left = a.access([*aligned(a, lead), *(r.var for r in rows), k.var] if a.rank > 1 else [k.var])
-    right = b.access([*aligned(b, lead), k.var, *(c.var for c in columns)] if b.rank > 1 else [k.var])
+    frame = product_of(op, a, b)
     text = "x * y" if ttype is None or ttype == a.ttype else f"{ttype}(x) * {ttype}(y)"
-    return op.emit([*lead, *rows, *columns], formula(text, x=left, y=right), ttype or a.ttype, [k], part=part)
+    body = formula(text, x=a.access(frame.left), y=b.access(frame.right))
+    return op.emit(frame.axes, body, ttype or a.ttype, [frame.inner], part=part)
 
 
 @operator("MatMul")

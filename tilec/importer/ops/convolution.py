@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.window import KERNEL, SPATIAL, guarded, inside, per_dimension, windows
@@ -37,13 +40,23 @@ def _biased(op: Op, total: Value, bias: Value | None) -> Value:
     return op.emit(axes, body, total.ttype)
 
 
-@operator("Conv")
-def _conv(op: Op) -> Value:
-    """`Y[n,o,h,w] = sum(c,r,s, X[n, c of o's group, h*stride + r*dilation - pad, ...] * W[o,c,r,s])`, then the bias.
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """Iterators of a convolution, the conditions under which a window's element lies in the input, and where input and
+    weight are read."""
 
-    Where a window may leave the tensor the factor is guarded: `where(inside, X[...], 0)`.
+    axes: tuple[Axis, ...]
+    reduce: tuple[Axis, ...]
+    guards: tuple[Expr, ...]
+    index: tuple[Expr, ...]
+    weight: tuple[Expr, ...]
+
+
+def convolution_of(op: Op, x: Value, weight: Value) -> Convolution:
+    """`Y[n,o,h,w]` sums over `c,r,s`: `X[n, c of o's group, h*stride + r*dilation - pad, ...]` and `W[o,c,r,s]`.
+
+    Raises ShapeError and ConfigError where shapes and attributes do not fit.
     """
-    x, weight, bias = op.value(0), op.value(1), op.optional(2)
     if x.rank < 3 or weight.rank != x.rank:
         raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
     frame = windows(op, x.shape[2:], _kernel_of(op, weight))
@@ -62,10 +75,18 @@ def _conv(op: Op) -> Value:
     channel = formula("o // m * n + c", o=axes[1].var, m=outputs // group, n=channels, c=kernel[0])
     if group == 1:
         channel = kernel[0]
-    guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
-    value = guarded(guards, x.access([axes[0].var, channel, *index]), _zero(x.ttype))
-    body = formula("x * w", x=value, w=weight.access([axes[1].var, *kernel]))
-    total = op.emit(axes, body, x.ttype, reduce, part="" if bias is None else "product")
+    guards = tuple(inside(w, i) for w, i in zip(frame, index, strict=True))
+    return Convolution(axes, reduce, guards, (axes[0].var, channel, *index), (axes[1].var, *kernel))
+
+
+@operator("Conv")
+def _conv(op: Op) -> Value:
+    """The sum of products, then the bias; `where(inside, X[...], 0)` where a window may leave the tensor."""
+    x, weight, bias = op.value(0), op.value(1), op.optional(2)
+    conv = convolution_of(op, x, weight)
+    value = guarded(conv.guards, x.access(conv.index), _zero(x.ttype))
+    body = formula("x * w", x=value, w=weight.access(conv.weight))
+    total = op.emit(conv.axes, body, x.ttype, conv.reduce, part="" if bias is None else "product")
     return _biased(op, total, bias)
 
 

@@ -1,0 +1,137 @@
+"""Quantisation against onnxruntime: every granularity and type, ties, saturation, special values, no elements."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.importer.reference import check, helper, normal, run, save, single
+from tilec.errors import ConfigError, UnsupportedError
+from tilec.importer import import_model
+from tilec.ir.text import tensor_text
+
+X = np.concatenate([[np.nan, np.inf, -np.inf, 0.185, 0.555, -0.185, 1e30, -0.0], 50 * normal(25)]).astype(np.float32)
+X = np.stack([X, -X[::-1], 9 * X])
+FINITE = np.nan_to_num(X).clip(-900, 900)
+
+
+def _points(ttype: str, *shape: int) -> NDArray[Any]:
+    limits = np.iinfo(ttype)
+    return np.random.default_rng(shape).integers(limits.min, limits.max, shape, ttype, endpoint=True)
+
+
+def _scales(*shape: int) -> NDArray[Any]:
+    return (np.abs(normal(*shape)) + 0.05).astype(np.float32)
+
+
+@pytest.mark.parametrize(("ttype", "opset"), [("uint8", 10), ("int8", 13), ("int8", 21), ("uint16", 21), ("int16", 25)])
+@pytest.mark.parametrize("known", [(), (1, 2)])
+def test_quantize_one_scale(tmp_path: Path, ttype: str, opset: int, known: tuple[int, ...]) -> None:
+    scale = np.float32(0.37 if ttype.endswith("8") else 0.0011)
+    for zero in (0, 3, np.iinfo(ttype).max):
+        points = np.array(zero, ttype)
+        check(tmp_path, "QuantizeLinear", X, scale, points, known=known, opset=opset, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("ttype", ["uint8", "int8"])
+def test_quantize_a_scale_for_each_index_or_block(tmp_path: Path, ttype: str) -> None:
+    check(tmp_path, "QuantizeLinear", X, _scales(33), _points(ttype, 33), rtol=0, atol=0)
+    check(tmp_path, "QuantizeLinear", X, _scales(3), _points(ttype, 3), axis=-2, known=[1, 2], rtol=0, atol=0)
+    blocks = {"opset": 21, "rtol": 0, "atol": 0}
+    check(tmp_path, "QuantizeLinear", FINITE, _scales(3, 5), _points(ttype, 3, 5), block_size=8, **blocks)
+    check(tmp_path, "QuantizeLinear", FINITE, _scales(2, 33), _points(ttype, 2, 33), axis=0, block_size=2, **blocks)
+
+
+def test_quantize_without_a_zero_point(tmp_path: Path) -> None:
+    check(tmp_path, "QuantizeLinear", X, np.float32(0.3), rtol=0, atol=0)
+    check(tmp_path, "QuantizeLinear", X, np.float32(0.3), opset=21, output_dtype=5, rtol=0, atol=0)
+    check(tmp_path, "QuantizeLinear", X[:, :0], np.float32(0.3), rtol=0, atol=0)
+    check(tmp_path, "QuantizeLinear", X[0, 3], np.float32(0.3), np.array([5], np.int8), rtol=0, atol=0)
+
+
+def test_quantize_half_precision_and_integers(tmp_path: Path) -> None:
+    finite = FINITE.astype(np.float16)
+    check(tmp_path, "QuantizeLinear", finite, np.float16(0.37), np.array(3, np.int8), opset=21, rtol=0, atol=0)
+    numbers = np.array([-700, -3, -1, 0, 1, 3, 700], np.int32)
+    path, feeds = single(tmp_path, "QuantizeLinear", numbers, np.float32(2), np.array(1, np.int8), opset=13)
+    (found,) = run(import_model(path), tmp_path, feeds)
+    np.testing.assert_array_equal(found, np.array([-128, -1, 1, 1, 1, 3, 127], np.int8))
+
+
+def test_the_quotient_has_the_precision_asked_for(tmp_path: Path) -> None:
+    x = np.array([2049.0, 2051.0, 10.0], np.float32)
+    arrays = (x, np.float32(1), np.array(0, np.uint16))
+    path, feeds = single(tmp_path, "QuantizeLinear", *arrays, opset=23, precision=10)
+    (found,) = run(import_model(path), tmp_path, feeds)
+    np.testing.assert_array_equal(found, np.array([2048, 2052, 10], np.uint16))
+
+
+@pytest.mark.parametrize(
+    ("ttype", "opset"), [("uint8", 10), ("int8", 13), ("int8", 19), ("uint16", 21), ("int16", 25), ("int32", 13)]
+)
+def test_dequantize(tmp_path: Path, ttype: str, opset: int) -> None:
+    exact = {"opset": opset, "rtol": 0, "atol": 0}
+    q, whole = _points(ttype, 5, 7), ttype == "int32"
+    check(tmp_path, "DequantizeLinear", q, np.float32(0.37), **exact)
+    check(tmp_path, "DequantizeLinear", q, np.float32(0.37), None if whole else _points(ttype), **exact)
+    check(tmp_path, "DequantizeLinear", q[:0], np.float32(0.37), **exact)
+    if opset >= 13:
+        check(tmp_path, "DequantizeLinear", q, _scales(5), None if whole else _points(ttype, 5), axis=0, **exact)
+    if opset >= 21:
+        check(tmp_path, "DequantizeLinear", q, _scales(5, 3), _points(ttype, 5, 3), block_size=3, **exact)
+
+
+def test_dequantize_to_half_precision(tmp_path: Path) -> None:
+    q, scale = _points("int8", 5, 7), _scales(5).astype(np.float16)
+    check(tmp_path, "DequantizeLinear", q, scale, _points("int8", 5), axis=0, opset=21, rtol=0, atol=0)
+    check(tmp_path, "DequantizeLinear", q, np.float32(0.3), opset=23, output_dtype=10, rtol=0, atol=0)
+
+
+def test_constants_are_dequantized_at_import(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "DequantizeLinear", np.array([1, 5], np.int8), np.float32(0.5), known=[0, 1])
+    graph = import_model(path).graph
+    assert [tensor_text(node.expr) for node in graph.nodes] == ["y0_2[i] = y0[i]"]
+
+
+@pytest.mark.parametrize("x", [FINITE, np.abs(FINITE), -np.abs(FINITE), 0 * FINITE, FINITE[:, :0], FINITE[0, 9]])
+def test_dynamic_quantization(tmp_path: Path, x: NDArray[Any]) -> None:
+    check(tmp_path, "DynamicQuantizeLinear", x, outputs=3, rtol=0, atol=0)
+
+
+def test_a_layer_between_quantisations_is_exact(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("Relu", ["d"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "t", "z"], ["y"]),
+    ]
+    weights = {"s": np.float32(0.3), "t": np.float32(0.2), "z": np.array(7, np.int8)}
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", [3, "n"])}, ["y"], weights)
+    (found,) = run(import_model(path), tmp_path, {"x": FINITE}, {"n": 33})
+    q = np.clip(np.rint(FINITE / weights["s"]) + 7, -128, 127) - 7
+    real = np.maximum(q.astype(np.float32) * weights["s"], 0)
+    np.testing.assert_array_equal(found, np.clip(np.rint(real / weights["t"]) + 7, -128, 127).astype(np.int8))
+
+
+@pytest.mark.parametrize(
+    ("scale", "options", "message"),
+    [
+        (_scales(4), {}, r"scales \[4\] for axis 1 of \[3, 33\]: 4 and 33 differ"),
+        (_scales(3, 4), {"block_size": 8}, "in blocks of 8: 4 and 5 differ"),
+        (_scales(3, 5), {}, "with block_size 0"),
+        (_scales(33), {"axis": 2}, "axis 2 of a tensor of rank 2"),
+    ],
+)
+def test_scales_that_do_not_fit(tmp_path: Path, scale: Any, options: dict[str, int], message: str) -> None:
+    path, _ = single(tmp_path, "QuantizeLinear", X, scale, opset=21, **options)
+    with pytest.raises(ConfigError, match=message):
+        import_model(path)
+
+
+@pytest.mark.parametrize(("code", "name"), [(17, "FLOAT8E4M3FN"), (22, "INT4"), (23, "FLOAT4E2M1")])
+def test_types_of_less_than_a_byte_and_small_floats_are_refused_by_name(tmp_path: Path, code: int, name: str) -> None:
+    path, _ = single(tmp_path, "QuantizeLinear", X, np.float32(1), opset=23, output_dtype=code)
+    with pytest.raises(UnsupportedError, match=f"element type {name}"):
+        import_model(path)

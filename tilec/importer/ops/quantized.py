@@ -1,0 +1,125 @@
+"""Quantisation: real numbers as small integers with a scale and a zero point, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op
+from tilec.importer.registry import operator
+from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.value import Value
+from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Call, Const, Expr
+from tilec.ir.types import TTYPES, is_float, numpy_dtype
+
+
+def cast(expr: Expr, ttype: str) -> Expr:
+    """A scalar as another type; a literal as the literal that this type rounds it to."""
+    if not isinstance(expr, Const):
+        return Call(ttype, (expr,))
+    value = numpy_dtype(ttype).type(expr.value).item()
+    return Const(float(value) if is_float(ttype) else int(value))
+
+
+def widened(value: Value | None, index: Sequence[Expr], ttype: str) -> Expr:
+    """An element in a type that loses nothing of it; an absent one counts as zero."""
+    element = Const(0) if value is None else value.at(index)
+    return element if value is not None and value.ttype == ttype else cast(element, ttype)
+
+
+def requantized(real: Expr, zero: Expr, ttype: str) -> Expr:
+    """A real number in units of the scale: rounded half to even, shifted by the zero point, saturated."""
+    return formula(f"{ttype}(round(x) + zero)", x=real, zero=zero)
+
+
+def element_type(op: Op, attribute: str, default: str) -> str:
+    """The type that an attribute asks for; 0 and absence stand for `default`."""
+    code = op.integer(attribute)
+    ttype = ELEMENT_TYPES.get(code) if code else default
+    if ttype is None:
+        raise op.unsupported(f"element type {element_type_name(code)} (attribute {attribute!r})")
+    return ttype
+
+
+def _of(op: Op, scale: Value | None, x: Value, place: Sequence[Expr], ttype: str) -> Expr:
+    """The scale or zero point of the element of `x` at `place`: one for all, for an index of an axis, or for a block."""
+    return widened(scale, [] if scale is None else _index(op, scale, x, place), ttype)
+
+
+def _index(op: Op, scale: Value, x: Value, place: Sequence[Expr]) -> list[Expr]:
+    if scale.rank == 0 or scale.shape == (Const(1),):
+        return [Const(0)] * scale.rank
+    axis = op.axis(op.integer("axis", 1), x.rank)
+    block = op.integer("block_size")
+    described = f"scales {shape_text(scale.shape)} for axis {axis} of {shape_text(x.shape)}"
+    if block < 0 or scale.rank != (x.rank if block else 1):
+        raise ShapeError(f"{described} with block_size {block}")
+    if not block:
+        require_same(scale.shape[0], x.shape[axis], described)
+        return [place[axis]]
+    for d, (found, extent) in enumerate(zip(scale.shape, x.shape, strict=True)):
+        blocks = simplify(formula("(e + b - 1) // b", e=extent, b=block))
+        require_same(found, blocks if d == axis else extent, f"{described} in blocks of {block}")
+    return [formula("i // b", i=i, b=block) if d == axis else i for d, i in enumerate(place)]
+
+
+@operator("QuantizeLinear")
+def _quantize(op: Op) -> Value:
+    """`saturate(round(x / scale) + zero)`, the quotient in the type `precision` (single if absent)."""
+    x, scale, zero = op.value(0), op.value(1), op.optional(2)
+    ttype = zero.ttype if zero is not None else element_type(op, "output_dtype", "u8")
+    if is_float(ttype):
+        raise op.invalid(f"quantisation to {ttype}", "The result must be of an integer type.")
+    precision = element_type(op, "precision", "f32")
+    axes = op.axes_of(x.shape)
+    place = [a.var for a in axes]
+    element = x.access(place)
+    quotient = formula(
+        "x / s", x=element if x.ttype == "f32" else cast(element, "f32"), s=_of(op, scale, x, place, "f32")
+    )
+    if precision != "f32":
+        quotient = cast(cast(quotient, precision), "f32")
+    return op.emit(axes, requantized(_least_for_nan(quotient, ttype), _of(op, zero, x, place, "f32"), ttype), ttype)
+
+
+def _least_for_nan(real: Expr, ttype: str) -> Expr:
+    """The reference turns NaN into the least number of the type; a cast would give 0."""
+    if TTYPES[ttype].kind == "uint":
+        return real
+    return formula("where(x >= least, x, least)", x=real, least=-float(1 << TTYPES[ttype].bits))
+
+
+@operator("DequantizeLinear")
+def _dequantize(op: Op) -> Value:
+    """`(x - zero) * scale`: the difference of integers is exact, the product in single precision."""
+    x, scale, zero = op.value(0), op.value(1), op.optional(2)
+    if is_float(x.ttype):
+        raise op.invalid(f"an input of type {x.ttype}", "It must be of an integer type.")
+    ttype = element_type(op, "output_dtype", scale.ttype)
+    axes = op.axes_of(x.shape)
+    place = [a.var for a in axes]
+    number: Expr = x.access(place) if x.ttype == "i32" else cast(x.access(place), "i32")
+    if zero is not None and zero.literal != Const(0):
+        number = formula("x - zero", x=number, zero=_of(op, zero, x, place, "i32"))
+    body = formula("x * s", x=cast(number, "f32"), s=_of(op, scale, x, place, "f32"))
+    return op.emit(axes, body if ttype == "f32" else cast(body, ttype), ttype)
+
+
+@operator("DynamicQuantizeLinear")
+def _dynamic(op: Op) -> tuple[Value, ...]:
+    """Bytes over the range of the input, which is widened to hold 0: result, scale, zero point."""
+    x = op.value(0)
+    every = tuple(range(x.rank))
+    low = op.reduce("min", every, keep=False, part="low", x=x)
+    high = op.reduce("max", every, keep=False, part="high", x=x)
+    ends = {
+        "low": op.map("minimum(x, 0.0)", x=low, part="least"),
+        "high": op.map("maximum(x, 0.0)", x=high, part="most"),
+    }
+    scale = op.map("where(low == high, 1.0, (high - low) / 255.0)", output=1, **ends)
+    zero = op.map("u8(round(-low / s))", s=scale, low=ends["low"], output=2)
+    axes = op.axes_of(x.shape)
+    quotient = formula("x / s", x=x.access([a.var for a in axes]), s=scale.at(()))
+    return op.emit(axes, requantized(quotient, widened(zero, (), "f32"), "u8"), "u8"), scale, zero

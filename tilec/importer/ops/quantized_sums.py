@@ -1,0 +1,151 @@
+"""Products and convolutions of small integers: exact sums in i32, brought to the output's scale where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilec.importer.builder import Axis
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op
+from tilec.importer.ops.contraction import Product, aligned, product_of
+from tilec.importer.ops.convolution import convolution_of
+from tilec.importer.ops.quantized import requantized, widened
+from tilec.importer.ops.window import guarded
+from tilec.importer.registry import operator
+from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.value import Value
+from tilec.ir.expr import Const, Expr
+
+Place = Callable[[Value], list[Expr]]
+"""Where a scale or zero point is read for an element of the result."""
+
+
+@operator("MatMulInteger")
+def _matmul_integer(op: Op) -> Value:
+    """`sum(k, (A[m,k] - a) * (B[k,n] - b))`; zero points for all, for rows of A, for columns of B."""
+    a, b = op.value(0), op.value(1)
+    return _exact_product(op, product_of(op, a, b), (a, op.optional(2)), (b, op.optional(3)), "")
+
+
+@operator("QLinearMatMul")
+def _qlinear_matmul(op: Op) -> Value:
+    a, b, zero = op.value(0), op.value(3), op.value(7)
+    frame = product_of(op, a, b)
+    total = _exact_product(op, frame, (a, op.value(2)), (b, op.value(5)), "product")
+    of_rows, of_columns = _of_rows(frame), _of_columns(frame)
+    return _scaled(
+        op,
+        total,
+        frame.axes,
+        ((op.value(1), of_rows), (op.value(4), of_columns), (op.value(6), of_rows)),
+        widened(zero, of_rows(zero), "f32"),
+        zero.ttype,
+    )
+
+
+def _exact_product(
+    op: Op, frame: Product, left: tuple[Value, Value | None], right: tuple[Value, Value | None], part: str
+) -> Value:
+    factor_a = _shifted(left, frame.left, _of_rows(frame))
+    factor_b = _shifted(right, frame.right, _of_columns(frame))
+    return op.emit(frame.axes, formula("x * y", x=factor_a, y=factor_b), "i32", [frame.inner], part=part)
+
+
+def _shifted(operand: tuple[Value, Value | None], index: Sequence[Expr], place: Place) -> Expr:
+    """An element less its zero point, in i32."""
+    value, zero = operand
+    number = formula("i32(x)", x=value.access(index))
+    if zero is None or zero.literal == Const(0):
+        return number
+    return formula("x - zero", x=number, zero=widened(zero, place(zero), "i32"))
+
+
+def _of_rows(frame: Product) -> Place:
+    return _along(frame.lead, frame.rows, lambda row, other: [row, other])
+
+
+def _of_columns(frame: Product) -> Place:
+    return _along(frame.lead, frame.columns, lambda column, other: [other, column])
+
+
+def _along(lead: Sequence[Axis], own: Sequence[Axis], pair: Callable[[Expr, Expr], list[Expr]]) -> Place:
+    """One value for all, one for each row (column) as a vector, or a tensor that is 1 along the other dimension."""
+
+    def place(value: Value) -> list[Expr]:
+        if all(extent == Const(1) for extent in value.shape):
+            return [Const(0)] * value.rank
+        described = f"a scale or zero point {shape_text(value.shape)}"
+        if not own or value.rank > len(lead) + 2:
+            raise ShapeError(f"{described} for a result of {len(lead) + len(own)} dimensions")
+        if value.rank == 1:
+            require_same(value.shape[0], own[0].extent, described)
+            return [own[0].var]
+        tail: list[Expr] = []
+        for found, wanted, at in zip(
+            value.shape[-2:], pair(own[0].extent, Const(1)), pair(own[0].var, Const(0)), strict=True
+        ):
+            if found != Const(1):
+                require_same(found, wanted, described)
+            tail.append(Const(0) if found == Const(1) else at)
+        return [*aligned(value, lead), *tail]
+
+    return place
+
+
+def _scaled(
+    op: Op,
+    total: Value,
+    axes: Sequence[Axis],
+    scales: Sequence[tuple[Value, Place]],
+    zero: Expr,
+    ttype: str,
+    offset: Expr | None = None,
+) -> Value:
+    """`saturate(round((total + offset) * (a * b / y)) + zero)` in single precision, as the reference does it."""
+    a, b, y = (widened(value, place(value), "f32") for value, place in scales)
+    count: Expr = total.access([axis.var for axis in axes])
+    if offset is not None:
+        count = formula("x + b", x=count, b=offset)
+    real = formula("f32(x) * (a * b / y)", x=count, a=a, b=b, y=y)
+    return op.emit(axes, requantized(real, zero, ttype), ttype)
+
+
+@operator("ConvInteger")
+def _conv_integer(op: Op) -> Value:
+    return _exact_convolution(op, op.value(0), op.value(1), op.optional(2), op.optional(3), "")[0]
+
+
+@operator("QLinearConv")
+def _qlinear_conv(op: Op) -> Value:
+    """Scales and zero points of the weight may be one for each output channel; the bias is in units of the sum."""
+    zero, bias = op.value(7), op.optional(8)
+    total, axes = _exact_convolution(op, op.value(0), op.value(3), op.value(2), op.value(5), "product")
+    of_channel, of_all = _of_channel(axes[1]), _of_channel(None)
+    scales = ((op.value(1), of_all), (op.value(4), of_channel), (op.value(6), of_all))
+    offset = None if bias is None else bias.at(of_channel(bias))
+    return _scaled(op, total, axes, scales, widened(zero, of_all(zero), "f32"), zero.ttype, offset)
+
+
+def _exact_convolution(
+    op: Op, x: Value, weight: Value, zero_x: Value | None, zero_w: Value | None, part: str
+) -> tuple[Value, tuple[Axis, ...]]:
+    """`sum(c,r,s, (X - x) * (W - w))`; outside the input stands its zero point, so a factor of 0."""
+    conv = convolution_of(op, x, weight)
+    value = guarded(conv.guards, _shifted((x, zero_x), conv.index, _of_channel(None)), Const(0))
+    factor = _shifted((weight, zero_w), conv.weight, _of_channel(conv.axes[1]))
+    body = formula("x * w", x=value, w=factor)
+    return op.emit(conv.axes, body, "i32", conv.reduce, part=part), conv.axes
+
+
+def _of_channel(channel: Axis | None) -> Place:
+    """One value for all, or one for each output channel."""
+
+    def place(value: Value) -> list[Expr]:
+        if all(extent == Const(1) for extent in value.shape):
+            return [Const(0)] * value.rank
+        if channel is None or value.rank != 1:
+            raise ShapeError(f"a scale, zero point or bias of shape {shape_text(value.shape)}")
+        require_same(value.shape[0], channel.extent, "channels and their scales, zero points or bias")
+        return [channel.var]
+
+    return place
