@@ -44,7 +44,7 @@ def element_type(op: Op, attribute: str, default: str) -> str:
 
 
 def _of(op: Op, scale: Value | None, x: Value, place: Sequence[Expr], ttype: str) -> Expr:
-    """The scale or zero point of the element of `x` at `place`: one for all, for an index of an axis, or for a block."""
+    """The scale or zero point of `x[place]`: one for all, for an index of an axis, or for a block."""
     return widened(scale, [] if scale is None else _index(op, scale, x, place), ttype)
 
 
@@ -114,12 +114,9 @@ def _dynamic(op: Op) -> tuple[Value, ...]:
     every = tuple(range(x.rank))
     low = op.reduce("min", every, keep=False, part="low", x=x)
     high = op.reduce("max", every, keep=False, part="high", x=x)
-    ends = {
-        "low": op.map("minimum(x, 0.0)", x=low, part="least"),
-        "high": op.map("maximum(x, 0.0)", x=high, part="most"),
-    }
-    scale = op.map("where(low == high, 1.0, (high - low) / 255.0)", output=1, **ends)
-    zero = op.map("u8(round(-low / s))", s=scale, low=ends["low"], output=2)
+    least, most = op.map("minimum(x, 0.0)", x=low, part="least"), op.map("maximum(x, 0.0)", x=high, part="most")
+    scale = op.map("where(low == high, 1.0, (high - low) / 255.0)", low=least, high=most, output=1)
+    zero = op.map("u8(round(-low / s))", s=scale, low=least, output=2)
     axes = op.axes_of(x.shape)
     quotient = formula("x / s", x=x.access([a.var for a in axes]), s=scale.at(()))
     return op.emit(axes, requantized(quotient, widened(zero, (), "f32"), "u8"), "u8"), scale, zero
