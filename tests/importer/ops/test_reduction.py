@@ -70,11 +70,3 @@ def test_log_sum_exp_of_large_values(tmp_path: Path, spread: float) -> None:
 def test_arg(tmp_path: Path, kind: str, attributes: dict[str, int]) -> None:
     check(tmp_path, kind, np.round(normal(3, 7)), **attributes)
     check(tmp_path, kind, np.array([[2, 1, 2], [0, 0, 3]], np.int32), **attributes)
-
-
-@pytest.mark.parametrize("exclusive", [0, 1])
-@pytest.mark.parametrize("reverse", [0, 1])
-def test_cumulative_sum(tmp_path: Path, exclusive: int, reverse: int) -> None:
-    options = {"exclusive": exclusive, "reverse": reverse}
-    check(tmp_path, "CumSum", normal(3, 5), np.int64(1), known=[1], **options)
-    check(tmp_path, "CumSum", np.arange(6, dtype=np.int64).reshape(3, 2), np.int64(-2), known=[1], **options)

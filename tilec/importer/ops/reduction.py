@@ -78,19 +78,3 @@ def _arg(op: Op) -> Value:
     ones = op.builder.iterators([axes[axis].var.name], [Const(1)])
     spatial = [*axes[:axis], *(ones if keep else ()), *axes[axis + 1 :]]
     return op.emit(spatial, body, "i64", [r], "max" if last else "min")
-
-
-@operator("CumSum")
-def _cumulative(op: Op) -> Value:
-    """Each element the sum of those up to it, by a guard on the reduction: quadratic, meant for short axes."""
-    x = op.value(0)
-    known = op.constants(1)
-    axis = op.axis(known[0] if known else 0, x.rank)
-    axes = op.axes_of(x.shape)
-    (r,) = op.builder.iterators("r", [x.shape[axis]])
-    compare = {(0, 0): "<=", (1, 0): "<", (0, 1): ">=", (1, 1): ">"}
-    sign = compare[bool(op.integer("exclusive")), bool(op.integer("reverse"))]
-    zero = 0.0 if TTYPES[x.ttype].kind == "float" else 0
-    element = x.access([r.var if d == axis else a.var for d, a in enumerate(axes)])
-    body = formula(f"where(r {sign} i, x, zero)", r=r.var, i=axes[axis].var, x=element, zero=zero)
-    return op.emit(axes, body, x.ttype, [r])
