@@ -152,7 +152,7 @@ def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
     """The attributes of a node of ONNX's own domain as Python values.
 
     Raises ConfigError for an attribute that the operator does not have or lacks, that is of another kind, and for a
-    wrong number of inputs; an operator that ONNX does not have at this opset is taken as it is.
+    wrong number of inputs or outputs; an operator that ONNX does not have at this opset is taken as it is.
     """
     try:
         schema: Any = onnx.defs.get_schema(node.op_type, opset)
@@ -176,4 +176,6 @@ def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
             f"{schema.min_input} to {schema.max_input}" if schema.min_input != schema.max_input else schema.min_input
         )
         raise ConfigError(f"{len(node.input)} inputs, the operator takes {wanted}", place)
+    if not schema.min_output <= len(node.output) <= schema.max_output:
+        raise ConfigError(f"{len(node.output)} outputs, the operator has {schema.max_output}", place)
     return values

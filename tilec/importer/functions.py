@@ -1,35 +1,59 @@
-"""Functions: operators that a model or ONNX itself defines by other operators, and branches that are known."""
+"""Functions: operators that a model or ONNX itself defines by other operators."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx
 
+from tilec.errors import UnsupportedError
+from tilec.importer.check import OPSETS, OWN_DOMAINS, ordered
+from tilec.importer.held import Held
+from tilec.importer.region import Region
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.expr import bound
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
 
+FunctionKey = tuple[str, str, str]
+"""Domain, name and overload."""
+
+Functions = Mapping[FunctionKey, Any]
+
 _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
 assert set(_CODES) <= set(TTYPES)
 
 
-def function_of(node: Any, opset: int, local: dict[tuple[str, str], Any], inputs: Sequence[Value | None]) -> Any | None:
+def functions_of(functions: Iterable[Any]) -> Functions:
+    """A model's own functions by what nodes call them."""
+    return {(_domain(f.domain), f.name, f.overload): f for f in functions}
+
+
+def key_of(node: Any) -> FunctionKey:
+    """What a node calls."""
+    return _domain(node.domain), node.op_type, node.overload
+
+
+def _domain(name: str) -> str:
+    return "" if name in OWN_DOMAINS else name
+
+
+def function_of(region: Region) -> Any | None:
     """The FunctionProto behind a node: one of the model's own, or ONNX's definition of it; None without one."""
-    own = local.get((node.domain, node.op_type))
+    node = region.node
+    own = region.context.functions.get(key_of(node))
     if own is not None:
         return own
     try:
-        schema: Any = onnx.defs.get_schema(node.op_type, opset, node.domain)
+        schema: Any = onnx.defs.get_schema(node.op_type, region.context.opset, _domain(node.domain))
     except onnx.defs.SchemaError:
         return None
     if schema.has_function:
         return schema.function_body
     if schema.has_context_dependent_function:
-        types = [_type_of(value).SerializeToString() for value in inputs]
+        types = [_type_of(value).SerializeToString() for value in region.inputs]
         body = schema.get_context_dependent_function(node.SerializeToString(), types)
         function = onnx.FunctionProto()
         function.ParseFromString(body)
@@ -37,40 +61,80 @@ def function_of(node: Any, opset: int, local: dict[tuple[str, str], Any], inputs
     return None
 
 
-def _type_of(value: Value | None) -> Any:
-    if value is None:
+def _type_of(held: Held) -> Any:
+    if not isinstance(held, Value):
         return onnx.TypeProto()
-    shape = [text_of(extent) if (size := bound(extent)) is None else size for extent in value.shape]
-    return onnx.helper.make_tensor_type_proto(_CODES[value.ttype], shape)
+    shape = [text_of(extent) if (size := bound(extent)) is None else size for extent in held.shape]
+    return onnx.helper.make_tensor_type_proto(_CODES[held.ttype], shape)
 
 
-def instantiated(function: Any, node: Any) -> list[Any]:
+def called(region: Region, function: Any) -> list[Held]:
+    """The outputs of a function for a node's inputs.
+
+    Raises ConfigError for a function that calls itself, has fewer parameters than the node gives, or whose nodes read
+    what is defined nowhere; UnsupportedError when one of its nodes cannot be translated.
+    """
+    node, context, place = region.node, region.context, region.origin.place
+    key = key_of(node)
+    if key in context.callers:
+        chain = " -> ".join(name for _, name, _ in (*context.callers[context.callers.index(key) :], key))
+        raise region.invalid(f"the function calls itself: {chain}", "Write the repetition as a Loop.")
+    for kind, given, taken in (("inputs", node.input, function.input), ("outputs", node.output, function.output)):
+        if len(given) > len(taken):
+            raise region.invalid(f"{len(given)} {kind}, the function {function.name!r} has {len(taken)}")
+    nodes = ordered(instantiated(function, node, context.opset), function.input, place)
+    scope: dict[str, Held] = dict.fromkeys(function.input)
+    scope |= dict(zip(function.input, region.inputs, strict=False))
+    results = dict(zip(function.output, node.output, strict=False))
+    inside = region.inside(region.path, results, function_opset(function, context.opset), (*context.callers, key))
+    region.translator.body(nodes, scope, inside, region.origin)
+    for name in results:
+        if name not in scope:
+            raise region.invalid(f"output {name!r} of the function {function.name!r} is defined nowhere")
+    return [scope[name] for name in results]
+
+
+def instantiated(function: Any, node: Any, opset: int) -> list[Any]:
     """The function's nodes with references to its attributes replaced by the values that `node` gives."""
     values = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
     if onnx.defs.has(node.op_type, node.domain):
-        declared: Any = onnx.defs.get_schema(node.op_type, node.domain).attributes
+        declared: Any = onnx.defs.get_schema(node.op_type, opset, _domain(node.domain)).attributes
         defaults = {name: a.default_value for name, a in declared.items() if a.default_value.name}
         values = {**defaults, **values}
     return [_with_attributes(inner, values) for inner in function.node]
 
 
-def _with_attributes(node: Any, values: dict[str, Any]) -> Any:
-    if not any(a.ref_attr_name for a in node.attribute):
+def _with_attributes(node: Any, values: Mapping[str, Any]) -> Any:
+    if not any(a.ref_attr_name or a.type in _GRAPHS for a in node.attribute):
         return node
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     del copy.attribute[:]
     for attribute in node.attribute:
-        if not attribute.ref_attr_name:
-            copy.attribute.append(attribute)
-        elif attribute.ref_attr_name in values:
-            value = copy.attribute.add()
-            value.CopyFrom(values[attribute.ref_attr_name])
-            value.name = attribute.name
+        if attribute.ref_attr_name and attribute.ref_attr_name not in values:
+            continue
+        value = copy.attribute.add()
+        value.CopyFrom(values[attribute.ref_attr_name] if attribute.ref_attr_name else attribute)
+        value.name = attribute.name
+        for graph in (value.g, *value.graphs) if value.type in _GRAPHS else ():
+            _fill(graph.node, values)
     return copy
 
 
+def _fill(nodes: Any, values: Mapping[str, Any]) -> None:
+    filled: Sequence[Any] = [_with_attributes(node, values) for node in nodes]
+    del nodes[:]
+    nodes.extend(filled)
+
+
+_GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+
+
 def function_opset(function: Any, opset: int) -> int:
-    """The opset of ONNX's own domain that a function's nodes are written for."""
-    found = [entry.version for entry in function.opset_import if entry.domain in ("", "ai.onnx")]
-    return int(found[0]) if found else opset
+    """The opset of ONNX's own domain that a function's nodes are written for. Raises UnsupportedError for none of
+    `OPSETS`."""
+    found = [entry.version for entry in function.opset_import if entry.domain in OWN_DOMAINS]
+    own = int(found[0]) if found else opset
+    if own not in OPSETS:
+        raise UnsupportedError(f"the function {function.name!r} uses opset {own}", hint=f"Write it for opset {opset}.")
+    return own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from dataclasses import dataclass, field
 from math import prod
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import numpy as np
@@ -67,9 +67,16 @@ class Files:
         hint = "Keep external data beside the model and save the model again."
         parts = PurePosixPath(location.replace("\\", "/"))
         root = self.folder.resolve()
-        inside = (root / parts).resolve()
-        if parts.is_absolute() or ".." in parts.parts or not inside.is_relative_to(root):
+        try:
+            inside = (root / parts).resolve()
+            there, regular = inside.exists(), inside.is_file()
+        except (ValueError, OSError, RuntimeError) as error:  # a zero byte, links in a circle
+            raise ConfigError(f"external data {location!r} cannot be read: {error}", place, hint) from error
+        away = parts.is_absolute() or ".." in parts.parts or PureWindowsPath(location).drive
+        if away or not inside.is_relative_to(root):
             raise ConfigError(f"external data {location!r} lies outside the model's folder", place, hint)
+        if there and not regular:
+            raise ConfigError(f"external data {location!r} is no file", place, hint)
         name = str(parts)
         if name not in self._mapped:
             try:

@@ -62,7 +62,10 @@ def _range(op: Op) -> Value:
     ttype = start.ttype
     if TTYPES[ttype].kind == "float":
         first, last, step = (float(op.required(i)) for i in range(3))
-        length: Expr = Const(max(0, int(np.ceil((last - first) / step))))
+        count = np.ceil(np.divide(last - first, step))
+        if not np.isfinite(count):
+            raise op.invalid(f"from {first} to {last} by {step}", "The range must have an end.")
+        length: Expr = Const(max(0, int(count)))
     else:
         length = _length(op, op.single(0), op.single(1), op.single(2))
     axes = op.axes_of([length])
