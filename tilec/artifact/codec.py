@@ -135,11 +135,15 @@ def _decode(hint: Any, data: Any, place: str, path: str) -> Any:
 
 
 def _decode_union(members: tuple[Any, ...], data: Any, place: str, path: str) -> Any:
-    """The first member that accepts `data`; an object with a kind goes to the member of that kind."""
+    """The first member that accepts `data`; an object with a kind goes to the member of that kind, one without to the
+    only class without."""
     if isinstance(data, dict) and "kind" in data:
         for member in members:
             if getattr(member, "kind", None) == data["kind"]:
                 return _decode(member, data, place, path)
+    plain = [member for member in members if dataclasses.is_dataclass(member) and not hasattr(member, "kind")]
+    if isinstance(data, dict) and len(plain) == 1:
+        return _decode(plain[0], data, place, path)
     for member in sorted(members, key=lambda member: member is not type(data)):
         try:
             return _decode(member, data, place, path)

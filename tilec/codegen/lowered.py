@@ -13,6 +13,7 @@ from tilec.errors import UnsupportedError
 from tilec.ir.expr import bound
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
+from tilec.ir.segments import results, stages
 from tilec.ir.types import tensor_bytes
 from tilec.lower.lowering import lower
 
@@ -22,11 +23,13 @@ Advance = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One group at run time: the kernel that runs it and the tensors it passes, in the order of the parameters."""
+    """One group at run time: the kernel that runs it and the tensors it passes, in the order of the parameters;
+    `segment` counts the calls that come before it."""
 
     group: str
     kernel: str
     tensors: tuple[str, ...]
+    segment: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ def lowered(plan: Plan, folder: Path, advance: Advance) -> Kernels:
     programs: dict[str, Program] = {}
     groups: dict[str, Group] = {}
     steps = []
+    there = stages([node for group in plan.groups for node in group.nodes], plan.calls)
     for done, group in enumerate(plan.groups):
         variant = chosen(group)
         first = groups.setdefault(variant.kernel, group)
@@ -55,8 +59,9 @@ def lowered(plan: Plan, folder: Path, advance: Advance) -> Kernels:
             programs[variant.kernel] = lower(group, variant, plan)
         names = renaming(first, group)
         tensors = tuple(names[buffer.tensor] for buffer in programs[variant.kernel].parameters)
-        steps.append(Step(group.name, variant.kernel, tensors))
+        steps.append(Step(group.name, variant.kernel, tensors, max(there[node.name] for node in group.nodes)))
         advance(done + 1, 2 * len(plan.groups))
+    steps.sort(key=lambda step: step.segment)
     weights = prepare_weights(plan, folder, folder)
     return Kernels(programs, groups, tuple(steps), _arena(plan, tuple(steps)), weights)
 
@@ -80,9 +85,10 @@ def size_of(plan: Plan, tensor: str) -> int:
 
 
 def _arena(plan: Plan, steps: tuple[Step, ...]) -> Arena:
-    """Places of the tensors that groups hand to each other; inputs, outputs and constants have memory of their own."""
+    """Places of the tensors that groups hand to each other and to calls; inputs, outputs, constants and what calls make
+    have memory of their own."""
     outside = {port.tensor for port in (*plan.inputs, *plan.outputs)} | set(plan.constants)
-    outside |= {node.name for node in plan.prepared}
+    outside |= {node.name for node in plan.prepared} | {port.tensor for port in results(plan.calls, plan.tensors)}
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for number, step in enumerate(steps):
@@ -90,4 +96,7 @@ def _arena(plan: Plan, steps: tuple[Step, ...]) -> Arena:
             if tensor not in outside:
                 first.setdefault(tensor, number)
                 last[tensor] = number
+    for k, call in enumerate(plan.calls):
+        last_step = sum(step.segment <= k for step in steps) - 1
+        last |= {port.tensor: max(last[port.tensor], last_step) for port in call.inputs if port.tensor in first}
     return arrange([Life(tensor, size_of(plan, tensor), first[tensor], last[tensor]) for tensor in first])

@@ -43,9 +43,10 @@ class Weights:
 
 
 def constants_read(plan: Plan) -> tuple[str, ...]:
-    """Constants and prepared tensors that kernels read, in order of first use."""
+    """Constants and prepared tensors that kernels and calls read, in order of first use."""
     known = set(plan.constants) | {node.name for node in plan.prepared}
     used = [t for group in plan.groups for node in group.nodes for t in operands(node.expr) if t in known]
+    used += [port.tensor for call in plan.calls for port in call.inputs if port.tensor in known]
     return tuple(dict.fromkeys(used))
 
 

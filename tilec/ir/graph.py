@@ -65,12 +65,42 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class Opaque:
+    """A value that only onnxruntime touches: its ONNX type (`seq(tensor(float))`, `tensor(string)`, or a plain tensor
+    whose shape depends on the data; empty when unknown) and its extents (None: unknown), None for an unknown rank."""
+
+    type: str
+    shape: tuple[int | str | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A cluster of the model's nodes that onnxruntime runs (B19): `file` holds them, `inputs` and `outputs` pair the
+    names there with tensors and opaque values here; `data` are files that `file` refers to."""
+
+    file: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    data: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A node that is not compiled, why, and what to do about it."""
+
+    node: str
+    op: str
+    reason: str
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
-    """How many of the model's nodes are compiled; `fallback` lists (node, operator, reason) of the others."""
+    """How many of the model's nodes are compiled; `fallback` lists the others, which onnxruntime runs."""
 
     total: int
     compiled: int
-    fallback: tuple[tuple[str, str, str], ...] = ()
+    fallback: tuple[Unsupported, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +109,8 @@ class Graph:
 
     `symbols` are the sizes not bound yet, in order of first appearance; `tensors` holds every tensor, nodes'
     outputs included; `constants` those with known values.  `files` maps weight files to their sha256.
+    `calls` run in their order; a node runs behind the last call that it depends on. `opaque` are the values that only
+    calls, inputs and outputs of the model touch.
     """
 
     name: str
@@ -90,6 +122,8 @@ class Graph:
     nodes: tuple[Node, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     placement: Placement = Placement(0, 0)
+    calls: tuple[Call, ...] = ()
+    opaque: Mapping[str, Opaque] = field(default_factory=dict)
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tilec.ir.expr import Const, Expr
-from tilec.ir.graph import Constant, Node, Placement, Port, Tensor
+from tilec.ir.graph import Call, Constant, Node, Opaque, Placement, Port, Tensor
 
 Sizes = Mapping[str, int]
 """Iterator -> tile size or reduce step."""
@@ -99,7 +99,8 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation (`prepared`: packed
-    and converted weights, W43) instead of at every run."""
+    and converted weights, W43) instead of at every run. `calls` and `opaque` are those of the graph; a group runs
+    behind the last call that it depends on."""
 
     name: str
     device: str
@@ -115,3 +116,5 @@ class Plan:
     files: Mapping[str, str] = field(default_factory=dict)
     placement: Placement = Placement(0, 0)
     unfused_traffic: Expr = Const(0)
+    calls: tuple[Call, ...] = ()
+    opaque: Mapping[str, Opaque] = field(default_factory=dict)

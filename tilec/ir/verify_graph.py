@@ -7,6 +7,7 @@ from tilec.ir.bind import iterator_ranges
 from tilec.ir.expr import Access, Reduce, accesses, children, variables, walk
 from tilec.ir.graph import Graph, Node
 from tilec.ir.scalars import fits, type_of
+from tilec.ir.segments import stages
 from tilec.ir.text import tensor_text
 from tilec.ir.types import TTYPES
 
@@ -19,7 +20,10 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     """
     problems: list[str] = []
     defined = {port.tensor for port in graph.inputs} | set(graph.constants)
-    problems += [f"{name} has no shape and type" for name in sorted(defined - set(graph.tensors))]
+    made = [port.tensor for call in graph.calls for port in call.outputs]
+    problems += [f"{name} is made twice" for name in sorted({n for n in made if n in defined or made.count(n) > 1})]
+    defined |= set(made)
+    problems += [f"{name} has no shape and type" for name in sorted(defined - set(graph.tensors) - set(graph.opaque))]
     for name, tensor in graph.tensors.items():
         if tensor.ttype not in TTYPES:
             problems.append(f"{name} has the unknown tType {tensor.ttype}")
@@ -31,7 +35,20 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     for port in graph.outputs:
         if port.tensor not in defined:
             problems.append(f"output {port.name} is never computed ({port.tensor})")
-    return tuple(problems)
+    return (*problems, *_call_problems(graph, defined))
+
+
+def _call_problems(graph: Graph, defined: set[str]) -> list[str]:
+    """Calls read what is there when they run."""
+    there = stages(graph.nodes, graph.calls)
+    problems = []
+    for number, call in enumerate(graph.calls):
+        for port in call.inputs:
+            if port.tensor not in defined:
+                problems.append(f"{call.file} reads {port.tensor}, which is never computed")
+            elif there.get(port.tensor, 0) > number:
+                problems.append(f"{call.file} reads {port.tensor}, which depends on it")
+    return problems
 
 
 def _node_problems(graph: Graph, node: Node, defined: set[str]) -> list[str]:

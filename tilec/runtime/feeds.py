@@ -1,29 +1,32 @@
 """Checks what the caller passes: names, types and shapes; any NumPy layout becomes a C-contiguous array."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.types import numpy_dtype
-from tilec.runtime.manifest import TensorSpec
+from tilec.runtime.manifest import OpaqueSpec, PortSpec, TensorSpec
 from tilec.runtime.memory import aligned_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def gather_inputs(specs: Iterable[TensorSpec], feeds: "Mapping[str, ArrayLike]") -> "list[NDArray[Any]]":
-    """The feeds in the order of `specs`, as aligned C-contiguous arrays in native byte order.
+def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, ArrayLike]") -> list[Any]:
+    """The feeds in the order of `specs`, as aligned C-contiguous arrays in native byte order; opaque ones as they are.
 
     An array that has this form already is passed on as it is, another one is copied. Raises UsageError for a
     missing or unknown name, another element type or another shape.
     """
-    arrays = []
+    arrays: list[Any] = []
     for spec in specs:
         if spec.name not in feeds:
             raise UsageError(f"input {spec.name!r} is missing", hint=f"It is {describe(spec)}.")
+        if isinstance(spec, OpaqueSpec):
+            arrays.append(feeds[spec.name])
+            continue
         array = np.asarray(feeds[spec.name])
         _check(spec, array, "input")
         if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
@@ -35,27 +38,33 @@ def gather_inputs(specs: Iterable[TensorSpec], feeds: "Mapping[str, ArrayLike]")
 
 
 def gather_outputs(
-    specs: Iterable[TensorSpec], out: "Mapping[str, NDArray[Any]]", inputs: "list[NDArray[Any]]"
-) -> "list[NDArray[Any]]":
+    specs: Iterable[PortSpec], out: "Mapping[str, NDArray[Any]]", inputs: list[Any], taken: Collection[int] = ()
+) -> "list[NDArray[Any] | None]":
     """Arrays to compute into, in the order of `specs`: the caller's where they can be used directly.
+
+    Outputs of the numbers in `taken` are made elsewhere and have none.
 
     A caller's array that is not C-contiguous, or may overlap an input or another output, is replaced by a
     fresh one to be copied from afterwards. Raises UsageError for an unknown name, another element type or
     shape, or an array that cannot be written.
     """
-    arrays: list[NDArray[Any]] = []
+    arrays: list[NDArray[Any] | None] = []
     used = 0
-    for spec in specs:
+    for number, spec in enumerate(specs):
         array = out.get(spec.name)
+        used += array is not None
+        if number in taken or isinstance(spec, OpaqueSpec):
+            arrays.append(None)
+            continue
         if array is not None:
-            used += 1
             if not isinstance(array, np.ndarray):
                 raise UsageError(f"out[{spec.name!r}] is no NumPy array")
             _check(spec, array, "output")
             if not array.flags.writeable:
                 raise UsageError(f"out[{spec.name!r}] is read-only")
             usable = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
-            if not usable or any(np.may_share_memory(array, other) for other in (*inputs, *arrays)):
+            others = [other for other in (*inputs, *arrays) if isinstance(other, np.ndarray)]
+            if not usable or any(np.may_share_memory(array, other) for other in others):
                 array = None
         arrays.append(aligned_array(spec.shape, numpy_dtype(spec.ttype)) if array is None else array)
     if used != len(out):
@@ -63,8 +72,23 @@ def gather_outputs(
     return arrays
 
 
-def describe(spec: TensorSpec) -> str:
+def copy_result(spec: PortSpec, result: Any, target: "NDArray[Any]") -> None:
+    """Copy an output into the caller's array. Raises UsageError when it does not fit there."""
+    if not isinstance(result, np.ndarray) or (result.shape, result.dtype) != (
+        target.shape,
+        target.dtype.newbyteorder("="),
+    ):
+        found = f"{result.dtype.name}{list(result.shape)}" if isinstance(result, np.ndarray) else type(result).__name__
+        raise UsageError(
+            f"output {spec.name!r} is {found}, out[{spec.name!r}] is {target.dtype.name}{list(target.shape)}"
+        )
+    np.copyto(target, result)
+
+
+def describe(spec: PortSpec) -> str:
     """The tensor as NumPy would say it, e.g. float32[1, 3, 224, 224]."""
+    if isinstance(spec, OpaqueSpec):
+        return spec.type or "a value of unknown type"
     return f"{numpy_dtype(spec.ttype).name}{list(spec.shape)}"
 
 
@@ -82,7 +106,7 @@ def _check(spec: TensorSpec, array: "NDArray[Any]", role: str) -> None:
         )
 
 
-def _refuse_unknown(role: str, given: Mapping[str, Any], specs: Iterable[TensorSpec]) -> None:
+def _refuse_unknown(role: str, given: Mapping[str, Any], specs: Iterable[PortSpec]) -> None:
     names = [spec.name for spec in specs]
     for name, value in given.items():
         if name not in names and value is not None:

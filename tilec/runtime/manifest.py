@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Literal
 
 from tilec.artifact import decode, read_artifact
 from tilec.errors import ArtifactError
@@ -25,6 +26,19 @@ class TensorSpec:
             raise ValueError(f"tensor {self.name} has the unknown type {self.ttype!r}")
         if any(extent < 0 for extent in self.shape):
             raise ValueError(f"tensor {self.name} has a negative extent")
+
+
+@dataclass(frozen=True)
+class OpaqueSpec:
+    """An input or output that only onnxruntime touches: its ONNX type and, as far as known, its extents."""
+
+    kind: ClassVar = "opaque"
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...] | None = None
+
+
+PortSpec = TensorSpec | OpaqueSpec
 
 
 @dataclass(frozen=True)
@@ -54,27 +68,75 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Segment:
+    """The launches between two calls: how many have tasks, and the most threads that any of them can use."""
+
+    launches: int
+    width: int
+
+
+@dataclass(frozen=True)
+class CallInput:
+    """What a call reads under `name`: input, output, result or constant number `at`, or byte `at` of the arena, where
+    `tensor` says type and shape."""
+
+    name: str
+    space: Literal["input", "output", "result", "constant", "arena"]
+    at: int
+    tensor: TensorSpec | None = None
+
+
+@dataclass(frozen=True)
+class CallOutput:
+    """What a call makes under `name`: result number `at`; `tensor` says what compiled code expects it to be."""
+
+    name: str
+    at: int
+    tensor: TensorSpec | None = None
+
+
+@dataclass(frozen=True)
+class CallSpec:
+    """A cluster of nodes that onnxruntime runs (B19); `data` are the files that its own file refers to."""
+
+    model: LibraryFile
+    inputs: tuple[CallInput, ...]
+    outputs: tuple[CallOutput, ...]
+    data: tuple[LibraryFile, ...] = ()
+
+
+@dataclass(frozen=True)
 class Manifest:
     """Everything that a session needs.
 
-    `launches` counts the launches of the host function that have tasks, `width` is the most threads that any
-    of them can use, `scratch_bytes` the working memory of each thread; `threads` the default number of
-    threads (None: one per usable CPU).
+    Segment 0, call 0, segment 1 and so on run in turn. `scratch_bytes` is the working memory of each thread, `taken`
+    says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
+    per usable CPU).
     """
 
     abi: int
-    library: LibraryFile
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    library: LibraryFile | None
+    inputs: tuple[PortSpec, ...]
+    outputs: tuple[PortSpec, ...]
     arena_bytes: int
-    launches: int
-    width: int
+    segments: tuple[Segment, ...]
     scratch_bytes: int = 0
     weights: tuple[WeightsFile, ...] = ()
     constants: tuple[Constant, ...] = ()
     threads: int | None = None
+    calls: tuple[CallSpec, ...] = ()
+    taken: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def results(self) -> int:
+        """How many values the calls make."""
+        return sum(len(call.outputs) for call in self.calls)
 
     def __post_init__(self) -> None:
+        if len(self.segments) != len(self.calls) + 1:
+            raise ValueError(f"{len(self.calls)} calls lie between {len(self.segments)} segments")
+        if self.library is None and any(segment.launches for segment in self.segments):
+            raise ValueError("there are launches and no library")
         for i, constant in enumerate(self.constants):
             if not 0 <= constant.file < len(self.weights):
                 raise ValueError(f"constant {i} names weights file {constant.file}, there are {len(self.weights)}")

@@ -2,17 +2,19 @@
 
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilec.errors import UsageError
+from tilec.ir.types import numpy_dtype
 from tilec.runtime import layout
-from tilec.runtime.feeds import gather_inputs, gather_outputs
+from tilec.runtime.fallback import Fallback
+from tilec.runtime.feeds import copy_result, gather_inputs, gather_outputs
 from tilec.runtime.library import Library, load_library
-from tilec.runtime.manifest import Manifest, TensorSpec, read_manifest
+from tilec.runtime.manifest import CallInput, Manifest, PortSpec, read_manifest
 from tilec.runtime.memory import ALIGNMENT, address, aligned_block, constant_address, map_weights
 from tilec.runtime.pool import Pool, forks, pool_of
 
@@ -34,7 +36,8 @@ def load(
     """
     place = Path(folder)
     manifest = read_manifest(place)
-    return Session(manifest, place, load_library(place, manifest.library), _threads(threads, manifest), pin, check)
+    library = load_library(place, manifest.library) if manifest.library else None
+    return Session(manifest, place, library, _threads(threads, manifest), pin, check)
 
 
 class Session:
@@ -44,7 +47,7 @@ class Session:
         self,
         manifest: Manifest,
         folder: Path,
-        library: Library,
+        library: Library | None,
         threads: int,
         pin: bool = False,
         check: bool = False,
@@ -54,15 +57,17 @@ class Session:
         self._weights = [map_weights(folder, weights, check) for weights in manifest.weights]
         self.threads = threads
         self._pin = pin
-        self._homes: dict[int, tuple[Pool, list[_Run]]] = {}
+        self._taken = dict(manifest.taken)
+        self._calls = [Fallback(folder, call, threads) for call in manifest.calls]
+        self._homes: dict[int, tuple[Pool | None, list[_Run]]] = {}
 
     @property
-    def inputs(self) -> tuple[TensorSpec, ...]:
+    def inputs(self) -> tuple[PortSpec, ...]:
         """The inputs that `run` expects: names, types, shapes."""
         return self._manifest.inputs
 
     @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
+    def outputs(self) -> tuple[PortSpec, ...]:
         """The outputs that `run` returns, in this order."""
         return self._manifest.outputs
 
@@ -73,34 +78,39 @@ class Session:
 
         `feeds` maps every input to an array of its type and shape, in any memory layout. Outputs named in
         `out` are written there and returned as the same objects, the others are fresh 64-byte aligned arrays.
-        The result does not depend on the number of threads. Raises UsageError for feeds that do not fit.
+        The result does not depend on the number of threads. Raises UsageError for feeds that do not fit, TilecError
+        when a part that runs on onnxruntime fails.
         """
         out = out or {}
-        inputs = gather_inputs(self.inputs, feeds)
-        outputs = gather_outputs(self.outputs, out, inputs)
+        manifest = self._manifest
+        inputs = gather_inputs(manifest.inputs, feeds)
+        outputs: list[Any] = list(gather_outputs(manifest.outputs, out, inputs, self._taken))
         pool, waiting = self._home()
         run = self._take_run(pool, waiting)
         try:
-            run.start(inputs, outputs)
+            results = run.start(inputs, outputs, self._calls)
         finally:
             waiting.append(run)
+        for number, taken in self._taken.items():
+            outputs[number] = results[taken]
         result = {}
-        for spec, array in zip(self.outputs, outputs, strict=True):
+        for spec, array in zip(manifest.outputs, outputs, strict=True):
             asked = out.get(spec.name)
             if asked is not None and asked is not array:
-                np.copyto(asked, array)
+                copy_result(spec, array, asked)
             result[spec.name] = array if asked is None else asked
         return result
 
-    def _home(self) -> "tuple[Pool, list[_Run]]":
+    def _home(self) -> "tuple[Pool | None, list[_Run]]":
         """This process's workers and the working memory that waits for a call; both start anew after a fork."""
         number = forks()
         home = self._homes.get(number)
         if home is None:
-            home = self._homes.setdefault(number, (pool_of(self.threads, self._pin, self._library), []))
+            pool = pool_of(self.threads, self._pin, self._library) if self._library else None
+            home = self._homes.setdefault(number, (pool, []))
         return home
 
-    def _take_run(self, pool: Pool, waiting: "list[_Run]") -> "_Run":
+    def _take_run(self, pool: Pool | None, waiting: "list[_Run]") -> "_Run":
         """Working memory that no other call uses."""
         for _ in range(len(waiting)):
             try:
@@ -111,38 +121,84 @@ class Session:
                 return run
             waiting.insert(0, run)
         run = _Run(self._manifest, self._library, pool, self._weights)
-        weakref.finalize(self, pool.give_job, run.job).atexit = False
+        if pool is not None:
+            for job in run.jobs:
+                weakref.finalize(self, pool.give_job, job).atexit = False
         return run
 
 
 class _Run:
-    """What one call at a time needs: a job, a pointer table, an arena and the threads' scratch."""
+    """What one call at a time needs: a job for each segment, a pointer table, an arena and the threads' scratch."""
 
-    def __init__(self, manifest: Manifest, library: Library, pool: Pool, weights: "list[NDArray[np.uint8]]") -> None:
+    def __init__(
+        self, manifest: Manifest, library: Library | None, pool: Pool | None, weights: "list[NDArray[np.uint8]]"
+    ) -> None:
+        self._manifest = manifest
         self._library = library
-        self.job = pool.take_job(manifest.launches, manifest.width)
-        self._words = self.job.view(np.int64)
-        self._address = address(self.job)
+        self._weights = weights
         stride = -(-manifest.scratch_bytes // ALIGNMENT) * ALIGNMENT
         self._arena = aligned_block(manifest.arena_bytes)
-        self._scratch = aligned_block(stride * pool.threads)
+        self._scratch = aligned_block(stride * (pool.threads if pool else 0))
         constants = [constant_address(weights, constant) for constant in manifest.constants]
-        tensors = len(manifest.inputs) + len(manifest.outputs)
+        tensors = len(manifest.inputs) + manifest.results + len(manifest.outputs)
         self._table = np.array([0] * tensors + constants + [address(self._arena)], np.int64)
-        self._words[layout.JOB_TABLE // 8] = address(self._table)
-        self._words[layout.JOB_SCRATCH // 8] = address(self._scratch)
-        self._words[layout.JOB_SCRATCH_STRIDE // 8] = stride
+        self._jobs: list[NDArray[np.uint8] | None] = []
+        for number, segment in enumerate(manifest.segments):
+            if segment.launches == 0 or pool is None:
+                self._jobs.append(None)
+                continue
+            job = pool.take_job(segment.launches, segment.width)
+            words = job.view(np.int64)
+            words[layout.JOB_TABLE // 8] = address(self._table)
+            words[layout.JOB_SCRATCH // 8] = address(self._scratch)
+            words[layout.JOB_SCRATCH_STRIDE // 8] = stride
+            words[layout.JOB_SEGMENT // 8] = number
+            self._jobs.append(job)
+        self._addresses = [None if job is None else address(job) for job in self._jobs]
+
+    @property
+    def jobs(self) -> "list[NDArray[np.uint8]]":
+        """The job blocks."""
+        return [job for job in self._jobs if job is not None]
 
     @property
     def idle(self) -> bool:
         """Whether the last helper has left."""
-        return not self._words[layout.JOB_STATE // 8]
+        return not any(job.view(np.int64)[layout.JOB_STATE // 8] for job in self.jobs)
 
-    def start(self, inputs: "list[NDArray[Any]]", outputs: "list[NDArray[Any]]") -> None:
-        """Run on these arrays; returns when the outputs are complete."""
-        for i, array in enumerate((*inputs, *outputs)):
-            self._table[i] = address(array)
-        self._library.run(self._address)
+    def start(self, inputs: list[Any], outputs: list[Any], calls: Sequence[Fallback]) -> list[Any]:
+        """Run on these arrays; returns the results of the calls when the outputs are complete."""
+        results: list[Any] = []
+        first_output = len(inputs) + self._manifest.results
+        self._point(0, inputs)
+        self._point(first_output, outputs)
+        for number, job in enumerate(self._addresses):
+            if number > 0:
+                call = self._manifest.calls[number - 1]
+                made = calls[number - 1].run([self._value(spec, inputs, outputs, results) for spec in call.inputs])
+                self._point(len(inputs) + len(results), made)
+                results += made
+            if job is not None and self._library is not None:
+                self._library.run(job)
+        return results
+
+    def _point(self, first: int, arrays: list[Any]) -> None:
+        """Enter arrays into the table from position `first`; what compiled code does not touch has no place there."""
+        for number, array in enumerate(arrays, first):
+            if isinstance(array, np.ndarray):
+                self._table[number] = address(array)
+
+    def _value(self, spec: CallInput, inputs: list[Any], outputs: list[Any], results: list[Any]) -> Any:
+        """What a call reads."""
+        if spec.space in ("input", "output", "result"):
+            return {"input": inputs, "output": outputs, "result": results}[spec.space][spec.at]
+        tensor = spec.tensor
+        assert tensor is not None
+        block, offset = self._arena, spec.at
+        if spec.space == "constant":
+            constant = self._manifest.constants[spec.at]
+            block, offset = self._weights[constant.file], constant.offset
+        return np.ndarray(tensor.shape, numpy_dtype(tensor.ttype), block, offset)
 
 
 def _threads(asked: int | None, manifest: Manifest) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from tilec.errors import ConfigError, did_you_mean
 from tilec.ir.expr import operands
-from tilec.ir.graph import Graph, Node
+from tilec.ir.graph import Graph, Node, Port
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
+from tilec.ir.segments import handed, results, stages
 from tilec.scheduler.build import Draught, draughts, group_of, levels_of
 from tilec.scheduler.compose import compose
 from tilec.scheduler.cost import costed
@@ -54,14 +56,26 @@ def schedule(
     chosen = options or ScheduleOptions()
     target = target_of(device)
     numbers = Candidates(dict.fromkeys(graph.symbols, LIKELY))
-    draft = Draft(live(graph))
+    draft = Draft(live(_exposed(graph)))
     for name in passes_of(chosen):
         draft = PASSES[name](draft)
         if observe is not None:
             observe(name, draft.graph)
     grouping = _grouped(draft.graph, chosen, target, numbers)
     decided, planned, packs = draughts(draft.graph, grouping.groups, target, numbers, chosen.objective)
-    return _plan(planned, decided, packs, {**grouping.refused, **draft.refused}, target)
+    return _plan(graph, planned, decided, packs, {**grouping.refused, **draft.refused}, target)
+
+
+def _exposed(graph: Graph) -> Graph:
+    """The graph with what calls read as outputs and what they make as inputs: passes keep those as they are (B19)."""
+    opaque = set(graph.opaque) | {port.tensor for port in results(graph.calls, graph.tensors)}
+    outputs = [port for port in graph.outputs if port.tensor not in opaque]
+    inputs = [port for port in graph.inputs if port.tensor not in opaque]
+    return replace(
+        graph,
+        inputs=(*inputs, *results(graph.calls, graph.tensors)),
+        outputs=(*outputs, *(port for port in handed(graph.calls, graph.tensors) if port.tensor not in opaque)),
+    )
 
 
 def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
@@ -80,14 +94,38 @@ def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
 
 
 def _grouped(graph: Graph, options: ScheduleOptions, target: Target, numbers: Candidates) -> Grouping:
-    if options.fusion == "none":
-        return separate(single_nodes(graph))
-    return stitch(graph, fuse(graph), target, numbers)
+    """Groups in execution order; none reaches over a call."""
+    found = [
+        separate(single_nodes(segment)) if options.fusion == "none" else stitch(segment, fuse(segment), target, numbers)
+        for segment in _segments(graph)
+    ]
+    refused = {edge: why for grouping in found for edge, why in grouping.refused.items()}
+    return Grouping(tuple(group for grouping in found for group in grouping.groups), refused)
+
+
+def _segments(graph: Graph) -> tuple[Graph, ...]:
+    """The parts of a graph between its calls, each with the constants, and what later parts read as outputs."""
+    if not graph.calls:
+        return (graph,)
+    there, constants = stages(graph.nodes, graph.calls), constant_tensors(graph)
+    outputs = {port.tensor for port in graph.outputs}
+    outputs |= {t for node in graph.nodes for t in operands(node.expr) if there.get(t, 0) < there[node.name]}
+    ports = tuple(Port(name, name) for name in sorted(outputs - constants))
+    return tuple(
+        replace(graph, nodes=tuple(n for n in graph.nodes if there[n.name] == k or n.name in constants), outputs=ports)
+        for k in range(len(graph.calls) + 1)
+    )
 
 
 def _plan(
-    graph: Graph, decided: Sequence[Draught], packs: Sequence[Node], refused: Mapping[str, Refusal], target: Target
+    given: Graph,
+    graph: Graph,
+    decided: Sequence[Draught],
+    packs: Sequence[Node],
+    refused: Mapping[str, Refusal],
+    target: Target,
 ) -> Plan:
+    """The plan of `given`, from the graph that passes made of it and what was decided for every group."""
     constants = constant_tensors(graph)
     prepared = (*(node for node in graph.nodes if node.name in constants), *packs)
     used = {t for draught in decided for node in draught.nodes for t in operands(node.expr)}
@@ -107,8 +145,8 @@ def _plan(
         device=target.name,
         levels=levels_of(target),
         symbols=graph.symbols,
-        inputs=graph.inputs,
-        outputs=graph.outputs,
+        inputs=given.inputs,
+        outputs=given.outputs,
         tensors={name: t for name, t in graph.tensors.items() if name in used},
         constants={name: c for name, c in graph.constants.items() if name in used},
         prepared=tuple(reversed(kept)),
@@ -116,5 +154,7 @@ def _plan(
         refusals=tuple(r for e, r in sorted(refused.items()) if e in read - inside),
         files=graph.files,
         placement=graph.placement,
+        calls=graph.calls,
+        opaque=graph.opaque,
     )
     return costed(plan)

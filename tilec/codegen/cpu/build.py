@@ -13,7 +13,7 @@ from tilec.codegen.cpu.kernel import PrimFunc
 from tilec.codegen.cpu.launches import Launch
 from tilec.runtime.archive import pack
 from tilec.runtime.layout import ABI
-from tilec.runtime.manifest import Constant, LibraryFile, Manifest, TensorSpec, WeightsFile
+from tilec.runtime.manifest import CallSpec, Constant, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
 from tilec.spec.device import Target
 
 _THREADS = "threads"
@@ -24,17 +24,19 @@ class Model:
     """A model ready for compilation: kernels by symbol, their launches in order, and what they run on.
 
     `arena_bytes` is the size of the memory that arguments of space "arena" lie in; `threads` the default number
-    of threads (None: one per usable CPU).
+    of threads (None: one per usable CPU). Results of `calls` count as inputs behind `inputs`; `taken` as in `Manifest`.
     """
 
     functions: Mapping[str, PrimFunc]
     launches: tuple[Launch, ...]
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    inputs: tuple[PortSpec, ...]
+    outputs: tuple[PortSpec, ...]
     arena_bytes: int = 0
     weights: tuple[WeightsFile, ...] = ()
     constants: tuple[Constant, ...] = ()
     threads: int | None = None
+    calls: tuple[CallSpec, ...] = ()
+    taken: tuple[tuple[int, int], ...] = ()
 
 
 def compile_model(
@@ -45,20 +47,28 @@ def compile_model(
     `cache` and `jobs` as in `build_library`. Raises TilecError when the folder cannot be written.
     """
     launches = tuple(launch for launch in model.launches if launch.tasks > 0)
-    signature = Signature(len(model.inputs), len(model.outputs), len(model.constants))
+    results = sum(len(call.outputs) for call in model.calls)
+    signature = Signature(len(model.inputs) + results, len(model.outputs), len(model.constants))
+    needed = launches or not model.calls
     return Manifest(
         abi=ABI,
-        library=build_library(model.functions, launches, signature, target, folder, cache, jobs),
+        library=build_library(model.functions, launches, signature, target, folder, cache, jobs) if needed else None,
         inputs=model.inputs,
         outputs=model.outputs,
         arena_bytes=model.arena_bytes,
-        launches=len(launches),
-        width=max((launch.width for launch in launches), default=1),
+        segments=tuple(_segment(launches, number) for number in range(len(model.calls) + 1)),
         scratch_bytes=max((launch.scratch_bytes for launch in launches), default=0),
         weights=model.weights,
         constants=model.constants,
         threads=model.threads,
+        calls=model.calls,
+        taken=model.taken,
     )
+
+
+def _segment(launches: Sequence[Launch], number: int) -> Segment:
+    own = [launch for launch in launches if launch.segment == number]
+    return Segment(len(own), max((launch.width for launch in own), default=1))
 
 
 def build_library(

@@ -4,7 +4,8 @@
 
 For each launch it waits for the launches that this one depends on, then takes ranges of tasks and calls the
 kernel on them until none is left. It returns early when a helper has to leave. The functions that it calls
-are those of threads.ll.
+are those of threads.ll. A model with calls of onnxruntime has one such sequence of launches for every segment between
+them; a job says which one it runs.
 """
 
 from collections.abc import Sequence
@@ -45,9 +46,10 @@ class Signature:
 
 
 def host_function(launches: Sequence[Launch], signature: Signature) -> PrimFunc:
-    """The TIR of the host function for these launches, in an order that respects their dependences.
+    """The TIR of the host function for these launches, in an order that respects their dependences and segments.
 
-    Launches without tasks are left out. Raises UnsupportedError when one has 2^31 tasks or more.
+    Launches without tasks are left out. Each segment counts its launches from 0. Raises UnsupportedError when one has
+    2^31 tasks or more.
     """
     real = [launch for launch in launches if launch.tasks > 0]
     for launch in real:
@@ -56,7 +58,7 @@ def host_function(launches: Sequence[Launch], signature: Signature) -> PrimFunc:
                 f"kernel {launch.symbol} has {launch.tasks} tasks, more than 2^31 - 1",
                 hint="Choose larger tiles at the launch level.",
             )
-    before = waits(real)
+    segments = [[launch for launch in real if launch.segment == k] for k in sorted({each.segment for each in real})]
     with IRBuilder() as builder, I.prim_func(s_tir=True):
         I.func_name(SYMBOL)
         I.func_attr({"global_symbol": SYMBOL})
@@ -64,14 +66,34 @@ def host_function(launches: Sequence[Launch], signature: Signature) -> PrimFunc:
         job, worker = I.arg("job", I.ptr("uint8")), I.arg("worker", I.int64())
         tasks = I.alloc_buffer((1,), "int64", scope="local")
         scratch = I.Bind(tirx.call_extern("handle", "tilec_scratch", job, worker))
-        for number, launch in enumerate(real):
-            for earlier in before[number]:
-                _wait(job, worker, earlier, real[earlier])
-            _launch(job, worker, scratch, tasks, number, launch, signature)
-        for earlier in before[-1]:
-            _wait(job, worker, earlier, real[earlier])
-        I.Return(tirx.IntImm("int32", 0))
+        for segment in segments[:-1]:
+            chosen = tirx.call_extern("int64", "tilec_segment", job) == _int64(segment[0].segment)
+            with I.If(chosen), I.Then():
+                _sequence(job, worker, scratch, tasks, segment, signature)
+        for segment in segments[-1:]:
+            _sequence(job, worker, scratch, tasks, segment, signature)
+        if not segments:
+            I.Return(tirx.IntImm("int32", 0))
     return builder.get()
+
+
+def _sequence(
+    job: PrimExpr,
+    worker: PrimExpr,
+    scratch: PrimExpr,
+    tasks: PrimExpr,
+    launches: Sequence[Launch],
+    signature: Signature,
+) -> None:
+    """Run launches and return when they are done."""
+    before = waits(launches)
+    for number, launch in enumerate(launches):
+        for earlier in before[number]:
+            _wait(job, worker, earlier, launches[earlier])
+        _launch(job, worker, scratch, tasks, number, launch, signature)
+    for earlier in before[-1]:
+        _wait(job, worker, earlier, launches[earlier])
+    I.Return(tirx.IntImm("int32", 0))
 
 
 def _wait(job: PrimExpr, worker: PrimExpr, number: int, launch: Launch) -> None:

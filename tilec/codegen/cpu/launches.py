@@ -34,7 +34,8 @@ class Argument:
 class Launch:
     """One call of kernel `symbol` on all of its `tasks`; arguments in the order of its operands.
 
-    `grain` is the fewest tasks worth handing to a thread at once; `scratch_bytes` what each thread needs.
+    `grain` is the fewest tasks worth handing to a thread at once; `scratch_bytes` what each thread needs; `segment`
+    counts the calls of onnxruntime that come before it.
     """
 
     symbol: str
@@ -42,6 +43,7 @@ class Launch:
     tasks: int
     scratch_bytes: int = 0
     grain: int = 1
+    segment: int = 0
 
     @property
     def width(self) -> int:

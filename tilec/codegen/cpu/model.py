@@ -15,7 +15,17 @@ from tilec.codegen.lowered import Kernels, Step, size_of
 from tilec.ir.expr import bound
 from tilec.ir.graph import Port
 from tilec.ir.plan import Group, Plan
-from tilec.runtime.manifest import Constant, TensorSpec, WeightsFile
+from tilec.runtime.manifest import (
+    CallInput,
+    CallOutput,
+    CallSpec,
+    Constant,
+    LibraryFile,
+    OpaqueSpec,
+    PortSpec,
+    TensorSpec,
+    WeightsFile,
+)
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -37,6 +47,7 @@ def build(
             tasks=kernels[step.kernel].tasks,
             scratch_bytes=kernels[step.kernel].scratch_bytes,
             grain=grain(made.groups[step.kernel], kernels[step.kernel], device),
+            segment=step.segment,
         )
         for step in made.steps
     )
@@ -50,6 +61,8 @@ def build(
         weights=places.files(folder),
         constants=places.constants,
         threads=options.threads,
+        calls=places.calls(),
+        taken=places.taken,
     )
     processor = device.target.model_copy(update={key: value for key, value in changed.items() if value is not None})
     return dict(encode(compile_model(model, processor, folder, cache)))
@@ -67,7 +80,14 @@ def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int:
     return max(1, min(kernel.tasks, ceil(SHARE * kernel.tasks / max(seconds, 1e-12))))
 
 
-def _spec(plan: Plan, port: Port) -> TensorSpec:
+def _spec(plan: Plan, port: Port) -> PortSpec:
+    if port.tensor in plan.opaque:
+        opaque = plan.opaque[port.tensor]
+        return OpaqueSpec(port.name, opaque.type, opaque.shape)
+    return _tensor_spec(plan, port)
+
+
+def _tensor_spec(plan: Plan, port: Port) -> TensorSpec:
     tensor = plan.tensors[port.tensor]
     return TensorSpec(port.name, tensor.ttype, tuple(size for e in tensor.shape if (size := bound(e)) is not None))
 
@@ -79,7 +99,9 @@ class _Places:
         self._plan = plan
         self._made = made
         self._inputs = {port.tensor: i for i, port in enumerate(plan.inputs)}
-        self._outputs = {port.tensor: i for i, port in enumerate(plan.outputs)}
+        made_by_calls = [port.tensor for call in plan.calls for port in call.outputs]
+        self._results = {tensor: i for i, tensor in enumerate(made_by_calls)}
+        self._outputs = {port.tensor: i for i, port in enumerate(plan.outputs) if port.tensor not in self._results}
         self._files = sorted(made.weights.files)
         self._constants = {name: i for i, name in enumerate(made.weights.places)}
 
@@ -88,6 +110,39 @@ class _Places:
         """The constants, in the order of the manifest."""
         places = self._made.weights.places.values()
         return tuple(Constant(self._files.index(place.file), place.offset, place.size) for place in places)
+
+    @property
+    def taken(self) -> tuple[tuple[int, int], ...]:
+        """Outputs of the model that calls make, with the number of the result."""
+        outputs = enumerate(self._plan.outputs)
+        return tuple((i, self._results[port.tensor]) for i, port in outputs if port.tensor in self._results)
+
+    def calls(self) -> tuple[CallSpec, ...]:
+        """The calls with the places of what they read."""
+        return tuple(
+            CallSpec(
+                LibraryFile(call.file, self._plan.files[call.file]),
+                tuple(self._read(port) for port in call.inputs),
+                tuple(CallOutput(p.name, self._results[p.tensor], self._expected(p)) for p in call.outputs),
+                tuple(LibraryFile(name, self._plan.files[name]) for name in call.data),
+            )
+            for call in self._plan.calls
+        )
+
+    def _expected(self, port: Port) -> TensorSpec | None:
+        return _tensor_spec(self._plan, port) if port.tensor in self._plan.tensors else None
+
+    def _read(self, port: Port) -> CallInput:
+        if port.tensor in self._results:
+            return CallInput(port.name, "result", self._results[port.tensor])
+        if port.tensor in self._inputs:
+            return CallInput(port.name, "input", self._inputs[port.tensor])
+        if port.tensor in self._outputs:
+            return CallInput(port.name, "output", self._outputs[port.tensor])
+        spec = self._expected(port)
+        if port.tensor in self._constants:
+            return CallInput(port.name, "constant", self._constants[port.tensor], spec)
+        return CallInput(port.name, "arena", self._made.arena.offsets[port.tensor], spec)
 
     def files(self, folder: Path) -> tuple[WeightsFile, ...]:
         """The files that hold constants."""
@@ -106,6 +161,8 @@ class _Places:
             return Argument("output", self._outputs[tensor], 0, size, writes)
         if tensor in self._inputs:
             return Argument("input", self._inputs[tensor], 0, size, writes)
+        if tensor in self._results:
+            return Argument("input", len(self._plan.inputs) + self._results[tensor], 0, size, writes)
         if tensor in self._constants:
             return Argument("constant", self._constants[tensor], 0, size, writes)
         return Argument("arena", 0, self._made.arena.offsets[tensor], size, writes)

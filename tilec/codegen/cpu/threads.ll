@@ -55,6 +55,13 @@ define ptr @tilec_scratch(ptr %job, i64 %worker) {
   ret ptr %address
 }
 
+; The segment of the host function that the job runs.
+define i64 @tilec_segment(ptr %job) {
+  %segment.p = getelementptr i8, ptr %job, i64 $JOB_SEGMENT
+  %segment = load i64, ptr %segment.p
+  ret i64 %segment
+}
+
 define internal ptr @counters(ptr %job, i64 %launch) alwaysinline {
   %stride.p = getelementptr i8, ptr %job, i64 $JOB_STRIDE
   %stride = load i64, ptr %stride.p

@@ -1,0 +1,125 @@
+"""Runs the clusters of a model that are not compiled, by onnxruntime in this process (B19).
+
+onnxruntime is imported when a model has such a cluster, and only then.  Its threads are as many as the session's and do
+not spin: they share the cores with compiled code that runs right before and after.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilec.artifact import digest_file
+from tilec.errors import ArtifactError, TilecError, UnavailableError
+from tilec.ir.types import numpy_dtype
+from tilec.runtime.manifest import CallSpec, LibraryFile
+
+BFLOAT16 = 16
+"""ONNX's number of the type."""
+
+
+class Fallback:
+    """One cluster, ready to run; may be called from any number of threads at the same time."""
+
+    def __init__(self, folder: Path, call: CallSpec, threads: int) -> None:
+        """Raises UnavailableError without onnxruntime, ArtifactError for another file, TilecError for one that does not load."""
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise UnavailableError(
+                f"a part of this model runs on onnxruntime, which cannot be imported: {error}",
+                str(folder),
+                "Install onnxruntime, or compile with --strict to see which operators need it.",
+            ) from error
+        for file in (call.model, *call.data):
+            _check(folder, file)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._call = call
+        self._names = [output.name for output in call.outputs]
+        path = folder / call.model.file
+        try:
+            self._session: Any = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
+            ports = (*self._session.get_inputs(), *self._session.get_outputs())
+            self._plain = not any(_is_foreign(port.type) for port in ports)
+        except Exception as error:  # its exceptions share no base class
+            raise TilecError(
+                f"onnxruntime cannot load a part of the model: {_first_line(error)}",
+                str(path),
+                "It may need a library of custom operators, or a newer onnxruntime.",
+            ) from error
+
+    def run(self, values: Sequence[Any]) -> list[Any]:
+        """The results, in the order of the call's outputs, for values in the order of its inputs.
+
+        Raises TilecError when onnxruntime fails or makes something else than compiled code expects.
+        """
+        feeds = {spec.name: value for spec, value in zip(self._call.inputs, values, strict=True)}
+        try:
+            results = self._run(feeds)
+        except Exception as error:  # its exceptions share no base class
+            raise TilecError(f"onnxruntime: {_first_line(error)}", self._call.model.file) from error
+        for spec, result in zip(self._call.outputs, results, strict=True):
+            tensor = spec.tensor
+            if tensor is None:
+                continue
+            if getattr(result, "shape", None) != tensor.shape or result.dtype != numpy_dtype(tensor.ttype):
+                found = f"{getattr(result, 'dtype', type(result).__name__)}{list(getattr(result, 'shape', ()))}"
+                message = f"{spec.name!r} is {found}, expected was {tensor.ttype}{list(tensor.shape)}"
+                raise TilecError(message, self._call.model.file, "The model's own shapes may be wrong.")
+        return results
+
+    def _run(self, feeds: Mapping[str, Any]) -> list[Any]:
+        if self._plain:
+            plain: list[Any] = self._session.run(self._names, feeds)
+            return plain
+        held = {name: _held(value) for name, value in feeds.items()}
+        return [_array(value) for value in self._session.run_with_ort_values(self._names, held)]
+
+
+def _held(value: Any) -> Any:
+    """A value as onnxruntime holds it."""
+    from onnxruntime import OrtValue
+
+    if isinstance(value, OrtValue):
+        return value
+    array = np.asarray(value)
+    if array.dtype == numpy_dtype("bf16"):
+        return OrtValue.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(array).view(np.uint16), BFLOAT16)
+    return OrtValue.ortvalue_from_numpy(array)
+
+
+def _array(value: Any) -> Any:
+    """A tensor of onnxruntime as an array; one of a type that NumPy lacks stays as it is."""
+    kind = value.data_type()
+    if kind == "tensor(bfloat16)":
+        count = math.prod(value.shape())
+        words = (ctypes.c_uint16 * count).from_address(value.data_ptr())
+        return np.array(words, np.uint16).view(numpy_dtype("bf16")).reshape(value.shape())
+    return value if _is_foreign(kind) else value.numpy()
+
+
+def _is_foreign(kind: str) -> bool:
+    """Whether NumPy has no element type for an ONNX type."""
+    return any(word in kind for word in ("bfloat16", "float8", "float4", "int4", "int2"))
+
+
+def _check(folder: Path, file: LibraryFile) -> None:
+    path = folder / file.file
+    again = "Run `tilec import` again."
+    if not path.is_file():
+        raise ArtifactError("a part of the model that onnxruntime runs is missing", str(path), again)
+    if digest_file(path) != file.sha256:
+        raise ArtifactError("this is not the file that was compiled", str(path), again)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
