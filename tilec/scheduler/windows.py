@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import Access, Expr, TensorExpr, accesses
+from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses
 from tilec.ir.graph import Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
@@ -78,8 +78,12 @@ def volume(intervals: Sequence[tuple[Ints, Ints]]) -> Ints:
 
 
 def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Candidates) -> bool:
-    """Whether an access reaches outside its tensor somewhere, so that only a guard keeps it inside."""
+    """Whether an access reaches outside its tensor somewhere, so that only a guard keeps it inside.
+
+    A data-dependent index never does; what it is read from does not matter.
+    """
     box = tile_box(expr, {}, {}, numbers)
     plain = TensorExpr(expr.tensor, expr.spatial, expr.reduce, expr.extents, access)
-    window = propagate(plain, box, {access.tensor: tuple(shape)}, numbers)[access.tensor]
+    inner = {a.tensor: (Const(1),) * len(a.index) for a in accesses(access)}
+    window = propagate(plain, box, {**inner, access.tensor: tuple(shape)}, numbers)[access.tensor]
     return any(bool(lo < 0) or bool(hi > numbers.size(n)) for (lo, hi), n in zip(window, shape, strict=True))

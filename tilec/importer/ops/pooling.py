@@ -69,7 +69,7 @@ def _first(op: Op, x: Value, largest: Value) -> Value:
     if order not in (0, 1):
         raise op.invalid(f"storage_order is {order}", "It must be 0 (row-major) or 1 (column-major).")
     place = op.axes_of(largest.shape)
-    inner = first.access([a.var for a in place])
+    inner: Expr = first.access([a.var for a in place])
     image = size_of(x.shape[2:])
     if order:
         strides = [size_of(x.shape[d + 1 :]) for d in range(2, x.rank)]

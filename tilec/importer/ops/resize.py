@@ -1,186 +1,228 @@
-"""Resize with known scales: nearest neighbours and linear or cubic interpolation, one dimension after another."""
+"""Resize and Upsample: nearest neighbours in one expression, interpolation one dimension after another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.resize_taps import Line, Taps, as_float, coordinates, nearest, neighbours, read
 from tilec.importer.registry import operator
-from tilec.importer.value import Value, static
-from tilec.ir.expr import Const, Expr, Var
+from tilec.importer.value import Value
+from tilec.ir.algebra import equal, simplify
+from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.types import TTYPES
 
 LARGEST = 1 << 24
-"""Longest dimension that is resized: the weights of its positions are computed at import."""
+"""Longest dimension that is resized: f32 counts its positions exactly."""
 
+UNROLLED = 4
+"""Up to this many neighbours are summed in one body; more are a reduction."""
 
-def index_of(op: Op, table: NDArray[np.int64], at: Var, part: str) -> Expr:
-    """`table[at]` as quasi-affine index algebra when the table follows `(at * a + b) // c`, else as an access to it."""
-    steps = np.diff(table)
-    if table.size > 1 and table[0] == 0 and steps.min() >= 0 and steps.max() <= 1 and steps.any():
-        repeat = int(np.flatnonzero(steps)[0]) + 1
-        if np.array_equal(table, np.arange(table.size) // repeat):
-            return formula("i // n", i=at, n=repeat)
-    value = op.constant(table, "i64", part=part)
-    return value.at([at])
+INSIDE = "maximum(minimum(i, size - 1), 0)"
+"""The index inside a dimension that is nearest to i."""
+
+MOST_PARTS = 64
+"""A scale of a symbolic dimension is a fraction with a denominator up to this."""
 
 
 @operator("Resize", "Upsample")
 def _resize(op: Op) -> Value:
     x = op.value(0)
-    sizes = static(x.shape)
     axes = op.integers("axes")
     dims = tuple(range(x.rank)) if axes is None else tuple(op.axis(a, x.rank) for a in axes)
-    outputs, scales = _targets(op, x, dims)
-    mode = op.text("mode", "nearest")
-    if op.integer("antialias") or op.integer("exclude_outside"):
-        raise op.unsupported("antialias or exclude_outside", "Export the model without it.")
-    result = x
-    for d, (output, scale) in enumerate(zip(outputs, scales, strict=True)):
-        if scale == 1.0 and output == x.shape[d]:
-            continue
-        size, wanted = None if sizes is None else sizes[d], output
-        if size is None:
-            size = _known(op, x.shape[d])
-        last = d == max(e for e, (o, s) in enumerate(zip(outputs, scales, strict=True)) if s != 1.0 or o != x.shape[e])
-        result = _along(op, result, d, size, _known(op, wanted), scale, mode, part="" if last else f"axis{d}")
-    return result
+    mode = {"bilinear": "linear", "trilinear": "linear"}.get(op.text("mode", "nearest"), op.text("mode", "nearest"))
+    if mode not in ("nearest", "linear", "cubic"):
+        raise op.invalid(f"mode is {mode!r}", "It must be nearest, linear or cubic.")
+    default = "asymmetric" if op.opset < 11 or op.kind == "Upsample" else "half_pixel"
+    where = op.text("coordinate_transformation_mode", default)
+    lines = _lines(op, x, dims)
+    if where == "tf_crop_and_resize":
+        lines = _cropped(op, lines, dims)
+    if not lines:
+        return x
+    if mode == "nearest":
+        return _nearest(op, x, lines, where)
+    return _interpolated(op, x, lines, where, mode)
 
 
-def _known(op: Op, extent: Expr) -> int:
-    size = static((extent,))
-    if size is None:
-        raise op.unsupported("a resized dimension of symbolic extent", "Bind it with --shape SYMBOL=SIZE.")
-    if not 0 <= size[0] <= LARGEST:
-        raise op.invalid(f"a dimension of extent {size[0]} is resized")
-    return size[0]
-
-
-def _targets(op: Op, x: Value, dims: tuple[int, ...]) -> tuple[list[Expr], list[float]]:
-    """Output extent and scale of every dimension, from scales or sizes."""
-    outputs, scales = list(x.shape), [1.0] * x.rank
+def _lines(op: Op, x: Value, dims: tuple[int, ...]) -> list[Line]:
+    """The dimensions that change, from scales or sizes."""
     factors = _factors(op)
     if factors:
         if len(factors) != len(dims):
             raise op.invalid(f"{len(factors)} scales for {len(dims)} axes")
-        for d, factor in zip(dims, factors, strict=True):
-            if not 0 < factor < LARGEST:
-                raise op.invalid(f"a scale of {factor}")
-            scales[d] = float(factor)
-            if factor != 1.0:
-                outputs[d] = Const(int(np.floor(_known(op, x.shape[d]) * factor)))
-        return outputs, scales
+        lines = [_scaled(op, d, x.shape[d], factor) for d, factor in zip(dims, factors, strict=True)]
+        return [line for line in lines if line.scale != Const(1.0)]
     wanted = op.contents(3)
     if wanted is None:
         raise op.invalid("neither scales nor sizes are given")
-    if op.text("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise op.unsupported("keep_aspect_ratio_policy", "Give the sizes themselves.")
     if len(wanted) != len(dims):
         raise op.invalid(f"{len(wanted)} sizes for {len(dims)} axes")
-    for d, extent in zip(dims, wanted, strict=True):
-        outputs[d] = extent
-        if extent != x.shape[d]:
-            size = _known(op, x.shape[d])
-            scales[d] = _known(op, extent) / size if size else 1.0
-    return outputs, scales
+    lines = [Line(d, x.shape[d], out, _ratio(out, x.shape[d])) for d, out in zip(dims, wanted, strict=True)]
+    policy = op.text("keep_aspect_ratio_policy", "stretch")
+    if policy != "stretch":
+        lines = _kept(op, lines, policy)
+    for line in lines:
+        if not 0 <= (bound(line.out) or 0) <= LARGEST or (bound(line.size) or 0) > LARGEST:
+            raise op.invalid(f"a dimension of extent {bound(line.size)} becomes {bound(line.out)}")
+    return [line for line in lines if not equal(line.out, line.size)]
 
 
 def _factors(op: Op) -> tuple[float, ...]:
     """The scales: an attribute of Upsample before opset 9, an input since; empty when sizes are given."""
     if "scales" in op.attributes:
-        return tuple(float(v) for v in op.attributes["scales"])
-    position = 1 if op.kind == "Upsample" or op.opset < 11 else 2
-    given = op.optional(position)
+        return tuple(float(np.float32(v)) for v in op.attributes["scales"])
+    given = op.optional(1 if op.kind == "Upsample" or op.opset < 11 else 2)
     if given is None or given.shape == (Const(0),):
         return ()
     if given.array is None:
-        raise op.unknown(position)
+        raise op.unsupported("scales that are computed from the model's inputs", "Freeze them into the model.")
     return tuple(float(v) for v in given.array.tolist())
 
 
-def _sources(op: Op, size: int, wanted: int, scale: float) -> NDArray[np.float64]:
-    """The coordinate in the input of every output position, by coordinate_transformation_mode."""
-    position = np.arange(wanted, dtype=np.float64)
-    default = "asymmetric" if op.opset < 11 or op.kind == "Upsample" else "half_pixel"
-    mode = op.text("coordinate_transformation_mode", default)
-    if mode == "half_pixel":
-        return (position + 0.5) / scale - 0.5
-    if mode == "pytorch_half_pixel":
-        return (position + 0.5) / scale - 0.5 if wanted > 1 else position * 0.0
-    if mode == "asymmetric":
-        return position / scale
-    if mode == "align_corners":
-        return position * (size - 1) / (wanted - 1) if wanted > 1 else position * 0.0
-    if mode == "half_pixel_symmetric":
-        center = size / 2 * (1 - wanted / (scale * size))
-        return center + (position + 0.5) / scale - 0.5
-    raise op.unsupported(f"coordinate_transformation_mode {mode!r}", "Use half_pixel, asymmetric or align_corners.")
+def _scaled(op: Op, d: int, size: Expr, factor: float) -> Line:
+    """A dimension resized by a factor; the product is rounded to f32 before it is cut, as the reference does."""
+    if not 0 < factor < LARGEST:
+        raise op.invalid(f"a scale of {factor}")
+    fixed = bound(size)
+    if fixed is not None:
+        out = int(np.float32(factor) * np.float32(fixed))
+        if max(out, fixed) > LARGEST:
+            raise op.invalid(f"a dimension of extent {fixed} becomes {out}")
+        return Line(d, size, Const(out), Const(factor))
+    fraction = Fraction(factor)
+    if fraction.denominator > MOST_PARTS:
+        raise op.unsupported(f"a symbolic dimension times {factor}", "Bind it with --shape SYMBOL=SIZE.")
+    product = formula("size * p // q", size=size, p=fraction.numerator, q=fraction.denominator)
+    return Line(d, size, simplify(product), Const(factor))
 
 
-def _along(op: Op, x: Value, d: int, size: int, wanted: int, scale: float, mode: str, part: str) -> Value:
-    source = _sources(op, size, wanted, scale)
-    if mode == "nearest":
-        return _taps(op, x, d, wanted, [(_nearest(op, source), None)], size, part)
-    if mode in ("linear", "bilinear"):
-        low = np.floor(source)
-        share = (source - low).astype(np.float32)
-        return _taps(op, x, d, wanted, [(low, 1 - share), (low + 1, share)], size, part)
-    if mode == "cubic":
-        low = np.floor(source)
-        weights = _cubic(source - low, op.number("cubic_coeff_a", -0.75))
-        return _taps(op, x, d, wanted, [(low + k - 1, w) for k, w in enumerate(weights)], size, part)
-    raise op.invalid(f"mode is {mode!r}", "It must be nearest, linear or cubic.")
+def _ratio(out: Expr, size: Expr) -> Expr:
+    """What a dimension is multiplied by, in f32."""
+    known, fixed = bound(out), bound(size)
+    if known is not None and fixed is not None:
+        return Const(float(np.float32(known) / np.float32(fixed)) if fixed else 1.0)
+    whole = bound(simplify(formula("out // size", out=out, size=size)))
+    if whole is not None and equal(out, formula("size * n", size=size, n=whole)):
+        return Const(float(whole))
+    return formula("out / size", out=Call("f32", (out,)), size=as_float(size))
 
 
-def _nearest(op: Op, source: NDArray[np.float64]) -> NDArray[np.float64]:
-    default = "floor" if op.opset < 11 or op.kind == "Upsample" else "round_prefer_floor"
-    mode = op.text("nearest_mode", default)
-    rounding: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
-        "round_prefer_floor": lambda v: np.ceil(v - 0.5),
-        "round_prefer_ceil": lambda v: np.floor(v + 0.5),
-        "floor": np.floor,
-        "ceil": np.ceil,
-    }
-    if mode not in rounding:
-        raise op.invalid(f"nearest_mode is {mode!r}", f"It must be one of {', '.join(rounding)}.")
-    return rounding[mode](source)
+def _kept(op: Op, lines: list[Line], policy: str) -> list[Line]:
+    """All dimensions by the same factor: the smallest for `not_larger`, the largest for `not_smaller`."""
+    if policy not in ("not_larger", "not_smaller"):
+        hint = "It must be stretch, not_larger or not_smaller."
+        raise op.invalid(f"keep_aspect_ratio_policy is {policy!r}", hint)
+    known = [(line, line.scale.value, bound(line.size)) for line in lines if isinstance(line.scale, Const)]
+    sizes = [(line, np.float32(scale), size) for line, scale, size in known if size is not None]
+    if len(sizes) != len(lines):
+        raise op.unsupported(f"keep_aspect_ratio_policy {policy} over symbols", "Bind them with --shape SYMBOL=SIZE.")
+    factor = (min if policy == "not_larger" else max)(scale for _, scale, _ in sizes)
+    outs = [int(np.floor(factor * np.float32(size) + np.float32(0.5))) for _, _, size in sizes]
+    pairs = zip(sizes, outs, strict=True)
+    return [replace(line, out=Const(out), scale=Const(float(factor))) for (line, _, _), out in pairs]
 
 
-def _cubic(share: NDArray[np.float64], a: float) -> list[NDArray[np.float32]]:
-    """Weights of the four neighbours (Keys 1981) with coefficient `a`."""
-    far, near = [1 + share, 2 - share], [share, 1 - share]
+def _cropped(op: Op, lines: list[Line], dims: tuple[int, ...]) -> list[Line]:
+    """The dimensions with the region of interest that input 1 gives as all starts, then all ends."""
+    roi = op.value(1)
+    if roi.shape != (Const(2 * len(dims)),):
+        raise op.invalid(f"the region of interest must have {2 * len(dims)} elements")
 
-    def outer(t: NDArray[np.float64]) -> NDArray[np.float64]:
-        return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    def at(position: int) -> Expr:
+        element = roi.at([Const(position)])
+        return element if roi.ttype == "f32" else Call("f32", (element,))
 
-    def inner(t: NDArray[np.float64]) -> NDArray[np.float64]:
-        return ((a + 2) * t - (a + 3)) * t * t + 1
+    places = {d: number for number, d in enumerate(dims)}
+    return [
+        replace(line, start=at(places[line.dimension]), end=at(len(dims) + places[line.dimension])) for line in lines
+    ]
 
-    return [w.astype(np.float32) for w in (outer(far[0]), inner(near[0]), inner(near[1]), outer(far[1]))]
+
+def _outside(line: Line, at: Value, index: Expr) -> Expr:
+    return formula("c < 0.0 or c > last", c=at.at([index]), last=formula("size - 1.0", size=as_float(line.size)))
 
 
-def _taps(
-    op: Op,
-    x: Value,
-    d: int,
-    wanted: int,
-    taps: list[tuple[NDArray[np.float64], NDArray[np.float32] | None]],
-    size: int,
-    part: str,
-) -> Value:
-    """The weighted sum of some elements along a dimension, their indices kept inside."""
-    axes = op.axes_of([Const(wanted) if e == d else extent for e, extent in enumerate(x.shape)])
-    body: Expr | None = None
-    for number, (indices, weights) in enumerate(taps):
-        table = np.clip(indices, 0, size - 1).astype(np.int64)
-        at = index_of(op, table, axes[d].var, f"index{d}_{number}")
-        term: Expr = x.access([at if e == d else a.var for e, a in enumerate(axes)])
-        if weights is not None:
-            factor = op.constant(weights, x.ttype, part=f"weight{d}_{number}")
-            term = formula("x * w", x=term, w=factor.access([axes[d].var]))
-        body = term if body is None else formula("a + b", a=body, b=term)
-    assert body is not None
-    return op.emit(axes, body, x.ttype, part=part)
+def _nearest(op: Op, x: Value, lines: list[Line], where: str) -> Value:
+    older = op.opset < 11 or op.kind == "Upsample"
+    shape = list(x.shape)
+    for line in lines:
+        shape[line.dimension] = line.out
+    axes = op.axes_of(shape)
+    index: list[Expr] = [a.var for a in axes]
+    conditions: list[Expr] = []
+    for line in lines:
+        var = axes[line.dimension].var
+        at = coordinates(op, line, where)
+        rounding = op.text("nearest_mode", "floor" if older else "round_prefer_floor")
+        index[line.dimension] = nearest(op, line, at, rounding, var)
+        if where == "tf_crop_and_resize":
+            conditions.append(_outside(line, at, var))
+    body = x.at(index)
+    for condition in conditions:
+        body = formula("where(c, fill, x)", c=condition, fill=_fill(op, x.ttype), x=body)
+    return op.emit(axes, body, x.ttype)
+
+
+def _fill(op: Op, ttype: str) -> Const:
+    value = op.number("extrapolation_value")
+    return Const(value if TTYPES[ttype].kind == "float" else bool(value) if ttype == "bool" else int(value))
+
+
+def _interpolated(op: Op, x: Value, lines: list[Line], where: str, mode: str) -> Value:
+    """One dimension after another, in f32 or wider; integers are cut at the end, as the reference does."""
+    smooth, exclude = bool(op.integer("antialias")), bool(op.integer("exclude_outside"))
+    compute = "f64" if x.ttype == "f64" else "f32"
+    result = x
+    for line in lines:
+        last = line is lines[-1]
+        at = coordinates(op, line, where)
+        taps = neighbours(op, line, at, mode, smooth, exclude)
+        fill = _outside(line, at, op.axes_of(result.shape)[line.dimension].var) if "crop" in where else None
+        part = "" if last and x.ttype == compute else f"axis{line.dimension}"
+        result = _along(op, result, line, taps, compute, fill, part)
+    if result.ttype == x.ttype:
+        return result
+    body = "x" if TTYPES[x.ttype].kind == "float" else "round(x)" if smooth else "x"
+    return op.map(f"{x.ttype}({body})", x=result)
+
+
+def _along(op: Op, x: Value, line: Line, taps: Taps, compute: str, fill: Expr | None, part: str) -> Value:
+    """The weighted sum of the neighbours along a dimension, their indices kept inside."""
+    d = line.dimension
+    axes = op.axes_of([line.out if e == d else extent for e, extent in enumerate(x.shape)])
+    at = axes[d].var
+
+    def term(tap: Expr) -> Expr:
+        place = formula("first + t", first=taps.first.access([at]), t=tap)
+        (axis,) = op.axes_of([line.out])
+        if isinstance(tap, Const):
+            body = formula(
+                "maximum(minimum(first + t, size - 1), 0)", first=taps.first.access([axis.var]), t=tap, size=line.size
+            )
+            place = read(op.emit([axis], body, "i64", part=f"index{d}_{tap.value}"), at)
+        else:
+            place = formula(INSIDE, i=place, size=line.size)
+        element: Expr = x.access([place if e == d else a.var for e, a in enumerate(axes)])
+        weight: Expr = taps.weights.access([tap, at])
+        element = element if x.ttype == compute else Call(compute, (element,))
+        weight = weight if compute == "f32" else Call(compute, (weight,))
+        return formula("x * w", x=element, w=weight)
+
+    if taps.count > UNROLLED:
+        (tap,) = op.builder.iterators(("r",), [Const(taps.count)])
+        total = op.emit(axes, term(tap.var), compute, [tap], part=f"sum{d}" if fill is not None else part)
+        if fill is None:
+            return total
+        body: Expr = total.access([a.var for a in axes])
+    else:
+        body = term(Const(0))
+        for t in range(1, taps.count):
+            body = formula("a + b", a=body, b=term(Const(t)))
+    if fill is not None:
+        body = formula("where(c, fill, x)", c=fill, fill=_fill(op, compute), x=body)
+    return op.emit(axes, body, compute, part=part)
