@@ -17,10 +17,12 @@ from tilec.importer.ops import (
     quantized_sums,
     reduction,
     resize,
+    samples,
     scatter,
     slicing,
     softmax,
     sort,
+    unpooling,
 )
 from tilec.importer.registry import handler_of, known_operators
 
@@ -43,8 +45,10 @@ __all__ = [
     "quantized_sums",
     "reduction",
     "resize",
+    "samples",
     "scatter",
     "slicing",
     "softmax",
     "sort",
+    "unpooling",
 ]

@@ -76,7 +76,7 @@ def _scatter_elements(op: Op) -> Value:
         return updates.access([places[0] if d == axis else a.var for d, a in enumerate(axes)])
 
     order, single = _element_order(op, x, indices, axis) or (None, False)
-    return _scattered(op, x, Search(axes, x.rank, reads, inside, hit, update, order, single))
+    return scattered(op, x, Search(axes, x.rank, reads, inside, hit, update, order, single))
 
 
 @operator("ScatterND")
@@ -102,7 +102,7 @@ def _scatter_nd(op: Op) -> Value:
         return updates.access([*places, *(a.var for a in axes[depth:])])
 
     order, single = _coordinate_order(op, x, indices, depth) or (None, False)
-    return _scattered(op, x, Search(axes, depth, reads, None, hit, update, order, single))
+    return scattered(op, x, Search(axes, depth, reads, None, hit, update, order, single))
 
 
 def _lands(indices: Value, at: Sequence[Expr], axis: Axis) -> Expr:
@@ -113,13 +113,14 @@ def _lands(indices: Value, at: Sequence[Expr], axis: Axis) -> Expr:
     return formula("where(at < 0, at + e, at) == i", at=index, e=axis.extent, i=axis.var)
 
 
-def _scattered(op: Op, x: Value, search: Search) -> Value:
+def scattered(op: Op, x: Value, search: Search) -> Value:
+    """The data with the updates that a search finds, joined as the attribute `reduction` says."""
     reduction = op.text("reduction", "none")
     if reduction not in ("none", *REDUCTIONS):
         raise op.invalid(f"reduction is {reduction!r}", f"It must be none, {', '.join(REDUCTIONS)}.")
     if any(r.extent == Const(0) for r in search.reads):
         return x
-    element = x.access([a.var for a in search.axes])
+    element = x.at([a.var for a in search.axes])
     if reduction == "none" or (search.order is not None and search.single):
         last = _last(op, search)
         at = last.at([a.var for a in search.axes[: search.depth]])
