@@ -7,7 +7,7 @@ from pydantic import Field
 
 from tilec.errors import ConfigError
 from tilec.spec.located import Spec, parse_yaml, validate
-from tilec.spec.units import Bytes
+from tilec.spec.quantities import Bytes
 
 
 class Leaf(Spec):

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from tilec.artifact import digest_object
 from tilec.errors import did_you_mean
 from tilec.spec.located import Spec
-from tilec.spec.units import Bytes, BytesPerSecond, FlopsPerSecond, Picoseconds
+from tilec.spec.quantities import Bytes, BytesPerSecond, FlopsPerSecond, Picoseconds
 
 
 class TTile(Spec):

@@ -6,9 +6,7 @@ Held as integers: bytes, bytes per second, operations per second (a multiply-add
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any
-
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from typing import Any
 
 from tilec.errors import did_you_mean
 
@@ -75,19 +73,3 @@ RATE = Unit(
     {f"{prefix}{op}/s": factor for op in ("FLOP", "OP") for prefix, factor in _PREFIXES.items()},
 )
 TIME = Unit("a time", "1.2us", {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12})
-
-
-def _annotations(unit: Unit) -> tuple[BeforeValidator, PlainSerializer, WithJsonSchema]:
-    suffixes = "|".join(sorted(unit.factors, key=lambda name: unit.factors[name]))
-    schema = {
-        "type": "string",
-        "pattern": rf"^[0-9]+(\.[0-9]+)?\s*({suffixes})$",
-        "examples": [unit.example],
-    }
-    return BeforeValidator(unit.parse), PlainSerializer(unit.format), WithJsonSchema(schema)
-
-
-Bytes = Annotated[int, *_annotations(BYTES)]
-BytesPerSecond = Annotated[int, *_annotations(BANDWIDTH)]
-FlopsPerSecond = Annotated[int, *_annotations(RATE)]
-Picoseconds = Annotated[int, *_annotations(TIME)]
