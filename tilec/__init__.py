@@ -3,17 +3,73 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tilec.api import (
+        ExecutionMode,
+        ExecutionOrder,
+        FeedError,
+        GraphOptimizationLevel,
+        InferenceSession,
+        IOBinding,
+        ModelMetadata,
+        NodeArg,
+        OrtDevice,
+        OrtValue,
+        RunOptions,
+        SessionOptions,
+        disable_telemetry_events,
+        enable_telemetry_events,
+        get_all_providers,
+        get_available_providers,
+        get_build_info,
+        get_device,
+        get_version_string,
+        has_collective_ops,
+        set_default_logger_severity,
+        set_default_logger_verbosity,
+        set_seed,
+    )
     from tilec.runtime import Session, load
 
-__all__ = ["Session", "__version__", "load"]
+__all__ = [
+    "ExecutionMode",
+    "ExecutionOrder",
+    "FeedError",
+    "GraphOptimizationLevel",
+    "IOBinding",
+    "InferenceSession",
+    "ModelMetadata",
+    "NodeArg",
+    "OrtDevice",
+    "OrtValue",
+    "RunOptions",
+    "Session",
+    "SessionOptions",
+    "__version__",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_available_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "has_collective_ops",
+    "load",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
+]
 
 __version__ = "0.1.0"
 
+_OF_RUNTIME = ("Session", "load")
+
 
 def __getattr__(name: str) -> Any:
-    """`tilec.load` and `tilec.Session`, imported when they are first asked for: `tilec --help` needs no NumPy."""
-    if name in ("load", "Session"):
-        import tilec.runtime
+    """A public name, imported when it is first asked for: `tilec --help` needs no NumPy."""
+    import importlib
 
-        return getattr(tilec.runtime, name)
-    raise AttributeError(f"module 'tilec' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'tilec' has no attribute {name!r}")
+    module = importlib.import_module("tilec.runtime" if name in _OF_RUNTIME else "tilec.api")
+    value = globals()[name] = getattr(module, name)
+    return value

@@ -1,0 +1,126 @@
+"""The folder in which sessions find models that were compiled before, shared by all processes of a user.
+
+digests/    sha256 of model files, remembered by place, size and times
+models/     headers of models, and models that were given as bytes
+sessions/   compiled models, by everything that they depend on; a folder is there when it is complete
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache as remembered
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import tilec
+from tilec.artifact import digest_bytes, digest_file, digest_object, write_text
+from tilec.errors import TilecError, UsageError
+
+_TOOLS = ("apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit", "numpy", "onnx", "onnxruntime")
+
+_SETTLED = 2.0
+"""Seconds after which a file's times tell that it was not written again: coarser clocks are not in use."""
+
+_KEY = 32
+"""Digits of a digest that name a folder."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One such folder."""
+
+    root: Path
+
+    def session(self, key: str) -> Path:
+        """Where a compiled model is, or will be."""
+        return self.root / "sessions" / key[:_KEY]
+
+    def model(self, digest: str) -> Path:
+        """The folder of what is known of a model."""
+        return self.root / "models" / digest[:_KEY]
+
+    def digest(self, path: Path) -> str:
+        """sha256 of a file, remembered while it stays as it is. Raises UsageError when it cannot be read."""
+        try:
+            state = os.stat(path)
+        except OSError as error:
+            raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+        seen: list[str | int] = [str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+        note = self.root / "digests" / digest_object(seen)[:_KEY]
+        try:
+            return note.read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            digest = digest_file(path)
+        if time.time() - max(state.st_mtime, state.st_ctime) > _SETTLED:
+            self.keep(note, digest)
+        return digest
+
+    def keep(self, path: Path, text: str) -> None:
+        """Write something that can be found out again; a folder that cannot be written is no error."""
+        try:
+            write_text(path, text)
+        except TilecError:
+            return
+
+    @property
+    def writable(self) -> bool:
+        """Whether compiled models can be put here."""
+        folder = self.root / "sessions"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return False
+        return os.access(folder, os.W_OK | os.X_OK)
+
+    @contextmanager
+    def locked(self, key: str) -> Iterator[None]:
+        """Hold the one right to compile `key`; whoever dies gives it back."""
+        path = self.session(key).with_suffix(".lock")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            _lock(file.fileno())
+            yield
+
+
+@remembered
+def tools() -> dict[str, str]:
+    """Versions of everything that takes part in compiling, this package's files included."""
+    found = {"tilec": f"{tilec.__version__} {_sources()}"}
+    for name in _TOOLS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def _sources() -> str:
+    """What changes when the package's files do, as they do in a checkout; nothing for a package in an archive."""
+    root = Path(tilec.__file__).parent
+    if not root.is_dir():
+        return ""
+    states = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith((".py", ".ll")):
+                state = os.stat(os.path.join(folder, name))
+                states.append(f"{os.path.relpath(folder, root)}/{name} {state.st_size} {state.st_mtime_ns}")
+    return digest_bytes("\n".join(sorted(states)).encode())[:_KEY]
+
+
+def _lock(descriptor: int) -> None:
+    """Wait for the lock of an open file; it ends when the file is closed."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        import msvcrt
+
+        while True:
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+                return
+            except OSError:  # it gives up after ten seconds
+                continue
+    fcntl.flock(descriptor, fcntl.LOCK_EX)

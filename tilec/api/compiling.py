@@ -1,0 +1,191 @@
+"""Compiles a model into the cache, in a process of its own: no compiler is loaded here, a crash there is an error."""
+
+import atexit
+import importlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from tilec import errors
+from tilec.api.cache import Cache, tools
+from tilec.api.notices import warn_once
+from tilec.artifact import bring_files, digest_bytes, digest_object, encode
+from tilec.errors import TilecError, UsageError
+
+LINKS = "links.json"
+"""In a compiled model's folder: the files that lie elsewhere, by name; "" is the model, others lie beside it."""
+
+_WITHOUT_EFFECT = frozenset({"TILEC_THREADS"})
+"""Variables that only matter when a compiled model runs."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be compiled, for which device, how, and where the result goes.
+
+    `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols;
+    `cache` is the root of the cache, `key` (see `keyed`) the place in it; `background` gives way to all else.
+    """
+
+    model: str
+    sha256: str
+    device: str
+    cache: str
+    recipe: str | None = None
+    weights: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    background: bool = False
+    key: str = ""
+
+
+def keyed(request: Request) -> Request:
+    """The request with the key that names everything that the compiled code depends on.
+
+    Raises UsageError for an unknown device or recipe.
+    """
+    from tilec.spec.resolve import device_source, recipe_source
+
+    variables = {
+        name: value for name, value in os.environ.items() if name.startswith("TILEC_") and name not in _WITHOUT_EFFECT
+    }
+    recipe = recipe_source(request.recipe).text if request.recipe is not None else ""
+    key = digest_object(
+        {
+            "device": digest_bytes(device_source(request.device).text.encode()),
+            "model": request.sha256,
+            "recipe": digest_bytes(recipe.encode()),
+            "sizes": dict(request.sizes),
+            "tools": tools(),
+            "variables": variables,
+            "weights": dict(request.weights),
+        }
+    )
+    return replace(request, key=key)
+
+
+def compiled_folder(request: Request) -> Path:
+    """The folder of the compiled model, compiled now unless it is there; its links lead to the request's files.
+
+    Where the cache cannot be written, a folder of this process takes its place. Raises what the compiler raises.
+    """
+    place = Cache(Path(request.cache))
+    folder = place.session(request.key)
+    if not folder.is_dir() and place.writable:
+        _run(request)
+    if folder.is_dir():
+        try:
+            _relink(folder, request)
+        except TilecError:
+            if place.writable:
+                raise
+        else:
+            return folder
+    warn_once(f"the cache {request.cache} cannot be written: compiled models are kept for this process only")
+    return compiled_folder(replace(request, cache=temporary_cache()))
+
+
+@cache
+def temporary_cache() -> str:
+    """The root of a cache that goes with this process."""
+    folder = tempfile.mkdtemp(prefix="tilec-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _relink(folder: Path, request: Request) -> None:
+    """Let the weights that a compiled model reads where they are lead to this request's files, which have the same
+    bytes; those that it was compiled from may be gone or changed."""
+    try:
+        links = json.loads((folder / LINKS).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return
+    model = Path(request.model)
+    for name, target in links.items():
+        real = model.parent / target if target else model
+        bring_files({name: request.weights.get(target, request.sha256)}, folder, folder, {name: real})
+
+
+_running: set["subprocess.Popen[str]"] = set()
+
+
+def _run(request: Request) -> None:
+    """Compile in a child process. Raises the TilecError that it reports."""
+    if not sys.executable:
+        worker = importlib.import_module("tilec.api.worker")
+        worker.build(request)
+        return
+    path = os.pathsep.join(folder for folder in sys.path if folder)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tilec.api.worker"],
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    _running.add(child)
+    try:
+        out, err = child.communicate(json.dumps(encode(request)))
+    except BaseException:
+        _end(child)
+        raise
+    finally:
+        _running.discard(child)
+    if child.returncode:
+        raise _failure(child.returncode, out, err, request)
+
+
+def _failure(code: int, out: str, err: str, request: Request) -> TilecError:
+    """What went wrong in the child process, as the error that it raised."""
+    place = Path(request.model).name
+    try:
+        said = json.loads(out)
+        kind = getattr(errors, said["kind"])
+        found: TilecError = kind(said["message"], said["place"], said["hint"])
+    except (ValueError, KeyError, AttributeError, TypeError):
+        if code < 0:
+            return TilecError(f"the compiler was ended by signal {signal.Signals(-code).name}", place)
+        last = err.strip().splitlines()[-1] if err.strip() else f"exit code {code}"
+        return TilecError(f"the compiler failed: {last}", place, "`tilec compile --debug` shows where.")
+    return found
+
+
+def _end(child: "subprocess.Popen[str]") -> None:
+    """End a child process, gently: it removes what it was writing."""
+    child.terminate()
+    try:
+        child.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _end_all() -> None:
+    for child in list(_running):
+        _end(child)
+
+
+atexit.register(_end_all)
+
+
+def damaged(folder: Path) -> None:
+    """Take a compiled model that cannot be loaded out of the cache, so that it is compiled again.
+
+    Raises UsageError when it cannot be removed.
+    """
+    aside = folder.with_suffix(f".{os.getpid()}.old")
+    try:
+        os.replace(folder, aside)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"the damaged model cannot be removed: {error.strerror}", str(folder)) from error
+    shutil.rmtree(aside, ignore_errors=True)

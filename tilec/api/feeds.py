@@ -1,0 +1,137 @@
+"""What a caller feeds: lists and numbers become arrays, sizes are read off, and what does not fit is told in words."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilec.api.elements import tensor_dtype
+from tilec.api.header import Described
+from tilec.api.values import plain
+from tilec.errors import UsageError, did_you_mean
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Const, Expr, Var, bound, substitute
+from tilec.ir.text import parse_expr, text_of
+
+Feeds = Mapping[str, Any]
+
+
+class FeedError(UsageError, RuntimeError, ValueError):
+    """A run was asked for what the model does not take or give; onnxruntime's users catch the other two."""
+
+
+def arrays(feeds: Feeds, types: Mapping[str, str]) -> dict[str, Any]:
+    """The feeds with every tensor as an array; `types` maps inputs to their types.
+
+    Lists and Python numbers take the type of the input. Raises FeedError for what makes no array.
+    """
+    return {name: _array(name, plain(value), types.get(name, "")) for name, value in feeds.items()}
+
+
+def _array(name: str, value: Any, type_text: str) -> Any:
+    dtype = tensor_dtype(type_text)
+    if dtype is None or value is None or isinstance(value, np.ndarray):
+        return value
+    try:
+        if isinstance(value, list | tuple | bool | int | float | str):
+            return np.asarray(value, dtype)
+        return np.asarray(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FeedError(f"input {name!r} is no {type_text}: {error}") from error
+
+
+def check(feeds: Feeds, inputs: Sequence[Described], optional: Collection[str] = ()) -> None:
+    """Raise FeedError that says which feed does not fit, and how; `optional` names inputs that may be left out."""
+    known = {port.name: port for port in inputs}
+    for name in feeds:
+        if name not in known and name not in optional:
+            near = did_you_mean(name, known)
+            hint = f"Did you mean {near!r}?" if near else f"The inputs are {_listed(inputs)}."
+            raise FeedError(f"the model has no input {name!r}", hint=hint)
+    for port in inputs:
+        if feeds.get(port.name) is None and not port.type.startswith("optional("):
+            raise FeedError(f"input {port.name!r} is missing", hint=f"It is {described(port)}.")
+        _check_one(port, feeds.get(port.name))
+
+
+def _check_one(port: Described, value: Any) -> None:
+    dtype = tensor_dtype(port.type)
+    if dtype is None or not isinstance(value, np.ndarray):
+        return
+    if dtype.kind != "O" and value.dtype.newbyteorder("=") != dtype:
+        raise FeedError(
+            f"input {port.name!r} has element type {value.dtype.name}, the model has {dtype.name}",
+            hint=f"Pass array.astype({dtype.name!r}).",
+        )
+    if port.shape is not None and not _fits(port.shape, value.shape):
+        raise FeedError(
+            f"input {port.name!r} has shape {list(value.shape)}, the model has {described(port).partition(')')[2]}"
+        )
+
+
+def _fits(shape: Sequence[int | str | None], found: Sequence[int]) -> bool:
+    return len(shape) == len(found) and all(
+        not isinstance(extent, int) or extent == size for extent, size in zip(shape, found, strict=True)
+    )
+
+
+def described(port: Described) -> str:
+    """An input as text, e.g. tensor(float)[batch, 16]."""
+    if port.shape is None:
+        return port.type
+    return f"{port.type}[{', '.join('?' if extent is None else str(extent) for extent in port.shape)}]"
+
+
+def _listed(inputs: Sequence[Described]) -> str:
+    return ", ".join(repr(port.name) for port in inputs) or "none"
+
+
+class Sizes:
+    """Reads the sizes of symbols off the shapes of feeds; `fixed` are those that are known beforehand."""
+
+    def __init__(self, inputs: Iterable[Described], fixed: Mapping[str, int]) -> None:
+        self.fixed = dict(fixed)
+        self._extents: list[tuple[str, int, Expr]] = []
+        values: dict[str, Expr] = {symbol: Const(size) for symbol, size in fixed.items()}
+        for port in inputs:
+            for axis, text in enumerate(port.extents or ()):
+                extent = simplify(substitute(parse_expr(text), values))
+                self._extents.append((port.name, axis, extent))
+        # Symbols that stand alone are read first: the others are expressions of them.
+        self._extents.sort(key=lambda entry: not isinstance(entry[2], Var))
+        self.names = tuple(dict.fromkeys(name for name, _, extent in self._extents if bound(extent) is None))
+
+    def key(self, feeds: Feeds) -> tuple[tuple[int, ...], ...] | None:
+        """The shapes that decide the sizes; None when a feed is missing or no array."""
+        try:
+            return tuple([feeds[name].shape for name in self.names])
+        except (KeyError, AttributeError):
+            return None
+
+    def read(self, feeds: Feeds) -> dict[str, int]:
+        """Symbol -> size, for feeds that `check` has passed. Raises FeedError where two inputs disagree."""
+        sizes = dict(self.fixed)
+        origin: dict[str, str] = {}
+        for name, axis, extent in self._extents:
+            size = int(np.shape(feeds[name])[axis])
+            if isinstance(extent, Var) and extent.name not in sizes:
+                sizes[extent.name], origin[extent.name] = size, name
+                continue
+            expected = bound(simplify(substitute(extent, {s: Const(v) for s, v in sizes.items()})))
+            if expected is not None and expected != size:
+                because = ", ".join(f"{s} is {sizes[s]} by input {origin[s]!r}" for s in origin if s in text_of(extent))
+                raise FeedError(
+                    f"input {name!r} has size {size} along dimension {axis}, expected was {expected}",
+                    hint=f"{because.capitalize()}." if because else None,
+                )
+        return sizes
+
+
+def choose(names: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
+    """The outputs that are asked for; all when none is named. Raises FeedError for one that is not there."""
+    for name in names or ():
+        if name not in known:
+            near = did_you_mean(name, known)
+            hint = f"Did you mean {near!r}?" if near else f"The outputs are {', '.join(map(repr, known))}."
+            raise FeedError(f"the model has no output {name!r}", hint=hint)
+    return names or known

@@ -1,0 +1,154 @@
+"""What a session tells about a model before it is compiled: inputs, outputs, symbolic sizes, metadata.
+
+It is read from the model once and kept as JSON in the cache: the next start needs no onnx.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilec.api.elements import type_name
+
+Extent = int | str | None
+
+
+@dataclass(frozen=True)
+class NodeArg:
+    """An input or output as onnxruntime tells it: `type` is text such as `tensor(float)`; an extent of `shape` is a
+    number, the name of a symbolic size, or None."""
+
+    name: str
+    type: str
+    shape: list[Extent]
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """What the model's author wrote into it."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    domain: str = ""
+    description: str = ""
+    graph_description: str = ""
+    version: int = 0
+    custom_metadata_map: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Described:
+    """An input or output. `shape` is what the model says, None for a value that has none; `extents` the same over the
+    symbols that compilation binds, as text, None where sizes are not bound from it."""
+
+    name: str
+    type: str
+    shape: tuple[Extent, ...] | None = None
+    extents: tuple[str, ...] | None = None
+
+    def arg(self, sizes: Mapping[str, int]) -> NodeArg:
+        """As onnxruntime tells it, with overridden sizes (dim_param -> size) put in."""
+        shape = [sizes.get(extent, extent) if isinstance(extent, str) else extent for extent in self.shape or ()]
+        return NodeArg(self.name, self.type, shape)
+
+
+@dataclass(frozen=True)
+class Header:
+    """A model from outside. `overridable` are inputs that have a default value; `external` the files beside the model
+    that hold weights."""
+
+    inputs: tuple[Described, ...]
+    outputs: tuple[Described, ...]
+    overridable: tuple[Described, ...]
+    symbols: tuple[str, ...]
+    metadata: ModelMetadata
+    external: tuple[str, ...] = ()
+
+
+def read_header(path: Path, freed: Iterable[str] = ()) -> Header:
+    """The header of a model file; `freed` names initializers that are to be inputs.
+
+    Raises UsageError when the file cannot be read, ConfigError when it is no ONNX model.
+    """
+    from tilec.importer.loader import load_structure
+
+    found = load_structure(path)
+    graph, freed = found.proto.graph, set(freed)
+    stored = {tensor.name for tensor, _ in found.tensors} - freed
+    stored |= {sparse.values.name for sparse in graph.sparse_initializer}
+    given = [info for info in graph.input if info.name not in stored]
+    defaults = [info for info in graph.input if info.name in stored] if found.proto.ir_version >= 4 else []
+    extents, symbols = _extents(given, path.name)
+    external = {
+        entry.value
+        for tensor, _ in found.tensors
+        if tensor.data_location == tensor.EXTERNAL
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    return Header(
+        tuple(_described(info, extents.get(info.name)) for info in given),
+        tuple(_described(info) for info in graph.output),
+        tuple(_described(info) for info in defaults),
+        symbols,
+        _metadata(found.proto),
+        tuple(sorted(external)),
+    )
+
+
+def _extents(infos: Iterable[Any], file: str) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """Input -> extents as text over symbols, and the symbols, named as import names them."""
+    from tilec.importer.ports import input_ports
+    from tilec.importer.weights import ELEMENT_TYPES
+    from tilec.ir.text import text_of
+
+    usual = [
+        info
+        for info in infos
+        if info.type.WhichOneof("value") == "tensor_type"
+        and info.type.tensor_type.HasField("shape")
+        and info.type.tensor_type.elem_type in ELEMENT_TYPES
+    ]
+    ports, symbols = input_ports(usual, {}, file)
+    return {port.name: tuple(text_of(extent) for extent in port.shape) for port in ports}, symbols
+
+
+def _described(info: Any, extents: tuple[str, ...] | None = None) -> Described:
+    return Described(info.name, _type_text(info.type), _shape_of(info.type), extents)
+
+
+def _type_text(type_: Any) -> str:
+    """`tensor(float)`, `seq(...)`, `map(int64,...)`, `optional(...)` or `sparse_tensor(float)`."""
+    kind = type_.WhichOneof("value")
+    if kind == "tensor_type":
+        return f"tensor({type_name(type_.tensor_type.elem_type)})"
+    if kind == "sparse_tensor_type":
+        return f"sparse_tensor({type_name(type_.sparse_tensor_type.elem_type)})"
+    if kind == "sequence_type":
+        return f"seq({_type_text(type_.sequence_type.elem_type)})"
+    if kind == "optional_type":
+        return f"optional({_type_text(type_.optional_type.elem_type)})"
+    if kind == "map_type":
+        return f"map({type_name(type_.map_type.key_type)},{_type_text(type_.map_type.value_type)})"
+    return ""
+
+
+def _shape_of(type_: Any) -> tuple[Extent, ...] | None:
+    if type_.WhichOneof("value") != "tensor_type" or not type_.tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        dim.dim_param or (dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None)
+        for dim in type_.tensor_type.shape.dim
+    )
+
+
+def _metadata(proto: Any) -> ModelMetadata:
+    return ModelMetadata(
+        proto.producer_name,
+        proto.graph.name,
+        proto.domain,
+        proto.doc_string,
+        proto.graph.doc_string,
+        proto.model_version,
+        {entry.key: entry.value for entry in proto.metadata_props},
+    )

@@ -1,0 +1,99 @@
+"""Which compiled model serves a call: one for each set of sizes, compiled or loaded when it is first asked for."""
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Protocol
+
+from tilec.api.compiling import Request, compiled_folder, damaged, keyed
+from tilec.api.notices import warn_once
+from tilec.errors import ArtifactError
+
+log = logging.getLogger("tilec")
+
+KEPT = 8
+"""Compiled models that a session holds in memory, those used last; the others are loaded again from the cache."""
+
+
+class Runnable(Protocol):
+    """Something that computes the outputs: a loaded model, or onnxruntime for the time being."""
+
+    def run(self, feeds: "Mapping[str, Any]", out: "Mapping[str, Any] | None" = None) -> "dict[str, Any]":
+        """Outputs by name."""
+
+
+class Serving:
+    """The compiled models of one session. Any number of threads may ask at the same time; each is made once.
+
+    `sizes` of an entry are given by the caller for the key that it chose. With `peer`, that serves while a model is
+    compiled in the background, and for good when that fails.
+    """
+
+    def __init__(self, request: Request, threads: int | None, peer: "Callable[[], Runnable] | None") -> None:
+        self._request = request
+        self._threads = threads
+        self._peer = peer
+        self._made: OrderedDict[Any, Future[Runnable]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def ready(self, key: Any) -> Runnable | None:
+        """The model for `key` if it is loaded, without waiting."""
+        with self._lock:
+            future = self._made.get(key)
+            if future is None or not future.done():
+                return None
+            self._made.move_to_end(key)
+        return None if future.exception() else future.result()
+
+    def get(self, key: Any, sizes: Mapping[str, int]) -> Runnable:
+        """The model for `key` and its sizes; while that is compiled: waits, or the peer. Raises TilecError."""
+        with self._lock:
+            future = self._made.get(key)
+            first = future is None
+            if future is None:
+                future = self._made[key] = Future()
+                self._forget_oldest()
+        if self._peer is None:
+            if first:
+                self._make(key, sizes, future)
+            return future.result()
+        if first:
+            threading.Thread(target=self._make, args=(key, sizes, future), name="tilec-compile", daemon=True).start()
+        if not future.done():
+            return self._peer()
+        error = future.exception()
+        if error is None:
+            return future.result()
+        warn_once(f"the model is not compiled and stays on onnxruntime: {error}")
+        return self._peer()
+
+    def _forget_oldest(self) -> None:
+        """Drop the model that was used least recently, except one that is still being made."""
+        done = [key for key, future in self._made.items() if future.done()]
+        if len(self._made) > KEPT and done:
+            del self._made[done[0]]
+
+    def _make(self, key: Any, sizes: Mapping[str, int], future: "Future[Runnable]") -> None:
+        """Compile and load. An error is the future's; without a peer it is forgotten, so that the next call tries."""
+        try:
+            request = keyed(replace(self._request, sizes=dict(sizes), background=self._peer is not None))
+            future.set_result(self._load(request))
+        except BaseException as error:
+            if self._peer is None:
+                with self._lock:
+                    self._made.pop(key, None)
+            future.set_exception(error)
+
+    def _load(self, request: Request) -> Runnable:
+        from tilec.runtime import load
+
+        folder = compiled_folder(request)
+        try:
+            return load(folder, threads=self._threads)
+        except ArtifactError as error:
+            log.warning("compiling again: %s", error.message)
+        damaged(folder)
+        return load(compiled_folder(request), threads=self._threads)

@@ -1,0 +1,228 @@
+"""InferenceSession: onnxruntime's interface over compiled models."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tilec.api.binding import IOBinding
+from tilec.api.cache import Cache
+from tilec.api.compiling import Request
+from tilec.api.environment import chosen_providers
+from tilec.api.feeds import Feeds, arrays, choose
+from tilec.api.header import ModelMetadata, NodeArg
+from tilec.api.model import Model
+from tilec.api.notices import warn_once
+from tilec.api.opening import Opened, Source, open_model, with_inputs
+from tilec.api.options import RunOptions, SessionOptions
+from tilec.api.profile import Profile
+from tilec.api.values import OrtValue
+from tilec.errors import UsageError
+
+
+class InferenceSession:
+    """A model, compiled for a device when it is first needed, in the place of onnxruntime's class of that name.
+
+    `device` and `recipe` are names or files as the command line takes them. A model with fixed sizes is compiled
+    here, one with symbolic sizes for the sizes of each run; what was compiled before comes from `cache` (default:
+    tilec's folder in the user's cache). With `while_compiling="fallback"` onnxruntime serves until the compiled model
+    is ready, and for good when compiling fails. Runs may be called from any number of threads.
+
+    Options of onnxruntime that mean nothing here are warned about once. Raises UsageError, ConfigError for a broken
+    model, UnavailableError for a device that is not here, UnsupportedError.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: Source,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        device: str = "host",
+        while_compiling: Literal["wait", "fallback"] = "wait",
+        recipe: str | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        **unknown: Any,
+    ) -> None:
+        if while_compiling not in ("wait", "fallback"):
+            raise UsageError(f'while_compiling is {while_compiling!r}, it is "wait" or "fallback"')
+        for name in unknown:
+            warn_once(f"InferenceSession has no option {name!r} in tilec: it is ignored")
+        self._options = sess_options if sess_options is not None else SessionOptions()
+        self._providers = chosen_providers(providers, provider_options)
+        self._cache = Cache(Path(cache) if cache is not None else _default_cache())
+        self._place = (device, recipe, while_compiling)
+        self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
+        self._lock = threading.Lock()
+        self._variants: dict[frozenset[str], Model] = {}
+        self._executor: ThreadPoolExecutor | None = None
+        began = time.perf_counter()
+        self._opened = open_model(path_or_bytes, self._options, self._cache)
+        self._names = [port.name for port in self._opened.header.outputs]
+        self._model = self._served(self._opened)
+        if self._profile:
+            self._profile.add("session_initialization", began)
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Feeds,
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """The outputs named, or all, in that order. Inputs that have a default value may be left out.
+
+        Arrays of any memory layout, lists, numbers and OrtValues are taken. Raises FeedError for feeds that do not
+        fit; what is wrong with the model when it is compiled in this call.
+        """
+        del run_options
+        began = time.perf_counter() if self._profile else 0.0
+        results = self._computed(input_feed)
+        if self._profile:
+            self._profile.add("model_run", began)
+        if not output_names:
+            return list(results.values())
+        try:
+            return [results[name] for name in output_names]
+        except KeyError:
+            choose(output_names, self._names)
+            raise
+
+    def _computed(self, feeds: Feeds, out: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """All outputs, those in `out` in its arrays."""
+        model = self._model
+        for value in feeds.values():
+            if type(value) is not np.ndarray:
+                feeds = arrays(feeds, model.types)
+                break
+        if len(feeds) != model.count and any(name in model.defaults for name in feeds):
+            model = self._variant(frozenset(name for name in feeds if name in model.defaults))
+        runnable = model.fixed
+        if runnable is None:
+            runnable = model.specialised(feeds)
+        try:
+            return runnable.run(feeds, out)
+        except UsageError as error:
+            raise model.explained(feeds, error) from None
+
+    def _served(self, opened: Opened) -> Model:
+        device, recipe, while_compiling = self._place
+        request = Request(
+            os.path.abspath(opened.path), opened.sha256, device, str(self._cache.root), recipe, opened.weights
+        )
+        return Model(opened, request, self._options, fallback=while_compiling == "fallback")
+
+    def _variant(self, names: frozenset[str]) -> Model:
+        """The model with these initializers as inputs."""
+        with self._lock:
+            model = self._variants.get(names)
+            if model is None:
+                model = self._variants[names] = self._served(with_inputs(self._opened, names, self._cache))
+            return model
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """As `run`, with OrtValues in and out."""
+        return [OrtValue(result) for result in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Feeds,
+        callback: Callable[[list[Any], Any, str], None],
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Run on another thread; it calls `callback(results, user_data, error)`, where error is "" when all is well."""
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(1, "tilec-run")
+
+        def work() -> None:
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as raised:  # whatever it is, the caller has to hear of it
+                results, error = [], str(raised) or type(raised).__name__
+            callback(results, user_data, error)
+
+        self._executor.submit(work)
+
+    def io_binding(self) -> IOBinding:
+        """Inputs and outputs to bind for `run_with_iobinding`."""
+        return IOBinding((*self.get_inputs(), *self.get_overridable_initializers()), self.get_outputs())
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """Run on bound inputs, into bound outputs. Raises FeedError as `run` does."""
+        del run_options
+        began = time.perf_counter() if self._profile else 0.0
+        out = {name: array for name, array in iobinding.outputs.items() if array is not None}
+        results = self._computed(iobinding.inputs, out)
+        iobinding.keep([results[name] for name in iobinding.outputs])
+        if self._profile:
+            self._profile.add("model_run", began)
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs that have to be fed: name, type, shape."""
+        return [port.arg(self._options.given_sizes()) for port in self._opened.header.inputs]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs: name, type, shape."""
+        return [port.arg(self._options.given_sizes()) for port in self._opened.header.outputs]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """The inputs that have a default value."""
+        return [port.arg(self._options.given_sizes()) for port in self._opened.header.overridable]
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the model's author wrote into it."""
+        return self._opened.header.metadata
+
+    def get_session_options(self) -> SessionOptions:
+        """The options that the session was opened with."""
+        return self._options
+
+    def get_providers(self) -> list[str]:
+        """What runs the model: compiled code, and onnxruntime's CPU provider for the nodes that are not."""
+        return list(self._providers)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """Options of the providers: there are none."""
+        return {name: {} for name in self._providers}
+
+    def set_providers(
+        self,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Taken for onnxruntime's sake: models always run on the device that they are compiled for."""
+        self._providers = chosen_providers(providers, provider_options)
+
+    def enable_fallback(self) -> None:
+        """Taken for onnxruntime's sake, which tries other providers when one fails."""
+
+    def disable_fallback(self) -> None:
+        """Taken for onnxruntime's sake, which tries other providers when one fails."""
+
+    def end_profiling(self) -> str:
+        """Write the profile, when `enable_profiling` was set, and return the file's name; "" when there is none."""
+        profile, self._profile = self._profile, None
+        return profile.write() if profile else ""
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began, in nanoseconds of the monotonic clock; 0 when it did not."""
+        return self._profile.began_ns if self._profile else 0
+
+
+def _default_cache() -> Path:
+    from tilec.spec.probe import cache_folder
+
+    return cache_folder()

@@ -1,0 +1,125 @@
+"""The process that compiles for a session: a request on standard input, an error as JSON on standard output."""
+
+import json
+import logging
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tilec.api.cache import Cache
+from tilec.api.compiling import LINKS, Request
+from tilec.artifact import decode, pretty, write_text
+from tilec.errors import TilecError, UnavailableError, UsageError
+from tilec.runtime.manifest import KEY
+
+if TYPE_CHECKING:
+    from tilec.pipeline import Job
+    from tilec.pipeline.job import Advance
+
+log = logging.getLogger("tilec")
+
+
+def build(request: Request) -> None:
+    """Compile into the cache, unless another process has done so in the meantime.
+
+    The folder is made aside and renamed when it is complete. What a killed process left is removed first.
+    Raises TilecError.
+    """
+    cache = Cache(Path(request.cache))
+    folder = cache.session(request.key)
+    with cache.locked(request.key):
+        if folder.is_dir():
+            return
+        aside = folder.with_suffix(".tmp")
+        shutil.rmtree(aside, ignore_errors=True)
+        try:
+            _compile(request, aside)
+            os.replace(aside, folder)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+
+
+def _compile(request: Request, folder: Path) -> None:
+    from tilec.pipeline import compile_model
+
+    model = Path(request.model)
+    done = compile_model(_job(request), model, folder, last="codegen")
+    imported = done["import"].artifact
+    assert imported is not None
+    files: Mapping[str, str] = imported.body.get("files", {})
+    same = all(files.get(name, digest) == digest for name, digest in request.weights.items())
+    if imported.inputs["model"] != request.sha256 or not same:
+        raise UsageError("the model changed while it was compiled", str(model), "Open the session again.")
+    if KEY not in done["codegen"].body:
+        raise UnavailableError(
+            f"models for {request.device} cannot run: it has no code generator yet",
+            str(model),
+            "`tilec compile` plans for it, and verifies on the tile machine.",
+        )
+    write_text(folder / LINKS, pretty(_links(folder, request)))
+
+
+def _links(folder: Path, request: Request) -> dict[str, str]:
+    """The links in a compiled model's folder, see LINKS."""
+    model = Path(request.model)
+    known = {(model.parent / name).resolve(): name for name in request.weights} | {model.resolve(): ""}
+    links = {str(path.relative_to(folder)): path.resolve() for path in folder.rglob("*") if path.is_symlink()}
+    return {name: known[real] for name, real in links.items() if real in known}
+
+
+def _job(request: Request) -> "Job":
+    from tilec.pipeline.request import device_job
+    from tilec.spec.effective import effective_recipe
+
+    flags: dict[str, tuple[str, Any]] = {"device": ("device", request.device)}
+    for symbol, size in request.sizes.items():
+        flags[f"shapes.{symbol}.value"] = ("the inputs' shapes", size)
+    effective = effective_recipe(request.recipe, flags, os.environ)
+    return device_job(effective, flags, _Log(), Path(request.cache))
+
+
+class _Log:
+    """Tells the log which stage is done."""
+
+    @contextmanager
+    def stage(self, name: str) -> "Iterator[Advance]":
+        """A stage runs."""
+        yield lambda _done, _total: None
+        log.info("%s: done", name)
+
+    def skipped(self, stage: str) -> None:
+        """A stage was fresh."""
+        log.info("%s: unchanged, skipped", stage)
+
+
+def main() -> None:
+    """Read a request, compile, exit with 0, or with the error's exit code after telling it."""
+    signal.signal(signal.SIGTERM, _terminate)
+    request = decode(Request, json.loads(sys.stdin.read()))
+    if request.background and hasattr(os, "nice"):
+        os.nice(10)
+    try:
+        build(request)
+    except TilecError as error:
+        kind = next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == "tilec.errors")
+        said = {"kind": kind, "message": error.message, "place": error.place, "hint": error.hint}
+        sys.stdout.write(json.dumps(said))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """End on SIGTERM as on Ctrl-C, so that what is half-made is removed."""
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    main()
