@@ -1,9 +1,10 @@
 """Inputs that import would have to know are named, whatever stands between them and the node that asks."""
 
 import numpy as np
+import onnx
 import pytest
 
-from importer.reference import helper, save
+from tests.importer.reference import helper, save
 from tilec.importer import UnsupportedModelError, import_model
 
 
@@ -36,11 +37,12 @@ def test_what_a_shape_is_computed_from_is_named_and_nothing_else(tmp_path):
 
 
 def test_the_condition_of_a_branch(tmp_path):
-    def branch(name):
-        ports = [helper.make_tensor_value_info(f"{name}_y", 1, [2])]
-        return helper.make_graph([helper.make_node(name, ["x"], [f"{name}_y"])], name, [], ports)
+    def branch(name, *inputs, **attributes):
+        node = helper.make_node(name, inputs, [f"{name}_y"], **attributes)
+        return helper.make_graph([node], name, [], [onnx.ValueInfoProto(name=f"{name}_y")])
 
-    node = helper.make_node("If", ["c"], ["y"], then_branch=branch("Relu"), else_branch=branch("Neg"))
+    longer = branch("Concat", "x", "x", axis=0)
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch("Relu", "x"), else_branch=longer)
     path = save(tmp_path / "m.onnx", [node], {"c": ("bool", []), "x": ("float32", [2])}, ["y"])
     assert needed(path) == ("c",)
 

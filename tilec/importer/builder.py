@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import prod
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from tilec.errors import ConfigError
 from tilec.importer.fold import fold_constant, fold_elements, literal
 from tilec.importer.forms import form_of, listed, tidied
 from tilec.importer.names import LETTERS, Names, identifier
+from tilec.importer.shapes import shape_text
 from tilec.importer.value import Value, extents, progression, static
 from tilec.importer.weights import Stored
 from tilec.ir.bind import simplify_tensor
@@ -23,6 +25,7 @@ from tilec.ir.expr import (
     Reduce,
     TensorExpr,
     Var,
+    bound,
     operands,
     substitute,
 )
@@ -69,10 +72,21 @@ class Builder:
         self._nodes: dict[str, Node] = {}
         self._stored: dict[str, Stored] = {}
         self._asked: dict[str, None] = {}
+        self._stages: dict[str, int] = {}
 
     def input(self, name: str, shape: Sequence[Expr], ttype: str) -> Value:
         """A tensor that the caller of the model provides."""
         return self._add(Value(self.names.take(name), extents(shape), ttype))
+
+    def result(self, name: str, shape: Sequence[Expr], ttype: str, stage: int) -> Value:
+        """A tensor that onnxruntime makes; compiled nodes can read it from segment `stage` on (B19)."""
+        value = self.input(name, shape, ttype)
+        self._stages[value.name] = stage
+        return value
+
+    def stage(self, name: str) -> int:
+        """The segment in which a tensor is there: as many clusters on onnxruntime come before it."""
+        return self._stages.get(name, 0)
 
     def constant(self, name: str, stored: Stored) -> Value:
         """A tensor of known contents."""
@@ -127,6 +141,9 @@ class Builder:
         kind = type_of(expr.body, types)
         if not fits(kind, ttype):
             raise TypeError(f"{origin.place}: a body of type {kind} is stored as {ttype}: {expr}")
+        if any((extent := bound(e)) is not None and extent < 0 for e in expr.extents):
+            message = f"the result would have the shape {shape_text(expr.shape)}"
+            raise ConfigError(message, origin.place, "Check the sizes that the model computes its shapes from.")
         size = tensor_bytes(ttype, expr.shape)
         if isinstance(size, Const) and isinstance(size.value, int) and size.value > LARGEST_TENSOR:
             message = f"the result would take {size.value} bytes"
@@ -148,8 +165,14 @@ class Builder:
         if elements is not None and len(elements) <= LISTED_ELEMENTS:
             expr = listed(expr, elements, ttype)
             form = elements[0] if len(elements) == 1 and ttype != "i32" else form
-        self._nodes[name] = Node(expr, origin.op, (origin.node,))
+        self._define(Node(expr, origin.op, (origin.node,)))
         return Value(name, expr.shape, ttype, elements=elements, form=form)
+
+    def _define(self, node: Node) -> None:
+        self._nodes[node.name] = node
+        stage = max((self.stage(operand) for operand in operands(node.expr)), default=0)
+        if stage:
+            self._stages[node.name] = stage
 
     def _folded(self, name: str, array: NDArray[Any], ttype: str, form: Expr | None = None) -> Value:
         self._stored[name] = Stored(array, ttype)
@@ -180,6 +203,14 @@ class Builder:
                 found.add(name)
         return frozenset(found)
 
+    def mark(self) -> int:
+        """How many nodes there are, for `since`."""
+        return len(self._nodes)
+
+    def since(self, mark: int) -> tuple[Node, ...]:
+        """The nodes that were added behind a mark."""
+        return tuple(islice(self._nodes.values(), mark, None))
+
     def computes(self, name: str) -> bool:
         """Whether a node defines the tensor."""
         return name in self._nodes
@@ -189,18 +220,23 @@ class Builder:
         taken = self.names.take(identifier(name, "t"))
         axes = self.iterators(LETTERS[: value.rank], value.shape)
         expr = TensorExpr(taken, tuple(a.var.name for a in axes), (), value.shape, value.access([a.var for a in axes]))
-        self._nodes[taken] = Node(expr, "Identity", ())
+        self._define(Node(expr, "Identity", ()))
         return self._add(replace(value, name=taken))
 
-    def finish(self, ports: Sequence[str]) -> Built:
-        """What inputs and outputs need, in order: nodes, tensors, constants, and constants that import has to write."""
+    def reach(self, names: Iterable[str]) -> set[str]:
+        """The tensors of these names and all that they are computed from."""
         needed: set[str] = set()
-        pending = list(ports)
+        pending = list(names)
         while pending:
             name = pending.pop()
             if name not in needed:
                 needed.add(name)
                 pending += operands(self._nodes[name].expr) if name in self._nodes else ()
+        return needed
+
+    def finish(self, ports: Sequence[str]) -> Built:
+        """What inputs and outputs need, in order: nodes, tensors, constants, and constants that import has to write."""
+        needed = self.reach(ports)
         nodes = tuple(node for name, node in self._nodes.items() if name in needed)
         constants: dict[str, Constant] = {}
         owned: dict[str, NDArray[Any]] = {}

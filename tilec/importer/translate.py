@@ -10,43 +10,46 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
-from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, place_of
-from tilec.importer.control import Region, control_of
-from tilec.importer.functions import function_of, function_opset, instantiated
+from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, needs, place_of
+from tilec.importer.control import control_of
+from tilec.importer.functions import FunctionKey, Functions, called, function_of, key_of
 from tilec.importer.held import Held
 from tilec.importer.operator import Op
 from tilec.importer.ops import handler_of, known_operators
+from tilec.importer.region import Region
 from tilec.importer.shapes import ShapeError, UndecidedError
 from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
+from tilec.ir.graph import Unsupported
 
 Scope = dict[str, Held]
 
-DEEPEST = 32
-"""Functions may call functions this deep."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unsupported:
-    """A node that import cannot translate, why, and what to do about it."""
-
-    node: str
-    op: str
-    reason: str
-    remedy: str | None = None
+MOST_INNER = 1 << 15
+"""Nodes that functions, branches and loops may unfold to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What nodes are read against: opset and the model's functions; inside a function the node that calls it, how deep
-    calls are nested, and under which names the caller knows the function's outputs."""
+    """What nodes are read against: opset and the model's functions.
+
+    Inside of a node of the model: that node's name, the path to the nodes, how many nodes they stand in, the functions
+    among these, and under which names the outside knows the results.
+    """
 
     file: str
     opset: int
-    functions: Mapping[tuple[str, str], Any]
+    functions: Functions
     outer: str = ""
+    path: str = ""
     depth: int = 0
+    callers: tuple[FunctionKey, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def qualified(self, name: str) -> str:
+        """What a tensor is called outside: by the name that it has there, or by its path."""
+        if name in self.renamed:
+            return self.renamed[name]
+        return f"{self.path}/{name}" if self.path and name else name
 
 
 class Translator:
@@ -56,20 +59,24 @@ class Translator:
         self.builder = builder
         self.unsupported: list[Unsupported] = []
         self.files = files
+        self.inner = 0
 
     def run(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context) -> None:
         """Translate nodes in order; their outputs join `scope`. Nodes behind a failed one are passed over."""
         for number, node in nodes:
             name = label(node, number)
-            origin = Origin(
-                node.op_type, context.outer or name, place_of(context.file, context.outer or name, node.op_type)
-            )
-            if any(tensor and tensor not in scope for tensor in node.input):
+            path = f"{context.path}/{name}" if context.path else name
+            origin = Origin(node.op_type, context.outer or name, place_of(context.file, path, node.op_type))
+            if any(tensor not in scope for tensor in needs(node)):
                 continue
             try:
                 results = self._node(node, scope, context, origin)
             except UnsupportedError as error:
                 self.unsupported.append(Unsupported(origin.node, node.op_type, error.message, error.hint))
+                continue
+            except RecursionError:
+                reason, remedy = "its expressions are nested too deep", "Bind the sizes with --shape SYMBOL=SIZE."
+                self.unsupported.append(Unsupported(origin.node, node.op_type, reason, remedy))
                 continue
             except UndecidedError as error:
                 flags = " ".join(f"--shape {symbol}=SIZE" for symbol in error.symbols)
@@ -84,46 +91,35 @@ class Translator:
                     scope[output] = value
 
     def _node(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[Held]:
-        inputs = tuple(scope[name] if name else None for name in node.input)
-        own = (node.domain, node.op_type) in context.functions
-        if node.domain in OWN_DOMAINS and not own:
-            control = control_of(node)
+        region = Region(self, node, scope, context, origin)
+        if node.domain in OWN_DOMAINS and key_of(node) not in context.functions:
+            control = control_of(region)
             if control is not None:
-                return control(Region(self, node, scope, context, origin))
+                return control(region)
             handler = handler_of(node.op_type, context.opset)
             if handler is not None:
-                tensors = _only_tensors(inputs, origin)
+                tensors = _only_tensors(region.inputs, origin)
                 attributes = attributes_of(node, context.opset, origin.place)
                 ttypes = [None if value is None else value.ttype for value in tensors]
                 check_types(node, context.opset, ttypes, origin.place)
                 attributes |= {name: tensor_values(v, self.files, origin.place) for name, v in _tensors(attributes)}
-                names = tuple(_qualified(name, context) for name in node.output)
+                names = tuple(context.qualified(name) for name in node.output)
                 op = Op(node.op_type, context.opset, tensors, names, attributes, origin, self.builder)
                 return _results(handler(op))
-        function = function_of(node, context.opset, dict(context.functions), _only_tensors(inputs, origin))
-        if function is None or context.depth >= DEEPEST:
+        function = function_of(region)
+        if function is None:
             raise _unknown(node, origin)
-        return self._call(function, node, inputs, context, origin)
-
-    def _call(self, function: Any, node: Any, inputs: tuple[Held, ...], context: Context, origin: Origin) -> list[Held]:
-        """The outputs of a function's body for these inputs."""
-        scope: Scope = dict.fromkeys(function.input)
-        scope |= dict(zip(function.input, inputs, strict=False))
-        inner = Context(
-            context.file,
-            function_opset(function, context.opset),
-            context.functions,
-            outer=origin.node,
-            depth=context.depth + 1,
-            renamed={a: _qualified(b, context) for a, b in zip(function.output, node.output, strict=False)},
-        )
-        self.body(enumerate(instantiated(function, node)), scope, inner, origin)
-        return [scope.get(name) for name in function.output]
+        return called(region, function)
 
     def body(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context, origin: Origin) -> None:
         """`run` for the nodes inside of one node: what one of them cannot do, that node cannot."""
         before = len(self.unsupported)
-        self.run(nodes, scope, context)
+        within = tuple(nodes)
+        self.inner += len(within)
+        if self.inner > MOST_INNER:
+            reason = f"functions, branches and loops unfold to more than {MOST_INNER} nodes"
+            raise UnsupportedError(reason, origin.place, "Make the model smaller.")
+        self.run(within, scope, context)
         if len(self.unsupported) > before:
             first = self.unsupported[before]
             del self.unsupported[before:]
@@ -139,12 +135,6 @@ def _only_tensors(inputs: tuple[Held, ...], origin: Origin) -> tuple[Value | Non
 
 def _results(result: Any) -> list[Held]:
     return [result] if isinstance(result, Value) else list(result)
-
-
-def _qualified(name: str, context: Context) -> str:
-    if name in context.renamed:
-        return context.renamed[name]
-    return f"{context.outer}/{name}" if context.outer and name else name
 
 
 def _tensors(attributes: Mapping[str, Any]) -> list[tuple[str, Any]]:

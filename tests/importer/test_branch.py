@@ -1,0 +1,120 @@
+"""If: a known branch alone, both branches where that is cheap, a refusal elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.importer.reference import compare, normal, save
+from tilec.errors import ConfigError, UnsupportedError
+from tilec.importer import UnsupportedModelError, import_model
+
+VECTOR = {"x": ("float32", [3]), "c": ("bool", [])}
+
+
+def graph(*nodes: onnx.NodeProto, name: str = "b", constants: tuple[Any, ...] = ()) -> onnx.GraphProto:
+    """A branch that returns what its last node makes."""
+    ports = [onnx.ValueInfoProto(name=output) for output in nodes[-1].output]
+    return helper.make_graph(list(nodes), name, [], ports, list(constants))
+
+
+def branch(op: str, *inputs: str, **attributes: Any) -> onnx.GraphProto:
+    return graph(helper.make_node(op, list(inputs) or ["x"], [f"{op}_result"], **attributes))
+
+
+def choice(folder: Path, yes: onnx.GraphProto, no: onnx.GraphProto, inputs: Any = VECTOR) -> Path:
+    node = helper.make_node("If", ["c"], ["y"], "choice", then_branch=yes, else_branch=no)
+    return save(folder / "m.onnx", [node], inputs, ["y"])
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_branch_of_a_known_condition(tmp_path: Path, size: int) -> None:
+    def scaled(op: str) -> onnx.GraphProto:
+        constant = helper.make_tensor("c", TensorProto.FLOAT, [1], [2.0])
+        return graph(helper.make_node(op, ["x", "c"], [f"{op}_result"]), constants=(constant,))
+
+    nodes = [
+        helper.make_node("Size", ["x"], ["n"]),
+        helper.make_node("Equal", ["n", "one"], ["is_one"]),
+        helper.make_node("If", ["is_one"], ["y"], then_branch=scaled("Add"), else_branch=scaled("Mul")),
+    ]
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", [size])}, ["y"], {"one": np.int64(1)})
+    found = compare(path, {"x": normal(size)})
+    assert [(node.name, node.op) for node in found.nodes] == [("y", "Add" if size == 1 else "Mul")]
+
+
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_both_branches_of_a_condition_that_depends_on_data(
+    tmp_path: Path, condition: bool, shape: tuple[int, ...]
+) -> None:
+    inputs = {"x": ("float32", [3]), "c": ("bool", shape)}
+    path = choice(tmp_path, branch("Neg"), branch("Exp"), inputs)
+    found = compare(path, {"x": normal(3), "c": np.full(shape, condition)})
+    assert {"choice_then_Neg_result", "choice_else_Exp_result", "y"} <= {node.name for node in found.nodes}
+
+
+def test_a_branch_that_is_not_taken_may_divide_by_zero(tmp_path: Path) -> None:
+    inputs = {"x": ("int64", [3]), "c": ("bool", [])}
+    path = choice(tmp_path, branch("Identity"), branch("Div", "x", "x"), inputs)
+    compare(path, {"x": np.array([0, 1, 2]), "c": np.array(True)})
+
+
+def test_both_branches_of_a_symbolic_shape(tmp_path: Path) -> None:
+    inputs = {"x": ("float32", ["n"]), "c": ("bool", [])}
+    path = choice(tmp_path, branch("Neg"), branch("Exp"), inputs)
+    compare(path, {"x": normal(5), "c": np.array(False)}, {"n": 5})
+
+
+def test_branches_inside_of_branches(tmp_path: Path) -> None:
+    inner = helper.make_node("If", ["c"], ["inner"], then_branch=branch("Neg"), else_branch=branch("Exp"))
+    path = choice(tmp_path, graph(inner), graph(helper.make_node("Abs", ["x"], ["a"])))
+    for condition in (True, False):
+        compare(path, {"x": normal(3), "c": np.array(condition)})
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "why"),
+    [
+        (branch("Neg"), branch("Concat", "x", "x", axis=0), r"output 0 has shape \[3\] or \[6\]"),
+        (branch("Neg"), branch("SequenceConstruct"), "output 0 is a tensor, sequence or optional"),
+        (branch("SequenceConstruct"), branch("SequenceConstruct", "x", "x"), "output 0 has 1 or 2 elements"),
+        (branch("Neg"), branch("NonZero"), "NonZero in its definition"),
+    ],
+)
+def test_branches_that_need_the_condition(tmp_path: Path, yes: onnx.GraphProto, no: onnx.GraphProto, why: str) -> None:
+    with pytest.raises(UnsupportedError, match=why):
+        import_model(choice(tmp_path, yes, no))
+
+
+def test_branches_that_cost_too_much_for_both(tmp_path: Path) -> None:
+    inputs = {"x": ("float32", [1024, 1024]), "c": ("bool", [])}
+    path = choice(tmp_path, branch("MatMul", "x", "x"), branch("Neg"), inputs)
+    with pytest.raises(UnsupportedModelError, match="1 nodes and 1073741824 operations") as caught:
+        import_model(path)
+    assert caught.value.needed == ("c",)
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "why"),
+    [
+        (branch("Neg"), branch("Shape"), "output 0 is f32 from then_branch, i64 from else_branch"),
+        (branch("Neg"), graph(helper.make_node("Neg", ["strange"], ["n"])), "'strange' is defined nowhere"),
+        (branch("Neg"), graph(helper.make_node("Split", ["x"], ["a", "b", "d"], axis=0)), "else_branch has 3 outputs"),
+    ],
+)
+def test_branches_that_are_wrong(tmp_path: Path, yes: onnx.GraphProto, no: onnx.GraphProto, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        import_model(choice(tmp_path, yes, no))
+
+
+def test_a_branch_that_is_missing(tmp_path: Path) -> None:
+    node = helper.make_node("If", ["c"], ["y"], "choice", then_branch=branch("Neg"))
+    path = save(tmp_path / "m.onnx", [node], VECTOR, ["y"])
+    with pytest.raises(ConfigError, match="node 'choice' .If.: the attribute 'else_branch' is missing"):
+        import_model(path)

@@ -1,0 +1,97 @@
+"""If: the branch of a known condition, or both of them and a choice element by element."""
+
+from __future__ import annotations
+
+from tilec.importer.body import Body
+from tilec.importer.held import Held, Items, Maybe
+from tilec.importer.ops.movement import reshaped
+from tilec.importer.region import Region
+from tilec.importer.shapes import same, shape_text
+from tilec.importer.value import Value
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Const, Expr, bound, substitute, variables
+from tilec.ir.graph import Node
+
+BOTH_NODES = 64
+"""Up to this many nodes are computed for a branch that may not be taken."""
+
+BOTH_STEPS = 1 << 20
+"""Up to this many evaluations (1 ms) are spent on a branch that may not be taken; symbols count as `NOMINAL`."""
+
+NOMINAL = 256
+
+
+def branch(region: Region) -> list[Held]:
+    """The outputs of `If`."""
+    condition = region.tensor(0)
+    known = condition.literal.value if condition.literal is not None else None
+    bodies = {yes: Body(region, name, f"{region.path}/{name.removesuffix('_branch')}") for yes, name in _BRANCHES}
+    outputs = len(region.node.output)
+    for body in bodies.values():
+        body.expect(0, outputs, f"the node has {outputs} outputs")
+    if known is not None:
+        body = bodies[bool(known)]
+        names = [info.name for info in body.graph.output]
+        return body.call((), results=dict(zip(names, region.node.output, strict=False)))
+    computed = []
+    for body in bodies.values():
+        mark = region.translator.builder.mark()
+        computed.append(body.call(())[:outputs])
+        _require_cheap(region, region.translator.builder.since(mark))
+    pairs = zip(*computed, strict=True)
+    return [_either(region, condition, a, b, number) for number, (a, b) in enumerate(pairs)]
+
+
+_BRANCHES = ((True, "then_branch"), (False, "else_branch"))
+
+
+def _require_cheap(region: Region, nodes: tuple[Node, ...]) -> None:
+    """Raise UnsupportedError when a branch costs more than it takes to leave the compiled model."""
+    steps = sum(_steps(node) for node in nodes)
+    if len(nodes) > BOTH_NODES or steps > BOTH_STEPS:
+        raise _unknown(region, f"a branch has {len(nodes)} nodes and {steps} operations, too many to compute both")
+
+
+def _steps(node: Node) -> int:
+    total = 1
+    for extent in node.expr.extents:
+        symbols: dict[str, Expr] = {name: Const(NOMINAL) for name in variables(extent)}
+        total *= bound(simplify(substitute(extent, symbols))) or 0
+    return total
+
+
+def _unknown(region: Region, why: str) -> Exception:
+    region.translator.builder.ask(region.tensor(0))
+    return region.unsupported(
+        f"the condition is computed from the model's inputs, and {why}", "Make the condition a constant of the model."
+    )
+
+
+def _either(region: Region, condition: Value, yes: Held, no: Held, output: int) -> Held:
+    """`yes` where the condition holds, else `no`; sequences and optionals element by element."""
+    what = f"output {output}"
+    match yes, no:
+        case Value(), Value():
+            if yes.ttype != no.ttype:
+                message = f"{what} is {yes.ttype} from then_branch, {no.ttype} from else_branch"
+                raise region.invalid(message, "Both branches must return the same types.")
+            if yes.rank != no.rank or not all(map(same, yes.shape, no.shape)):
+                shapes = f"{shape_text(yes.shape)} or {shape_text(no.shape)}"
+                raise _unknown(region, f"{what} has shape {shapes}")
+            if yes is no:
+                return yes
+            scalar = reshaped(region.op, condition, (), part="condition")
+            return region.op.map("where(c, a, b)", c=scalar, a=yes, b=no, output=output)
+        case Items(), Items():
+            if len(yes.held) != len(no.held):
+                raise _unknown(region, f"{what} has {len(yes.held)} or {len(no.held)} elements")
+            chosen = [_either(region, condition, a, b, output) for a, b in zip(yes.held, no.held, strict=True)]
+            return Items(tuple(v for v in chosen if isinstance(v, Value)), yes.ttype or no.ttype)
+        case Maybe(None), Maybe(None):
+            return yes
+        case Maybe(Value() | Items()), Maybe(Value() | Items()):
+            held = _either(region, condition, yes.held, no.held, output)
+            assert isinstance(held, Value | Items)
+            return Maybe(held)
+        case _:
+            raise _unknown(region, f"{what} is a tensor, sequence or optional depending on it")

@@ -1,0 +1,100 @@
+"""Loop: unrolled as often as it runs, which import has to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilec.importer.body import NO_NAMES, Body
+from tilec.importer.held import Held
+from tilec.importer.region import Region
+from tilec.importer.unroll import Budget, known, require_kept, stacked, zeros
+from tilec.importer.value import Value
+from tilec.importer.weights import ELEMENT_TYPES
+from tilec.ir.expr import Const, Expr
+
+
+def loop(region: Region) -> list[Held]:
+    """The outputs of `Loop`: the carried values after the last iteration, then what the iterations give, stacked.
+
+    Raises UnsupportedError when the number of iterations is computed from the model's inputs or too large.
+    """
+    limit = region.held(0)
+    trips = None if limit is None else max(0, region.scalar(region.tensor(0), "the trip count"))
+    condition = region.held(1)
+    carried = [region.held(position) for position in range(2, len(region.node.input))]
+    body = Body(region, "body", region.path)
+    gathered = max(0, len(body.graph.output) - 1 - len(carried))
+    body.expect(2 + len(carried), 1 + len(carried) + gathered, f"the loop carries {len(carried)} values")
+    if len(region.node.output) > len(carried) + gathered:
+        raise region.invalid(f"{len(region.node.output)} outputs, the body gives {len(carried) + gathered}")
+    budget = Budget(region)
+    rows: list[list[Held]] = []
+    while (trips is None or len(rows) < trips) and (condition is None or _holds(region, condition)):
+        done = len(rows)
+        names = _carried_names(region, body, len(carried)) if done + 1 == trips else NO_NAMES
+        true = known(region, f"{done}/condition", True)
+        results = body.call([known(region, f"{done}/iteration", done), true, *carried], str(done), names)
+        condition = results[0]
+        for number, (before, after) in enumerate(zip(carried, results[1:], strict=False)):
+            require_kept(region, f"carried value {number}", before, after)
+        carried = results[1 : 1 + len(carried)]
+        rows.append(results[1 + len(carried) :])
+        budget.spend(len(rows), trips if condition is true or not body.varies(0) else None)
+    if not rows:
+        return [*carried, *_nothing(region, body, carried)]
+    return [*carried, *_stacks(region, rows, len(carried))]
+
+
+def _holds(region: Region, condition: Held) -> bool:
+    if not isinstance(condition, Value) or condition.ttype != "bool":
+        raise region.invalid("the condition is no bool tensor")
+    return bool(region.scalar(condition, "the condition of the loop"))
+
+
+def _carried_names(region: Region, body: Body, carried: int) -> Mapping[str, str]:
+    """The body's names of the carried values -> what the node calls them."""
+    names = [info.name for info in body.graph.output[1 : 1 + carried]]
+    return dict(zip(names, region.node.output, strict=False))
+
+
+def _stacks(region: Region, rows: Sequence[Sequence[Held]], carried: int) -> list[Held]:
+    """What the iterations give, along a new first dimension; None where nobody reads it."""
+    result: list[Held] = []
+    for number, column in enumerate(zip(*rows, strict=True)):
+        output = carried + number
+        parts = [value for value in column if isinstance(value, Value)]
+        if len(parts) < len(column):
+            raise region.invalid(f"output {1 + output} of the body is no tensor", "Only tensors can be stacked.")
+        result.append(stacked(region.op, parts, output=output) if region.op.wants(output) else None)
+    return result
+
+
+def _nothing(region: Region, body: Body, carried: Sequence[Held]) -> list[Held]:
+    """Stacks of no iterations: what an iteration would give says their types and shapes where the body does not."""
+    declared = [_declared(info) for info in body.graph.output[1 + len(carried) :]]
+    results: Sequence[Held] = ()
+    if any(found is None for found in declared):
+        false = [known(region, "iteration", 0), known(region, "condition", False)]
+        results = body.call([*false, *carried], "never")[1 + len(carried) :]
+    stacks: list[Held] = []
+    for number, found in enumerate(declared):
+        if found is None:
+            value = results[number]
+            if not isinstance(value, Value):
+                raise region.invalid(f"output {1 + len(carried) + number} of the body is no tensor")
+            found = (value.shape, value.ttype)
+        output = len(carried) + number
+        stacks.append(
+            zeros(region.op, [Const(0), *found[0]], found[1], output=output) if region.op.wants(output) else None
+        )
+    return stacks
+
+
+def _declared(info: Any) -> tuple[Sequence[Expr], str] | None:
+    """Shape and type of an output as the body declares them, None when it leaves something open."""
+    tensor = info.type.tensor_type
+    ttype = ELEMENT_TYPES.get(tensor.elem_type)
+    if ttype is None or not tensor.HasField("shape") or any(not d.HasField("dim_value") for d in tensor.shape.dim):
+        return None
+    return [Const(d.dim_value) for d in tensor.shape.dim], ttype

@@ -1,0 +1,95 @@
+"""What unrolling needs: a budget, slices of what an iteration reads, stacks of what the iterations give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilec.importer.formula import formula
+from tilec.importer.held import Held
+from tilec.importer.names import identifier
+from tilec.importer.operator import Op
+from tilec.importer.ops.movement import MOST_PARTS, concatenated
+from tilec.importer.region import Region
+from tilec.importer.shapes import require_same
+from tilec.importer.value import Value
+from tilec.importer.weights import Stored
+from tilec.ir.expr import Const, Expr
+from tilec.ir.types import TTYPES, numpy_dtype
+
+MOST_NODES = 2000
+"""A loop is unrolled to at most this many of the model's nodes."""
+
+
+class Budget:
+    """Counts the nodes that one loop is unrolled to."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+        self._start = region.translator.inner
+
+    def spend(self, done: int, trips: int | None) -> None:
+        """Raise UnsupportedError when what is done, or all of `trips` iterations (None: not known), is too much."""
+        used = self._region.translator.inner - self._start
+        total = used if trips is None else max(used, used * trips // done)
+        if total <= MOST_NODES:
+            return
+        count = f"more than {done}" if trips is None else str(trips)
+        raise self._region.unsupported(
+            f"unrolling {count} iterations takes {total} nodes or more, the limit is {MOST_NODES}",
+            "The loop runs in the fallback; fewer iterations or a smaller body compile.",
+        )
+
+
+def known(region: Region, part: str, value: int | bool) -> Value:
+    """An integer (i64) or bool that every iteration is given."""
+    ttype = "bool" if isinstance(value, bool) else "i64"
+    stored = Stored(np.array(value, numpy_dtype(ttype)), ttype)
+    return region.translator.builder.constant(identifier(f"{region.path}/{part}", "t"), stored)
+
+
+def slice_of(region: Region, x: Value, place: dict[int, int], part: str) -> Value:
+    """`x` at fixed indices (dimension -> index) of some dimensions, without these."""
+    op = region.op
+    axes = op.axes_of([extent for d, extent in enumerate(x.shape) if d not in place])
+    rest = iter(axes)
+    index: list[Expr] = [Const(place[d]) if d in place else next(rest).var for d in range(x.rank)]
+    name = identifier(f"{region.path}/{part}", "t")
+    return op.builder.emit(name, axes, x.at(index), x.ttype, region.origin)
+
+
+def stacked(op: Op, parts: Sequence[Value], axis: int = 0, part: str = "", output: int = 0) -> Value:
+    """Tensors of one type and shape (at least one) along a new dimension. Raises ShapeError and UndecidedError."""
+    first = parts[0]
+    axis = op.axis(axis, first.rank + 1)
+    for other in parts[1:]:
+        if other.rank != first.rank or other.ttype != first.ttype:
+            raise op.invalid("the iterations give results of different types or ranks, which cannot be stacked")
+        for d in range(first.rank):
+            require_same(first.shape[d], other.shape[d], f"dimension {d} of what the iterations give")
+    if len(parts) > MOST_PARTS:
+        groups = [parts[start : start + MOST_PARTS] for start in range(0, len(parts), MOST_PARTS)]
+        halves = [stacked(op, group, axis, f"{part}part{number}", output) for number, group in enumerate(groups)]
+        return concatenated(op, halves, axis, part, output)
+    axes = op.axes_of([*first.shape[:axis], Const(len(parts)), *first.shape[axis:]])
+    index = [a.var for d, a in enumerate(axes) if d != axis]
+    body: Expr = parts[-1].access(index)
+    for number in reversed(range(len(parts) - 1)):
+        element = parts[number].access(index)
+        body = formula("where(i < end, element, body)", i=axes[axis].var, end=number + 1, element=element, body=body)
+    return op.emit(axes, body, first.ttype, part=part, output=output)
+
+
+def zeros(op: Op, shape: Sequence[Expr], ttype: str, part: str = "", output: int = 0) -> Value:
+    """A tensor of zeros."""
+    zero: bool | float | int = {"bool": False, "float": 0.0}.get(TTYPES[ttype].kind, 0)
+    return op.full(shape, zero, ttype, part, output)
+
+
+def require_kept(region: Region, what: str, before: Held, after: Held) -> None:
+    """Raise ConfigError when an iteration changes the type of a value that it carries."""
+    if isinstance(before, Value) != isinstance(after, Value):
+        raise region.invalid(f"{what} is a tensor only before or only after an iteration")
+    if isinstance(before, Value) and isinstance(after, Value) and before.ttype != after.ttype:
+        raise region.invalid(f"{what} is {before.ttype} before an iteration, {after.ttype} after it")
