@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 from tilec.errors import ConfigError, UnsupportedError
-from tilec.importer.check import attributes_of, check_types, needs, opset_of, ordered
+from tilec.importer.check import attributes_of, check_opset, check_types, needs, opset_of, ordered
 
 
 def relu(x: str, y: str, name: str = "") -> Any:
@@ -57,12 +57,12 @@ def test_subgraphs_need_what_they_take_from_outside() -> None:
 
 
 def test_opsets() -> None:
-    assert opset_of(model(("", 13), ("com.x", 1)), "m") == 13
-    assert opset_of(model(("ai.onnx", 26)), "m") == 26
-    assert opset_of(model(("ai.onnx.ml", 3)), "m") == 26
+    assert opset_of(model(("", 13), ("com.x", 1))) == 13
+    assert opset_of(model(("ai.onnx", 26))) == 26
+    assert opset_of(model(("ai.onnx.ml", 3))) == 26
     for version in (6, 27):
         with pytest.raises(UnsupportedError, match=f"uses opset {version}; tilec reads opsets 7 to 26") as error:
-            opset_of(model(("", version)), "m.onnx")
+            check_opset(opset_of(model(("", version))), "m.onnx")
         assert error.value.exit_code == 5
         assert error.value.hint is not None
 

@@ -58,20 +58,24 @@ def folder_of(model: Path) -> Path:
 
 
 def _report(console: Console, job: Job, model: Path, json: bool) -> None:
-    """Say which nodes import cannot translate. Raises UnsupportedError for any under --strict."""
+    """Say which nodes do not compile. Raises UnsupportedError for any that the recipe does not let fall back."""
     from tilec.importer import Unsupported, UnsupportedModelError, import_model
 
     nodes: tuple[Unsupported, ...] = ()
+    refused: UnsupportedModelError | None = None
+    sizes = {s: job.shapes[s] for s in job.asked}
     try:
-        total = import_model(model, sizes={s: job.shapes[s] for s in job.asked}).graph.placement.total
+        found = import_model(model, sizes=sizes, fallback="allow").graph.placement
+        nodes, total = found.fallback, found.total
+        import_model(model, sizes=sizes, fallback=job.recipe.fallback)
     except UnsupportedModelError as error:
-        nodes, total = error.nodes, error.total
+        refused = error
     if json:
         listed = [{"node": n.node, "op": n.op, "reason": n.reason, "remedy": n.remedy} for n in nodes]
         console.json({"compiled": total - len(nodes), "total": total, "unsupported": listed})
     else:
         for node in nodes:
             console.data(f"{node.node} ({node.op}): {node.reason}" + (f"\n  {node.remedy}" if node.remedy else ""))
-        console.note(f"{total - len(nodes)} of {total} nodes are supported")
-    if nodes and job.recipe.fallback == "refuse":
-        raise UnsupportedError(f"{len(nodes)} of {total} nodes are not supported", str(model))
+        console.note(f"{total - len(nodes)} of {total} nodes compile")
+    if refused is not None:
+        raise UnsupportedError(f"{len(refused.nodes)} of {total} nodes may not run on onnxruntime", str(model))

@@ -15,7 +15,7 @@ _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 def placement(body: Mapping[str, Any]) -> dict[str, Json]:
     """What is compiled and what falls back, of a graph or plan artifact."""
     found = body.get("placement", {})
-    fallback = [list(entry) for entry in found.get("fallback", ())]
+    fallback = [dict(entry) for entry in found.get("fallback", ())]
     return {"compiled": found.get("compiled", 0), "fallback": fallback, "total": found.get("total", 0)}
 
 
@@ -25,7 +25,7 @@ def placement_line(body: Mapping[str, Any]) -> str:
     line = f"placement: {found.get('compiled', 0)} of {found.get('total', 0)} nodes compiled"
     fallback = found.get("fallback", ())
     if fallback:
-        operators = ", ".join(dict.fromkeys(operator for _, operator, _ in fallback))
+        operators = ", ".join(dict.fromkeys(entry["op"] for entry in fallback))
         line += f", {len(fallback)} on onnxruntime ({operators})"
     return line
 

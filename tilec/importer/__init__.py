@@ -1,6 +1,6 @@
 """The import stage: ONNX models as tensor expressions."""
 
 from tilec.importer.convert import Imported, UnsupportedModelError, import_model
-from tilec.importer.translate import Unsupported
+from tilec.ir.graph import Unsupported
 
 __all__ = ["Imported", "Unsupported", "UnsupportedModelError", "import_model"]

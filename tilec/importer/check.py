@@ -20,13 +20,14 @@ ONNX_TYPES = {ttype: f"tensor({element_type_name(code).lower()})" for code, ttyp
 """tType -> the type as ONNX's operator definitions write it."""
 
 
-def opset_of(proto: Any, file: str) -> int:
-    """The opset of ONNX's own domain; the newest when the model has only operators of others.
-
-    Raises UnsupportedError outside `OPSETS`.
-    """
+def opset_of(proto: Any) -> int:
+    """The opset of ONNX's own domain; the newest when the model has only operators of others."""
     found = [entry.version for entry in proto.opset_import if entry.domain in OWN_DOMAINS]
-    opset = int(max(found, default=OPSETS.stop - 1))
+    return int(max(found, default=OPSETS.stop - 1))
+
+
+def check_opset(opset: int, file: str) -> None:
+    """Raise UnsupportedError for an opset outside of `OPSETS`."""
     if opset not in OPSETS:
         known = f"opsets {OPSETS.start} to {OPSETS.stop - 1}"
         raise UnsupportedError(
@@ -34,7 +35,6 @@ def opset_of(proto: Any, file: str) -> int:
             file,
             "Convert it with onnx.version_converter.convert_version, or export it for another opset.",
         )
-    return opset
 
 
 def label(node: Any, number: int) -> str:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
+
+import onnx
 
 from tilec.artifact import digest_file
 from tilec.artifact.safetensors import pack
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
-from tilec.importer.builder import Builder, Built, files_of
-from tilec.importer.check import opset_of, ordered
+from tilec.importer.builder import Builder, files_of
+from tilec.importer.check import OPSETS, check_opset, label, needs, opset_of, ordered
+from tilec.importer.clusters import Pieces, clusters_of
+from tilec.importer.fallback import Fallbacks, forced_by
+from tilec.importer.functions import functions_of
+from tilec.importer.held import Items, Maybe, Outside
 from tilec.importer.loader import Model, load_model
 from tilec.importer.names import identifier
-from tilec.importer.ports import InputPort, input_ports
-from tilec.importer.translate import Context, Scope, Translator, Unsupported
+from tilec.importer.ports import InputPort, input_ports, readable
+from tilec.importer.translate import Context, Scope, Translator
 from tilec.importer.value import Value
-from tilec.ir.graph import Graph, Placement, Port, WeightRef
+from tilec.ir.graph import Graph, Placement, Port, Unsupported, WeightRef
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
+
+Allowed = Literal["allow", "refuse"] | Collection[str]
+"""Which operators may run on onnxruntime: all, none, or these."""
 
 
 class UnsupportedModelError(UnsupportedError):
@@ -37,81 +46,137 @@ class UnsupportedModelError(UnsupportedError):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What `import` made: the graph, and the file of weights that it has to write beside it (None: nothing).
+    """What `import` made: the graph, and the files that it has to write beside it.
 
-    `weights` is the content of `owned_file`, in pieces to be written one after another; the file is named by its
-    content, so that the graph does not depend on where it is written.
+    `weights` is the content of `owned_file` (empty: there is none), in pieces to be written one after another; the file
+    is named by its content, so that the graph does not depend on where it is written. `clusters` are the files that
+    onnxruntime runs, by name. `needed` names inputs whose contents would let more nodes compile.
     """
 
     graph: Graph
     weights: tuple[bytes | memoryview, ...] = ()
     owned_file: str = ""
+    clusters: Mapping[str, Pieces] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> dict[str, Pieces]:
+        """All files to write: name -> content."""
+        return {**({self.owned_file: self.weights} if self.weights else {}), **self.clusters}
 
 
-def import_model(path: Path, *, name: str | None = None, sizes: Mapping[str, int] = NO_SIZES) -> Imported:
-    """Read an ONNX model as a graph of tensor expressions (A04, B02, B06, W01, W43).
+def import_model(
+    path: Path, *, name: str | None = None, sizes: Mapping[str, int] = NO_SIZES, fallback: Allowed = "refuse"
+) -> Imported:
+    """Read an ONNX model as a graph of tensor expressions (A04, B02, B06, B19, W01, W43).
 
     The graph keeps the model's symbolic sizes; `tilec.ir.bind.bind` fixes them afterwards.  `sizes` fixes some from
-    the start, for models whose shapes cannot be decided otherwise.
+    the start, for models whose shapes cannot be decided otherwise.  Nodes that cannot be translated go into clusters
+    for onnxruntime where `fallback` allows their operators.
 
     Raises UsageError (no such file, no such symbol), ConfigError (not a sound ONNX model) and UnsupportedModelError,
-    which names every node that cannot be translated.
+    which names every node that cannot be translated and may not fall back.
     """
     model = load_model(path)
-    opset = opset_of(model.proto, model.file)
+    opset = opset_of(model.proto)
+    if fallback == "refuse":
+        check_opset(opset, model.file)
     graph = model.proto.graph
-    given = [info for info in graph.input if info.name not in model.initializers]
-    ports, symbols = input_ports(given, sizes, model.file)
-    nodes = ordered(graph.node, [p.name for p in ports] + list(model.initializers), model.file)
-    builder = Builder(symbols)
-    scope = _scope(builder, ports, model)
-    translator = Translator(builder, model.files)
-    functions = {(f.domain, f.name): f for f in model.proto.functions}
-    translator.run(nodes, scope, Context(model.file, opset, functions))
-    if translator.unsupported:
-        raise UnsupportedModelError(model.file, translator.unsupported, len(nodes), _needed(builder, ports, scope))
-    outputs = _outputs(builder, graph.output, scope, model.file)
-    inputs = tuple(Port(p.name, _defined(scope, p.name).name) for p in ports)
-    built = builder.finish([port.tensor for port in (*inputs, *outputs)])
-    return _assembled(name or path.stem, symbols, inputs, outputs, built, model, len(nodes))
+    given = [info for info in graph.input if info.name not in model.initializers and info.name not in model.foreign]
+    tensors = [info for info in given if fallback == "refuse" or readable(info)]
+    ports, symbols = input_ports(tensors, sizes, model.file)
+    names = [info.name for info in given] + list(model.initializers) + list(model.foreign)
+    nodes = ordered(graph.node, names, model.file)
+    forced: dict[int, str] = {}
+    if opset not in OPSETS:
+        forced = {number: f"tilec reads opsets {OPSETS.start} to {OPSETS.stop - 1}, not {opset}" for number, _ in nodes}
+    while True:
+        builder = Builder(symbols)
+        scope = _scope(builder, ports, [info for info in given if info not in tensors], model)
+        fallbacks = Fallbacks(builder, model, symbols)
+        _translate(nodes, scope, Context(model.file, opset, functions_of(model.proto.functions)), forced, fallbacks)
+        kept = [info.name for info in graph.output if isinstance(scope.get(info.name), Items | Maybe)]
+        more = forced_by((*fallbacks.sequences, *kept), nodes, scope) - set(forced)
+        if not more:
+            break
+        forced |= dict.fromkeys(more, "it makes a sequence that leaves the compiled part")
+    needed = _needed(builder, ports, scope)
+    refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.why.op, fallback)]
+    if refused:
+        raise UnsupportedModelError(model.file, refused, len(nodes), needed)
+    outputs = _outputs(builder, graph.output, scope, fallbacks, model.file)
+    inputs = tuple(Port(p.name, _named(scope, p.name).name) for p in given)
+    return _assembled(name or path.stem, symbols, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed)
 
 
-def _scope(builder: Builder, ports: Sequence[InputPort], model: Model) -> Scope:
+def _may_fall_back(op: str, fallback: Allowed) -> bool:
+    return fallback != "refuse" and (fallback == "allow" or op in fallback)
+
+
+def _translate(
+    nodes: Sequence[tuple[int, Any]], scope: Scope, context: Context, forced: Mapping[int, str], fallbacks: Fallbacks
+) -> None:
+    """Translate nodes in order; those that cannot be, that are `forced` or that read what only onnxruntime has go to
+    `fallbacks`."""
+    translator = Translator(fallbacks.builder, fallbacks.model.files)
+    for number, node in nodes:
+        outside = {name: value for name in needs(node) if isinstance(value := scope.get(name), Outside)}
+        if number in forced:
+            why = Unsupported(label(node, number), node.op_type, forced[number])
+        elif outside:
+            name, value = next(iter(outside.items()))
+            why = Unsupported(label(node, number), node.op_type, f"it reads {name!r}, {value.described}")
+        else:
+            translator.run([(number, node)], scope, context)
+            if not translator.unsupported:
+                continue
+            why = translator.unsupported.pop()
+        fallbacks.add(number, node, why, scope)
+
+
+def _scope(builder: Builder, ports: Sequence[InputPort], opaque: Sequence[Any], model: Model) -> Scope:
     scope: Scope = {}
     for port in ports:
         if port.name in scope:
             raise ConfigError(f"input {port.name!r} is defined twice", model.file)
         scope[port.name] = builder.input(identifier(port.name, "t"), port.shape, port.ttype)
+    for info in opaque:
+        scope[info.name] = Outside(builder.names.take(identifier(info.name, "t")), info.type)
     for name, stored in model.initializers.items():
         scope[name] = builder.constant(identifier(name, "t"), stored)
+    for name, tensor in model.foreign.items():
+        kind = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+        scope[name] = Outside(builder.names.take(identifier(name, "t")), kind)
     return scope
 
 
 def _needed(builder: Builder, ports: Sequence[InputPort], scope: Scope) -> tuple[str, ...]:
     """The inputs of the model whose contents nodes asked for."""
     asked = builder.asked()
-    return tuple(port.name for port in ports if _defined(scope, port.name).name in asked)
+    return tuple(port.name for port in ports if _named(scope, port.name).name in asked)
 
 
-def _defined(scope: Scope, name: str) -> Value:
+def _named(scope: Scope, name: str) -> Value | Outside:
     value = scope.get(name)
-    assert isinstance(value, Value)
+    assert isinstance(value, Value | Outside)
     return value
 
 
-def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, file: str) -> tuple[Port, ...]:
-    """The model's outputs, each carried by a node's tensor of its own."""
+def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, fallbacks: Fallbacks, file: str) -> tuple[Port, ...]:
+    """The model's outputs, each carried by a tensor of its own that a node or onnxruntime makes."""
     ports: list[Port] = []
+    made = fallbacks.made
     for info in infos:
         value = scope.get(info.name)
         if value is None:
             near = did_you_mean(info.name, scope)
             hint = f"Did you mean {near!r}?" if near else "The model is damaged; export it again."
             raise ConfigError(f"output {info.name!r} is defined nowhere", file, hint)
-        if not isinstance(value, Value):
-            hint = "Return its elements as tensors."
-            raise UnsupportedError(f"output {info.name!r} is no tensor", file, hint)
-        if not builder.computes(value.name) or any(port.tensor == value.name for port in ports):
+        assert isinstance(value, Value | Outside)
+        if isinstance(value, Outside) and value.name not in made:
+            raise UnsupportedError(f"output {info.name!r} is an input, {value.described}", file, "Take it out.")
+        mine = value.name in made or (isinstance(value, Value) and builder.computes(value.name))
+        if isinstance(value, Value) and (not mine or any(port.tensor == value.name for port in ports)):
             value = builder.copy(info.name, value)
         ports.append(Port(info.name, value.name))
     if not ports:
@@ -124,10 +189,19 @@ def _assembled(
     symbols: tuple[str, ...],
     inputs: tuple[Port, ...],
     outputs: tuple[Port, ...],
-    built: Built,
+    builder: Builder,
+    fallbacks: Fallbacks,
+    scope: Scope,
     model: Model,
     total: int,
+    needed: tuple[str, ...],
 ) -> Imported:
+    """The graph of what the outputs need, and the files that belong to it."""
+    live, reached = fallbacks.live([port.tensor for port in outputs], scope)
+    clusters = clusters_of(live, {port.name for port in outputs}, reached, scope, model)
+    ports = (*inputs, *outputs, *(port for call in clusters.calls for port in (*call.inputs, *call.outputs)))
+    opaque = {port.tensor: clusters.opaque[port.tensor] for port in ports if port.tensor in clusters.opaque}
+    built = builder.finish([port.tensor for port in ports if port.tensor not in opaque])
     folder = model.path.parent
     files = {file: digest_file(folder / file) for file in files_of(built.constants)}
     constants = dict(built.constants)
@@ -145,7 +219,9 @@ def _assembled(
         built.tensors,
         constants,
         built.nodes,
-        files,
-        Placement(total, total),
+        {**files, **clusters.digests},
+        Placement(total, total - len(live), tuple(each.why for each in live)),
+        clusters.calls,
+        opaque,
     )
-    return Imported(graph, packed.pieces, owned_file)
+    return Imported(graph, packed.pieces, owned_file, clusters.files, needed)

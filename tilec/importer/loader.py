@@ -12,7 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tilec.errors import ConfigError, UsageError
-from tilec.importer.weights import Files, Stored, stored
+from tilec.importer.weights import ELEMENT_TYPES, Files, Stored, stored, whole
 from tilec.importer.wire import BYTES, Buffer, Field, WireError, fields
 
 GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
@@ -24,12 +24,14 @@ _RERUN = "Export or download the model again."
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model file: `proto` without its initializers, and those, by name, where they are stored."""
+    """A model file: `proto` without its initializers, and those, by name, where they are stored; `foreign` are those of
+    element types without a tType, as ONNX holds them."""
 
     path: Path
     proto: Any
     initializers: Mapping[str, Stored]
     files: Files
+    foreign: Mapping[str, Any]
 
     @property
     def file(self) -> str:
@@ -56,13 +58,17 @@ def load_model(path: Path) -> Model:
     found = load_structure(path)
     files = Files(path.parent, path.name, found.data)
     initializers: dict[str, Stored] = {}
+    foreign: dict[str, Any] = {}
     for tensor, raw in found.tensors:
-        if tensor.name in initializers:
+        if tensor.name in initializers or tensor.name in foreign:
             raise ConfigError(
                 f"initializer {tensor.name!r} is defined twice", path.name, "Every tensor needs its own name."
             )
-        initializers[tensor.name] = stored(tensor, raw, files)
-    return Model(path, found.proto, initializers, files)
+        if tensor.data_type in ELEMENT_TYPES:
+            initializers[tensor.name] = stored(tensor, raw, files)
+        else:
+            foreign[tensor.name] = whole(tensor, raw, files)
+    return Model(path, found.proto, initializers, files, foreign)
 
 
 def load_structure(path: Path) -> Structure:

@@ -23,6 +23,16 @@ class InputPort:
     ttype: str
 
 
+def readable(info: Any) -> bool:
+    """Whether an input can be read by tensor expressions: a tensor of known rank and of a type with a tType."""
+    tensor = info.type.tensor_type
+    return (
+        info.type.WhichOneof("value") == "tensor_type"
+        and tensor.elem_type in ELEMENT_TYPES
+        and tensor.HasField("shape")
+    )
+
+
 def input_ports(
     infos: Sequence[Any], sizes: Mapping[str, int], file: str
 ) -> tuple[tuple[InputPort, ...], tuple[str, ...]]:

@@ -118,6 +118,21 @@ def stored(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Stored:
     return Stored(array.reshape(tuple(tensor.dims)), ttype, WeightRef(name, start, size))
 
 
+def whole(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Any:
+    """A TensorProto that holds its own bytes, for an element type without a tType; same errors as `stored`."""
+    copy = onnx.TensorProto()
+    copy.CopyFrom(tensor)
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        place = f"{files.model}: initializer {tensor.name!r}"
+        _, data, start, end = _external(tensor, files, 0, place)
+        del copy.external_data[:]
+        copy.data_location = onnx.TensorProto.DEFAULT
+        copy.raw_data = bytes(data[start:end])
+    elif raw is not None:
+        copy.raw_data = bytes(files.data[raw[0] : raw[1]])
+    return copy
+
+
 def _external(tensor: Any, files: Files, size: int, place: str) -> tuple[str, Buffer, int, int]:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if "location" not in entries:

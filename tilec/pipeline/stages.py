@@ -16,7 +16,7 @@ STAGES = (
         inputs=steps.graph_inputs,
         run=steps.import_graph,
         intact=steps.files_unchanged,
-        owned=steps.constant_files,
+        owned=steps.written_files,
     ),
     Stage("schedule", reads="graph", writes="plan", inputs=steps.plan_inputs, run=steps.schedule_graph),
     Stage(

@@ -29,18 +29,22 @@ def import_graph(job: Job, source: Source, _target: Path, _advance: Advance) -> 
     from tilec.ir.bind import bind
     from tilec.ir.codec import graph_to_json
 
+    fallback = job.recipe.fallback
     try:
-        imported = import_model(source.path)
+        imported = import_model(source.path, fallback=fallback)
         sizes = _sizes(job, imported.graph.symbols)
+        decided = not imported.graph.calls
     except UnsupportedModelError:
-        # Some shapes can only be decided with the sizes known.
         if not job.shapes:
             raise
-        imported, sizes = import_model(source.path, sizes=job.shapes), {}
+        sizes, decided = dict(job.shapes), False
+    if sizes and not decided:
+        # Some shapes can only be decided with the sizes known.
+        imported, sizes = import_model(source.path, sizes=sizes, fallback=fallback), {}
     graph = bind(imported.graph, sizes) if sizes else imported.graph
     files = {**graph.files, source.path.name: digest_file(source.path)}
     graph = replace(graph, files=files)
-    return Made(graph_to_json(graph), {imported.owned_file: imported.weights} if imported.weights else {})
+    return Made(graph_to_json(graph), imported.files)
 
 
 def _sizes(job: Job, symbols: Iterable[str]) -> dict[str, int]:
@@ -58,10 +62,12 @@ def files_unchanged(artifact: Artifact, folder: Path) -> bool:
     return True
 
 
-def constant_files(artifact: Artifact) -> frozenset[str]:
-    """The files of constants that import wrote beside a graph."""
+def written_files(artifact: Artifact) -> frozenset[str]:
+    """The files that import wrote beside a graph: constants of its own, and clusters for onnxruntime."""
     constants = artifact.body.get("constants", {}).values()
-    return frozenset(c["file"] for c in constants if isinstance(c, Mapping) and c.get("owned") is True)
+    owned = [c["file"] for c in constants if isinstance(c, Mapping) and c.get("owned") is True]
+    clusters = [name for call in artifact.body.get("calls", ()) for name in (call["file"], *call.get("data", ()))]
+    return frozenset((*owned, *clusters))
 
 
 def plan_inputs(job: Job, source: Source) -> dict[str, str]:

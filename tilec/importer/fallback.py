@@ -1,0 +1,146 @@
+"""Nodes that do not compile: which cluster each belongs to, and what is known of its results (B19).
+
+A cluster is what onnxruntime runs in one call.  A node belongs to the first cluster behind everything that it reads, so
+that clusters and compiled segments alternate, no cluster needs a later one, and there are as few as that allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+
+from tilec.importer.builder import Builder
+from tilec.importer.check import needs
+from tilec.importer.held import Held, Items, Maybe, Outside
+from tilec.importer.loader import Model
+from tilec.importer.names import identifier
+from tilec.importer.onnx_types import tensor_of, tensor_type
+from tilec.importer.value import Value
+from tilec.ir.graph import Unsupported
+
+SHOWN_ELEMENTS = 1024
+"""Known contents up to this many elements take part in shape inference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fallen:
+    """A node that onnxruntime runs: its number and proto, why, in which cluster, and its results by name."""
+
+    number: int
+    node: Any
+    why: Unsupported
+    cluster: int
+    results: Mapping[str, Value | Outside]
+
+
+class Fallbacks:
+    """Collects the nodes that do not compile, in the order of the model."""
+
+    def __init__(self, builder: Builder, model: Model, symbols: Sequence[str]) -> None:
+        self.fallen: list[Fallen] = []
+        self.sequences: set[str] = set()
+        self.builder = builder
+        self.model = model
+        self._symbols = symbols
+        self._maker: dict[str, Fallen] = {}
+        self._declared = {info.name: info.type for info in (*model.proto.graph.value_info, *model.proto.graph.output)}
+
+    def add(self, number: int, node: Any, why: Unsupported, scope: dict[str, Held]) -> None:
+        """Leave a node to onnxruntime; its results join `scope`.
+
+        Names of sequences and optionals that it reads, which exist only during import, are noted in `sequences`: the
+        nodes that make those have to be left to onnxruntime too.
+        """
+        reads = [name for name in dict.fromkeys(needs(node)) if name in scope]
+        self.sequences |= {name for name in reads if isinstance(scope[name], Items | Maybe)}
+        cluster = max((self._stage(name, scope[name]) for name in reads), default=0)
+        types = self._inferred(node, {name: scope[name] for name in reads})
+        results: dict[str, Value | Outside] = {}
+        for name in filter(None, node.output):
+            proto = types.get(name) or self._declared.get(name) or onnx.TypeProto()
+            tensor = tensor_of(proto, self._symbols)
+            taken = identifier(name, "t")
+            if tensor is None:
+                results[name] = Outside(self.builder.names.take(taken), proto)
+            else:
+                results[name] = self.builder.result(taken, tensor[1], tensor[0], cluster + 1)
+        fallen = Fallen(number, node, why, cluster, results)
+        self.fallen.append(fallen)
+        self._maker |= dict.fromkeys(results, fallen)
+        scope.update(results)
+
+    @property
+    def made(self) -> frozenset[str]:
+        """Names in the graph of all results."""
+        return frozenset(value.name for each in self.fallen for value in each.results.values())
+
+    def live(self, outputs: Sequence[str], scope: Mapping[str, Held]) -> tuple[list[Fallen], set[str]]:
+        """The nodes that `outputs` depend on, in order, and the tensors that compiled nodes and outputs need."""
+        reached = self.builder.reach(outputs)
+        live: list[Fallen] = []
+        for each in reversed(self.fallen):
+            if any(value.name in reached for value in each.results.values()):
+                live.append(each)
+                reads = [value for name in needs(each.node) if isinstance(value := scope.get(name), Value | Outside)]
+                reached |= self.builder.reach(value.name for value in reads if _is_handed(value))
+        return live[::-1], reached
+
+    def _stage(self, name: str, value: Held) -> int:
+        """The first cluster that can read a value: the maker's own, or the one behind the segment that computes it."""
+        if name in self._maker:
+            return self._maker[name].cluster
+        return self.builder.stage(value.name) if isinstance(value, Value) else 0
+
+    def _inferred(self, node: Any, reads: Mapping[str, Held]) -> dict[str, Any]:
+        """ONNX's types of a node's results, by shape inference over the node alone."""
+        graph = onnx.GraphProto(name="node")
+        graph.node.append(node)
+        for name, value in reads.items():
+            if isinstance(value, Value):
+                graph.input.append(onnx.ValueInfoProto(name=name, type=tensor_type(value.ttype, value.shape)))
+                if value.array is not None and value.array.size <= SHOWN_ELEMENTS:
+                    graph.initializer.append(onnx.numpy_helper.from_array(np.ascontiguousarray(value.array), name))
+            elif isinstance(value, Outside):
+                graph.input.append(onnx.ValueInfoProto(name=name, type=value.type))
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name)
+        model = wrapped(self.model, graph)
+        try:
+            inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        except Exception:  # it raises what the C++ code threw; without it less is known, nothing is wrong
+            return {}
+        known = (*inferred.graph.output, *inferred.graph.value_info)
+        return {info.name: info.type for info in known if info.type.WhichOneof("value")}
+
+
+def _is_handed(value: Value | Outside) -> bool:
+    """Whether a cluster reads a value from outside; constants stand in its own file."""
+    return isinstance(value, Outside) or value.array is None
+
+
+def wrapped(model: Model, graph: Any) -> Any:
+    """A model of its own around some of a model's nodes: same opsets, and the functions that the nodes may call."""
+    proto = onnx.ModelProto(ir_version=min(max(model.proto.ir_version, OLDEST_IR), NEWEST_IR), graph=graph)
+    proto.opset_import.extend(model.proto.opset_import)
+    proto.functions.extend(model.proto.functions)
+    return proto
+
+
+OLDEST_IR, NEWEST_IR = 8, 13
+"""IR versions: the first with functions, and the last that every onnxruntime in use reads."""
+
+
+def forced_by(sequences: Iterable[str], nodes: Sequence[tuple[int, Any]], scope: Mapping[str, Held]) -> set[int]:
+    """Numbers of the nodes that make sequences or optionals of these names, directly or through others."""
+    maker = {name: (number, node) for number, node in nodes for name in node.output if name}
+    pending, found = list(sequences), set[int]()
+    while pending:
+        made = maker.get(pending.pop())
+        if made is None or made[0] in found:
+            continue
+        found.add(made[0])
+        pending += [name for name in needs(made[1]) if isinstance(scope.get(name), Items | Maybe)]
+    return found

@@ -1,0 +1,74 @@
+"""ONNX's types of values: as text, and as shape and tType where compiled code can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import onnx
+
+from tilec.importer.weights import ELEMENT_TYPES, element_type_name
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Const, Expr, bound, variables
+from tilec.ir.text import parse_expr, text_of
+
+_CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
+
+
+def type_text(proto: Any) -> str:
+    """`tensor(float)`, `seq(tensor(string))`, `optional(...)`, `map(int64, ...)`; empty when nothing is known."""
+    kind = proto.WhichOneof("value")
+    match kind:
+        case "tensor_type" | "sparse_tensor_type":
+            tensor = getattr(proto, kind)
+            prefix = "sparse_tensor" if kind == "sparse_tensor_type" else "tensor"
+            return f"{prefix}({element_type_name(tensor.elem_type).lower()})" if tensor.elem_type else ""
+        case "sequence_type":
+            return f"seq({type_text(proto.sequence_type.elem_type)})"
+        case "optional_type":
+            return f"optional({type_text(proto.optional_type.elem_type)})"
+        case "map_type":
+            key = element_type_name(proto.map_type.key_type).lower()
+            return f"map({key},{type_text(proto.map_type.value_type)})"
+        case _:
+            return ""
+
+
+def extents_text(proto: Any) -> tuple[int | str | None, ...] | None:
+    """The extents of a tensor type as far as it names them; None for an unknown rank or another type."""
+    if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
+        return None
+    return tuple(_extent(dim) for dim in proto.tensor_type.shape.dim)
+
+
+def _extent(dim: Any) -> int | str | None:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value) if dim.dim_value >= 0 else None
+    return dim.dim_param or None
+
+
+def tensor_type(ttype: str, shape: Sequence[Expr]) -> Any:
+    """The TypeProto of a tensor; symbolic extents are dim_params of their text."""
+    extents = [text_of(extent) if (size := bound(extent)) is None else size for extent in shape]
+    return onnx.helper.make_tensor_type_proto(_CODES[ttype], extents)
+
+
+def tensor_of(proto: Any, symbols: Iterable[str]) -> tuple[str, tuple[Expr, ...]] | None:
+    """tType and shape of a tensor type whose extents are integers and expressions of `symbols`, else None."""
+    extents = extents_text(proto)
+    if extents is None or proto.tensor_type.elem_type not in ELEMENT_TYPES:
+        return None
+    known = frozenset(symbols)
+    shape = [_expression(extent, known) for extent in extents]
+    found = tuple(extent for extent in shape if extent is not None)
+    return (ELEMENT_TYPES[proto.tensor_type.elem_type], found) if len(found) == len(shape) else None
+
+
+def _expression(extent: int | str | None, symbols: frozenset[str]) -> Expr | None:
+    if isinstance(extent, int):
+        return Const(extent)
+    try:
+        expr = parse_expr(extent or "")
+    except ValueError:
+        return None
+    return simplify(expr) if variables(expr) <= symbols else None
