@@ -1,0 +1,1 @@
+"""The cases of onnx.backend.test, run in crash-proof workers: `python -m tests.conformance --help`."""

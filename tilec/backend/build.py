@@ -1,0 +1,66 @@
+"""Compiles a model in memory into a temporary folder and loads it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import onnx
+
+from tilec.ir.codec import plan_from_json
+from tilec.ir.graph import Placement
+from tilec.pipeline import Job, compile_model
+from tilec.runtime import Session, load
+from tilec.spec.effective import Effective, effective_recipe
+from tilec.spec.probe import cache_folder
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A loaded model, where its nodes run, and the folder that goes with it."""
+
+    session: Session
+    placement: Placement
+    folder: tempfile.TemporaryDirectory[str]
+
+
+def compiled(model: onnx.ModelProto, strict: bool) -> Compiled:
+    """Compile a model for this machine, unverified; object files are shared with the command line's cache.
+
+    With `strict` no node may fall back.  Raises TilecError; nothing stays behind then.
+    """
+    made = _host()
+    recipe = made.recipe.model_copy(update={"fallback": "refuse"} if strict else {})
+    job = Job(recipe, _Quiet(), made.device, cache=cache_folder() / "objects")
+    folder = tempfile.TemporaryDirectory(prefix="tilec-")
+    try:
+        file = Path(folder.name) / "model.onnx"
+        file.write_bytes(model.SerializeToString())
+        build = Path(folder.name) / "build"
+        done = compile_model(job, file, build, last="codegen")
+        placement = plan_from_json(done["schedule"].body).placement
+        return Compiled(load(build), placement, folder)
+    except BaseException:
+        folder.cleanup()
+        raise
+
+
+@cache
+def _host() -> Effective:
+    """The default recipe and this machine, as environment variables may change them."""
+    return effective_recipe(None, {}, os.environ)
+
+
+class _Quiet:
+    """Says nothing about the stages."""
+
+    def stage(self, _name: str) -> AbstractContextManager[Callable[[int, int], None]]:
+        return nullcontext(lambda _done, _total: None)
+
+    def skipped(self, _stage: str) -> None:
+        return

@@ -1,0 +1,129 @@
+"""A prepared model: compiled once for each set of shapes and of values that have to be known to compile it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx.backend.base import BackendRep, namedtupledict
+
+from tilec.backend.build import Compiled, compiled
+from tilec.errors import UnsupportedError, UsageError
+from tilec.importer import UnsupportedModelError
+from tilec.importer.specialise import frozen, open_inputs, shaped
+from tilec.ir.graph import Placement
+
+MOST_VARIANTS = 16
+"""Compiled forms that are kept at a time."""
+
+LARGEST_VALUE = 1024
+"""Elements; a model is not compiled anew for every value of a larger input."""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class TilecRep(BackendRep):
+    """A model that is ready to run, or is compiled when it first runs because its inputs decide how.
+
+    The temporary folders of what is compiled are removed with this object.
+    """
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        """Compile the model where its inputs decide nothing. Raises TilecError."""
+        self._model = model
+        stored = {tensor.name for tensor in model.graph.initializer}
+        self._inputs = [info.name for info in model.graph.input if info.name not in stored]
+        self._outputs = [info.name for info in model.graph.output]
+        self._open = open_inputs(model)
+        self._needed: dict[Any, tuple[str, ...]] = {}
+        self._variants: dict[Any, Compiled] = {}
+        self._last: Compiled | None = None
+        if not self._open:
+            self._prepare()
+
+    @property
+    def placement(self) -> Placement | None:
+        """Which of the model's nodes are compiled, as it last ran; None before, where its inputs decide that."""
+        return None if self._last is None else self._last.placement
+
+    @property
+    def native(self) -> bool | None:
+        """Whether all of the model is compiled, so that no onnxruntime session exists; None as for `placement`."""
+        return None if self._last is None else not self._last.placement.fallback
+
+    def run(self, inputs: Any, **_options: Any) -> tuple[Any, ...]:
+        """Run once; returns a named tuple of the outputs.
+
+        `inputs`: arrays in the order of the model's inputs, or by name; a single array when there is one.
+        Raises UsageError for inputs that do not fit, TilecError for what cannot be compiled.
+        """
+        feeds = self._feeds(inputs)
+        self._last = self._variant(feeds)
+        wanted = {spec.name for spec in self._last.session.inputs}
+        found = self._last.session.run({name: value for name, value in feeds.items() if name in wanted})
+        return namedtupledict("Outputs", self._outputs)(*(found[name] for name in self._outputs))
+
+    def _prepare(self) -> None:
+        """Compile at once, unless it takes values to do so."""
+        try:
+            self._last = self._variants[(), ()] = compiled(self._model, strict=True)
+            self._needed[()] = ()
+        except UnsupportedError as error:
+            if not _asked(error):
+                self._last = self._variants[(), ()] = compiled(self._model, strict=False)
+                self._needed[()] = ()
+
+    def _feeds(self, inputs: Any) -> dict[str, NDArray[Any]]:
+        if isinstance(inputs, Mapping):
+            return {name: np.asarray(value) for name, value in inputs.items()}
+        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if len(given) != len(self._inputs):
+            names = ", ".join(self._inputs) or "none"
+            raise UsageError(f"{len(given)} inputs, the model has {len(self._inputs)}", hint=f"They are: {names}.")
+        return {name: np.asarray(value) for name, value in zip(self._inputs, given, strict=True)}
+
+    def _variant(self, feeds: Arrays) -> Compiled:
+        """What is compiled for the shapes and values of these inputs."""
+        for name in self._inputs:
+            if name not in feeds:
+                raise UsageError(f"input {name!r} is missing")
+        shapes = tuple(feeds[name].shape for name in self._open)
+        if shapes not in self._needed:
+            self._specialise(shapes, feeds)
+        key = shapes, _values(self._needed[shapes], feeds)
+        if key not in self._variants:
+            self._specialise(shapes, feeds)
+            key = shapes, _values(self._needed[shapes], feeds)
+        return self._variants[key]
+
+    def _specialise(self, shapes: tuple[tuple[int, ...], ...], feeds: Arrays) -> None:
+        """Compile with these shapes and as many values as it takes; without values where those do not help."""
+        model = shaped(self._model, dict(zip(self._open, shapes, strict=True))) if shapes else self._model
+        needed = self._needed.get(shapes, ())
+        made = None
+        while made is None:
+            try:
+                made = compiled(frozen(model, {name: feeds[name] for name in needed}), strict=True)
+            except UnsupportedError as error:
+                more = tuple(name for name in _asked(error) if name not in needed)
+                if not more or any(feeds[name].size > LARGEST_VALUE for name in more):
+                    made, needed = compiled(model, strict=False), ()
+                else:
+                    needed += more
+        self._needed[shapes] = needed
+        while len(self._variants) >= MOST_VARIANTS:
+            del self._variants[next(iter(self._variants))]
+        self._variants[shapes, _values(needed, feeds)] = made
+
+
+def _asked(error: UnsupportedError) -> tuple[str, ...]:
+    """The inputs that would have to be known."""
+    return error.needed if isinstance(error, UnsupportedModelError) else ()
+
+
+def _values(names: tuple[str, ...], feeds: Arrays) -> tuple[Any, ...]:
+    """The contents of inputs as a key."""
+    return tuple((feeds[name].dtype.str, feeds[name].shape, feeds[name].tobytes()) for name in names)
