@@ -1,0 +1,148 @@
+"""RNN, GRU and LSTM: what a cell computes in one step from the input's projection and the state fed back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.importer.builder import Axis
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op
+from tilec.importer.ops.recurrent import (
+    Recurrence,
+    all_states,
+    fed_back,
+    initial,
+    last_state,
+    projected,
+    recurrence,
+    recurrent_bias,
+)
+from tilec.importer.ops.recurrent_activation import Activations, activations
+from tilec.importer.registry import operator
+from tilec.importer.shapes import require_same, shape_text
+from tilec.importer.value import Value
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Expr, bound
+
+
+@operator("RNN")
+def _rnn(op: Op) -> tuple[Value | None, ...]:
+    """`H = f(X W + H R + biases)`."""
+    r = recurrence(op, gates=1, expressions=2)
+    act = _activations(r, ["Tanh"])
+    source, state = projected(r), initial(r, 5, "initial_h")
+    states: list[Value] = []
+    for step in range(r.steps):
+        axes = r.axes()
+        back = fed_back(r, state, 0, 1, f"back{step}")
+        body = act.apply(0, _gate(r, step, 0, axes, source, back), axes[0].var)
+        state = op.emit(axes, r.kept(step, axes, body, state), r.x.ttype, part=f"h{step}")
+        states.append(state)
+    return all_states(r, states), last_state(r, state, 1)
+
+
+@operator("GRU")
+def _gru(op: Op) -> tuple[Value | None, ...]:
+    """`H = (1 - z) * c + z * H` with gates z and r; r scales the state before its product, or the product."""
+    behind = bool(op.integer("linear_before_reset"))
+    r = recurrence(op, gates=3, expressions=2 if behind else 4)
+    act = _activations(r, ["Sigmoid", "Tanh"])
+    source = projected(r, simplify(formula("2 * h", h=r.shape[2])) if behind else None)
+    state, states = initial(r, 5, "initial_h"), list[Value]()
+    for step in range(r.steps):
+        candidate = _behind(r, step, act, source, state) if behind else _before(r, step, act, source, state)
+        axes, new = candidate
+        state = op.emit(axes, r.kept(step, axes, new, state), r.x.ttype, part=f"h{step}")
+        states.append(state)
+    return all_states(r, states), last_state(r, state, 1)
+
+
+def _before(r: Recurrence, step: int, act: Activations, source: Value, state: Value) -> tuple[tuple[Axis, ...], Expr]:
+    """A step whose reset gate scales the state: `c = g(X W + (r * H) R + biases)`."""
+    axes = r.axes()
+    d, place = axes[0].var, [a.var for a in axes]
+    back = fed_back(r, state, 0, 2, f"back{step}")
+    reset = act.apply(0, _gate(r, step, 1, axes, source, back), d)
+    scaled = state
+    if back is not None:
+        scaled = r.op.emit(axes, formula("r * h", r=reset, h=state.at(place)), r.x.ttype, part=f"reset{step}")
+    candidate = _gate(r, step, 2, axes, source, fed_back(r, scaled, 2, 1, f"candidate{step}"), first=2)
+    return axes, _mixed(act, _gate(r, step, 0, axes, source, back), candidate, state.at(place), d)
+
+
+def _behind(r: Recurrence, step: int, act: Activations, source: Value, state: Value) -> tuple[tuple[Axis, ...], Expr]:
+    """A step whose reset gate scales the product: `c = g(X W + WB + r * (H R + RB))`."""
+    axes = r.axes()
+    d, place = axes[0].var, [a.var for a in axes]
+    back = fed_back(r, state, 0, 3, f"back{step}")
+    reset = act.apply(0, _gate(r, step, 1, axes, source, back), d)
+    row = _row(r, 2, axes)
+    fed = recurrent_bias(r, d, row)
+    if back is not None:
+        fed = formula("x + b", x=back.access([d, place[1], row]), b=fed)
+    candidate = formula("x + r * y", x=_gate(r, step, 2, axes, source, None), r=reset, y=fed)
+    return axes, _mixed(act, _gate(r, step, 0, axes, source, back), candidate, state.at(place), d)
+
+
+def _mixed(act: Activations, update: Expr, candidate: Expr, state: Expr, direction: Expr) -> Expr:
+    z, c = act.apply(0, update, direction), act.apply(1, candidate, direction)
+    return formula("(1.0 - z) * c + z * h", z=z, c=c, h=state)
+
+
+@operator("LSTM")
+def _lstm(op: Op) -> tuple[Value | None, ...]:
+    """`C = f * C + i * c; H = o * h(C)` with gates i, o, f, c; peepholes add `P * C` to the first three."""
+    r = recurrence(op, gates=4, expressions=3)
+    act = _activations(r, ["Sigmoid", "Tanh", "Tanh"])
+    peephole = op.optional(7)
+    if peephole is not None:
+        described = f"P {shape_text(peephole.shape)} for {shape_text(r.shape)}"
+        require_same(peephole.shape[-1], simplify(formula("3 * h", h=r.shape[2])), described)
+    source, state, cell = projected(r), initial(r, 5, "initial_h"), initial(r, 6, "initial_c")
+    states: list[Value] = []
+    for step in range(r.steps):
+        axes = r.axes()
+        place = [a.var for a in axes]
+        back = fed_back(r, state, 0, 4, f"back{step}")
+
+        def gate(
+            number: int, cell: Value | None, step: int = step, axes: Sequence[Axis] = axes, back: Value | None = back
+        ) -> Expr:
+            total = _gate(r, step, number, axes, source, back)
+            if peephole is None or cell is None:
+                return total
+            factor = peephole.access([axes[0].var, _row(r, number, axes)])
+            return formula("x + p * c", x=total, p=factor, c=cell.at([a.var for a in axes]))
+
+        taken = act.apply(0, gate(0, cell), place[0])
+        forget = formula("1.0 - i", i=taken)
+        if not op.integer("input_forget"):
+            forget = act.apply(0, gate(2, cell), place[0])
+        fresh = act.apply(1, gate(3, None), place[0])
+        body = formula("f * old + i * c", f=forget, old=cell.at(place), i=taken, c=fresh)
+        cell = op.emit(axes, r.kept(step, axes, body, cell), r.x.ttype, part=f"c{step}")
+        put = act.apply(0, gate(1, cell), place[0])
+        body = formula("o * h", o=put, h=act.apply(2, cell.access(place), place[0], clipped=False))
+        state = op.emit(axes, r.kept(step, axes, body, state), r.x.ttype, part=f"h{step}")
+        states.append(state)
+    return all_states(r, states), last_state(r, state, 1), last_state(r, cell, 2)
+
+
+def _activations(r: Recurrence, defaults: Sequence[str]) -> Activations:
+    return activations(r.op, defaults, bound(r.shape[0]) or 1)
+
+
+def _row(r: Recurrence, gate: int, axes: Sequence[Axis]) -> Expr:
+    """The row of a gate's unit in weights and biases."""
+    return simplify(formula("gate * size + h", gate=gate, size=r.shape[2], h=axes[2].var))
+
+
+def _gate(
+    r: Recurrence, step: int, gate: int, axes: Sequence[Axis], source: Value, back: Value | None, first: int = 0
+) -> Expr:
+    """What a gate's activation is applied to: the input's projection and the state fed back (from gate `first` on)."""
+    d, b, _ = (a.var for a in axes)
+    total = source.access([d, r.time(step, d), b, _row(r, gate, axes)])
+    if back is None:
+        return total
+    return formula("x + z", x=total, z=back.access([d, b, _row(r, gate - first, axes)]))
