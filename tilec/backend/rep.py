@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx.backend.base import BackendRep, namedtupledict
 
 from tilec.backend.build import Compiled, compiled
@@ -22,7 +21,8 @@ MOST_VARIANTS = 16
 LARGEST_VALUE = 1024
 """Elements; a model is not compiled anew for every value of a larger input."""
 
-Arrays = Mapping[str, NDArray[Any]]
+Feeds = dict[str, Any]
+"""Arrays by input; lists for sequences, None for an empty optional."""
 
 
 class TilecRep(BackendRep):
@@ -57,7 +57,8 @@ class TilecRep(BackendRep):
     def run(self, inputs: Any, **_options: Any) -> tuple[Any, ...]:
         """Run once; returns a named tuple of the outputs.
 
-        `inputs`: arrays in the order of the model's inputs, or by name; a single array when there is one.
+        `inputs`: arrays in the order of the model's inputs, or by name; a single array when there is one.  A sequence
+        is a list of arrays, an empty optional None.
         Raises UsageError for inputs that do not fit, TilecError for what cannot be compiled.
         """
         feeds = self._feeds(inputs)
@@ -76,16 +77,16 @@ class TilecRep(BackendRep):
                 self._last = self._variants[(), ()] = compiled(self._model, strict=False)
                 self._needed[()] = ()
 
-    def _feeds(self, inputs: Any) -> dict[str, NDArray[Any]]:
+    def _feeds(self, inputs: Any) -> Feeds:
         if isinstance(inputs, Mapping):
-            return {name: np.asarray(value) for name, value in inputs.items()}
+            return {name: _value(value) for name, value in inputs.items()}
         given = inputs if isinstance(inputs, list | tuple) else [inputs]
         if len(given) != len(self._inputs):
             names = ", ".join(self._inputs) or "none"
             raise UsageError(f"{len(given)} inputs, the model has {len(self._inputs)}", hint=f"They are: {names}.")
-        return {name: np.asarray(value) for name, value in zip(self._inputs, given, strict=True)}
+        return {name: _value(value) for name, value in zip(self._inputs, given, strict=True)}
 
-    def _variant(self, feeds: Arrays) -> Compiled:
+    def _variant(self, feeds: Feeds) -> Compiled:
         """What is compiled for the shapes and values of these inputs."""
         for name in self._inputs:
             if name not in feeds:
@@ -99,7 +100,7 @@ class TilecRep(BackendRep):
             key = shapes, _values(self._needed[shapes], feeds)
         return self._variants[key]
 
-    def _specialise(self, shapes: tuple[tuple[int, ...], ...], feeds: Arrays) -> None:
+    def _specialise(self, shapes: tuple[tuple[int, ...], ...], feeds: Feeds) -> None:
         """Compile with these shapes and as many values as it takes; without values where those do not help."""
         model = shaped(self._model, dict(zip(self._open, shapes, strict=True))) if shapes else self._model
         needed = self._needed.get(shapes, ())
@@ -119,11 +120,15 @@ class TilecRep(BackendRep):
         self._variants[shapes, _values(needed, feeds)] = made
 
 
+def _value(value: Any) -> Any:
+    return value if value is None or isinstance(value, list) else np.asarray(value)
+
+
 def _asked(error: UnsupportedError) -> tuple[str, ...]:
     """The inputs that would have to be known."""
     return error.needed if isinstance(error, UnsupportedModelError) else ()
 
 
-def _values(names: tuple[str, ...], feeds: Arrays) -> tuple[Any, ...]:
+def _values(names: tuple[str, ...], feeds: Feeds) -> tuple[Any, ...]:
     """The contents of inputs as a key."""
     return tuple((feeds[name].dtype.str, feeds[name].shape, feeds[name].tobytes()) for name in names)
