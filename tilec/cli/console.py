@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
+WIDEST = 2000
+"""Characters of a line of an error; names and values in it may be far longer."""
+
+
 class OutputError(TilecError):
     """Standard output cannot be written."""
 
@@ -57,6 +61,7 @@ class Console:
 
     def error(self, text: str) -> None:
         """Say what went wrong, always."""
+        text = "\n".join(map(_shortened, text.split("\n")))
         head = "\x1b[1;31merror:\x1b[0m" if _colors(sys.stderr.isatty()) else "error:"
         print(f"{head} {text}", file=sys.stderr, flush=True)
 
@@ -102,6 +107,11 @@ def _bar(name: str) -> "Iterator[Callable[[int, int], None]]":
     with Progress(*columns, console=RichConsole(stderr=True), transient=True) as progress:
         task = progress.add_task(name, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _shortened(line: str) -> str:
+    """The line without its middle where it is longer than anybody reads."""
+    return line if len(line) <= WIDEST else f"{line[: WIDEST // 2]} ... {line[-99:]}"
 
 
 def _colors(terminal: bool) -> bool:

@@ -4,7 +4,7 @@ A level is lowest first: largest and slowest. `units` counts the instances under
 below, so SMs are units of shared memory under DRAM and chips are units under a node; no scope is built in.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -13,12 +13,15 @@ from tilec.errors import did_you_mean
 from tilec.spec.located import Spec
 from tilec.spec.quantities import Bytes, BytesPerSecond, FlopsPerSecond, Picoseconds
 
+MOST = 1 << 24
+"""No level has more units, no unit takes a wider tile."""
+
 
 class TTile(Spec):
     """What a level wants to move at once: `shape` elements of `element` bytes, contiguous along the last axis."""
 
     element: Bytes = Field(gt=0)
-    shape: tuple[int, ...] = Field(min_length=1)
+    shape: tuple[Annotated[int, Field(gt=0, le=MOST)], ...] = Field(min_length=1)
 
     @property
     def bytes(self) -> int:
@@ -32,7 +35,7 @@ class TTile(Spec):
 class Banks(Spec):
     """Banks of a level: two accesses to one bank in one cycle conflict (W37)."""
 
-    count: int = Field(gt=0)
+    count: int = Field(gt=0, le=MOST)
     width: Bytes = Field(gt=0)
 
 
@@ -56,7 +59,7 @@ class Level(Spec):
 
     name: str = Field(min_length=1)
     capacity: Bytes = Field(gt=0)
-    units: int = Field(default=1, gt=0)
+    units: int = Field(default=1, gt=0, le=MOST)
     managed: Literal["explicit", "implicit"]
     scope: str = Field(default="", description="name of the spread loops over the units of this level")
     bandwidth: Bandwidth | None = Field(default=None, description="absent where it limits nothing (registers)")
@@ -77,7 +80,7 @@ class ComputeUnit(Spec):
     name: str = Field(min_length=1)
     inputs: tuple[str, str]
     accumulator: str
-    tile: dict[Literal["m", "n", "k"], int] = Field(default_factory=dict)
+    tile: dict[Literal["m", "n", "k"], Annotated[int, Field(gt=0, le=MOST)]] = Field(default_factory=dict)
     rate: FlopsPerSecond = Field(gt=0)
     scope: str = ""
 
@@ -86,7 +89,7 @@ class Vector(Spec):
     """SIMD registers: `bytes` of one, `registers` of them in a core."""
 
     bytes: Bytes = Field(gt=0)
-    registers: int = Field(gt=0)
+    registers: int = Field(gt=0, le=MOST)
 
 
 class Target(Spec):

@@ -15,6 +15,12 @@ from tilec.errors import ConfigError, did_you_mean
 KeyPath = tuple[str | int, ...]
 """Keys and list positions that lead to a value."""
 
+MOST_VALUES = 100_000
+"""Keys and values of a file, aliases counted as often as they are used."""
+
+LARGEST = (1 << 63) - 1
+"""Integers beyond are refused."""
+
 _CORE = "tag:yaml.org,2002:"
 _KEY_TAGS = {_CORE + each for each in ("str", "int", "float", "bool", "null", "timestamp")}
 
@@ -59,11 +65,16 @@ def parse_yaml(text: str, name: str) -> Located:
         raise ConfigError(f"not valid YAML: {error.problem or error.context}", place) from error
     except YAMLError as error:
         raise ConfigError(f"not valid YAML: {str(error).splitlines()[0]}", name) from error
+    except RecursionError as error:
+        raise ConfigError("nested too deep", name) from error
     keys: dict[KeyPath, str] = {}
     values: dict[KeyPath, str] = {}
     if not isinstance(root, MappingNode):
         raise ConfigError("expected keys and values", name if root is None else _mark(root, name))
-    data = _plain(root, (), name, keys, values, frozenset())
+    try:
+        data = _plain(root, (), name, keys, values, frozenset())
+    except RecursionError as error:
+        raise ConfigError("nested too deep", name) from error
     return Located(data, keys, values, name)
 
 
@@ -96,6 +107,8 @@ def _plain(
 ) -> Any:
     """`node` as plain data, recording the place of everything in it."""
     place = values[path] = _mark(node, name)
+    if len(values) > MOST_VALUES:
+        raise ConfigError(f"more than {MOST_VALUES} values", place)
     if id(node) in around:
         raise ConfigError("an alias inside what it stands for", place)
     around = around | {id(node)}
@@ -109,7 +122,7 @@ def _plain(
             key_place = _mark(key_node, name)
             if not isinstance(key_node, ScalarNode) or str(key_node.tag) not in _KEY_TAGS:
                 raise ConfigError("a key must be a plain word", key_place)
-            key = str(key_node.value)
+            key = _text(str(key_node.value), key_place)
             if key in result:
                 raise ConfigError(f"key {key!r} appears twice", key_place)
             keys[(*path, key)] = key_place
@@ -126,16 +139,31 @@ def _scalar(node: ScalarNode, place: str) -> Any:
         case "bool":
             return text.lower() == "true"
         case "int":
-            digits = text.replace("_", "")
-            return int(digits, 0) if digits.lstrip("+-")[:2].lower() in ("0x", "0o", "0b") else int(digits)
+            return _integer(text.replace("_", ""), place)
         case "float":
             number = text.replace("_", "").lower()
             if "nan" in number or "inf" in number:
                 raise ConfigError(f"{text} is not a number that can be used here", place)
             return float(number)
         case "str" | "timestamp":
-            return text
+            return _text(text, place)
     raise ConfigError(f"tags are not allowed: {node.tag}", place)
+
+
+def _integer(digits: str, place: str) -> int:
+    """The value of decimal, hexadecimal, octal or binary digits. Raises ConfigError beyond 64 bits."""
+    based = digits.lstrip("+-")[:2].lower() in ("0x", "0o", "0b")
+    number = int(digits, 0 if based else 10) if len(digits) <= 70 else LARGEST + 1
+    if abs(number) > LARGEST:
+        raise ConfigError("an integer of more than 64 bits", place)
+    return number
+
+
+def _text(text: str, place: str) -> str:
+    """The text as it is. Raises ConfigError for half of a surrogate pair, which no file can hold."""
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ConfigError("a character that is half of a surrogate pair", place)
+    return text
 
 
 def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> ConfigError:

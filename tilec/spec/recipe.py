@@ -11,10 +11,14 @@ from tilec.spec.located import Spec
 _FROM_LIST = Strict(False)
 
 
+LARGEST = 1 << 40
+"""No symbolic size is larger."""
+
+
 class Dimension(Spec):
     """What is known of a symbolic size: its value, or range, divisor and likely values (B06)."""
 
-    value: int | None = Field(default=None, ge=0)
+    value: int | None = Field(default=None, ge=0, le=LARGEST)
     range: Annotated[tuple[int, int], _FROM_LIST] | None = None
     divisor: int = Field(default=1, gt=0)
     likely: Annotated[tuple[int, ...], _FROM_LIST] = ()

@@ -13,6 +13,10 @@ from tilec.errors import did_you_mean
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(\S*)", re.IGNORECASE)
 
 
+LARGEST = (1 << 63) - 1
+"""Quantities beyond are refused."""
+
+
 @dataclass(frozen=True)
 class Unit:
     """A family of units: what it measures, an example, and the integer each suffix stands for."""
@@ -28,6 +32,8 @@ class Unit:
         match = _QUANTITY.fullmatch(value.strip())
         if not match:
             raise ValueError(f"{value!r} is not a number with a unit; write {self.measures} as {self.example!r}")
+        if len(match[1]) > 40 or abs(int(match[1].lower().partition("e")[2] or 0)) > 40:
+            raise ValueError(f"{value[:40]!r} is beyond every size")
         number, suffix = Fraction(match[1]), match[2]
         if suffix not in self.factors:
             problem = f"has the unit {suffix!r}" if suffix else "has no unit"
@@ -40,6 +46,8 @@ class Unit:
         if scaled.denominator != 1:
             smallest = min(self.factors, key=lambda name: self.factors[name])
             raise ValueError(f"{value!r} is not a whole number of {smallest}")
+        if scaled > LARGEST:
+            raise ValueError(f"{value!r} is beyond every size")
         return int(scaled)
 
     def format(self, value: int) -> str:

@@ -1,0 +1,82 @@
+"""Runs commands one after another, each in a fork of its own with little memory; spoken to in lines of JSON.
+
+A request is `{"folder": ..., "arguments": [...]}`; the answer has the exit code (negative: the signal that ended it),
+the peak memory in bytes, the seconds, and what was said on stdout and stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from typing import Any
+
+LIMIT = 2 << 30
+"""Bytes that a command may hold."""
+
+SECONDS = 30
+"""After this a command is killed."""
+
+
+def run(folder: str, arguments: list[str]) -> dict[str, Any]:
+    """The command `tilec ARGUMENTS` in `folder`."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        begin = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            _command(folder, arguments, out.fileno(), err.fileno())
+        _, status, usage = os.wait4(child, 0)
+        said = []
+        for stream in (out, err):
+            stream.seek(0)
+            said.append(stream.read().decode(errors="replace"))
+    code = os.waitstatus_to_exitcode(status)
+    seconds = round(time.monotonic() - begin, 3)
+    return {"code": code, "memory": usage.ru_maxrss * 1024, "seconds": seconds, "out": said[0], "err": said[1]}
+
+
+def _command(folder: str, arguments: list[str], out: int, err: int) -> None:
+    """The forked child; never returns."""
+    code = 70
+    try:
+        os.chdir(folder)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        resource.setrlimit(resource.RLIMIT_DATA, (LIMIT, LIMIT))
+        signal.alarm(SECONDS)
+        sys.argv = ["tilec", *arguments]
+        try:
+            from tilec.cli import app
+
+            app.run()
+            code = 0
+        except SystemExit as exit_:
+            code = exit_.code if isinstance(exit_.code, int) else 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def main() -> None:
+    """Load once what commands need, then serve."""
+    import tilec.bench
+    import tilec.cli.app
+    import tilec.codegen.cpu.model
+    import tilec.importer
+    import tilec.ir.codec
+    import tilec.scheduler
+    import tilec.spec.effective
+    import tilec.verify  # noqa: F401
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(run(request["folder"], request["arguments"])), flush=True)
+
+
+if __name__ == "__main__":
+    main()
