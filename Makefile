@@ -4,8 +4,11 @@ BIN := .venv/bin
 READY := .venv/ready
 DEMO := mobilenet-v2 bert-base
 
+N := 2000
+SEED := $(shell date +%s)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format features schema clean
+.PHONY: help demo test test-all fuzz lint format features schema clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -26,6 +29,9 @@ test: $(READY) ## run the tests and check the ledger of features
 
 test-all: $(READY) ## run the slow sweeps too
 	$(BIN)/pytest -q -n 2 --ledger
+
+fuzz: $(READY) ## compile N=2000 random models (SEED=...) and compare them with onnxruntime
+	PYTHONPATH=.:tests $(BIN)/python -m fuzz $(N) $(SEED)
 
 lint: $(READY) ## check style, types and layers
 	$(BIN)/ruff check .

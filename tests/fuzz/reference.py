@@ -1,0 +1,248 @@
+"""The judge: a model evaluated node by node with onnxruntime, beside copies that are disturbed by rounding errors.
+
+The disturbed copies say how far correct results may lie apart at every element, however badly conditioned the model
+is.  Nodes whose element type onnxruntime lacks are evaluated in a wider type and narrowed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+Array = np.ndarray[Any, Any]
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+EPSILON = {
+    np.dtype(np.float64): 2.0**-52,
+    np.dtype(np.float32): 2.0**-23,
+    np.dtype(np.float16): 2.0**-10,
+    BF16: 2.0**-7,
+}
+"""A unit in the last place of 1."""
+
+_WIDER = {
+    np.dtype(np.float16): (np.float32,),
+    BF16: (np.float32, np.float64),
+    np.dtype(np.int8): (np.int32, np.int64),
+    np.dtype(np.uint8): (np.int32, np.int64),
+    np.dtype(np.int16): (np.int32, np.int64),
+    np.dtype(np.uint16): (np.int32, np.int64),
+    np.dtype(np.int32): (np.int64, np.float64),
+    np.dtype(np.uint32): (np.int64,),
+    np.dtype(np.bool_): (np.int32, np.float32),
+}
+
+COPIES = 4
+"""The undisturbed evaluation and three disturbed ones."""
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Names that stand in one text."""
+    return tuple(text.split())
+
+
+EXACT = frozenset(
+    words(
+        """
+    Identity Reshape Flatten Squeeze Unsqueeze Transpose Expand Tile Concat Slice Split Pad Gather GatherElements
+    GatherND Scatter ScatterElements ScatterND DepthToSpace SpaceToDepth Trilu Where Max Min Relu Abs Neg Clip
+    Floor Ceil Round Sign ReduceMax ReduceMin MaxPool GlobalMaxPool TopK Constant ConstantOfShape EyeLike OneHot
+    Range Shape Size Not And Or Xor Compress ReverseSequence Dropout IsNaN IsInf ArgMax ArgMin Equal Greater Less
+    GreaterOrEqual LessOrEqual Hardmax NonZero Unique
+    """
+    )
+)
+"""Operators that round nothing."""
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    return dtype in EPSILON
+
+
+class NoReference(Exception):
+    """No judge computes this node."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A node with its operand types, ready to be evaluated."""
+
+    session: ort.InferenceSession
+    names: tuple[str, ...]
+    types: tuple[np.dtype[Any], ...]
+    results: tuple[np.dtype[Any], ...]
+
+    def __call__(self, operands: Mapping[str, Array]) -> list[Array]:
+        feeds = {n: operands[n].astype(t, copy=False) for n, t in zip(self.names, self.types, strict=True)}
+        with np.errstate(all="ignore"):
+            made = self.session.run(None, feeds)
+            return [np.asarray(y).astype(t, copy=False) for y, t in zip(made, self.results, strict=True)]
+
+
+def kernel_of(node: NodeProto, operands: Mapping[str, Array], opset: int) -> Kernel:
+    """Prepare a node for operands of these types and shapes. Raises NoReference."""
+    names = tuple(dict.fromkeys(name for name in node.input if name))
+    types = tuple(operands[name].dtype for name in names)
+    results = result_types(node, dict(zip(names, types, strict=True)), opset)
+    problem = ""
+    for wide in _widenings(types):
+        try:
+            session = _session(_widened(node), names, [wide.get(t, t) for t in types], opset)
+        except Exception as error:  # onnxruntime's own classes share no base
+            problem = problem or str(error)
+            continue
+        return Kernel(session, names, tuple(wide.get(t, t) for t in types), results)
+    raise NoReference(problem)
+
+
+def _widenings(types: Sequence[np.dtype[Any]]) -> Iterator[dict[np.dtype[Any], np.dtype[Any]]]:
+    if BF16 not in types:
+        yield {}
+    for step in range(2):
+        yield {t: np.dtype(_WIDER[t][min(step, len(_WIDER[t]) - 1)]) for t in types if t in _WIDER}
+
+
+def _widened(node: NodeProto) -> NodeProto:
+    """The node with a bf16 named in an attribute widened as well."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    for attribute in copy.attribute:
+        if attribute.name in ("to", "dtype") and attribute.i == TensorProto.BFLOAT16:
+            attribute.i = TensorProto.FLOAT
+    return copy
+
+
+def _session(node: NodeProto, names: Sequence[str], types: Sequence[np.dtype[Any]], opset: int) -> ort.InferenceSession:
+    infos = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(t), None)
+        for n, t in zip(names, types, strict=True)
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    graph = helper.make_graph([node], "g", infos, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def result_types(node: NodeProto, types: Mapping[str, np.dtype[Any]], opset: int) -> tuple[np.dtype[Any], ...]:
+    """The element types of a node's outputs as ONNX says. Raises NoReference for operands that it forbids."""
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(t), None) for n, t in types.items()]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    graph = helper.make_graph([node], "g", infos, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=False)
+    except onnx.shape_inference.InferenceError as error:
+        raise NoReference(str(error)) from None
+    numbers = [info.type.tensor_type.elem_type for info in inferred.graph.output]
+    # Functions without inference have the type of their first operand.
+    return tuple(helper.tensor_dtype_to_np_dtype(n) if n else next(iter(types.values())) for n in numbers)
+
+
+class Trace:
+    """Every tensor of a model on its inputs: the value, and the values that disturbed evaluations give."""
+
+    def __init__(self, feeds: Mapping[str, Array], opset: int) -> None:
+        self.opset = opset
+        self.copies: dict[str, list[Array]] = {name: [value] * COPIES for name, value in feeds.items()}
+        self._rng = np.random.default_rng(0)
+
+    def __getitem__(self, name: str) -> Array:
+        return self.copies[name][0]
+
+    def run(self, node: NodeProto) -> list[str]:
+        """Evaluate a node. Raises NoReference."""
+        operands = {name: self[name] for name in node.input if name}
+        kernel = kernel_of(node, operands, self.opset)
+        names = [name for name in node.output if name]
+        exact = node.op_type in EXACT or (node.op_type == "Cast" and kernel.types[0].kind != "f")
+        try:
+            made = [kernel(operands)]
+            for copy in range(1, COPIES):
+                given = {name: self.copies[name][copy] for name in operands}
+                if exact:
+                    same = all(given[n] is operands[n] for n in operands)
+                    made.append(made[0] if same else kernel(given))
+                else:
+                    found = kernel({n: self._disturbed(x) for n, x in given.items()})
+                    made.append([self._disturbed(y) for y in found])
+        except Exception as error:
+            raise NoReference(str(error)) from None
+        for position, name in enumerate(names):
+            self.copies[name] = [outputs[position] for outputs in made]
+        return names
+
+    def _disturbed(self, x: Array) -> Array:
+        """Every element moved by up to two units in its last place; zeros and exact powers stay what they are."""
+        if not is_float(x.dtype):
+            return x
+        with np.errstate(all="ignore"):
+            noise = self._rng.uniform(-2.0, 2.0, x.shape) * EPSILON[x.dtype]
+            wide = x.astype(np.float64)
+            return np.asarray(np.where(np.isfinite(wide), wide * (1.0 + noise), wide).astype(x.dtype))
+
+    def unstable(self, name: str) -> Array:
+        """Where disturbed copies disagree about whole numbers, truth or being finite: nothing can be said there."""
+        first, *others = self.copies[name]
+        if not is_float(first.dtype):
+            return np.logical_or.reduce([x != first for x in others])
+        kinds = [_kind_of(x) for x in others]
+        return np.logical_or.reduce([kind != _kind_of(first) for kind in kinds])
+
+    def slack(self, name: str) -> Array:
+        """How far from the value a correct result may lie, for every element of a float tensor."""
+        first, *others = self.copies[name]
+        with np.errstate(all="ignore"):
+            wide = first.astype(np.float64)
+            off = np.max([np.abs(x.astype(np.float64) - wide) for x in others], axis=0, initial=0.0)
+            off = np.where(np.isfinite(off), off, 0.0)
+            return np.asarray(10.0 * off + off.max(initial=0.0) + 4.0 * EPSILON[first.dtype] * np.abs(wide))
+
+
+def _kind_of(x: Array) -> Array:
+    """0 for finite numbers, 1 for NaN, 2 and 3 for the infinities."""
+    wide = x.astype(np.float64)
+    return np.where(np.isnan(wide), 1, np.where(np.isposinf(wide), 2, np.where(np.isneginf(wide), 3, 0)))
+
+
+def difference(trace: Trace, name: str, found: Array) -> str:
+    """What is wrong with an output; nothing when it is right."""
+    expected = trace[name]
+    if found.shape != expected.shape:
+        return f"{name}: shape {list(found.shape)} instead of {list(expected.shape)}"
+    if found.dtype != expected.dtype:
+        return f"{name}: type {found.dtype} instead of {expected.dtype}"
+    if is_float(expected.dtype):
+        a, b = found.astype(np.float64), expected.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            close = np.abs(a - b) <= trace.slack(name)
+        right = np.where(np.isfinite(b), close, (a == b) | (np.isnan(a) & np.isnan(b)))
+    else:
+        right = found == expected
+    wrong = ~right & ~trace.unstable(name)
+    if not wrong.any():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
+    return (
+        f"{name}: {found[at]!r} instead of {expected[at]!r} at {list(at)}, {int(wrong.sum())} of {wrong.size} elements"
+    )
+
+
+def evaluate(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Trace:
+    """Every tensor of a model. Raises NoReference."""
+    opset = next(o.version for o in model.opset_import if not o.domain)
+    given = dict(feeds) | {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    trace = Trace({name: np.asarray(array) for name, array in given.items()}, opset)
+    for node in model.graph.node:
+        trace.run(node)
+    return trace
