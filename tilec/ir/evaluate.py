@@ -173,7 +173,7 @@ def scalar_value(expr: Expr, points: Points) -> Value:
 
 def neutral(op: str, dtype: np.dtype[Any]) -> Any:
     """The value that changes nothing in a reduction of this type."""
-    if op in ("max", "min") and dtype.kind != "f":
+    if op in ("max", "min") and dtype.kind in "biu":
         if dtype.kind == "b":
             return op == "min"
         limits = np.iinfo(dtype)
