@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,7 +13,7 @@ from tilec.api.compiling import temporary_cache
 from tilec.api.header import Header, read_header
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.values import plain
-from tilec.artifact import bring_files, decode, digest_bytes, digest_object, encode, pretty, write_bytes
+from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -88,7 +89,7 @@ def _beside(model: Path, name: str) -> Path:
 
 
 def _written(data: bytes, beside: Path, cache: Cache) -> Opened:
-    """A model given as bytes, in a file of the cache with links to its external files in folder `beside`."""
+    """A model given as bytes, in a file of the cache, with its external files, which are in folder `beside`."""
     place = cache if cache.writable else Cache(Path(temporary_cache()))
     sha256 = digest_bytes(data)
     path = place.model(sha256) / "model.onnx"
@@ -101,8 +102,26 @@ def _written(data: bytes, beside: Path, cache: Cache) -> Opened:
     folder = place.model(digest_object({"model": sha256, "weights": weights}))
     if not (folder / "model.onnx").is_file():
         write_bytes(folder / "model.onnx", data)
-    bring_files(weights, beside, folder)
+    for name, digest in weights.items():
+        _bring(beside / name, folder / name, digest, cache)
     return Opened(folder / "model.onnx", sha256, weights, header)
+
+
+def _bring(real: Path, here: Path, sha256: str, cache: Cache) -> None:
+    """Put a file, or a copy, at `here`; a link would lead out of the model's folder, where import reads nothing."""
+    if here.is_file() and cache.digest(here) == sha256:
+        return
+    aside = here.with_name(f".{here.name}.{os.getpid()}.tmp")
+    try:
+        here.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(real.resolve(), aside)
+        except OSError:
+            shutil.copyfile(real, aside)
+        os.replace(aside, here)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise TilecError(f"cannot copy {here.name}: {error.strerror}", str(here.parent)) from error
 
 
 def _replaced(data: bytes, given: Mapping[str, Any], place: str) -> bytes:

@@ -1,0 +1,42 @@
+"""One cache for all tests of sessions; what is warned about once is warned about anew in each test."""
+
+import pytest
+
+from tilec.api import compiling, notices, worker
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(autouse=True)
+def fresh_notices():
+    notices.forget()
+    yield
+    notices.forget()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def in_this_process():
+    """Models are compiled here, which saves a start of Python and TVM for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "_run", worker.build)
+        yield
+
+
+@pytest.fixture
+def children(monkeypatch, in_this_process):
+    """Models are compiled in processes of their own, as they are for users; counts them."""
+    started = []
+
+    def popen(*arguments, **options):
+        started.append(POPEN(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(compiling, "_run", RUN)
+    monkeypatch.setattr(compiling.subprocess, "Popen", popen)
+    return started
+
+
+RUN, POPEN = compiling._run, compiling.subprocess.Popen

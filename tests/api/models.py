@@ -1,0 +1,53 @@
+"""Tiny ONNX models for sessions."""
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+def value(name, *shape, type_=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, type_, list(shape))
+
+
+def constant(name, array):
+    return numpy_helper.from_array(np.asarray(array), name)
+
+
+def model(nodes, inputs, outputs, initializers=(), opset=17, **about):
+    graph = helper.make_graph(nodes, about.pop("graph_name", "g"), inputs, outputs, list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, **about)
+
+
+def affine(batch=3):
+    """y = 2 x + b, where b has the default 1 and may be fed."""
+    nodes = [helper.make_node("Mul", ["x", "two"], ["m"]), helper.make_node("Add", ["m", "b"], ["y"])]
+    inputs = [value("x", batch, 2), value("b", 2)]
+    weights = [constant("two", np.float32(2)), constant("b", np.ones(2, np.float32))]
+    proto = model(nodes, inputs, [value("y", batch, 2)], weights, producer_name="tests", graph_name="affine")
+    proto.doc_string = "twice and one"
+    proto.model_version = 7
+    helper.set_model_props(proto, {"owner": "tests"})
+    return proto
+
+
+def two_inputs():
+    """s = a + c over a symbolic batch, p = a * c."""
+    nodes = [helper.make_node("Add", ["a", "c"], ["s"]), helper.make_node("Mul", ["a", "c"], ["p"])]
+    inputs = [value("a", "batch", 4), value("c", "batch", 4)]
+    proto = model(nodes, inputs, [value("s", "batch", 4), value("p", "batch", 4)])
+    proto.model_version = 1
+    return proto
+
+
+def external(folder):
+    """y = x + w, with w in a file beside the model."""
+    proto = model(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        [value("x", 64)],
+        [value("y", 64)],
+        [constant("w", np.arange(64, dtype=np.float32))],
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "model.onnx"
+    onnx.save_model(proto, str(path), save_as_external_data=True, location="model.data", size_threshold=0)
+    return path

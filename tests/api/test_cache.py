@@ -1,0 +1,237 @@
+"""The cache of compiled models: found again, shared by processes, never half-written, never wrong."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import tilec
+from api import models
+from tilec.api import compiling, worker
+from tilec.api.cache import Cache, tools
+from tilec.api.compiling import Request, keyed
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+X = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The requests that were compiled, as they come."""
+    seen = []
+
+    def build(request):
+        seen.append(request)
+        worker.build(request)
+
+    monkeypatch.setattr(compiling, "_run", build)
+    return seen
+
+
+def test_a_model_is_compiled_once(tmp_path, counted):
+    data = models.affine().SerializeToString()
+    (tmp_path / "model.onnx").write_bytes(data)
+    for source in (data, tmp_path / "model.onnx", str(tmp_path / "model.onnx")):
+        assert tilec.InferenceSession(source, cache=tmp_path / "cache").run(None, {"x": X})[0].shape == (3, 2)
+    assert len(counted) == 1
+
+
+def test_sizes_are_compiled_once_each_and_the_oldest_leave_memory(tmp_path, counted, monkeypatch):
+    monkeypatch.setattr("tilec.api.serving.KEPT", 2)
+    session = tilec.InferenceSession(models.two_inputs().SerializeToString(), cache=tmp_path)
+    assert not counted
+    for batch in (1, 2, 3, 1, 2, 3):
+        a = np.ones((batch, 4), np.float32)
+        session.run(None, {"a": a, "c": a})
+    assert [dict(request.sizes) for request in counted] == [{"batch": 1}, {"batch": 2}, {"batch": 3}]
+    assert len(session._model._serving._made) == 2
+
+
+def test_the_key_changes_with_all_that_the_code_depends_on(monkeypatch, tmp_path):
+    request = Request("model.onnx", "0" * 64, "host", str(tmp_path))
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("kind: compile\n")
+    others = [
+        replace(request, sha256="1" * 64),
+        replace(request, device="avx2"),
+        replace(request, sizes={"n": 1}),
+        replace(request, weights={"a": "0" * 64}),
+        replace(request, recipe="default"),
+        replace(request, recipe=str(recipe)),
+    ]
+    keys = [keyed(each).key for each in (request, *others)]
+    assert keyed(replace(request, model="elsewhere.onnx", cache="b", background=True)).key == keys[0]
+    recipe.write_text("kind: compile\nschedule: {fusion: none}\n")
+    keys.append(keyed(others[-1]).key)
+    monkeypatch.setenv("TILEC_SCHEDULE_FUSION", "none")
+    keys.append(keyed(request).key)
+    monkeypatch.setattr("tilec.api.compiling.tools", lambda: {**tools(), "onnx": "0"})
+    keys.append(keyed(request).key)
+    assert len(set(keys)) == len(keys)
+    monkeypatch.setenv("TILEC_THREADS", "1")
+    assert keyed(request).key == keys[-1]
+
+
+def test_digests_are_remembered_while_a_file_stays_as_it_is(tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr("tilec.api.cache.digest_file", lambda path: read.append(path) or "d" * 64)
+    cache, file = Cache(tmp_path / "cache"), tmp_path / "file"
+    file.write_text("one")
+    cache.digest(file)
+    cache.digest(file)  # written a moment ago: its times might not show another write
+    assert len(read) == 2
+    monkeypatch.setattr("tilec.api.cache._SETTLED", -1)
+    cache.digest(file)
+    assert cache.digest(file) == "d" * 64
+    assert len(read) == 3
+    file.write_text("two")
+    cache.digest(file)
+    assert len(read) == 4
+
+
+def test_a_model_that_moved_or_changed_is_never_served_with_other_weights(tmp_path, counted):
+    """Compiled code reads weights where they are; the cache must not trust the place that it was compiled from."""
+    x = np.zeros(64, np.float32)
+    path = models.external(tmp_path / "one")
+    expected = np.arange(64, dtype=np.float32)
+    np.testing.assert_array_equal(tilec.InferenceSession(path, cache=tmp_path / "c").run(None, {"x": x})[0], expected)
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    (tmp_path / "one" / "model.data").write_bytes(bytes(256))
+    moved = tilec.InferenceSession(tmp_path / "two" / "model.onnx", cache=tmp_path / "c")
+    np.testing.assert_array_equal(moved.run(None, {"x": x})[0], expected)
+    assert len(counted) == 1
+    changed = tilec.InferenceSession(path, cache=tmp_path / "c")
+    assert not changed.run(None, {"x": x})[0].any()
+    assert len(counted) == 2
+
+
+def test_bytes_find_their_external_data(tmp_path, monkeypatch):
+    path = models.external(tmp_path / "model")
+    x = np.zeros(64, np.float32)
+    options = tilec.SessionOptions()
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
+    session = tilec.InferenceSession(path.read_bytes(), options, cache=tmp_path / "cache")
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.arange(64))
+    monkeypatch.chdir(path.parent)
+    session = tilec.InferenceSession(path.read_bytes(), cache=tmp_path / "cache")
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.arange(64))
+
+
+def test_external_data_outside_of_the_folder_is_not_read(tmp_path):
+    path = models.external(tmp_path / "model")
+    proto = onnx.load(str(path), load_external_data=False)
+    proto.graph.initializer[0].external_data[0].value = "../model.data"
+    (path.parent / "model.data").rename(tmp_path / "model.data")
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(tilec.errors.ConfigError, match="'../model.data' lies outside the model's folder"):
+        tilec.InferenceSession(path, cache=tmp_path / "cache")
+
+
+def test_a_damaged_compiled_model_is_compiled_again(tmp_path, counted):
+    data = models.affine().SerializeToString()
+    tilec.InferenceSession(data, cache=tmp_path)
+    [library] = tmp_path.glob("sessions/*/*.a")
+    library.write_bytes(b"")
+    session = tilec.InferenceSession(data, cache=tmp_path)
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
+    assert len(counted) == 2
+    assert not list(tmp_path.glob("sessions/*.old"))
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(compiling, "temporary_cache", lambda: str(tmp_path / "other"))
+    monkeypatch.setattr("tilec.api.opening.temporary_cache", lambda: str(tmp_path / "other"))
+    with pytest.warns(UserWarning, match="file/cache cannot be written: compiled models are kept for this process"):
+        session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path / "file" / "cache")
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
+
+
+def test_the_compiler_stays_out_of_the_users_process(tmp_path, children):
+    program = (
+        "import sys, numpy, tilec\n"
+        f"session = tilec.InferenceSession({str(tmp_path / 'model.onnx')!r}, cache={str(tmp_path / 'cache')!r})\n"
+        "session.run(None, {'x': numpy.zeros((3, 2), numpy.float32)})\n"
+        "print(','.join(n for n in ('tvm', 'onnx', 'onnxruntime', 'pydantic', 'rich') if n in sys.modules))\n"
+    )
+    (tmp_path / "model.onnx").write_bytes(models.affine().SerializeToString())
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for _ in range(2)
+    ]
+    assert "tvm" not in said[0]
+    assert said[1] == ""
+
+
+def test_processes_wait_for_one_another(tmp_path, children):
+    """Two at once on one cache: one compiles, both run."""
+    data = models.affine().SerializeToString()
+    results = []
+    threads = [
+        threading.Thread(
+            target=lambda: results.append(tilec.InferenceSession(data, cache=tmp_path).run(None, {"x": X})[0])
+        )
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(children) == len(results) == 2
+    np.testing.assert_array_equal(results[0], results[1])
+    names = sorted(path.name for path in (tmp_path / "sessions").iterdir())
+    assert len(names) == 2
+    assert names[1] == f"{names[0]}.lock"
+
+
+def test_a_killed_compiler_leaves_nothing_that_counts(tmp_path, children):
+    data = models.affine().SerializeToString()
+    said = []
+
+    def opened():
+        with pytest.raises(tilec.errors.TilecError) as caught:
+            tilec.InferenceSession(data, cache=tmp_path)
+        said.append(str(caught.value))
+
+    thread = threading.Thread(target=opened)
+    thread.start()
+    while not list(tmp_path.glob("sessions/*.tmp")):
+        time.sleep(0.01)
+    children[0].send_signal(signal.SIGKILL)
+    thread.join()
+    assert said == ["model.onnx: the compiler was ended by signal SIGKILL"]
+    assert len(list(tmp_path.glob("sessions/*.tmp"))) == 1
+    np.testing.assert_array_equal(tilec.InferenceSession(data, cache=tmp_path).run(None, {"x": X})[0], 2 * X + 1)
+    assert not list(tmp_path.glob("sessions/*.tmp"))
+
+
+def test_errors_travel_from_the_compilers_process(tmp_path, children):
+    proto = models.affine()
+    proto.graph.node[0].input[0] = "nowhere"
+    with pytest.raises(tilec.errors.ConfigError) as caught:
+        tilec.InferenceSession(proto.SerializeToString(), cache=tmp_path)
+    assert "nowhere" in caught.value.message
+    assert not [path for path in (tmp_path / "sessions").iterdir() if path.suffix != ".lock"]
+
+
+def test_the_worker_reads_requests_and_answers_in_json(tmp_path):
+    request = json.dumps({"model": "none.onnx", "sha256": "", "device": "host", "cache": str(tmp_path), "key": "k"})
+    ran = subprocess.run(
+        [sys.executable, "-m", "tilec.api.worker"], input=request, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert ran.returncode == 2
+    said = json.loads(ran.stdout)
+    assert (said["kind"], said["message"], said["place"]) == ("UsageError", "no such file", "none.onnx")
+    assert Path(tmp_path, "sessions", "k.lock").exists()
