@@ -120,7 +120,9 @@ def _identity(op: Op) -> tuple[Value, ...]:
     """Dropout changes nothing at inference; its mask lets everything pass."""
     x = op.value(0)
     if op.kind == "Dropout" and _trains(op):
-        raise op.unsupported("dropout in training mode", "Export the model for inference.")
+        raise op.unsupported(
+            "dropout in training mode: random numbers are kept to the reference", "Export the model for inference."
+        )
     if not op.wants(1):
         return (x,)
     one, ttype = (True, "bool") if op.opset >= 10 else (1.0, x.ttype)
