@@ -47,6 +47,13 @@ def test_relu_of_integers(tmp_path: Path) -> None:
     check(tmp_path, "Relu", np.array([-3, 0, 4], np.int32))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
+@pytest.mark.parametrize("attributes", [{}, {"lambd": 1.5, "bias": 0.5}])
+def test_shrink(tmp_path: Path, dtype: str, attributes: dict[str, float]) -> None:
+    check(tmp_path, "Shrink", np.array([0, 1, 2, 5]).astype(dtype), **attributes)
+    check(tmp_path, "Shrink", np.array([-3, -1, 0, 4], np.int64), **attributes)
+
+
 def test_swish_of_opset_24(tmp_path: Path) -> None:
     path, _ = single(tmp_path, "Swish", X, opset=24, alpha=1.5)
     assert tensor_text(import_model(path).graph.nodes[0].expr) == "y0[i] = x0[i] * sigmoid(1.5 * x0[i])"

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.importer.reference import check, compare, normal, save, single
-from tilec.errors import UnsupportedError
+from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
 from tilec.ir.graph import Inline
 from tilec.ir.text import tensor_text, text_of
@@ -101,6 +101,27 @@ def test_one_hot(tmp_path: Path, axis: int) -> None:
     indices = np.array([[0, 3], [-1, 2]], np.int64)
     values = np.array([0.5, 2.0], np.float32)
     check(tmp_path, "OneHot", indices, np.int64(4), values, known=[1, 2], axis=axis)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_one_hot_of_other_types_and_places_outside(tmp_path: Path, dtype: str) -> None:
+    indices = np.array([1, -1, 3, -4, 0]).astype(dtype)
+    values = np.array([0, 1], np.float32)
+    check(tmp_path, "OneHot", indices, np.array([3.0], np.float32), values, known=[1])
+    check(tmp_path, "OneHot", indices[:0], np.float32(2), values, known=[1])
+
+
+@pytest.mark.parametrize("bounds", [(0, 1, 0.1), (0, 1, 0.3), (0.1, 0.8, 0.1), (10, 1, -0.7), (0, -1, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ranges_of_floats_end_where_the_reference_ends(tmp_path: Path, bounds: tuple[float, ...], dtype: str) -> None:
+    check(tmp_path, "Range", *(np.array(v, dtype) for v in bounds), known=[0, 1, 2])
+
+
+@pytest.mark.parametrize("bounds", [(0, 1, 0), (0, np.inf, 1), (np.nan, 1, 1)])
+def test_a_range_without_an_end_is_an_error(tmp_path: Path, bounds: tuple[float, ...]) -> None:
+    path, _ = single(tmp_path, "Range", *(np.float32(v) for v in bounds), known=[0, 1, 2])
+    with pytest.raises(ConfigError, match=r"from .* by .*"):
+        import_model(path)
 
 
 def test_dropout_changes_nothing(tmp_path: Path) -> None:

@@ -118,6 +118,9 @@ def test_clip_with_inputs_attributes_and_crossing_bounds(tmp_path: Path) -> None
     check(tmp_path, "Clip", x, np.float32(-1), np.float32(2))
     check(tmp_path, "Clip", x, None, np.float32(1), known=[2])
     check(tmp_path, "Clip", x, np.float32(2), np.float32(-2), known=[1, 2])
+    for dtype in ("float32", "float64", "float16"):
+        check(tmp_path, "Clip", np.array([np.inf, -np.inf, np.nan, 3]).astype(dtype))
+        check(tmp_path, "Clip", np.array([np.inf, -np.inf, np.nan, 3]).astype(dtype), np.array(0, dtype), known=[1])
     check(tmp_path, "Clip", x, opset=9, min=-1.0, max=1.5)
     check(tmp_path, "Clip", np.arange(9, dtype=np.int64), np.int64(2), np.int64(5), known=[1, 2])
 

@@ -70,3 +70,19 @@ def test_log_sum_exp_of_large_values(tmp_path: Path, spread: float) -> None:
 def test_arg(tmp_path: Path, kind: str, attributes: dict[str, int]) -> None:
     check(tmp_path, kind, np.round(normal(3, 7)), **attributes)
     check(tmp_path, kind, np.array([[2, 1, 2], [0, 0, 3]], np.int32), **attributes)
+
+
+@pytest.mark.parametrize("kind", ["ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_integers_are_truncated(tmp_path: Path, kind: str, keepdims: int) -> None:
+    x = np.array([[3, 4, 1], [-3, 7, -2], [1, 1, 1]], np.int32)
+    check(tmp_path, kind, x, np.array([1]), known=[1], keepdims=keepdims)
+    check(tmp_path, kind, np.abs(x), np.zeros(0, np.int64), known=[1], noop_with_empty_axes=1)
+
+
+@pytest.mark.parametrize("kind", [*REDUCTIONS, "ReduceMean", "ReduceLogSumExp"])
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_reductions_of_nothing(tmp_path: Path, kind: str, dtype: str) -> None:
+    for axis in (0, 1):
+        check(tmp_path, kind, np.zeros((2, 0, 3), dtype), np.array([axis]), known=[1])
+    check(tmp_path, kind, np.zeros((0, 2), dtype))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
+from tilec.ir.types import TTYPES
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {
     "Celu": ("maximum(x, 0.0) + minimum(alpha * (exp(x / alpha) - 1.0), 0.0)", {"alpha": 1.0}),
@@ -18,7 +19,6 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {
         "gamma * where(x > 0.0, x, alpha * exp(x) - alpha)",
         {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
     ),
-    "Shrink": ("where(x < -lambd, x + bias, where(x > lambd, x - bias, 0.0))", {"lambd": 0.5, "bias": 0.0}),
     "Sigmoid": ("sigmoid(x)", {}),
     "Softplus": ("maximum(x, 0.0) + log(exp(-abs(x)) + 1.0)", {}),
     "Softsign": ("x / (abs(x) + 1.0)", {}),
@@ -39,6 +39,16 @@ def _activation(op: Op) -> Value:
     text, defaults = ACTIVATIONS[op.kind]
     attributes = {name: op.number(name, default) for name, default in defaults.items()}
     return op.elementwise(text, {"x": op.value(0), **attributes})
+
+
+@operator("Shrink")
+def _shrink(op: Op) -> Value:
+    """0 within `lambd` of 0, nearer to it by `bias` elsewhere; integers are computed in f64 and truncated."""
+    x = op.value(0)
+    text, wide = "where(x < -lambd, x + bias, where(x > lambd, x - bias, 0.0))", x
+    if TTYPES[x.ttype].kind != "float":
+        text, wide = f"{x.ttype}({text})", op.map("f64(x)", x=x, part="wide")
+    return op.map(text, x=wide, lambd=op.number("lambd", 0.5), bias=op.number("bias"))
 
 
 @operator("PRelu")

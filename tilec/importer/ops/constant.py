@@ -61,17 +61,23 @@ def _range(op: Op) -> Value:
     start, delta = op.value(0), op.value(2)
     ttype = start.ttype
     if TTYPES[ttype].kind == "float":
-        first, last, step = (float(op.required(i)) for i in range(3))
-        count = np.ceil(np.divide(last - first, step))
-        if not np.isfinite(count):
-            raise op.invalid(f"from {first} to {last} by {step}", "The range must have an end.")
-        length: Expr = Const(max(0, int(count)))
+        length: Expr = Const(_float_length(op, ttype))
     else:
         length = _length(op, op.single(0), op.single(1), op.single(2))
     axes = op.axes_of([length])
     index: Expr = axes[0].var if ttype == "i64" else Call(ttype, (axes[0].var,))
     body = formula("i * delta + start", i=index, start=start.at(()), delta=delta.at(()))
     return op.emit(axes, simplify(body) if ttype == "i64" else body, ttype)
+
+
+def _float_length(op: Op, ttype: str) -> int:
+    """The number of elements of a range of floats: the distance is taken in their own type, as onnxruntime does."""
+    first, last, step = (np.float64(op.required(i)) for i in range(3))
+    dtype = np.dtype(np.float64 if ttype == "f64" else np.float32)
+    distance = np.float64(last.astype(dtype) - first.astype(dtype))
+    if step == 0 or not np.isfinite(distance) or np.isnan(step):
+        raise op.invalid(f"from {first} to {last} by {step}", "The range must have an end.")
+    return max(0, int(np.ceil(distance / step)))
 
 
 def _length(op: Op, start: Expr, limit: Expr, delta: Expr) -> Expr:
@@ -99,7 +105,7 @@ def _eye_like(op: Op) -> Value:
 def _one_hot(op: Op) -> Value:
     """`values[1]` where the index along the new axis is that of `indices`, `values[0]` elsewhere."""
     indices, values = op.value(0), op.value(2)
-    depth = op.single(1)
+    depth = Const(int(op.required(1))) if TTYPES[op.value(1).ttype].kind == "float" else op.single(1)
     axis = op.axis(op.integer("axis", -1), indices.rank + 1)
     axes = op.axes_of([*indices.shape[:axis], depth, *indices.shape[axis:]])
     rest = [a.var for d, a in enumerate(axes) if d != axis]

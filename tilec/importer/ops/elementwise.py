@@ -163,15 +163,30 @@ def _where(op: Op) -> Value:
     return op.map("where(c, a, b)", c=op.value(0), a=op.value(1), b=op.value(2))
 
 
+LARGEST = {
+    "bf16": 3.3895313892515355e38,
+    "f16": 65504.0,
+    "f32": 3.4028234663852886e38,
+    "f64": 1.7976931348623157e308,
+}
+"""The last finite number of each type of floats."""
+
+
 @operator("Clip")
 def _clip(op: Op) -> Value:
-    """Bounds are attributes before opset 11, inputs since; the upper one wins when they cross."""
+    """Bounds are attributes before opset 11, inputs since; the upper one wins when they cross.
+
+    One that is absent is the last finite number, so that infinities do not pass.
+    """
     text = "x"
     operands: dict[str, Value | float] = {"x": op.value(0)}
-    for position, name, fn in ((1, "min", "maximum"), (2, "max", "minimum")):
+    largest = LARGEST.get(op.value(0).ttype)
+    for position, name, fn, sign in ((1, "min", "maximum", -1), (2, "max", "minimum", 1)):
         limit: Value | float | None = op.optional(position)
         if limit is None and name in op.attributes:
             limit = op.number(name)
+        if limit is None and largest is not None:
+            limit = sign * largest
         if limit is not None:
             text = f"{fn}({text}, {name}_)"
             operands[f"{name}_"] = limit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.movement import reshaped
 from tilec.importer.ops.softmax import log_sum_exp
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
@@ -33,30 +34,50 @@ def _axes(op: Op, x: Value) -> tuple[int, ...] | None:
 
 @operator(*REDUCTIONS)
 def _reduction(op: Op) -> Value:
+    """Roots and logarithms of integers are computed in f64 and truncated, as onnxruntime does."""
     x = op.value(0)
     reducer, before, after = REDUCTIONS[op.kind]
     axes = _axes(op, x)
+    keep = bool(op.integer("keepdims", 1))
+    cast = TTYPES[x.ttype].kind != "float" and after != "x"
+    wide = op.map("f64(x)", x=x, part="wide") if cast else x
+    last = f"{x.ttype}({after})" if cast else after
     if axes is None:
         # Nothing is reduced; the elementwise parts of the operator still apply.
-        return op.map(after.replace("x", f"({before})"), x=x) if (before, after) != ("x", "x") else x
-    keep = bool(op.integer("keepdims", 1))
-    if after == "x":
+        return op.map(last.replace("x", f"({before})"), x=wide) if (before, after) != ("x", "x") else x
+    if last == "x":
         return op.reduce(reducer, axes, before, keep, x=x)
-    return op.map(after, x=op.reduce(reducer, axes, before, keep, x=x, part="sum"))
+    return op.map(last, x=op.reduce(reducer, axes, before, keep, x=wide, part="sum"))
 
 
 @operator("ReduceMean")
 def _mean(op: Op) -> Value:
+    """The mean; of nothing it is 0, as onnxruntime has it."""
     x = op.value(0)
     axes = _axes(op, x)
-    return x if axes is None else op.mean(axes, x, keep=bool(op.integer("keepdims", 1)))
+    if axes is None:
+        return x
+    keep = bool(op.integer("keepdims", 1))
+    if any(x.shape[d] == Const(0) for d in axes):
+        return op.reduce("sum", axes, keep=keep, x=x)
+    return op.mean(axes, x, keep=keep)
 
 
 @operator("ReduceLogSumExp")
 def _log_sum_exp(op: Op) -> Value:
     x = op.value(0)
     axes = _axes(op, x)
-    return x if axes is None else log_sum_exp(op, x, axes, keep=bool(op.integer("keepdims", 1)))
+    if axes is None:
+        return x
+    keep = bool(op.integer("keepdims", 1))
+    if TTYPES[x.ttype].kind == "float":
+        return log_sum_exp(op, x, axes, keep)
+    # Every power is truncated, as in onnxruntime.
+    largest = op.reduce("max", axes, x=x, part="max")
+    powers = op.reduce("sum", axes, f"{x.ttype}(exp(f64(x - m)))", x=x, m=largest, part="sum")
+    logarithm = f"where(s == 0, m, {x.ttype}(log(f64(s)) + f64(m)))"
+    result = op.map(logarithm, s=powers, m=largest, part="" if keep else "kept")
+    return result if keep else reshaped(op, result, [e for d, e in enumerate(x.shape) if d not in axes])
 
 
 @operator("ArgMax", "ArgMin")
