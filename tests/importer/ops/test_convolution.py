@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.importer.reference import check, compare, helper, normal, save, single
+from tests.importer.reference import check, compare, helper, normal, run, save, single
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
 from tilec.ir.text import tensor_text
@@ -24,6 +25,8 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 3, 10), (4, 3, 3), {"pads": [1, 1]}),
     ((1, 2, 4, 5, 6), (3, 2, 2, 3, 3), {"pads": [0, 1, 1, 1, 1, 1]}),
     ((1, 1, 1, 1), (1, 1, 3, 3), {"pads": [1, 1, 1, 1]}),
+    ((0, 3, 5, 5), (2, 3, 3, 3), {}),
+    ((1, 3, 5, 5), (0, 3, 3, 3), {}),
 ]
 
 
@@ -32,6 +35,18 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
 def test_conv(tmp_path: Path, x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]) -> None:
     check(tmp_path, "Conv", normal(*x), normal(*w, seed=1), known=[1], atol=1e-5, **attributes)
     check(tmp_path, "Conv", normal(*x), normal(*w, seed=1), normal(w[0]), known=[1, 2], atol=1e-5, **attributes)
+
+
+@pytest.mark.parametrize(("x", "w", "attributes"), CASES)
+def test_conv_in_double_precision(
+    tmp_path: Path, x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    arrays = normal(*x, dtype="float64"), normal(*w, seed=1, dtype="float64")
+    path, feeds = single(tmp_path, "Conv", *arrays, **attributes)
+    (found,) = run(import_model(path), tmp_path, feeds)
+    path, feeds = single(tmp_path, "Conv", *(a.astype("float32") for a in arrays), **attributes)
+    assert found.dtype == "float64"
+    np.testing.assert_allclose(found, run(import_model(path), tmp_path, feeds)[0], rtol=1e-4, atol=1e-5)
 
 
 def test_conv_guards_only_where_a_window_leaves_the_tensor(tmp_path: Path) -> None:
@@ -95,7 +110,15 @@ def test_conv_of_four_dimensions(tmp_path: Path) -> None:
         ((1, 2, 4, 4), (2, 1, 3, 3), {"dilations": [2, 2]}),
         ((1, 2, 5), (2, 3, 4), {"strides": [3]}),
         ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "output_shape": [9, 8]}),
+        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "output_shape": [10, 8], "output_padding": [1, 0]}),
+        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "output_shape": [8, 7], "auto_pad": "SAME_LOWER"}),
         ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+        ((1, 2, 4, 4), (2, 1, 2, 2), {"strides": [3, 3], "auto_pad": "SAME_UPPER"}),
+        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "auto_pad": "VALID"}),
+        ((1, 2, 3, 4, 2), (2, 3, 2, 3, 2), {"strides": [2, 1, 2], "pads": [0, 1, 0, 1, 0, 0]}),
+        ((0, 2, 3, 3), (2, 1, 2, 2), {}),
+        ((1, 1, 1, 1), (1, 1, 1, 1), {}),
     ],
 )
 def test_conv_transpose(tmp_path: Path, x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]) -> None:

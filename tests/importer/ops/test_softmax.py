@@ -30,6 +30,19 @@ def test_hardmax(tmp_path: Path) -> None:
     check(tmp_path, "Hardmax", np.round(normal(3, 6)), axis=0)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4), (4,), (1, 1), (0, 3), (2, 1, 3, 2)])
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax", "Hardmax"])
+def test_axes_taken_as_one_before_opset_13(tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
+    x = np.round(normal(*shape))
+    check(tmp_path, kind, x, opset=11)
+    for axis in range(-len(shape), len(shape)):
+        check(tmp_path, kind, x, opset=11, axis=axis)
+
+
+def test_a_nan_is_no_maximum(tmp_path: Path) -> None:
+    check(tmp_path, "Hardmax", np.array([[1, 3, np.nan, 2], [-np.inf] * 4], np.float32))
+
+
 def test_rows_of_one_and_of_nothing(tmp_path: Path) -> None:
     check(tmp_path, "Softmax", normal(3, 1))
     check(tmp_path, "Softmax", normal(0, 4))

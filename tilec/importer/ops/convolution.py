@@ -146,12 +146,11 @@ def _spread(
             span=(kernel[d] - 1) * dilations[d] + 1,
         )
         if wanted is not None or mode in ("SAME_UPPER", "SAME_LOWER"):
-            target = (
-                Const(wanted[-rank + d]) if wanted is not None else formula("size * s", size=sizes[d], s=strides[d])
-            )
+            target = Const(wanted[-rank + d]) if wanted is not None else formula("e * s", e=sizes[d], s=strides[d])
             total = formula("maximum(reach - target, 0)", reach=reach, target=target)
             before.append(simplify(formula("t // 2" if mode == "SAME_UPPER" else "(t + 1) // 2", t=total)))
-            out.append(simplify(target))
+            # The reference does not reach further for `auto_pad`, though ONNX says so.
+            out.append(simplify(target if wanted is not None else formula("r - t", r=reach, t=total)))
         elif mode in ("NOTSET", "", "VALID"):
             ends = (pads[d], pads[rank + d]) if mode != "VALID" else (0, 0)
             before.append(Const(ends[0]))

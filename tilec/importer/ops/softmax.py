@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import operator
+from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
+from tilec.ir.expr import Const, Expr
 
 
 def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
@@ -21,7 +24,7 @@ def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
 
 def _softmax_axes(op: Op, x: Value) -> tuple[int, ...]:
     """Before opset 13 everything from `axis` on counts as one axis."""
-    axis = op.integer("axis", -1 if op.opset >= 13 else 1)
+    axis = op.integer("axis", -1 if op.opset >= 13 or x.rank < 2 else 1)
     if op.opset < 13 and axis == x.rank:
         return ()
     axis = op.axis(axis, x.rank)
@@ -45,17 +48,20 @@ def _log_softmax(op: Op) -> Value:
 
 @operator("Hardmax")
 def _hardmax(op: Op) -> Value:
-    """1 at the first maximum along the axes, 0 elsewhere."""
+    """1 at the first maximum along the axes, 0 elsewhere; a NaN is no maximum."""
     x = op.value(0)
-    axes = _softmax_axes(op, x)
-    if len(axes) != 1:
-        raise op.unsupported("several axes taken as one", "Convert the model to opset 13 or newer.")
-    largest = op.reduce("max", axes, x=x, part="max")
-    extent = x.shape[axes[0]]
-    index = op.indices(extent, axes[0], x.rank)
-    place = op.map("where(x == m, i, e)", x=x, m=largest, i=index, e=extent, part="place")
-    first = op.reduce("min", axes, x=place, part="first")
-    return op.map(f"{x.ttype}(i == f)", i=index, f=first)
+    along = _softmax_axes(op, x)
+    largest = op.reduce("max", along, "where(isnan(x), -inf, x)", x=x, part="max")
+    axes = op.axes_of(x.shape)
+    place = [a.var for a in axes]
+    number: Expr = Const(0)
+    for d in along:
+        number = formula("number * e + i", number=number, e=x.shape[d], i=axes[d].var)
+    row = [Const(0) if d in along else i for d, i in enumerate(place)]
+    none = size_of([x.shape[d] for d in along])
+    body = formula("where(x == m, i, e)", x=x.access(place), m=largest.access(row), i=number, e=none)
+    first = op.reduce("min", along, x=op.emit(axes, body, "i64", part="place"), part="first")
+    return op.emit(axes, formula(f"{x.ttype}(i == f)", i=number, f=first.access(row)), x.ttype)
 
 
 def log_sum_exp(op: Op, x: Value, axes: Sequence[int], keep: bool) -> Value:
