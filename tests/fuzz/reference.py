@@ -155,6 +155,8 @@ class Trace:
     def __init__(self, feeds: Mapping[str, Array], opset: int) -> None:
         self.opset = opset
         self.copies: dict[str, list[Array]] = {name: [value] * COPIES for name, value in feeds.items()}
+        self.widened = False
+        """Whether the last node was evaluated in wider types than its own."""
         self._rng = np.random.default_rng(0)
 
     def __getitem__(self, name: str) -> Array:
@@ -164,6 +166,7 @@ class Trace:
         """Evaluate a node. Raises NoReference."""
         operands = {name: self[name] for name in node.input if name}
         kernel = kernel_of(node, operands, self.opset)
+        self.widened = any(operands[n].dtype != t for n, t in zip(kernel.names, kernel.types, strict=True))
         names = [name for name in node.output if name]
         exact = node.op_type in EXACT or (node.op_type == "Cast" and kernel.types[0].kind != "f")
         try:

@@ -66,6 +66,8 @@ class Sketch:
     """Whether inputs hold NaN and infinities; such models keep to operators on whose NaN everybody agrees."""
     zeros: bool
     """Whether sizes may be 0."""
+    mixed: bool
+    """Whether nodes that are left to onnxruntime may stand beside compiled ones."""
     accepts: Callable[[NodeProto, Sketch], bool]
     """Whether the compiler takes a node at all."""
     nodes: list[NodeProto] = field(default_factory=list)
