@@ -34,7 +34,8 @@ def test_hardmax(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax", "Hardmax"])
 def test_axes_taken_as_one_before_opset_13(tmp_path: Path, kind: str, shape: tuple[int, ...]) -> None:
     x = np.round(normal(*shape))
-    check(tmp_path, kind, x, opset=11)
+    if len(shape) > 1:
+        check(tmp_path, kind, x, opset=11)
     for axis in range(-len(shape), len(shape)):
         check(tmp_path, kind, x, opset=11, axis=axis)
 

@@ -24,7 +24,7 @@ def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
 
 def _softmax_axes(op: Op, x: Value) -> tuple[int, ...]:
     """Before opset 13 everything from `axis` on counts as one axis."""
-    axis = op.integer("axis", -1 if op.opset >= 13 or x.rank < 2 else 1)
+    axis = op.integer("axis", -1 if op.opset >= 13 else 1)
     if op.opset < 13 and axis == x.rank:
         return ()
     axis = op.axis(axis, x.rank)
