@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 
 from tilec.artifact import digest_bytes
 from tilec.errors import UnsupportedError
 from tilec.importer.check import needs
-from tilec.importer.fallback import Fallen, wrapped
+from tilec.importer.fallback import Fallen, constant, wrapped
 from tilec.importer.held import Held, Outside
 from tilec.importer.loader import Model
 from tilec.importer.onnx_types import extents_text, tensor_type, type_text
@@ -134,7 +133,7 @@ def _add_constants(graph: Any, constants: Mapping[str, Any], file: str) -> dict[
         if not isinstance(each, np.ndarray):
             graph.initializer.append(each)
         elif total <= LARGEST_FILE:
-            graph.initializer.append(_tensor(name, each))
+            graph.initializer.append(constant(name, each))
         else:
             tensor = onnx.TensorProto(name=name, dims=each.shape, data_location=onnx.TensorProto.EXTERNAL)
             tensor.data_type = onnx.helper.np_dtype_to_tensor_dtype(each.dtype)
@@ -145,7 +144,3 @@ def _add_constants(graph: Any, constants: Mapping[str, Any], file: str) -> dict[
             pieces.append(np.ascontiguousarray(each).reshape(-1).view(np.uint8).data)
             offset += each.nbytes
     return {f"{file}.data": tuple(pieces)} if pieces else {}
-
-
-def _tensor(name: str, array: NDArray[Any]) -> Any:
-    return onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)

@@ -14,7 +14,7 @@ from tilec.artifact import digest_file
 from tilec.artifact.safetensors import pack
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, files_of
-from tilec.importer.check import OPSETS, check_opset, label, needs, opset_of, ordered
+from tilec.importer.check import OPSETS, OWN_DOMAINS, check_opset, label, needs, opset_of, ordered
 from tilec.importer.clusters import Pieces, clusters_of
 from tilec.importer.fallback import Fallbacks, forced_by
 from tilec.importer.functions import functions_of
@@ -101,7 +101,7 @@ def import_model(
             break
         forced |= dict.fromkeys(more, "it makes a sequence that leaves the compiled part")
     needed = _needed(builder, ports, scope)
-    refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.why.op, fallback)]
+    refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback)]
     if refused:
         raise UnsupportedModelError(model.file, refused, len(nodes), needed)
     outputs = _outputs(builder, graph.output, scope, fallbacks, model.file)
@@ -109,8 +109,11 @@ def import_model(
     return _assembled(name or path.stem, symbols, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed)
 
 
-def _may_fall_back(op: str, fallback: Allowed) -> bool:
-    return fallback != "refuse" and (fallback == "allow" or op in fallback)
+def _may_fall_back(node: Any, fallback: Allowed) -> bool:
+    """Whether a node may run on onnxruntime; one that ONNX itself should know and does not can run nowhere."""
+    if node.domain in OWN_DOMAINS and not onnx.defs.has(node.op_type):
+        return False
+    return fallback != "refuse" and (fallback == "allow" or node.op_type in fallback)
 
 
 def _translate(

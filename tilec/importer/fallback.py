@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from tilec.importer.builder import Builder
 from tilec.importer.check import needs
 from tilec.importer.held import Held, Items, Maybe, Outside
 from tilec.importer.loader import Model
 from tilec.importer.names import identifier
-from tilec.importer.onnx_types import tensor_of, tensor_type
+from tilec.importer.onnx_types import ELEMENT_NAMES, tensor_of, tensor_type
 from tilec.importer.value import Value
 from tilec.ir.graph import Unsupported
 
@@ -103,17 +104,49 @@ class Fallbacks:
             if isinstance(value, Value):
                 graph.input.append(onnx.ValueInfoProto(name=name, type=tensor_type(value.ttype, value.shape)))
                 if value.array is not None and value.array.size <= SHOWN_ELEMENTS:
-                    graph.initializer.append(onnx.numpy_helper.from_array(np.ascontiguousarray(value.array), name))
+                    graph.initializer.append(constant(name, value.array))
             elif isinstance(value, Outside):
                 graph.input.append(onnx.ValueInfoProto(name=name, type=value.type))
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name)
         model = wrapped(self.model, graph)
-        try:
-            inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-        except Exception:  # it raises what the C++ code threw; without it less is known, nothing is wrong
-            return {}
-        known = (*inferred.graph.output, *inferred.graph.value_info)
-        return {info.name: info.type for info in known if info.type.WhichOneof("value")}
+        types = _by_onnx(model)
+        if any(name not in types for name in node.output if name):
+            types = _by_onnxruntime(model) | types
+        return types
+
+
+def constant(name: str, array: NDArray[Any]) -> Any:
+    """An array as a TensorProto."""
+    return onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+
+
+def _by_onnx(model: Any) -> dict[str, Any]:
+    """The types that ONNX's shape inference finds."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:  # it raises what the C++ code threw; without it less is known, nothing is wrong
+        return {}
+    known = (*inferred.graph.output, *inferred.graph.value_info)
+    return {info.name: info.type for info in known if info.type.WhichOneof("value")}
+
+
+def _by_onnxruntime(model: Any) -> dict[str, Any]:
+    """The types of tensors that onnxruntime finds, for operators that ONNX does not define."""
+    try:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    except Exception:  # not installed, or it does not know the operator either
+        return {}
+    found = {}
+    for port in session.get_outputs():
+        element = ELEMENT_NAMES.get(port.type)
+        if element is not None:
+            found[port.name] = onnx.helper.make_tensor_type_proto(element, port.shape)
+    return found
 
 
 def _is_handed(value: Value | Outside) -> bool:

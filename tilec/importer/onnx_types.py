@@ -14,6 +14,9 @@ from tilec.ir.text import parse_expr, text_of
 
 _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
 
+ELEMENT_NAMES = {f"tensor({element_type_name(code).lower()})": code for code in ELEMENT_TYPES}
+"""The type of a tensor as text -> its element type, for those with a tType."""
+
 
 def type_text(proto: Any) -> str:
     """`tensor(float)`, `seq(tensor(string))`, `optional(...)`, `map(int64, ...)`; empty when nothing is known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -25,16 +26,18 @@ class Comparison:
         return not self.reason
 
 
-def compare(name: str, actual: Array, expected: Array, tolerance: float) -> Comparison:
+def compare(name: str, actual: Any, expected: Any, tolerance: float) -> Comparison:
     """Compare an output with the reference. NaN passes only where the reference has NaN, infinity likewise.
 
-    Integers and booleans must be equal, whatever the tolerance.
+    Integers, booleans and texts must be equal, whatever the tolerance; sequences are compared element by element.
     """
+    if not isinstance(actual, np.ndarray) or not isinstance(expected, np.ndarray):
+        return _compare_values(name, actual, expected, tolerance)
     if actual.shape != expected.shape:
         return Comparison(name, inf, tolerance, f"shape {list(actual.shape)} instead of {list(expected.shape)}")
     if actual.dtype != expected.dtype:
         return Comparison(name, inf, tolerance, f"type {actual.dtype} instead of {expected.dtype}")
-    if actual.dtype.kind in "iub":
+    if actual.dtype.kind not in "fVc":
         return _compare_exactly(name, actual, expected, tolerance)
     a, b = actual.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(b)
@@ -54,6 +57,19 @@ def compare(name: str, actual: Array, expected: Array, tolerance: float) -> Comp
         return Comparison(name, error, tolerance)
     where = tuple(int(i) for i in np.unravel_index(int(difference.argmax()), difference.shape))
     return Comparison(name, error, tolerance, _at(actual, expected, where))
+
+
+def _compare_values(name: str, actual: Any, expected: Any, tolerance: float) -> Comparison:
+    """Compare sequences, maps and absent values."""
+    if isinstance(actual, dict) and isinstance(expected, dict) and actual.keys() == expected.keys():
+        actual, expected = list(actual.values()), [expected[key] for key in actual]
+    if not isinstance(actual, list) or not isinstance(expected, list):
+        same = type(actual) is type(expected) and bool(actual == expected)
+        return Comparison(name, 0.0 if same else inf, tolerance, "" if same else f"{actual} instead of {expected}")
+    if len(actual) != len(expected):
+        return Comparison(name, inf, tolerance, f"{len(actual)} elements instead of {len(expected)}")
+    found = [compare(name, a, b, tolerance) for a, b in zip(actual, expected, strict=True)]
+    return max(found, key=lambda each: (not each.passed, each.error), default=Comparison(name, 0.0, tolerance))
 
 
 def _compare_exactly(name: str, actual: Array, expected: Array, tolerance: float) -> Comparison:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Access, accesses, bound, walk
-from tilec.ir.graph import Node, Tensor
+from tilec.ir.graph import Node, Opaque, Tensor
 from tilec.ir.plan import Plan
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.verify.nodes import nodes_of
@@ -19,6 +19,13 @@ Array = NDArray[np.generic]
 
 SHIFTED_MEAN = 3.0
 """Mean of every second draw: errors that cancel around zero show there."""
+
+
+OPEN_EXTENT = 3
+"""Extent of a dimension that the model leaves open."""
+
+DRAWN = {"tensor(string)": "object", "tensor(float)": "float32", "tensor(double)": "float64"}
+"""Types of opaque inputs that random contents make sense for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +64,32 @@ def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: 
 
 
 def random_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
-    """One random array for every input of the model, by its name there. Raises UnsupportedError for an unbound size."""
-    tensors = [port.tensor for port in plan.inputs]
+    """One random array for every input of the model, by its name there; open extents are `OPEN_EXTENT`.
+
+    Raises UnsupportedError for an unbound size.
+    """
+    tensors = [port.tensor for port in plan.inputs if port.tensor not in plan.opaque]
     arrays = random_tensors(tensors, nodes_of(plan), plan.tensors, draw)
+    arrays |= {p.tensor: _random_opaque(plan.opaque[p.tensor], draw) for p in plan.inputs if p.tensor in plan.opaque}
     return {port.name: arrays[port.tensor] for port in plan.inputs}
+
+
+def undrawable(plan: Plan) -> str | None:
+    """Why no random inputs can be made for a model, None when they can."""
+    for port in plan.inputs:
+        opaque = plan.opaque.get(port.tensor)
+        if opaque is not None and (opaque.type not in DRAWN or opaque.shape is None):
+            return f"input {port.name!r}, {opaque.type or 'of unknown type'}, cannot be drawn at random"
+    return None
+
+
+def _random_opaque(opaque: Opaque, draw: Draw) -> Array:
+    """Random contents for a tensor that only onnxruntime reads."""
+    generator = np.random.default_rng(draw.seed)
+    shape = [extent if isinstance(extent, int) else OPEN_EXTENT for extent in opaque.shape or ()]
+    if opaque.type == "tensor(string)":
+        return generator.choice(np.array(["a", "Bc", "def 1", ""], object), shape)
+    return generator.standard_normal(shape).astype(DRAWN[opaque.type])
 
 
 def random_tensors(

@@ -15,6 +15,7 @@ from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import operands
 from tilec.ir.graph import Port
 from tilec.ir.plan import Group, Plan
+from tilec.ir.segments import results
 from tilec.ir.weights import read_constant
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
@@ -85,9 +86,10 @@ def locate(
 
 
 def keep_all(plan: Plan) -> Plan:
-    """The plan with the outputs of every group as outputs of the model, under names that the model does not use."""
+    """The plan with all that groups and calls make as outputs of the model, under names that the model does not use."""
     model = {port.tensor for port in plan.outputs}
     inner = [tensor for group in plan.groups for tensor in group.outputs if tensor not in model]
+    inner += [port.tensor for port in results(plan.calls, plan.tensors) if port.tensor not in model]
     return replace(plan, outputs=plan.outputs + tuple(Port(_kept(tensor), tensor) for tensor in inner))
 
 

@@ -1,11 +1,18 @@
-"""The nodes of a plan in the order in which they are computed, weights prepared at code generation first."""
+"""The nodes of a plan in the order in which they are computed, and what depends on parts that are not compiled."""
 
 from __future__ import annotations
 
 from tilec.ir.graph import Node
 from tilec.ir.plan import Plan
+from tilec.ir.segments import stages
 
 
 def nodes_of(plan: Plan) -> tuple[Node, ...]:
     """Prepared nodes, then those of every group."""
     return plan.prepared + tuple(node for group in plan.groups for node in group.nodes)
+
+
+def behind_calls(plan: Plan) -> frozenset[str]:
+    """Outputs of the model that depend on a part that onnxruntime runs."""
+    there = stages(nodes_of(plan), plan.calls)
+    return frozenset(port.name for port in plan.outputs if there.get(port.tensor, 0) > 0)

@@ -12,6 +12,7 @@ from tilec.errors import ArtifactError
 from tilec.ir.algebra import bounds_of
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Const, Expr, bound, operands
+from tilec.ir.filenames import refuse_outside
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Loop, Program, Statement
 from tilec.ir.program_codec import program_from_json
@@ -106,12 +107,13 @@ def _read_steps(folder: Path, plan: Plan, kernels: Mapping[str, Any]) -> tuple[S
     steps = []
     try:
         for written in kernels["programs"].values():
+            refuse_outside(written["file"], str(folder))
             path = folder / written["file"]
             programs[written["kernel"]] = program_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
         for step in kernels["steps"]:
             group, program = groups[step["group"]], programs[step["kernel"]]
             steps.append(Step(group, program, tuple(step["tensors"]), work(group, program)))
-    except (KeyError, OSError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, OSError, ValueError, RecursionError) as error:
         raise ArtifactError(
             f"a tile program is missing or damaged: {error}", str(folder), "Run `tilec codegen` again."
         ) from error

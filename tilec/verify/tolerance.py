@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
+from types import MappingProxyType
 
 from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, bound, children, operands
 from tilec.ir.graph import Node, Tensor
@@ -17,6 +18,8 @@ from tilec.ir.types import TTYPES
 from tilec.verify.nodes import nodes_of
 
 _EPSILON = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
+
+_EXACT: Mapping[str, float] = MappingProxyType({})
 
 SAFETY = 3.0
 """Random walks stray further than their standard deviation; three of them is once in several hundred."""
@@ -29,10 +32,26 @@ FUNCTION = 16.0
 """Roundings that a transcendental function counts for: libraries differ by up to four units in the last place."""
 
 
+CALL = 4096.0
+"""Roundings that a part on onnxruntime counts for, with what it does to the errors of what it reads."""
+
+
 def tolerances(plan: Plan) -> dict[str, float]:
     """Output of the model -> largest |a - b| / max|a| that rounding explains; 0 for integers and booleans."""
-    strayed = variances(nodes_of(plan), plan.tensors)
+    strayed = _strayed(plan)
     return {port.name: _allowed(strayed.get(port.tensor, 0.0), SAFETY) for port in plan.outputs}
+
+
+def _strayed(plan: Plan) -> dict[str, float]:
+    """Tensor or opaque value -> variance of its relative error."""
+    strayed = variances(nodes_of(plan), plan.tensors)
+    for call in plan.calls:
+        worst = max((strayed.get(port.tensor, 0.0) for port in call.inputs), default=0.0)
+        for port in call.outputs:
+            epsilon = _EPSILON["f32"] if port.tensor in plan.opaque else _epsilon(plan.tensors[port.tensor].ttype)
+            strayed[port.tensor] = worst + epsilon**2 * CALL if epsilon else 0.0
+        strayed |= variances(nodes_of(plan), plan.tensors, strayed)
+    return strayed
 
 
 def group_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
@@ -40,13 +59,19 @@ def group_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> di
     return {name: _allowed(variance, GROUP_SAFETY) for name, variance in variances(nodes, tensors).items()}
 
 
-def variances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
-    """Node -> variance of its relative error, along the path with the most roundings."""
-    result: dict[str, float] = {}
+def variances(
+    nodes: Sequence[Node], tensors: Mapping[str, Tensor], given: Mapping[str, float] = _EXACT
+) -> dict[str, float]:
+    """Node -> variance of its relative error, along the path with the most roundings; `given` are those of operands."""
+    result: dict[str, float] = dict(given)
     for node in nodes:
         own = _epsilon(tensors[node.name].ttype) ** 2 * _roundings(node.expr)
         result[node.name] = own + max((result.get(t, 0.0) for t in operands(node.expr)), default=0.0)
-    return {name: value if TTYPES[tensors[name].ttype].kind == "float" else 0.0 for name, value in result.items()}
+    return {
+        name: value if TTYPES[tensors[name].ttype].kind == "float" else 0.0
+        for name, value in result.items()
+        if name in tensors
+    }
 
 
 def _allowed(variance: float, safety: float) -> float:
