@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tilec.api.cache import Cache, tools
-from tilec.api.compiling import temporary_cache
+from tilec.api.compiling import Request, temporary_cache
 from tilec.api.header import Header, read_header
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.values import plain
@@ -44,6 +44,19 @@ def open_model(source: Source, options: SessionOptions, cache: Cache) -> Opened:
     if given:
         return _written(_replaced(_bytes_of(path), given, path.name), path.parent, cache)
     return _opened(path, cache)
+
+
+def open_file(path: Path, cache: Path) -> Opened:
+    """A model file as it is; what is found out about it is kept in the cache with the root `cache`.
+
+    Raises UsageError and ConfigError as `open_model` does.
+    """
+    return _opened(path, Cache(cache))
+
+
+def request_for(model: Opened, device: str, recipe: str | None, sizes: Mapping[str, int], cache: Path) -> Request:
+    """The request to compile a model for these sizes."""
+    return Request(str(model.path.absolute()), model.sha256, device, str(cache), recipe, model.weights, dict(sizes))
 
 
 def with_inputs(model: Opened, names: Collection[str], cache: Cache) -> Opened:

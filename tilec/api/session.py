@@ -12,13 +12,12 @@ import numpy as np
 
 from tilec.api.binding import IOBinding
 from tilec.api.cache import Cache
-from tilec.api.compiling import Request
 from tilec.api.environment import chosen_providers
 from tilec.api.feeds import Feeds, arrays, choose
 from tilec.api.header import ModelMetadata, NodeArg
 from tilec.api.model import Model
 from tilec.api.notices import warn_once
-from tilec.api.opening import Opened, Source, open_model, with_inputs
+from tilec.api.opening import Opened, Source, open_model, request_for, with_inputs
 from tilec.api.options import RunOptions, SessionOptions
 from tilec.api.profile import Profile
 from tilec.api.values import OrtValue
@@ -112,9 +111,7 @@ class InferenceSession:
 
     def _served(self, opened: Opened) -> Model:
         device, recipe, while_compiling = self._place
-        request = Request(
-            os.path.abspath(opened.path), opened.sha256, device, str(self._cache.root), recipe, opened.weights
-        )
+        request = request_for(opened, device, recipe, {}, self._cache.root)
         return Model(opened, request, self._options, fallback=while_compiling == "fallback")
 
     def _variant(self, names: frozenset[str]) -> Model:

@@ -11,6 +11,8 @@ from tilec.cli.bench import bench
 from tilec.cli.codegen import codegen
 from tilec.cli.compile import compile_
 from tilec.cli.import_ import import_
+from tilec.cli.inspect import inspect
+from tilec.cli.run import run_
 from tilec.cli.schedule import schedule
 from tilec.cli.schema import schema
 from tilec.cli.verb import EXIT_CODES, INTERRUPTED, verb
@@ -48,7 +50,7 @@ def _root(
     """
 
 
-for command in (import_, schedule, codegen, verify, compile_, bench, schema):
+for command in (import_, schedule, codegen, verify, compile_, run_, bench, inspect, schema):
     app.command(command.__name__.rstrip("_"), epilog=EXIT_CODES)(verb(command))
 app.add_typer(device.app, name="device")
 app.add_typer(zoo.app, name="zoo")

@@ -1,0 +1,146 @@
+"""What `tilec inspect` tells of a model or of the artifact of a stage, as JSON; nothing is executed or compiled."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tilec.artifact import WRITERS, Artifact, parse_artifact
+from tilec.cli.model_facts import Facts, model_facts, size_of
+from tilec.cli.summary import placement, plan_summary, verified_line
+from tilec.errors import ArtifactError, UsageError
+
+_SHORT = 12
+"""Digits of a digest that are shown."""
+
+
+def facts_of(path: Path) -> dict[str, Facts]:
+    """What a file is, or every artifact in a folder, by kind. Raises UsageError, ConfigError and ArtifactError."""
+    from tilec.pipeline import FILES, read_run
+
+    if path.is_dir():
+        there = [path / name for name in FILES.values() if (path / name).is_file()]
+        if not there:
+            raise UsageError("there is no artifact in this folder", str(path), "`tilec compile` writes some.")
+        found = {kind: facts for each in there for kind, facts in facts_of(each).items()}
+        ran = read_run(path)
+        return {**found, "run": _run(ran)} if ran else found
+    if path.suffix == ".json":
+        artifact = _artifact(path)
+        about: Facts = {"file": path.name, "written_by": f"tilec {WRITERS[artifact.kind]}", "edited": artifact.edited}
+        about["made_from"] = {role: digest[:_SHORT] for role, digest in artifact.inputs.items()}
+        return {artifact.kind: {**about, **_TELL[artifact.kind](artifact, path)}}
+    return {"model": model_facts(path)}
+
+
+def _artifact(path: Path) -> Artifact:
+    """The artifact in a file, of whatever kind."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        kind = json.loads(text)["artifact"]["kind"]
+    except FileNotFoundError as error:
+        raise UsageError("no such file", str(path)) from error
+    except OSError as error:
+        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ArtifactError(
+            "not an artifact of tilec", str(path), "It reads models and what the stages write."
+        ) from error
+    return parse_artifact(text, kind if kind in WRITERS else "graph", str(path))
+
+
+def _graph(artifact: Artifact, path: Path) -> Facts:
+    from tilec.ir.codec import graph_from_json
+    from tilec.ir.text import text_of
+
+    graph = graph_from_json(artifact.body, str(path))
+    told = {
+        name: [
+            {"name": port.name, "type": t.ttype, "shape": [text_of(extent) for extent in t.shape]}
+            for port in each
+            if (t := graph.tensors.get(port.tensor)) is not None
+        ]
+        for name, each in (("inputs", graph.inputs), ("outputs", graph.outputs))
+    }
+    operators = Counter(node.op or "(none)" for node in graph.nodes)
+    return {
+        "name": graph.name,
+        **told,
+        "symbols": list(graph.symbols),
+        "tensor_expressions": len(graph.nodes),
+        "operators": dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
+        "constants": len(graph.constants),
+        "files": {name: digest[:_SHORT] for name, digest in graph.files.items()},
+        "placement": _placed(artifact.body),
+    }
+
+
+def _plan(artifact: Artifact, path: Path) -> Facts:
+    from tilec.ir.codec import plan_from_json
+
+    plan = plan_from_json(artifact.body, str(path))
+    told = plan_summary(plan)
+    refused = Counter(refusal.code for refusal in plan.refusals)
+    return {
+        "name": plan.name,
+        "device": plan.device,
+        "levels": [level.name for level in plan.levels],
+        "symbols": list(plan.symbols),
+        **{name: told[name] for name in ("groups", "stitched", "register_fused", "single")},
+        "traffic_bytes": told["traffic"],
+        "unfused_traffic_bytes": told["unfused_traffic"],
+        "prepared_weights": len(plan.prepared),
+        "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),
+        "placement": _placed(artifact.body),
+    }
+
+
+def _kernels(artifact: Artifact, path: Path) -> Facts:
+    body = artifact.body
+    runtime = body.get("runtime")
+    told: Facts = {"programs": len(body.get("programs", {}))}
+    if not isinstance(runtime, Mapping):
+        return {**told, "runs_here": "no: compiled for a device without a code generator"}
+    library = runtime.get("library") or {}
+    return {
+        **told,
+        "library": library.get("file"),
+        "library_bytes": size_of(path.parent / str(library.get("file"))),
+        "inputs": [_spec(spec) for spec in runtime.get("inputs", ())],
+        "outputs": [_spec(spec) for spec in runtime.get("outputs", ())],
+        "arena_bytes": runtime.get("arena_bytes"),
+        "thread_scratch_bytes": runtime.get("scratch_bytes", 0),
+        "weights": [{"file": w["file"], "bytes": w["bytes"]} for w in runtime.get("weights", ())],
+        "onnxruntime_calls": len(runtime.get("calls", ())),
+        "threads": runtime.get("threads"),
+    }
+
+
+def _spec(spec: Mapping[str, Any]) -> Facts:
+    return {"name": spec.get("name"), "type": spec.get("ttype") or spec.get("type"), "shape": spec.get("shape")}
+
+
+def _report(artifact: Artifact, _path: Path) -> Facts:
+    body = artifact.body
+    outputs = [
+        {"name": name, "tolerance": each.get("tolerance")} for name, each in sorted(body.get("outputs", {}).items())
+    ]
+    diverging = {"diverging": body["diverging"]} if "diverging" in body else {}
+    on = verified_line(body).removeprefix("verified on: ") if "verified_on" in body else None
+    return {"verdict": body.get("verdict"), "verified_on": on, "outputs": outputs, **diverging}
+
+
+def _run(record: Mapping[str, Any]) -> Facts:
+    """What a verification recorded about this machine."""
+    known = ("latency_us", "threads", "machine", "versions")
+    return {name: record[name] for name in known if name in record}
+
+
+def _placed(body: Mapping[str, Any]) -> Facts:
+    found = placement(body)
+    listed = [{"node": e[0], "operator": e[1], "reason": e[2]} for e in body.get("placement", {}).get("fallback", ())]
+    return {"compiled": found["compiled"], "total": found["total"], "onnxruntime": listed}
+
+
+_TELL = {"graph": _graph, "plan": _plan, "kernels": _kernels, "report": _report}

@@ -1,0 +1,128 @@
+"""`tilec inspect`: what a model or an artifact is, for people and as JSON."""
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
+_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
+
+_WIDTH = 120
+"""Columns where there is no terminal."""
+
+
+def inspect(
+    console: Console,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE|FOLDER", help="ONNX file, artifact, or folder of a compiled model.")
+    ],
+    json: AsJson = False,
+) -> None:
+    """Tell what a model or an artifact is: inputs, operators, weights, groups, placement.
+
+    \b
+    tilec inspect model.onnx
+    tilec inspect model.tilec/
+    tilec inspect model.tilec/2-plan.json --json
+    """
+    from tilec.cli.facts import facts_of
+
+    found = facts_of(file)
+    if json:
+        console.json(found if file.is_dir() else next({"kind": kind, **facts} for kind, facts in found.items()))
+    else:
+        console.data(_text(found))
+
+
+def _text(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """All facts as text, in the terminal's colors and width where there is one."""
+    import sys
+
+    from rich.console import Console as RichConsole
+
+    terminal = sys.stdout.isatty()
+    memory = io.StringIO()
+    rich = RichConsole(
+        file=memory, force_terminal=terminal, width=None if terminal else _WIDTH, highlight=False, markup=False
+    )
+    for kind, facts in found.items():
+        rich.print(kind, style="bold")
+        _print(rich, facts)
+    return "\n".join(line.rstrip() for line in memory.getvalue().splitlines())
+
+
+def _print(rich: "RichConsole", facts: Mapping[str, Any]) -> None:
+    """Facts of one thing: what is a word first, lists below; nothing is said of what is not there."""
+    from rich.padding import Padding
+    from rich.table import Table
+
+    for key, value in facts.items():
+        if _nothing(value):
+            continue
+        name = "size" if key == "bytes" else key.replace("_", " ")
+        rows = _rows(value)
+        if rows is None:
+            table = Table.grid(padding=(0, 2))
+            table.add_column(width=24)
+            table.add_column(overflow="fold")
+            table.add_row(name, _word(key, value))
+            rich.print(Padding(table, (0, 0, 0, 2)))
+            continue
+        rich.print(f"  {name}")
+        table = Table.grid(padding=(0, 2))
+        for _ in rows[0]:
+            table.add_column(overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        rich.print(Padding(table, (0, 0, 0, 4)))
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or value is False or value == "" or (isinstance(value, Mapping | list) and not value)
+
+
+def _rows(value: Any) -> list[list[str]] | None:
+    """A list of objects, or an object, as rows of a table; None for what fits on a line."""
+    if isinstance(value, Mapping):
+        return [[str(key), _word(str(key), inner)] for key, inner in value.items() if not _nothing(inner)]
+    if _is_list(value) and value and isinstance(value[0], Mapping):
+        return [[_word(key, inner) for key, inner in row.items()] for row in value]
+    return None
+
+
+def _word(key: str, value: Any) -> str:
+    """One fact in one line; bytes with a unit."""
+    if key.endswith("bytes") and isinstance(value, int):
+        return _bytes(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if key in ("parameters", "nodes") else str(value)
+    if key == "shape" and _is_list(value):
+        return f"[{', '.join('?' if extent is None else str(extent) for extent in value)}]"
+    if isinstance(value, Mapping):
+        return _listed(f"{name} {_word(name, inner)}" for name, inner in value.items())
+    if _is_list(value):
+        return _listed(_word("", inner) for inner in value)
+    return "?" if value is None else str(value)
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _bytes(size: int) -> str:
+    unit, shift = next(((unit, shift) for unit, shift in _UNITS if size >= 1 << shift), ("bytes", 0))
+    return f"{size / (1 << shift):.1f} {unit}" if shift else f"{size} bytes"

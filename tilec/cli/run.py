@@ -1,0 +1,235 @@
+"""`tilec run`: a compiled model once or a few times, on arrays from files or on random ones."""
+
+import io
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilec.artifact import Json, atomic_open
+from tilec.cli.console import Console
+from tilec.cli.options import AsJson, Shapes, parse_shapes
+from tilec.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from tilec.runtime import Session
+
+RANDOM = "random"
+
+
+def run_(
+    console: Console,
+    build: Annotated[Path, typer.Argument(metavar="BUILD|MODEL", help="Folder of a compiled model, or an ONNX file.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="NAME=FILE",
+            help="An input from a .npy or .npz file, or NAME=random; may be repeated. FILE.npz alone gives all of it.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the outputs to this .npz file.")
+    ] = None,
+    shape: Shapes = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Run this often and tell the time of a run.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random inputs.")] = 0,
+    threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of a run.")] = None,
+    device: Annotated[str, typer.Option("--device", metavar="NAME|FILE", help="What MODEL is compiled for.")] = "host",
+    recipe: Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="How MODEL is compiled.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Run a model; an ONNX file is compiled first, into the cache.
+
+    \b
+    tilec run model.tilec/ --input x=x.npy -o out.npz
+    tilec run model.onnx --shape batch=1 --repeat 100
+    tilec run model.onnx --input inputs.npz --input mask=random --json
+
+    Inputs that are not given are random: normal floats, small integers, indices in range.
+    """
+    if output is not None and output.suffix not in (".npy", ".npz"):
+        raise UsageError("outputs are written as .npz, or as .npy when there is one", str(output))
+    given, random = _read_inputs(inputs or ())
+    if build.is_dir():
+        if shape:
+            raise UsageError("the sizes of a compiled model are fixed", "--shape", "Name the ONNX file instead.")
+        folder = build
+    else:
+        folder = _compiled(console, build, given, parse_shapes(shape or ()), device, recipe)
+    session = _loaded(folder, threads)
+    feeds, drawn = _feeds(folder, session, given, random, seed)
+    for name in drawn:
+        console.note(f"input {name}: random, seed {seed}")
+    results, times = _timed(lambda: session.run(feeds), repeat)
+    if output is not None:
+        _write(output, results)
+    if repeat > 1:
+        console.note(f"latency: median {1e3 * median(times):.3f} ms, fastest {1e3 * min(times):.3f} ms, {repeat} runs")
+    summary = {name: _summary(value) for name, value in results.items()}
+    if json:
+        latency: dict[str, Json] = {"fastest": round(min(times), 9), "median": round(median(times), 9), "runs": repeat}
+        console.json({"latency_s": latency, "outputs": summary, "random": list(drawn), "seed": seed})
+    else:
+        for name, told in summary.items():
+            console.note(f"output {name}: {_line(told)}")
+
+
+def _read_inputs(texts: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
+    """Arrays by name, and the names that are to be random. Raises UsageError for a malformed option or file."""
+    given: dict[str, Any] = {}
+    random: list[str] = []
+    for text in texts:
+        name, sign, file = text.partition("=")
+        if not sign and not name.endswith(".npz"):
+            raise UsageError(f"--input {text!r} gives no input", hint="Write it like --input x=x.npy.")
+        if not sign:
+            given.update(_load(Path(name)))
+        elif file == RANDOM:
+            random.append(name)
+        else:
+            found = _load(Path(file))
+            if name not in found and len(found) > 1:
+                near = did_you_mean(name, found)
+                hint = f"Did you mean {near!r}?" if near else f"It holds {', '.join(map(repr, found))}."
+                raise UsageError(f"there is no {name!r} in it", file, hint)
+            given[name] = found.get(name, next(iter(found.values()), None))
+    return given, random
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """The arrays of a file, that of .npy under "". Raises UsageError when it cannot be read or holds objects."""
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except OSError as error:
+        raise UsageError(f"cannot read the file: {error.strerror or error}", str(path)) from error
+    except (ValueError, EOFError, KeyError) as error:
+        raise UsageError(f"this is no file of NumPy arrays: {error}", str(path), "numpy.save writes one.") from error
+    except Exception as error:  # zipfile and zlib have exceptions of their own
+        raise UsageError(f"the file is damaged: {error}", str(path)) from error
+
+
+def _compiled(
+    console: Console,
+    model: Path,
+    given: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    device: str,
+    recipe: str | None,
+) -> Path:
+    """The folder in the cache with the model compiled for its inputs' sizes. Raises UsageError for a size unknown."""
+    from tilec.api.compiling import compiled_folder, keyed
+    from tilec.api.feeds import Sizes
+    from tilec.api.opening import open_file, request_for
+    from tilec.spec.probe import cache_folder
+
+    opened = open_file(model, cache_folder())
+    header = opened.header
+    for symbol in sizes:
+        if symbol not in header.symbols:
+            near = did_you_mean(symbol, header.symbols)
+            known = f"The symbols are {', '.join(header.symbols)}." if header.symbols else "Its sizes are fixed."
+            raise UsageError(
+                f"the model has no symbol {symbol!r}", "--shape", f"Did you mean {near!r}?" if near else known
+            )
+    found = Sizes([port for port in header.inputs if port.name in given], sizes).read(given)
+    for symbol in header.symbols:
+        if symbol not in found:
+            raise UsageError(f"the size {symbol} is not known", str(model), f"Bind it with --shape {symbol}=SIZE.")
+    with console.stage("compile"):
+        return compiled_folder(keyed(request_for(opened, device, recipe, found, cache_folder())))
+
+
+def _loaded(folder: Path, threads: int | None) -> "Session":
+    from tilec.runtime import load
+
+    return load(folder, threads=threads)
+
+
+def _feeds(
+    folder: Path, session: "Session", given: Mapping[str, Any], random: Sequence[str], seed: int
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What to feed, and the names of what was drawn. Raises UsageError for a name that is no input."""
+    names = [spec.name for spec in session.inputs]
+    for name in (*given, *random):
+        if name not in names:
+            near = did_you_mean(name, names)
+            hint = f"Did you mean {near!r}?" if near else f"The inputs are {', '.join(map(repr, names)) or 'none'}."
+            raise UsageError(f"the model has no input {name!r}", "--input", hint)
+    drawn = tuple(name for name in names if name not in given)
+    if not drawn:
+        return dict(given), ()
+    from tilec.ir.codec import plan_from_json
+    from tilec.pipeline import read_source
+    from tilec.verify.inputs import Draw, random_inputs
+
+    plan = read_source("plan", folder)
+    arrays = random_inputs(plan_from_json(plan.body, plan.place), Draw(seed))
+    return {name: given[name] if name in given else arrays[name] for name in names}, drawn
+
+
+def _timed(work: Callable[[], dict[str, Any]], repeat: int) -> tuple[dict[str, Any], list[float]]:
+    """The results of the last run, and the seconds of each; the first of several is not counted."""
+    results, times = {}, []
+    for _ in range(repeat + (repeat > 1)):
+        begin = time.perf_counter()
+        results = work()
+        times.append(time.perf_counter() - begin)
+    return results, times[1:] or times
+
+
+def _write(path: Path, results: Mapping[str, Any]) -> None:
+    """Write the outputs as they are; sequences as NAME.0, NAME.1. Raises UsageError for what is no array."""
+    import numpy as np
+
+    arrays: dict[str, Any] = {}
+    for name, value in results.items():
+        values = {f"{name}.{i}": each for i, each in enumerate(value)} if isinstance(value, list) else {name: value}
+        for key, array in values.items():
+            if not isinstance(array, np.ndarray) or array.dtype.hasobject:
+                kind = "text" if isinstance(array, np.ndarray) else f"a {type(array).__name__}"
+                raise UsageError(f"output {name!r} is {kind}, which is not written to NumPy's files", str(path))
+            arrays[key] = array
+    memory = io.BytesIO()
+    if path.suffix == ".npz":
+        np.savez(memory, **arrays)
+    elif len(arrays) == 1:
+        np.save(memory, next(iter(arrays.values())))
+    else:
+        raise UsageError(f"{len(arrays)} outputs do not fit into one .npy file", str(path), "Name a .npz file.")
+    with atomic_open(path) as file:
+        file.write(memory.getbuffer())
+
+
+def _summary(value: Any) -> dict[str, Json]:
+    """Type, shape and range of an output; what is not a number is counted apart."""
+    import numpy as np
+
+    if not isinstance(value, np.ndarray):
+        return {"type": type(value).__name__, "length": len(value) if isinstance(value, list | dict) else 0}
+    told: dict[str, Json] = {"type": value.dtype.name, "shape": list(value.shape)}
+    if value.size and value.dtype.kind in "biufV" and not value.dtype.hasobject:
+        numbers = value.astype(np.float64)
+        finite = numbers[np.isfinite(numbers)]
+        if finite.size:
+            told |= {"min": float(finite.min()), "mean": float(finite.mean()), "max": float(finite.max())}
+        odd = {"nan": int(np.isnan(numbers).sum()), "inf": int(np.isinf(numbers).sum())}
+        told |= {kind: count for kind, count in odd.items() if count}
+    return told
+
+
+def _line(told: Mapping[str, Json]) -> str:
+    """`float32[4, 8], min -2.1, mean 0.03, max 3.4, 2 nan`."""
+    head = f"{told['type']}{told['shape']}" if "shape" in told else f"{told['type']} of {told['length']}"
+    ranges = [f"{key} {told[key]:.6g}" for key in ("min", "mean", "max") if key in told]
+    odd = [f"{told[key]} {key}" for key in ("nan", "inf") if key in told]
+    return ", ".join([head, *ranges, *odd])
