@@ -24,6 +24,8 @@ TENSORS = {"X": "f32", "H": "f16", "I": "i64", "M": "bool", "U": "u8"}
         ("i + 1", "i64"),
         ("maximum(X[i], -inf)", "f32"),
         ("1 + 2", "weak int"),
+        ("bits_i32(X[i])", "i32"),
+        ("bits_bf16(H[i])", "bf16"),
     ],
 )
 def test_inferred(text: str, kind: str) -> None:
@@ -43,6 +45,9 @@ def test_inferred(text: str, kind: str) -> None:
         ("exp(X[i], X[i])", "takes 1 argument"),
         ("gamma(X[i])", "unknown function gamma"),
         ("X[i] and M[i]", "meets"),
+        ("bits_i64(X[i])", "f32 has other bits than i64"),
+        ("bits_u8(M[i])", "bool has other bits"),
+        ("bits_i32(1)", "weak int has other bits"),
     ],
 )
 def test_refused(text: str, words: str) -> None:

@@ -6,7 +6,7 @@ import keyword
 import re
 
 from tilec.ir.expr import NEUTRAL
-from tilec.ir.scalars import FUNCTIONS
+from tilec.ir.scalars import BITCASTS, FUNCTIONS
 from tilec.ir.types import TTYPES
 
 LETTERS = ("i", "j", "k", "l", "m", "n", "o", "p", "q", "i9", "i10", "i11", "i12", "i13")
@@ -15,7 +15,7 @@ LETTERS = ("i", "j", "k", "l", "m", "n", "o", "p", "q", "i9", "i10", "i11", "i12
 REDUCED = ("r", "s", "t", "u", "v", "w", "x", "y", "z")
 """Iterators of reductions."""
 
-_RESERVED = frozenset({"inf", "nan", "where", *NEUTRAL, *FUNCTIONS, *TTYPES})
+_RESERVED = frozenset({"inf", "nan", "where", *NEUTRAL, *FUNCTIONS, *BITCASTS, *TTYPES})
 
 
 def identifier(name: str, fallback: str) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from tilec.ir.contract import contract
 from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, Reduce, TensorExpr, Var, variables, walk
 from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, select, ttype_of, typed, widen
-from tilec.ir.scalars import is_weak, type_of
+from tilec.ir.scalars import BITCASTS, is_weak, type_of
 from tilec.ir.types import TTYPES, is_float, numpy_dtype
 
 PIECE = 1 << 22
@@ -166,6 +166,9 @@ def scalar_value(expr: Expr, points: Points) -> Value:
             return select(*(scalar_value(e, points) for e in (condition, yes, no)))
         case Call(fn, (operand,)) if fn in TTYPES:
             return cast(widen(scalar_value(operand, points)), numpy_dtype(fn))
+        case Call(fn, (operand,)) if fn in BITCASTS:
+            kind = type_of(operand, {t: ttype_of(w.array.dtype) for t, w in points.windows.items()})
+            return cast(scalar_value(operand, points), numpy_dtype(kind)).view(numpy_dtype(BITCASTS[fn]))
         case Call(fn, args):
             return apply(fn, [scalar_value(a, points) for a in args])
     raise TypeError(f"not a scalar: {expr}")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilec.ir.scalars import BITCASTS
 from tilec.ir.types import TTYPES, numpy_dtype
 
 Array = NDArray[Any]
@@ -147,7 +148,7 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 EXACT = frozenset(
     {"+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!=", "and", "or", "where"}
     | {"sqrt", "floor", "ceil", "round", "neg", "not", "abs", "sign", "isnan", "isinf", "fmod", "truncdiv"}
-    | {"bitand", "bitor", "bitxor", "shl", "shr", "bitnot"}
+    | {"bitand", "bitor", "bitxor", "shl", "shr", "bitnot", *BITCASTS}
 )
 """Operations whose result is the same on every machine: exact or correctly rounded for every type."""
 

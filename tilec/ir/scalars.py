@@ -1,7 +1,8 @@
 """The scalar functions of tensor expressions and the types of scalar bodies (L05).
 
 A body is typed bottom-up: an access has its tensor's tType, a literal takes the type of what it meets, an
-iterator is an `i64`, a cast is a call named after the tType (`f32(x)`).  Nothing is promoted silently.
+iterator is an `i64`, a cast is a call named after the tType (`f32(x)`), `bits_f32(x)` one that keeps the bits.
+Nothing is promoted silently.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ def _table() -> dict[str, Function]:
 FUNCTIONS: dict[str, Function] = _table()
 """Name -> signature. `round` is half to even, `fmod` and `truncdiv` are C's, `//` and `%` floor; `maximum`
 and `minimum` propagate NaN. `where` and casts are typed apart."""
+
+BITCASTS: dict[str, str] = {f"bits_{name}": name for name, ttype in TTYPES.items() if ttype.kind != "bool"}
+"""Function -> the tType as which it reads the bits of a value of the same width."""
 
 _KINDS = {
     "float": {"float"},
@@ -124,6 +128,11 @@ def type_of(expr: Expr, tensors: Mapping[str, str]) -> str:
         case Call(fn, (operand,)) if fn in TTYPES:
             type_of(operand, tensors)
             return fn
+        case Call(fn, (operand,)) if fn in BITCASTS:
+            kind = type_of(operand, tensors)
+            if is_weak(kind) or kind == "bool" or TTYPES[kind].bits != TTYPES[BITCASTS[fn]].bits:
+                raise TypeError(f"{kind} has other bits than {BITCASTS[fn]} in {text_of(expr)}")
+            return BITCASTS[fn]
         case Call(fn, args):
             return _call(expr, fn, args, tensors)
     raise AssertionError(expr)

@@ -10,7 +10,7 @@ from tests.programs import compute, tensor, whole
 from tilec.ir.evaluate import evaluate
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Program
-from tilec.ir.scalars import FUNCTIONS
+from tilec.ir.scalars import BITCASTS, FUNCTIONS
 from tilec.ir.types import TTYPES, numpy_dtype
 
 COUNT = 21
@@ -67,6 +67,11 @@ for op, ttype in itertools.product(["<", "<=", ">", ">=", "==", "!="], (*FLOATS,
     CASES.append((f"a[i] {op} b[i]", {"a": ttype, "b": ttype}, "bool"))
 CASES.extend((f"a[i] {op} b[i]", {"a": "bool", "b": "bool"}, "bool") for op in ("and", "or", "==", "!="))
 CASES.extend((f"{target}(a[i])", {"a": source}, target) for source, target in itertools.product(TTYPES, TTYPES))
+CASES.extend(
+    (f"{fn}(a[i])", {"a": source}, target)
+    for source, (fn, target) in itertools.product((*FLOATS, *INTS), BITCASTS.items())
+    if TTYPES[source].bits == TTYPES[target].bits
+)
 for ttype in (*FLOATS, *INTS, "bool"):
     CASES.append(("where(c[i], a[i], b[i])", {"c": "bool", "a": ttype, "b": ttype}, ttype))
     CASES.append(("a[i]", {"a": ttype}, ttype))

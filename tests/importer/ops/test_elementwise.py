@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from tests.importer.reference import check, normal, single
+from tests.importer.reference import check, helper, normal, run, single
 from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.ops.elementwise import BINARY, UNARY
@@ -147,3 +147,25 @@ def test_shapes_that_do_not_fit_are_an_error_of_the_model(tmp_path: Path) -> Non
         import_model(path)
     assert error.value.exit_code == 2
     assert error.value.place == "Add.onnx: node 'Add_0' (Add)"
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        *(("float32", "int32"), ("int64", "float64"), ("float16", "uint16"), ("int16", "float16")),
+        *(("uint32", "int32"), ("bool", "uint8"), ("uint8", "bool"), ("int8", "int8")),
+    ],
+)
+def test_bit_cast(tmp_path: Path, source: str, target: str) -> None:
+    x = np.array([0, 1, -1, 0.5, 3] if source.startswith("float") else [0, 1, 1, 1, 0]).astype(source)
+    code = helper.np_dtype_to_tensor_dtype(np.dtype(target))
+    for known in ([], [0]):
+        path, feeds = single(tmp_path, "BitCast", x, known=known, opset=26, to=code)
+        (y,) = run(import_model(path), tmp_path, feeds)
+        np.testing.assert_array_equal(y, x.view(target))
+
+
+def test_a_bit_cast_to_another_width_is_an_error(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "BitCast", normal(3), opset=26, to=helper.np_dtype_to_tensor_dtype(np.dtype("int64")))
+    with pytest.raises(ConfigError, match="the bits of f32 as i64"):
+        import_model(path)

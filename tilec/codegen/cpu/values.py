@@ -21,9 +21,9 @@ from tilec.codegen.cpu.indices import Indices, divided, not_negative
 from tilec.codegen.cpu.memory import Memories, element, narrow, stored, widen
 from tilec.codegen.cpu.scalars import PRINTERS, convert
 from tilec.codegen.cpu.tree import Tile
-from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, int64, ramp, splat
+from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, int64, ramp, reinterpret, splat
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children
-from tilec.ir.scalars import is_weak
+from tilec.ir.scalars import BITCASTS, is_weak
 from tilec.ir.types import TTYPES
 
 _WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
@@ -239,6 +239,10 @@ class Values:
                 source = _WEAK.get(kind, kind)
                 value = self.value(operand, source, point, guards)
                 return Value(_cast(value.expr, source, fn, value.lanes), value.lanes)
+            case Call(fn, (operand,)) if fn in BITCASTS:
+                source = self.kind(operand)
+                value = self.value(operand, source, point, guards)
+                return Value(_bits(value.expr, source, BITCASTS[fn], value.lanes), value.lanes)
             case Binary(op, left, right) if op in COMPARISONS:
                 both = self._met((left, right), "i64")
                 return self._apply(op, both, (left, right), point, guards)
@@ -361,3 +365,9 @@ def _cast(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:
     if target in ("f16", "bf16") and source != target:
         return widen(bind(narrow(bind(result), target, lanes)), target, lanes)
     return result
+
+
+def _bits(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:
+    """The bits that a value has in memory, read as another type of that width."""
+    whole = bind(narrow(value, source, lanes))
+    return widen(bind(reinterpret(whole, stored(target), lanes)), target, lanes)

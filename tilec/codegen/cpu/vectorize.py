@@ -14,6 +14,7 @@ from tilec.codegen.cpu.strides import Form, form_of, period_of
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Dim, Tile
 from tilec.ir.expr import Access, Binary, Call, Expr, accesses, children
+from tilec.ir.scalars import BITCASTS
 from tilec.ir.types import TTYPES
 
 SHUFFLED = 4
@@ -42,6 +43,8 @@ def lanes_of(tile: Tile, target: CpuTarget, ttypes: Mapping[str, str]) -> int:
                 found.add(ttypes[memory])
             case Call(fn, _) if fn in TTYPES:
                 found.add(fn)
+            case Call(fn, _) if fn in BITCASTS:
+                found.add(BITCASTS[fn])
             case Call("exp" | "log" | "tanh" | "erf" | "sigmoid", _):
                 found.add("f32")
             case _:

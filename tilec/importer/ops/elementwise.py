@@ -196,13 +196,25 @@ def _clip(op: Op) -> Value:
 @operator("Cast", "CastLike")
 def _cast(op: Op) -> Value:
     x = op.value(0)
-    if op.kind == "CastLike":
-        ttype: str | None = op.value(1).ttype
-    else:
-        code = op.integer("to")
-        ttype = ELEMENT_TYPES.get(code)
-        if ttype is None:
-            raise op.unsupported(f"element type {element_type_name(code)} (attribute 'to')")
+    ttype = op.value(1).ttype if op.kind == "CastLike" else _wanted(op)
+    return x if ttype == x.ttype else op.map(f"{ttype}(x)", x=x)
+
+
+@operator("BitCast")
+def _bit_cast(op: Op) -> Value:
+    """The same bits as another type; booleans are bytes of 0 and 1."""
+    x, ttype = op.value(0), _wanted(op)
+    if TTYPES[ttype].bits != TTYPES[x.ttype].bits:
+        raise op.invalid(f"the bits of {x.ttype} as {ttype}", "Both types must have the same width.")
     if ttype == x.ttype:
         return x
-    return op.map(f"{ttype}(x)", x=x)
+    return op.map(f"{ttype}(x)" if "bool" in (ttype, x.ttype) else f"bits_{ttype}(x)", x=x)
+
+
+def _wanted(op: Op) -> str:
+    """The type that the attribute `to` names."""
+    code = op.integer("to")
+    ttype = ELEMENT_TYPES.get(code)
+    if ttype is None:
+        raise op.unsupported(f"element type {element_type_name(code)} (attribute 'to')")
+    return ttype
