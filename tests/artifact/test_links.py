@@ -112,3 +112,15 @@ def test_digests_are_kept_until_the_file_changes(source, monkeypatch):
     monkeypatch.undo()
     path.write_bytes(b"another")
     assert digest_file(path) == digest_bytes(b"another")
+
+
+@pytest.mark.parametrize(
+    "name", ["../model.onnx", "/etc/passwd", "a/../../b", "C:\\x", "C:x", "a\\b", "", ".", "a//b", "a\0"]
+)
+def test_names_that_lead_out_of_the_folder(tmp_path, source, name):
+    files = {name: digest_bytes(CONTENT)}
+    with pytest.raises(ArtifactError, match="no name of a file in this folder"):
+        bring_files(files, source, tmp_path / "target")
+    with pytest.raises(ArtifactError, match="no name of a file in this folder"):
+        require_files(files, source)
+    assert not (tmp_path / "target").exists()

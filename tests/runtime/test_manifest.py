@@ -57,6 +57,9 @@ def test_another_interface_is_refused(tmp_path):
         ("segments", [], "0 calls lie between 0 segments"),
         ("library", None, "launches and no library"),
         ("arena", 3, "arena_bytes"),
+        ("arena_bytes", -1, "-1 bytes or launches"),
+        ("library", {"file": "../kernels.a", "sha256": ""}, "no name of a file"),
+        ("weights", [{"file": "/etc/passwd", "bytes": 100, "sha256": ""}], "no name of a file"),
     ],
 )
 def test_malformed_parts_are_named(tmp_path, key, value, message):

@@ -10,7 +10,7 @@ from tilec.codegen.cpu.build import Model
 from tilec.codegen.cpu.launches import Launch
 from tilec.errors import ArtifactError, UsageError
 from tilec.runtime import load
-from tilec.runtime.manifest import Constant, WeightsFile
+from tilec.runtime.manifest import Constant, Segment, WeightsFile
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +142,25 @@ def test_another_library_is_refused(folder, tmp_path):
         load(tmp_path)
     (tmp_path / manifest.library.file).unlink()
     with pytest.raises(ArtifactError, match="cannot read the library"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"arena_bytes": 0},
+        {"scratch_bytes": 64},
+        {"inputs": (tensor("x", 1, 4),)},
+        {"outputs": (tensor("y", 4, 4), tensor("z", 4))},
+        {"segments": (Segment(3, 4),)},
+    ],
+)
+def test_numbers_that_the_code_does_not_rely_on_are_refused(tmp_path, edit):
+    """With a smaller arena or another shape native code would touch memory that is not there."""
+    manifest = write_model(tmp_path, chain(2, 4, 4))
+    load(tmp_path)
+    write_manifest(tmp_path, replace(manifest, **edit))
+    with pytest.raises(ArtifactError, match="not the one that the library was compiled for"):
         load(tmp_path)
 
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from tilec.artifact.digest import digest_file
 from tilec.errors import ArtifactError, TilecError, UsageError
+from tilec.ir.filenames import refuse_outside
 
 _NOWHERE: Mapping[str, Path] = MappingProxyType({})
 
@@ -19,10 +20,11 @@ def bring_files(files: Mapping[str, str], source: Path, target: Path, moved: Map
 
     `moved` names the places of those that are not in `source` (any more). A link is made: symbolic and relative, else
     hard, else a copy. A file that is there already with the same content stays. Raises ArtifactError when one is
-    missing in `source`, UsageError when another file of that name stands in `target`, TilecError when `target` cannot
-    be written.
+    missing in `source` or has a name that leads out of the folder, UsageError when another file of that name stands in
+    `target`, TilecError when `target` cannot be written.
     """
     for name, sha256 in files.items():
+        refuse_outside(name, str(target))
         real, here = moved.get(name, source / name).resolve(), target / name
         if here.resolve() == real and real.exists():
             continue
@@ -46,9 +48,10 @@ def bring_files(files: Mapping[str, str], source: Path, target: Path, moved: Map
 def require_files(files: Mapping[str, str], folder: Path) -> None:
     """Check that the weight files `files` (name -> sha256) of `folder` are those that an artifact was made from.
 
-    Raises ArtifactError that names the first one that is missing or another.
+    Raises ArtifactError that names the first one that is missing, another, or out of the folder.
     """
     for name, sha256 in files.items():
+        refuse_outside(name, str(folder))
         if not (folder / name).is_file():
             raise missing_file(name, folder)
         if digest_file(folder / name) != sha256:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tilec.ir.expr import Expr, Scalar, TensorExpr, operands
+from tilec.ir.filenames import require_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class WeightRef:
     offset: int
     size: int
     owned: bool = False
+
+    def __post_init__(self) -> None:
+        require_inside(self.file)
+        if self.offset < 0 or self.size < 0:
+            raise ValueError(f"{self.size} bytes at byte {self.offset} of {self.file}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,10 @@ class Call:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     data: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (self.file, *self.data):
+            require_inside(name)
 
 
 @dataclass(frozen=True, slots=True)

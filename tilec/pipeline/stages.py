@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tilec.artifact import Artifact, atomic_open, bring_files, is_fresh, read_artifact, touch
 from tilec.errors import ArtifactError, UsageError, did_you_mean
+from tilec.ir.filenames import is_inside
 from tilec.pipeline import steps
 from tilec.pipeline.job import Job, Made, Source, Stage, read_source
 
@@ -107,7 +108,7 @@ def _written_before(stage: Stage, target: Path | None) -> frozenset[str]:
         names = stage.owned(read_artifact(target, stage.writes))
     except (ArtifactError, UsageError, AttributeError, TypeError):
         return frozenset()  # damaged: nothing is known about it
-    return frozenset(name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts)
+    return frozenset(name for name in names if is_inside(name))
 
 
 def _write(made: Made, artifact: Artifact, target: Path | None) -> None:

@@ -32,11 +32,15 @@ _PARAMETERS = (1, 2, 1, 1)
 """Parameters of run, work, stop and pause, the order of the table in threads.ll."""
 
 
-def load_library(folder: Path, library: LibraryFile) -> Library:
-    """Load the library if its bytes are those that were compiled.
+INTERFACE = "interface"
+"""The member of a library that holds `Manifest.interface`."""
 
-    Raises ArtifactError when it is missing, has another sha256 or cannot be linked, UnavailableError without
-    the object loader.
+
+def load_library(folder: Path, library: LibraryFile, interface: str) -> Library:
+    """Load the library if its bytes are those that were compiled, for a manifest of this `interface`.
+
+    Raises ArtifactError when it is missing, has another sha256 or interface or cannot be linked, UnavailableError
+    without the object loader.
     """
     path = folder / library.file
     again = "Run `tilec codegen` again."
@@ -46,13 +50,16 @@ def load_library(folder: Path, library: LibraryFile) -> Library:
         raise ArtifactError(f"cannot read the library: {error.strerror}", str(path), again) from error
     if digest_bytes(data) != library.sha256:
         raise ArtifactError("the library is not the one that was compiled", str(path), again)
+    members = dict(unpack(data, str(path)))
+    if members.pop(INTERFACE, b"").decode(errors="replace") != interface:
+        raise ArtifactError("3-kernels.json is not the one that the library was compiled for", str(folder), again)
     try:
         import tvm_ffi_orcjit
     except ImportError as error:
         raise UnavailableError(
             f"the object loader is not installed: {error}", hint="Install apache-tvm-ffi-orcjit."
         ) from error
-    objects = [content for _, content in unpack(data, str(path))]
+    objects = list(members.values())
     try:
         module = tvm_ffi_orcjit.default_session().load_module(objects)
         entry = module.get_function("tilec_entry")

@@ -1,11 +1,13 @@
 """What running needs to know of a compiled model: the `runtime` part of 3-kernels.json."""
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from tilec.artifact import decode, read_artifact
+from tilec.artifact import decode, digest_object, encode, read_artifact
 from tilec.errors import ArtifactError
+from tilec.ir.filenames import require_inside
 from tilec.ir.types import TTYPES
 from tilec.runtime.layout import ABI
 
@@ -48,6 +50,9 @@ class LibraryFile:
     file: str
     sha256: str
 
+    def __post_init__(self) -> None:
+        require_inside(self.file)
+
 
 @dataclass(frozen=True)
 class WeightsFile:
@@ -56,6 +61,9 @@ class WeightsFile:
     file: str
     bytes: int
     sha256: str
+
+    def __post_init__(self) -> None:
+        require_inside(self.file)
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,18 @@ class Manifest:
     taken: tuple[tuple[int, int], ...] = ()
 
     @property
+    def interface(self) -> str:
+        """sha256 of what compiled code relies on: how many things there are, types, shapes, sizes, alignment.
+
+        The library holds it too: with another arena or shape the code would touch memory that is not there.
+        """
+        everything = encode(self)
+        told = {name: everything.get(name) for name in ("abi", "arena_bytes", "inputs", "outputs", "scratch_bytes")}
+        calls = [{name: call.get(name) for name in ("inputs", "outputs")} for call in everything.get("calls", ())]
+        more = {"segments": everything["segments"], "taken": everything.get("taken"), "calls": calls}
+        return digest_object({**told, **more, "constants": [(c.bytes, c.offset % 64) for c in self.constants]})
+
+    @property
     def results(self) -> int:
         """How many values the calls make."""
         return sum(len(call.outputs) for call in self.calls)
@@ -143,6 +163,30 @@ class Manifest:
             held = self.weights[constant.file].bytes
             if constant.offset < 0 or constant.bytes < 0 or constant.offset + constant.bytes > held:
                 raise ValueError(f"constant {i} lies outside its weights file")
+        self._check_calls()
+
+    def _check_calls(self) -> None:
+        """Raise ValueError for what a call reads, or an output takes, where nothing is."""
+        known = {"input": len(self.inputs), "output": len(self.outputs), "constant": len(self.constants)}
+        made = 0
+        for call in self.calls:
+            for read in call.inputs:
+                size = 1
+                if read.space in ("arena", "constant"):
+                    if read.tensor is None:
+                        raise ValueError(f"{read.name} has no type")
+                    size = prod(read.tensor.shape) * TTYPES[read.tensor.ttype].bits // 8
+                if read.space == "constant" and read.at < len(self.constants) and size > self.constants[read.at].bytes:
+                    raise ValueError(f"{read.name} is larger than constant {read.at}")
+                most = self.arena_bytes - size if read.space == "arena" else {**known, "result": made}[read.space] - 1
+                if not 0 <= read.at <= most:
+                    raise ValueError(f"{read.name} is read from {read.space} {read.at}, which is not there")
+            made += len(call.outputs)
+        if any(not (0 <= output < len(self.outputs) and 0 <= result < made) for output, result in self.taken):
+            raise ValueError("an output is taken from a result that is not there")
+        numbers = (self.arena_bytes, self.scratch_bytes, *(n for s in self.segments for n in (s.launches, s.width)))
+        if min(numbers) < 0:
+            raise ValueError(f"{min(numbers)} bytes or launches")
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -36,7 +36,7 @@ def load(
     """
     place = Path(folder)
     manifest = read_manifest(place)
-    library = load_library(place, manifest.library) if manifest.library else None
+    library = load_library(place, manifest.library, manifest.interface) if manifest.library else None
     return Session(manifest, place, library, _threads(threads, manifest), pin, check)
 
 

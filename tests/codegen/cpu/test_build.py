@@ -8,6 +8,7 @@ from tilec.codegen.cpu.build import compile_model
 from tilec.codegen.cpu.compile import threads_text
 from tilec.errors import TilecError, UnsupportedError
 from tilec.runtime.archive import unpack
+from tilec.runtime.library import INTERFACE
 from tilec.spec.device import Target
 
 
@@ -40,7 +41,8 @@ def test_objects_are_kept_in_the_cache(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     manifest = compile_model(chain(4, 8, 3), HOST, tmp_path / "a", cache)
     kept = {path.name for path in cache.iterdir()}
-    assert kept == {name for name, _ in unpack((tmp_path / "a" / manifest.library.file).read_bytes())}
+    members = {name for name, _ in unpack((tmp_path / "a" / manifest.library.file).read_bytes())}
+    assert kept == members - {INTERFACE}
     shutil.rmtree(tmp_path / "a")
     monkeypatch.setattr("tilec.codegen.cpu.build.compile_function", lambda *_: pytest.fail("compiled again"))
     assert compile_model(chain(4, 8, 3), HOST, tmp_path / "a", cache) == manifest
@@ -55,7 +57,9 @@ def test_an_unwritable_folder_is_named(tmp_path):
 def test_members_are_relocatable_objects_without_foreign_symbols(tmp_path):
     """Nothing of TVM's runtime is referenced; only libc is."""
     manifest = compile_model(chain(4, 8, 3), HOST, tmp_path)
-    for name, data in unpack((tmp_path / manifest.library.file).read_bytes()):
+    members = dict(unpack((tmp_path / manifest.library.file).read_bytes()))
+    assert members.pop(INTERFACE).decode() == manifest.interface
+    for name, data in members.items():
         assert data[:4] == b"\x7fELF", name
         assert not re.search(rb"TVM(Backend|FFI)", data), name
 

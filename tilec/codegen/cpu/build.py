@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilec.artifact import digest_bytes, write_bytes
@@ -13,6 +13,7 @@ from tilec.codegen.cpu.kernel import PrimFunc
 from tilec.codegen.cpu.launches import Launch
 from tilec.runtime.archive import pack
 from tilec.runtime.layout import ABI
+from tilec.runtime.library import INTERFACE
 from tilec.runtime.manifest import CallSpec, Constant, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
 from tilec.spec.device import Target
 
@@ -49,10 +50,9 @@ def compile_model(
     launches = tuple(launch for launch in model.launches if launch.tasks > 0)
     results = sum(len(call.outputs) for call in model.calls)
     signature = Signature(len(model.inputs) + results, len(model.outputs), len(model.constants))
-    needed = launches or not model.calls
-    return Manifest(
+    manifest = Manifest(
         abi=ABI,
-        library=build_library(model.functions, launches, signature, target, folder, cache, jobs) if needed else None,
+        library=LibraryFile(SYMBOL, ""),
         inputs=model.inputs,
         outputs=model.outputs,
         arena_bytes=model.arena_bytes,
@@ -64,6 +64,11 @@ def compile_model(
         calls=model.calls,
         taken=model.taken,
     )
+    if model.calls and not launches:
+        return replace(manifest, library=None)
+    sealed = manifest.interface
+    library = build_library(model.functions, launches, signature, target, folder, cache, jobs, sealed)
+    return replace(manifest, library=library)
 
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:
@@ -79,12 +84,13 @@ def build_library(
     folder: Path,
     cache: Path | None = None,
     jobs: int | None = None,
+    interface: str = "",
 ) -> LibraryFile:
     """Compile `functions` (symbol -> kernel) and the host function that launches them into `folder`.
 
     The library is named by the digest of its sources, target and tools and is reused when it is there; so is
-    each object file in `cache`. Compiles `jobs` functions at a time (default: one per usable CPU).
-    Raises TilecError when the folder cannot be written.
+    each object file in `cache`; it holds the manifest's `interface`. Compiles `jobs` functions at a time (default:
+    one per usable CPU). Raises TilecError when the folder cannot be written.
     """
     sources = {symbol: function.script(show_meta=True) for symbol, function in functions.items()}
     host = host_function(launches, signature)
@@ -92,7 +98,7 @@ def build_library(
     sources[_THREADS] = threads_text(target)
     tools = f"{llvm_target(target)}\n{versions()}\n"
     members = {symbol: f"{symbol}-{digest_bytes((tools + text).encode())[:16]}.o" for symbol, text in sources.items()}
-    file = folder / f"kernels-{digest_bytes(' '.join(sorted(members.values())).encode())[:16]}.a"
+    file = folder / f"kernels-{digest_bytes(' '.join([*sorted(members.values()), interface]).encode())[:16]}.a"
     if not file.is_file():
 
         def build(symbol: str) -> bytes:
@@ -109,5 +115,6 @@ def build_library(
 
         with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
             objects = list(pool.map(build, sources))
-        write_bytes(file, pack(sorted(zip(members.values(), objects, strict=True))))
+        sealed = (INTERFACE, interface.encode())
+        write_bytes(file, pack([sealed, *sorted(zip(members.values(), objects, strict=True))]))
     return LibraryFile(file.name, digest_bytes(file.read_bytes()))
