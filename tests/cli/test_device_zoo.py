@@ -9,9 +9,35 @@ from tilec.spec.resolve import resolve_device
 
 
 def test_device_list_names_every_device_and_the_host(cli):
-    names = [line.split()[0] for line in cli("device", "list").out.splitlines()]
+    lines = cli("device", "list").out.splitlines()
+    assert lines[0].split() == ["name", "kind", "levels", "peak", "runs", "description"]
+    names = [line.split()[0] for line in lines[1:]]
     assert {"a100", "v100", "avx2", "host"} <= set(names)
-    assert set(json.loads(cli("device", "list", "--json").out)["devices"]) == set(names)
+    found = json.loads(cli("device", "list", "--json").out)["devices"]
+    assert set(found) == set(names)
+    assert found["a100"] == {
+        "code": False,
+        "description": "NVIDIA A100 SXM4 80GB",
+        "kind": "gpu",
+        "levels": ["dram", "l2", "smem", "reg"],
+        "peak": "624TOP/s",
+        "peak_types": "i8",
+    }
+    assert found["avx2"]["code"]
+
+
+def test_device_list_measures_nothing(cli, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("tilec.spec.probe._timings", lambda _host: pytest.fail("measured"))
+    assert "this machine, measured when it is first used" in cli("device", "list").out
+    monkeypatch.setattr("tilec.spec.probe.known_text", lambda: cli_text("avx2"))
+    assert "this machine: " in cli("device", "list").out
+
+
+def cli_text(name):
+    from tilec.spec.resolve import device_source
+
+    return device_source(name).text
 
 
 def test_device_show_prints_the_file_or_what_it_says(cli):

@@ -1,13 +1,16 @@
 """`tilec device`: which devices there are, what one says, and measuring this machine."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tilec.artifact import write_text
 from tilec.cli.console import Console
 from tilec.cli.verb import EXIT_CODES, verb
+
+if TYPE_CHECKING:
+    from tilec.spec.device import DeviceSpec
 
 app = typer.Typer(no_args_is_help=True, help="Devices: list them, show one, measure this machine.")
 
@@ -17,22 +20,59 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")
 @app.command("list", epilog=EXIT_CODES)
 @verb
 def list_(console: Console, json: Json = False) -> None:
-    """List the devices that come with tilec.
+    """List the devices that come with tilec, and this machine.
 
     \b
     tilec device list
     tilec device list --json
+
+    The peak is that of the fastest compute unit. Models run on devices with code; for the others there are plans and
+    tile programs, which the tile machine executes.
     """
     from tilec.spec.resolve import HOST, packaged, resolve_device
 
-    found = {name: resolve_device(name) for name in packaged("devices")}
-    described = {name: device.description for name, device in found.items()}
-    described[HOST] = "this machine, measured once"
+    found = {name: _told(resolve_device(name)) for name in packaged("devices")}
+    found[HOST] = _host()
     if json:
-        console.json({"devices": described})
+        console.json({"devices": found})
         return
-    width = max(map(len, described))
-    console.data("\n".join(f"{name:<{width}}  {text}" for name, text in described.items()))
+    rows = [["name", "kind", "levels", "peak", "runs", "description"]]
+    for name, told in found.items():
+        peak = f"{told['peak']} {told['peak_types']}" if told["peak"] else ""
+        levels = " ".join(told["levels"])
+        rows.append([name, told["kind"], levels, peak, "yes" if told["code"] else "plan only", told["description"]])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    console.data("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows))
+
+
+def _told(device: "DeviceSpec") -> dict[str, Any]:
+    """What the list says of a device; `code` tells whether kernels are generated for it, not only plans."""
+    from tilec.ir.types import is_float
+    from tilec.spec.units import RATE
+
+    unit = max(device.compute, key=lambda unit: unit.rate)
+    peak = RATE.format(unit.rate)
+    return {
+        "code": device.target.backend == "cpu",
+        "description": device.description,
+        "kind": device.kind,
+        "levels": list(device.level_names),
+        "peak": peak if is_float(unit.inputs[0]) else peak.replace("FLOP", "OP"),
+        "peak_types": " x ".join(dict.fromkeys(unit.inputs)),
+    }
+
+
+def _host() -> dict[str, Any]:
+    """This machine as it was measured, or that it was not: a list measures nothing."""
+    from tilec.spec.probe import known_text
+    from tilec.spec.resolve import Source, parse_device
+
+    text = known_text()
+    if text is not None:
+        told = _told(parse_device(Source(text, "host")))
+        return {**told, "description": f"this machine: {told['description']}"}
+    later = "this machine, measured when it is first used"
+    return {"code": True, "description": later, "kind": "cpu", "levels": [], "peak": "", "peak_types": ""}
 
 
 @app.command(epilog=EXIT_CODES)

@@ -30,18 +30,28 @@ def probed_text(*, again: bool = False) -> str:
     Raises UnavailableError when the timing process fails.
     """
     host = read_host()
-    path = cache_folder() / f"host-{host.key}.yaml"
-    if not again:
-        try:
-            return path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            pass
+    path = _kept(host)
+    known = None if again else known_text()
+    if known is not None:
+        return known
     text = device_text(host, _timings(host))
     try:
         write_text(path, text)
     except TilecError as error:
         log.warning("the probed device is not cached: %s", error.message)
     return text
+
+
+def known_text() -> str | None:
+    """The device file of this machine if it was measured before."""
+    try:
+        return _kept(read_host()).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _kept(host: Host) -> Path:
+    return cache_folder() / f"host-{host.key}.yaml"
 
 
 def device_text(host: Host, timings: Mapping[str, Any]) -> str:

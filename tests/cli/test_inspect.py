@@ -1,0 +1,145 @@
+"""`tilec inspect`: models and artifacts as text and as JSON."""
+
+import json
+import subprocess
+import sys
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from cli import models
+from cli.test_main import ENVIRONMENT
+
+
+def test_a_model_as_text(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx", batch="batch")
+    size = (tmp_path / "model.onnx").stat().st_size
+    assert cli("inspect", "model.onnx").out == (
+        "model\n"
+        "  file                      model.onnx\n"
+        f"  size                      {size / 1024:.1f} KiB\n"
+        "  ir version                8\n"
+        "  opsets\n"
+        "    ai.onnx  17\n"
+        "  graph                     g\n"
+        "  version                   0\n"
+        "  inputs\n"
+        "    x  tensor(float)  [batch, 16]\n"
+        "  outputs\n"
+        "    y  tensor(float)  [batch, 8]\n"
+        "  symbols                   batch\n"
+        "  nodes                     4\n"
+        "  operators\n"
+        "    MatMul  2\n"
+        "    Add     1\n"
+        "    Relu    1\n"
+        "  parameters                800\n"
+        "  parameter bytes           3.1 KiB\n"
+    )
+
+
+def test_a_model_as_json(cli, tmp_path):
+    models.external(tmp_path / "model.onnx")
+    told = json.loads(cli("inspect", "model.onnx", "--json").out)
+    assert told["kind"] == "model"
+    assert told["external_data"] == [{"file": "model.data", "bytes": (tmp_path / "model.data").stat().st_size}]
+    assert told["inputs"] == [{"name": "x", "type": "tensor(float)", "shape": [4, 16]}]
+    assert (told["parameters"], told["parameter_bytes"]) == (800, 3200)
+    (tmp_path / "model.data").unlink()
+    assert json.loads(cli("inspect", "model.onnx", "--json").out)["external_data"][0]["bytes"] is None
+
+
+def test_operators_inside_branches_functions_and_domains_count(cli, tmp_path):
+    branch = helper.make_graph([helper.make_node("Relu", ["x"], ["r"])], "b", [], [models.value("r", 4)])
+    nodes = [
+        helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch),
+        helper.make_node("Strange", ["x"], ["z"], domain="mine"),
+    ]
+    models.save(
+        tmp_path / "model.onnx",
+        nodes,
+        [models.value("x", 4), helper.make_tensor_value_info("c", TensorProto.BOOL, [])],
+        [models.value("y", 4), models.value("z", 4)],
+    )
+    model = onnx.load(str(tmp_path / "model.onnx"))
+    inner = [helper.make_node("Neg", ["a"], ["b"])]
+    model.functions.append(helper.make_function("mine", "Strange", ["a"], ["b"], inner, [helper.make_opsetid("", 17)]))
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    told = json.loads(cli("inspect", "model.onnx", "--json").out)
+    assert told["operators"] == {"If": 1, "Neg": 1, "Relu": 2, "mine.Strange": 1}
+    assert told["functions"] == ["mine.Strange"]
+
+
+def test_a_compiled_folder(cli, build):
+    text = cli("inspect", "model.tilec").out
+    heads = [line for line in text.splitlines() if not line.startswith(" ")]
+    assert heads == ["graph", "plan", "kernels", "report", "run"]
+    assert "  verified on               host" in text.splitlines()
+    found = json.loads(cli("inspect", "model.tilec", "--json").out)
+    assert found["graph"]["placement"] == {"compiled": 4, "onnxruntime": [], "total": 4}
+    assert found["plan"]["groups"] == 2
+    assert found["plan"]["traffic_bytes"] > 0
+    assert found["kernels"]["library"].endswith(".a")
+    assert found["kernels"]["library_bytes"] > 0
+    assert found["report"]["verdict"] == "pass"
+    assert found["run"]["latency_us"] > 0
+
+
+@pytest.mark.parametrize("kind", ["graph", "plan", "kernels", "report"])
+def test_one_artifact_with_its_origin(cli, build, kind):
+    from tilec.pipeline import FILES
+
+    told = json.loads(cli("inspect", f"model.tilec/{FILES[kind]}", "--json").out)
+    assert (told["kind"], told["edited"]) == (kind, False)
+    header = json.loads((build / FILES[kind]).read_text())["artifact"]
+    assert told["made_from"] == {role: digest[:12] for role, digest in header["inputs"].items()}
+
+
+def test_an_edit_shows(cli, build):
+    plan = build / "2-plan.json"
+    plan.write_text(plan.read_text().replace('"name": "model"', '"name": "mine"'))
+    assert "  edited                    yes" in cli("inspect", "model.tilec/2-plan.json").out.splitlines()
+
+
+def test_a_plan_for_another_device(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx", batch="n")
+    assert cli("compile", "model.onnx", "--device", "a100", "--to", "schedule").code == 0
+    told = json.loads(cli("inspect", "model.tilec", "--json").out)
+    assert (told["plan"]["device"], told["plan"]["symbols"]) == ("a100", ["n"])
+    assert isinstance(told["plan"]["traffic_bytes"], str)
+    assert cli("inspect", "model.tilec").code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("none.onnx", "none.onnx: no such file"),
+        ("none.json", "none.json: no such file"),
+        ("empty", "empty: there is no artifact in this folder\n  `tilec compile` writes some."),
+        ("text.json", "text.json: not an artifact of tilec"),
+        ("text.onnx", "text.onnx: this is not an ONNX model: "),
+        ("other.json", "other.json: not a tilec artifact: it has no header"),
+    ],
+)
+def test_refusals(cli, tmp_path, file, said):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.json").write_text("[1]")
+    (tmp_path / "other.json").write_text('{"artifact": {"kind": "soup"}}')
+    (tmp_path / "text.onnx").write_text("hello")
+    ran = cli("inspect", file)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: {said}")
+
+
+def test_tvm_is_never_imported(build):
+    program = (
+        "import sys; sys.argv = ['tilec', 'inspect', sys.argv[1]]\n"
+        "from tilec.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "sys.exit('tvm' in sys.modules or 'tvm_ffi' in sys.modules)"
+    )
+    for path in (build, build.parent / "model.onnx"):
+        ran = subprocess.run([sys.executable, "-c", program, path], env=ENVIRONMENT, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
