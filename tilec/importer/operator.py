@@ -116,11 +116,12 @@ class Op(Given):
         return self.reduction(reducer, axes, text, operands, keep, part, output)
 
     def mean(self, axes: Sequence[int], x: Value, text: str = "x", keep: bool = True, part: str = "") -> Value:
-        """The mean of an elementwise body: a plain sum, then one division."""
-        total = self.reduce("sum", axes, text, keep, f"{part}_sum" if part else "sum", x=x)
+        """The mean of an elementwise body: a plain sum, then one division; half precision is summed in single."""
+        half = x.ttype in ("f16", "bf16")
+        total = self.reduce("sum", axes, f"f32({text})" if half else text, keep, f"{part}_sum" if part else "sum", x=x)
         number = count([x.shape[d] for d in axes], total.ttype)
         division = "x / n" if TTYPES[total.ttype].kind == "float" else "truncdiv(x, n)"
-        result = self.map(division, part=part, x=total, n=number)
+        result = self.map(f"{x.ttype}({division})" if half else division, part=part, x=total, n=number)
         return replace(result, mean=(x.name, tuple(axes))) if text == "x" and keep else result
 
     def indices(self, extent: Expr, axis: int, rank: int) -> Value:

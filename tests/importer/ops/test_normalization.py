@@ -8,10 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.importer.reference import check, helper, normal, onnxruntime, run, save, single
-from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
-from tilec.ir.graph import Inline
-from tilec.ir.text import tensor_text
 
 
 @pytest.mark.parametrize("axis", [-1, 1, 2])
@@ -30,36 +27,6 @@ def test_layer_normalization_also_gives_mean_and_deviation(tmp_path: Path) -> No
 def test_rms_normalization(tmp_path: Path) -> None:
     check(tmp_path, "RMSNormalization", normal(2, 3, 4), normal(4, seed=1), known=[1], opset=23, epsilon=1e-3)
     check(tmp_path, "RMSNormalization", normal(2, 3, 4), normal(3, 4, seed=1), known=[1], opset=23, axis=1)
-
-
-@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3), (1, 1, 1)])
-def test_batch_normalization(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    c = shape[1]
-    statistics = [normal(c, seed=i) for i in range(4)]
-    statistics[3] = np.abs(statistics[3]) + np.float32(0.1)
-    for opset in (7, 9, 15):
-        check(tmp_path, "BatchNormalization", normal(*shape), *statistics, known=[1, 2, 3, 4], opset=opset)
-
-
-def test_batch_normalization_is_one_multiplication_and_one_addition(tmp_path: Path) -> None:
-    statistics = [np.array(v, np.float32) for v in ([2.0, 1.0], [0.5, 0.0], [1.0, 2.0], [4.0, 1.0])]
-    path, _ = single(
-        tmp_path, "BatchNormalization", normal(1, 2, 3, 3), *statistics, known=[1, 2, 3, 4], opset=15, epsilon=0.0
-    )
-    graph = import_model(path).graph
-    (node,) = graph.nodes
-    assert tensor_text(node.expr) == "y0[i, j, k, l] = x0[i, j, k, l] * y0_factor[j] + y0_offset[j]"
-    assert graph.constants == {"y0_factor": Inline((1.0, 1.0)), "y0_offset": Inline((-0.5, -2.0))}
-
-
-def test_batch_normalization_in_training_is_refused(tmp_path: Path) -> None:
-    arrays = [normal(1, 2, 3), *(np.ones(2, np.float32) for _ in range(4))]
-    path, _ = single(tmp_path, "BatchNormalization", *arrays, opset=15, outputs=3, training_mode=1)
-    with pytest.raises(UnsupportedError, match="in training mode"):
-        import_model(path)
-    path, _ = single(tmp_path, "BatchNormalization", normal(1, 3, 3), *arrays[1:], opset=15)
-    with pytest.raises(ConfigError, match="channels and their statistics: 2 and 3 differ"):
-        import_model(path)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (1, 2, 6)])
@@ -132,3 +99,28 @@ def test_half_precision_is_normalised_in_single(tmp_path: Path) -> None:
     path, feeds = single(tmp_path, "LayerNormalization", x, np.ones(64, np.float16))
     (found,) = run(import_model(path), tmp_path, feeds)
     np.testing.assert_allclose(found, _exact(x, (-1,), 1e-5), atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization"])
+def test_sums_beyond_half_precision(tmp_path: Path, kind: str) -> None:
+    x = (300 + 10 * normal(1, 2, 16, 64)).astype(np.float16)
+    ones = () if kind.startswith("Mean") else (np.ones(2, np.float16), np.zeros(2, np.float16))
+    extra = {"num_groups": 2} if kind.startswith("Group") else {}
+    path, feeds = single(tmp_path, kind, x, *ones, opset=18, **extra)
+    (found,) = run(import_model(path), tmp_path, feeds)
+    np.testing.assert_allclose(found, _exact(x, (2, 3), 1e-5), atol=5e-3)
+
+
+def test_statistics_of_double_precision_are_stashed_in_single(tmp_path: Path) -> None:
+    x, scale = normal(2, 3, 4, dtype="float64"), normal(4, dtype="float64")
+    check(tmp_path, "LayerNormalization", x, scale, outputs=3, opset=17)
+
+
+def test_sizes_of_one_and_of_nothing(tmp_path: Path) -> None:
+    ones = np.ones(1, np.float32)
+    check(tmp_path, "LayerNormalization", normal(3, 1), ones, ones)
+    check(tmp_path, "LayerNormalization", normal(0, 4), normal(4), normal(4))
+    check(tmp_path, "InstanceNormalization", normal(2, 3, 1), normal(3), normal(3), atol=1e-5)
+    check(tmp_path, "InstanceNormalization", normal(0, 3, 4), normal(3), normal(3))
+    path, feeds = single(tmp_path, "GroupNormalization", normal(0, 6, 2), normal(6), normal(6), opset=21, num_groups=2)
+    assert run(import_model(path), tmp_path, feeds)[0].shape == (0, 6, 2)

@@ -3,6 +3,7 @@
 from tilec.importer.ops import (
     activation,
     attention,
+    batch_normalization,
     chance,
     constant,
     contraction,
@@ -36,6 +37,7 @@ from tilec.importer.registry import handler_of, known_operators
 __all__ = [
     "activation",
     "attention",
+    "batch_normalization",
     "chance",
     "constant",
     "contraction",

@@ -6,25 +6,35 @@ onnx's own function bodies use E[x^2] - E[x]^2 and flatten axes: wrong where the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op, count
 from tilec.importer.ops.centering import less_mean
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.expr import Const, Expr, bound
 
 
-def standardized(op: Op, x: Value, axes: Sequence[int], epsilon: float) -> tuple[Value, Value, Value]:
-    """`(x - mean) / sqrt(variance + epsilon)` as two factors, difference and inverse deviation; and the mean."""
+class Standardized(NamedTuple):
+    """`(x - mean) / sqrt(variance + epsilon)` as two factors, and the statistics; the axes are kept as 1."""
+
+    centered: Value
+    inverse: Value
+    mean: Value
+    variance: Value
+
+
+def standardized(op: Op, x: Value, axes: Sequence[int], epsilon: float) -> Standardized:
+    """Bring a tensor to mean 0 and variance 1 over some axes."""
     mean = op.mean(axes, x, part="mean")
     centered = less_mean(op, x, mean, axes, part="centered")
     variance = op.mean(axes, centered, "x * x", part="variance")
     inverse = op.map("1.0 / sqrt(v + e)", v=variance, e=epsilon, part="inverse")
-    return centered, inverse, mean
+    return Standardized(centered, inverse, mean, variance)
 
 
 def along(op: Op, value: Value, axis: int, rank: int, part: str) -> Value:
@@ -34,12 +44,17 @@ def along(op: Op, value: Value, axis: int, rank: int, part: str) -> Value:
     return reshaped(op, value, [value.shape[0] if d == axis else Const(1) for d in range(rank)], part=part)
 
 
-def _computed(op: Op, x: Value) -> Value:
-    """The input in the type that `stash_type` asks for."""
+def _stash_type(op: Op) -> str:
     code = op.integer("stash_type", 1)
     ttype = ELEMENT_TYPES.get(code)
     if ttype is None:
         raise op.unsupported(f"element type {element_type_name(code)} (attribute 'stash_type')")
+    return ttype
+
+
+def _computed(op: Op, x: Value) -> Value:
+    """The input in the type that `stash_type` asks for; double precision is kept."""
+    ttype = _stash_type(op)
     return x if x.ttype in (ttype, "f64") else op.map(f"{ttype}(x)", x=x, part="wide")
 
 
@@ -62,8 +77,14 @@ def _layer_normalization(op: Op) -> tuple[Value, ...]:
     x = op.value(0)
     axis = op.axis(op.integer("axis", -1), x.rank)
     axes = range(axis, x.rank)
-    centered, inverse, mean = standardized(op, _computed(op, x), axes, op.number("epsilon", 1e-5))
-    return _scaled(op, centered, inverse, op.value(1), op.optional(2), x.ttype), mean, inverse
+    normal = standardized(op, _computed(op, x), axes, op.number("epsilon", 1e-5))
+    result = _scaled(op, normal.centered, normal.inverse, op.value(1), op.optional(2), x.ttype)
+    ttype = _stash_type(op)
+    mean, inverse = (
+        v if v.ttype == ttype else op.map(f"{ttype}(x)", x=v, part=f"output{number}")
+        for number, v in enumerate((normal.mean, normal.inverse), 1)
+    )
+    return result, mean, inverse
 
 
 @operator("RMSNormalization", "SimplifiedLayerNormalization")
@@ -76,31 +97,12 @@ def _rms_normalization(op: Op) -> Value:
     return _scaled(op, wide, inverse, op.value(1), None, x.ttype)
 
 
-@operator("BatchNormalization")
-def _batch_normalization(op: Op) -> Value:
-    """`x * a + b` with a and b for each channel from constants; the statistics are given, not computed."""
-    if op.integer("training_mode") or (op.wants(1) and op.opset >= 7):
-        raise op.unsupported("batch normalisation in training mode", "Export the model for inference.")
-    if not op.integer("spatial", 1):
-        raise op.unsupported("statistics for each pixel (spatial=0)", "Convert the model to opset 9 or newer.")
-    x, scale, shift, mean, variance = (op.value(i) for i in range(5))
-    if x.rank < 2:
-        raise ShapeError(f"an input {shape_text(x.shape)} without channels")
-    for vector in (scale, shift, mean, variance):
-        require_same(vector.shape[0] if vector.rank else Const(1), x.shape[1], "channels and their statistics")
-    factor = op.map("s / sqrt(v + e)", s=scale, v=variance, e=op.number("epsilon", 1e-5), part="factor")
-    offset = op.map("b - m * f", b=shift, m=mean, f=factor, part="offset")
-    axes = op.axes_of(x.shape)
-    operands = {n: v.at([axes[1].var]) for n, v in (("f", factor), ("b", offset))}
-    return op.emit(axes, formula("x * f + b", x=x.access([a.var for a in axes]), **operands), x.ttype)
-
-
 @operator("InstanceNormalization")
 def _instance_normalization(op: Op) -> Value:
     x = op.value(0)
     if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} without channels")
-    centered, inverse, _ = standardized(op, x, range(2, x.rank), op.number("epsilon", 1e-5))
+    centered, inverse, *_ = standardized(op, _computed(op, x), range(2, x.rank), op.number("epsilon", 1e-5))
     scale, shift = (along(op, op.value(i), 1, x.rank, part) for i, part in ((1, "scale"), (2, "shift")))
     return _scaled(op, centered, inverse, scale, shift, x.ttype)
 
@@ -109,8 +111,8 @@ def _instance_normalization(op: Op) -> Value:
 def _mean_variance_normalization(op: Op) -> Value:
     x = op.value(0)
     axes = sorted(op.axis(a, x.rank) for a in op.integers("axes") or (0, 2, 3))
-    centered, inverse, _ = standardized(op, x, axes, 1e-9)
-    return op.map("x * f", x=centered, f=inverse)
+    centered, inverse, *_ = standardized(op, _computed(op, x), axes, 1e-9)
+    return _scaled(op, centered, inverse, None, None, x.ttype)
 
 
 @operator("GroupNormalization")
@@ -126,7 +128,7 @@ def _group_normalization(op: Op) -> Value:
     if channels is None or groups < 1 or channels % groups:
         raise op.invalid(f"{shape_text(x.shape[1:2])} channels in {groups} groups")
     size = channels // groups
-    wide = _computed(op, x) if op.opset >= 21 else x
+    wide = _computed(op, x)
     mean = _over_group(op, wide, groups, size, "x", "mean")
     axes = op.axes_of(x.shape)
     place = [a.var for a in axes]
