@@ -10,7 +10,7 @@ from tilec.importer.formula import formula
 from tilec.importer.held import Held
 from tilec.importer.names import identifier
 from tilec.importer.operator import Op
-from tilec.importer.ops.movement import MOST_PARTS, concatenated
+from tilec.importer.ops.movement import concatenated
 from tilec.importer.region import Region
 from tilec.importer.shapes import require_same
 from tilec.importer.value import Value
@@ -20,6 +20,9 @@ from tilec.ir.types import TTYPES, numpy_dtype
 
 MOST_NODES = 2000
 """A loop is unrolled to at most this many of the model's nodes."""
+
+TOGETHER = 8
+"""So many results are stacked by one expression; scheduling it takes time that grows with the square."""
 
 
 class Budget:
@@ -68,17 +71,30 @@ def stacked(op: Op, parts: Sequence[Value], axis: int = 0, part: str = "", outpu
             raise op.invalid("the iterations give results of different types or ranks, which cannot be stacked")
         for d in range(first.rank):
             require_same(first.shape[d], other.shape[d], f"dimension {d} of what the iterations give")
-    if len(parts) > MOST_PARTS:
-        groups = [parts[start : start + MOST_PARTS] for start in range(0, len(parts), MOST_PARTS)]
-        halves = [stacked(op, group, axis, f"{part}part{number}", output) for number, group in enumerate(groups)]
-        return concatenated(op, halves, axis, part, output)
+    if len(parts) > TOGETHER:
+        groups = [stacked(op, group, axis, f"{part}part{n}", output) for n, group in enumerate(_groups(parts))]
+        while len(groups) > TOGETHER:
+            groups = [
+                concatenated(op, group, axis, f"{part}group{n}", output) for n, group in enumerate(_groups(groups))
+            ]
+        return concatenated(op, groups, axis, part, output)
     axes = op.axes_of([*first.shape[:axis], Const(len(parts)), *first.shape[axis:]])
     index = [a.var for d, a in enumerate(axes) if d != axis]
-    body: Expr = parts[-1].access(index)
-    for number in reversed(range(len(parts) - 1)):
-        element = parts[number].access(index)
-        body = formula("where(i < end, element, body)", i=axes[axis].var, end=number + 1, element=element, body=body)
+    body = _selected([each.access(index) for each in parts], axes[axis].var, 0)
     return op.emit(axes, body, first.ttype, part=part, output=output)
+
+
+def _groups(parts: Sequence[Value]) -> list[Sequence[Value]]:
+    return [parts[start : start + TOGETHER] for start in range(0, len(parts), TOGETHER)]
+
+
+def _selected(elements: Sequence[Expr], index: Expr, start: int) -> Expr:
+    """`elements[index - start]` by halving, so that few guards stand above each element."""
+    if len(elements) == 1:
+        return elements[0]
+    half = len(elements) // 2
+    below, above = _selected(elements[:half], index, start), _selected(elements[half:], index, start + half)
+    return formula("where(i < end, below, above)", i=index, end=start + half, below=below, above=above)
 
 
 def zeros(op: Op, shape: Sequence[Expr], ttype: str, part: str = "", output: int = 0) -> Value:
