@@ -8,7 +8,7 @@ N := 2000
 SEED := $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz lint format features schema clean
+.PHONY: help demo test test-all fuzz conformance lint format features schema clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -32,6 +32,9 @@ test-all: $(READY) ## run the slow sweeps too
 
 fuzz: $(READY) ## compile N=2000 random models (SEED=...) and compare them with onnxruntime
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz $(N) $(SEED)
+
+conformance: $(READY) ## run ONNX's own backend cases, e.g. ARGS="-k conv --only-failed --against onnxruntime"
+	$(BIN)/python -m tests.conformance $(ARGS)
 
 lint: $(READY) ## check style, types and layers
 	$(BIN)/ruff check .

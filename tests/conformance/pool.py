@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -109,10 +110,10 @@ def _serve(pipe: Connection, judge: Judge) -> None:
     """A worker's life: names of cases in, results out; what libraries print is dropped."""
     from tests.conformance.cases import collect
 
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    cases = {(case.name): case for case in collect()}
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    os.dup2(sys.stdout.fileno(), 1)
+    os.dup2(sys.stdout.fileno(), 2)
+    cases = {case.name: case for case in collect()}
     while True:
         try:
             name = pipe.recv()

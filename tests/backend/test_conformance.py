@@ -1,0 +1,107 @@
+"""The runner of ONNX's cases: crashes, hangs and wrong answers are results, and tables count them."""
+
+import os
+import signal
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.conformance.cases import FAMILIES, collect
+from tests.conformance.judge import Result, ended, judged
+from tests.conformance.pool import run_with
+from tests.conformance.table import by_family, by_operator, by_reason
+
+SOME = [case for case in collect() if case.name in ("test_abs", "test_add", "test_and2d", "test_ceil", "test_cos")]
+
+
+def test_every_family_is_there_and_names_are_unique():
+    cases = collect()
+    assert {case.family for case in cases} == set(FAMILIES)
+    assert len({case.name for case in cases}) == len(cases)
+    counts = Counter(case.family for case in cases)
+    assert counts["node"] >= 1500
+    assert counts["light"] == 9
+    expanded = next(case for case in cases if case.name == "test_clip_expanded")
+    assert (expanded.operator, expanded.expanded) == ("Clip", True)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_inputs_and_outputs_fit_the_model(family):
+    case = next(case for case in collect() if case.family == family)
+    model = case.model()
+    stored = {tensor.name for tensor in model.graph.initializer}
+    for inputs, outputs in case.data():
+        assert len(inputs) == len([info for info in model.graph.input if info.name not in stored])
+        assert len(outputs) == len(model.graph.output)
+
+
+def _judge(case):
+    match case.name:
+        case "test_abs":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "test_add":
+            time.sleep(60)
+        case "test_and2d":
+            sys.exit(3)
+        case "test_cos":
+            print("what libraries print is dropped")
+    return ended(case, "passed", True)
+
+
+def test_workers_that_crash_or_hang_are_replaced(capfd):
+    results = {result.name: result for result in run_with(SOME, _judge, jobs=2, timeout=3)}
+    assert {name: (r.status, r.reason) for name, r in results.items()} == {
+        "test_abs": ("crashed", "SIGSEGV"),
+        "test_add": ("timeout", "no result in 3 s"),
+        "test_and2d": ("crashed", "exit code 3"),
+        "test_ceil": ("passed", ""),
+        "test_cos": ("passed", ""),
+    }
+    assert capfd.readouterr().out == ""
+
+
+def test_a_wrong_answer_and_an_error_are_told_apart(monkeypatch):
+    import tilec.backend
+
+    class Wrong:
+        def run(self, inputs):
+            return [np.full_like(inputs[0], 7)]
+
+    case = next(case for case in SOME if case.name == "test_ceil")
+    monkeypatch.setattr(tilec.backend, "prepare", lambda model: Wrong())
+    assert judged(case, "tilec").status == "failed"
+    monkeypatch.setattr(tilec.backend, "prepare", lambda model: 1 / 0)
+    refused = judged(case, "tilec")
+    assert (refused.status, refused.reason) == ("refused", "ZeroDivisionError: division by zero")
+
+
+def test_the_peer_is_judged_in_the_same_way():
+    result = judged(next(case for case in SOME if case.name == "test_ceil"), "onnxruntime")
+    assert (result.status, result.native) == ("passed", False)
+
+
+RESULTS = [
+    Result("a", "node", "Abs", False, "passed", True),
+    Result("b", "node", "Abs", False, "passed", False, "Abs: axis 3 of 'x'; Neg: why"),
+    Result("c", "node", "Add", True, "failed", False, "off by 0.25"),
+    Result("d", "light", "d", False, "crashed", False, "SIGSEGV"),
+]
+
+
+def test_tables_count_by_family_operator_and_reason():
+    assert by_family(RESULTS).splitlines()[2:] == [
+        "| node | 2 | 2 | 1 | 0 | 0 | 0 | 0 |",
+        "| node, expanded | 1 | 0 | 0 | 1 | 0 | 0 | 0 |",
+        "| light | 1 | 0 | 0 | 0 | 0 | 1 | 0 |",
+        "| all | 4 | 2 | 1 | 1 | 0 | 1 | 0 |",
+    ]
+    assert by_operator(RESULTS).splitlines()[2:] == ["| Abs | 2 | 2 | 1 | 0 | 0 | 0 | 0 |"]
+    assert set(by_reason(RESULTS).splitlines()[2:]) == {
+        "| fallback | 1 | Abs: axis N of '...' |",
+        "| fallback | 1 | Neg: why |",
+        "| failed | 1 | off by N |",
+        "| crashed | 1 | SIGSEGV |",
+    }
