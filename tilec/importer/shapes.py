@@ -95,11 +95,13 @@ def solve_reshape(shape: Sequence[Expr], target: Sequence[Expr], zero_copies: bo
     Raises ShapeError and UndecidedError.
     """
     wanted: list[Expr | None] = []
+    copied: set[int] = set()
     for dimension, extent in enumerate(target):
         if extent == Const(0) and zero_copies:
             if dimension >= len(shape):
                 raise ShapeError(f"extent 0 at dimension {dimension} copies nothing of {shape_text(shape)}")
             wanted.append(shape[dimension])
+            copied.add(dimension)
         elif extent == Const(-1):
             wanted.append(None)
         else:
@@ -110,7 +112,8 @@ def solve_reshape(shape: Sequence[Expr], target: Sequence[Expr], zero_copies: bo
     if wanted.count(None) > 1:
         raise ShapeError("more than one extent is -1")
     given = [w for w in wanted if w is not None]
-    left, right = _cancelled(shape, given)
+    rest = [w for dimension, w in enumerate(wanted) if w is not None and dimension not in copied]
+    left, right = _cancelled([e for dimension, e in enumerate(shape) if dimension not in copied], rest)
     have, known = size_of(left), size_of(right)
     described = f"{shape_text(shape)} cannot become {shape_text(target)}"
     if None not in wanted:
