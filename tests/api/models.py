@@ -51,3 +51,32 @@ def external(folder):
     path = folder / "model.onnx"
     onnx.save_model(proto, str(path), save_as_external_data=True, location="model.data", size_threshold=0)
     return path
+
+
+def selection():
+    """Boxes that a threshold keeps: how many is only known when it runs."""
+    nodes = [
+        helper.make_node("Relu", ["scores"], ["positive"]),
+        helper.make_node("NonMaxSuppression", ["boxes", "positive", "most", "iou"], ["kept"]),
+    ]
+    weights = [constant("most", np.array([10], np.int64)), constant("iou", np.array([0.5], np.float32))]
+    inputs = [value("boxes", 1, "n", 4), value("scores", 1, 1, "n")]
+    return model(nodes, inputs, [value("kept", None, 3, type_=TensorProto.INT64)], weights)
+
+
+def words():
+    """Text in, text out, beside a number."""
+    nodes = [
+        helper.make_node("StringConcat", ["text", "text"], ["twice"]),
+        helper.make_node("Mul", ["x", "x"], ["y"]),
+    ]
+    inputs = [value("text", "n", type_=TensorProto.STRING), value("x", 3)]
+    return model(nodes, inputs, [value("twice", "n", type_=TensorProto.STRING), value("y", 3)], opset=20)
+
+
+def pieces():
+    """A sequence in, a sequence out."""
+    sequence = helper.make_tensor_sequence_value_info
+    node = helper.make_node("SequenceInsert", ["s", "x"], ["t"])
+    inputs = [sequence("s", TensorProto.FLOAT, None), value("x", 2)]
+    return model([node], inputs, [sequence("t", TensorProto.FLOAT, None)])

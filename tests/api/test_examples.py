@@ -45,6 +45,18 @@ def test_example_models(onnxruntime):
 
 
 @MODULES
+def test_a_classifier_of_another_domain(onnxruntime):
+    """Its nodes are not ONNX's own; it gives labels, and a map for each row."""
+    session = onnxruntime.InferenceSession(get_example("logreg_iris.onnx"), providers=["CPUExecutionProvider"])
+    assert [arg.type for arg in session.get_outputs()] == ["tensor(int64)", "seq(map(int64,tensor(float)))"]
+    x = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    labels, probabilities = session.run(None, {session.get_inputs()[0].name: x})
+    assert labels.tolist() == [0, 0, 0]
+    assert [max(row, key=row.get) for row in probabilities] == [0, 0, 0]
+    assert session.run(["probabilities"], {"float_input": x})[0] == probabilities
+
+
+@MODULES
 def test_metadata(onnxruntime):
     meta = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"]).get_modelmeta()
     assert (meta.producer_name, meta.graph_name, meta.version) == ("tests", "affine", 7)

@@ -98,18 +98,10 @@ def read_header(path: Path, freed: Iterable[str] = ()) -> Header:
 
 def _extents(infos: Iterable[Any], file: str) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """Input -> extents as text over symbols, and the symbols, named as import names them."""
-    from tilec.importer.ports import input_ports
-    from tilec.importer.weights import ELEMENT_TYPES
+    from tilec.importer.ports import input_ports, readable
     from tilec.ir.text import text_of
 
-    usual = [
-        info
-        for info in infos
-        if info.type.WhichOneof("value") == "tensor_type"
-        and info.type.tensor_type.HasField("shape")
-        and info.type.tensor_type.elem_type in ELEMENT_TYPES
-    ]
-    ports, symbols = input_ports(usual, {}, file)
+    ports, symbols = input_ports([info for info in infos if readable(info)], {}, file)
     return {port.name: tuple(text_of(extent) for extent in port.shape) for port in ports}, symbols
 
 

@@ -145,7 +145,8 @@ def _by_onnxruntime(model: Any) -> dict[str, Any]:
     for port in session.get_outputs():
         element = ELEMENT_NAMES.get(port.type)
         if element is not None:
-            found[port.name] = onnx.helper.make_tensor_type_proto(element, port.shape)
+            # It shows a scalar and an unknown rank alike.
+            found[port.name] = onnx.helper.make_tensor_type_proto(element, port.shape or None)
     return found
 
 
