@@ -41,6 +41,67 @@ def unary(path: Path, op: str, domain: str = "") -> Path:
     return save(path, nodes, [value("x", 4)], [value("y", 4)])
 
 
+def selection(path: Path) -> Path:
+    """Boxes chosen by NonMaxSuppression, whose number depends on the data, from scores that are computed before."""
+    nodes = [
+        helper.make_node("Sigmoid", ["logits"], ["scores"], name="score"),
+        helper.make_node("NonMaxSuppression", ["boxes", "scores", "most"], ["chosen"], name="choose"),
+        helper.make_node("Gather", ["chosen", "last"], ["y"], name="pick", axis=1),
+    ]
+    constants = [numpy_helper.from_array(np.array(5), "most"), numpy_helper.from_array(np.array(2), "last")]
+    inputs = [value("boxes", 1, 12, 4), value("logits", 1, 2, 12)]
+    return save(path, nodes, inputs, [helper.make_tensor_value_info("y", TensorProto.INT64, ["n"])], constants)
+
+
+def doubling(path: Path) -> Path:
+    """A Loop that doubles its state until the sum passes a limit: its trip count depends on the data."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["state", "state"], ["next"]),
+            helper.make_node("ReduceSum", ["next"], ["sum"], keepdims=0),
+            helper.make_node("Less", ["sum", "limit"], ["again"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            value("state", 4),
+        ],
+        [helper.make_tensor_value_info("again", TensorProto.BOOL, []), value("next", 4)],
+    )
+    nodes = [
+        helper.make_node("Exp", ["x"], ["start"], name="exp"),
+        helper.make_node("Loop", ["", "on", "start"], ["grown"], name="loop", body=body),
+        helper.make_node("Add", ["grown", "start"], ["y"], name="add"),
+    ]
+    constants = [numpy_helper.from_array(np.array(True), "on"), numpy_helper.from_array(np.float32(99), "limit")]
+    return save(path, nodes, [value("x", 4)], [value("y", 4)], constants)
+
+
+def contributed(path: Path) -> Path:
+    """Operators of onnxruntime's own domain between two that compile."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], name="product"),
+        helper.make_node("BiasGelu", ["a", "b"], ["c"], name="gelu", domain="com.microsoft"),
+        helper.make_node("Softmax", ["c"], ["y"], name="softmax"),
+    ]
+    path = save(path, nodes, [value("x", 3, 8)], [value("y", 3, 6)], [weight("w", 8, 6), weight("b", 6)])
+    model = onnx.load(str(path))
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def noisy(path: Path) -> Path:
+    """An output with random numbers in it, and one without."""
+    nodes = [
+        helper.make_node("RandomNormalLike", ["x"], ["noise"], name="noise"),
+        helper.make_node("Add", ["x", "noise"], ["y"], name="add"),
+        helper.make_node("Exp", ["x"], ["z"], name="exp"),
+    ]
+    return save(path, nodes, [value("x", 5)], [value("y", 5), value("z", 5)])
+
+
 def cycle(path: Path) -> Path:
     nodes = [
         helper.make_node("Add", ["x", "b"], ["a"], name="one"),

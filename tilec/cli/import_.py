@@ -61,15 +61,13 @@ def _report(console: Console, job: Job, model: Path, json: bool) -> None:
     """Say which nodes do not compile. Raises UnsupportedError for any that the recipe does not let fall back."""
     from tilec.importer import Unsupported, UnsupportedModelError, import_model
 
-    nodes: tuple[Unsupported, ...] = ()
-    refused: UnsupportedModelError | None = None
     sizes = {s: job.shapes[s] for s in job.asked}
+    nodes: tuple[Unsupported, ...]
     try:
         found = import_model(model, sizes=sizes, fallback="allow").graph.placement
         nodes, total = found.fallback, found.total
-        import_model(model, sizes=sizes, fallback=job.recipe.fallback)
     except UnsupportedModelError as error:
-        refused = error
+        nodes, total = error.nodes, error.total
     if json:
         listed = [{"node": n.node, "op": n.op, "reason": n.reason, "remedy": n.remedy} for n in nodes]
         console.json({"compiled": total - len(nodes), "total": total, "unsupported": listed})
@@ -77,5 +75,7 @@ def _report(console: Console, job: Job, model: Path, json: bool) -> None:
         for node in nodes:
             console.data(f"{node.node} ({node.op}): {node.reason}" + (f"\n  {node.remedy}" if node.remedy else ""))
         console.note(f"{total - len(nodes)} of {total} nodes compile")
-    if refused is not None:
-        raise UnsupportedError(f"{len(refused.nodes)} of {total} nodes may not run on onnxruntime", str(model))
+    allowed = job.recipe.fallback
+    refused = [n for n in nodes if allowed == "refuse" or (allowed != "allow" and n.op not in allowed)]
+    if refused:
+        raise UnsupportedError(f"{len(refused)} of {total} nodes may not run on onnxruntime", str(model))

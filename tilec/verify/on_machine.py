@@ -13,11 +13,14 @@ from tilec.ir.algebra import bounds_of
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Const, Expr, bound, operands
 from tilec.ir.filenames import refuse_outside
+from tilec.ir.graph import Call
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Loop, Program, Statement
 from tilec.ir.program_codec import program_from_json
 from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
+from tilec.runtime.fallback import Fallback
+from tilec.runtime.manifest import CallInput, CallOutput, CallSpec, LibraryFile
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array, Draw, draws, random_inputs, random_tensors
@@ -85,12 +88,14 @@ def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Ex
 
 @dataclass(frozen=True)
 class Step:
-    """A group, its program, the tensors that stand for the program's parameters, and the estimated work."""
+    """A group, its program, the tensors that stand for the program's parameters, the estimated work, and how many calls
+    of onnxruntime come before it."""
 
     group: Group
     program: Program
     tensors: tuple[str, ...]
     cost: int
+    segment: int = 0
 
     def execute(self, arrays: Mapping[str, Array]) -> Result:
         """The program's result on these tensors, its outputs by tensor. Raises MachineError."""
@@ -112,7 +117,7 @@ def _read_steps(folder: Path, plan: Plan, kernels: Mapping[str, Any]) -> tuple[S
             programs[written["kernel"]] = program_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
         for step in kernels["steps"]:
             group, program = groups[step["group"]], programs[step["kernel"]]
-            steps.append(Step(group, program, tuple(step["tensors"]), work(group, program)))
+            steps.append(Step(group, program, tuple(step["tensors"]), work(group, program), step.get("segment", 0)))
     except (KeyError, TypeError, AttributeError, OSError, ValueError, RecursionError) as error:
         raise ArtifactError(
             f"a tile program is missing or damaged: {error}", str(folder), "Run `tilec codegen` again."
@@ -140,12 +145,15 @@ def _whole(
     report["groups"] = {"total": len(steps), "verified": len(steps)}
     checked: list[Checked] = []
     counted: dict[str, Any] = {}
+    fallbacks = [_fallback(folder, plan, call) for call in plan.calls]
     with Remote("onnxruntime", Reference, model) as reference:
         reference.ready()
         for number, draw in enumerate(chosen):
             feeds = random_inputs(plan, draw)
-            arrays = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
+            arrays: dict[str, Any] = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
+            called = 0
             for done, step in enumerate(steps):
+                called = _call(plan, fallbacks, arrays, called, step.segment)
                 try:
                     result = step.execute(arrays)
                 except MachineError as error:
@@ -153,6 +161,7 @@ def _whole(
                 arrays |= result.outputs
                 counted[step.group.name] = _traffic(step.group, result)
                 advance(number * len(steps) + done + 1, len(chosen) * len(steps))
+            _call(plan, fallbacks, arrays, called, len(plan.calls))
             expected = reference.call("run", feeds)
             tensors = {port.name: port.tensor for port in plan.outputs}
             compared = [compare(name, arrays[tensors[name]], expected[name], allowed[name]) for name in allowed]
@@ -163,6 +172,22 @@ def _whole(
         return Outcome(report, run_record(checked, {}))
     report["verdict"] = "mismatch"
     return Outcome(report, run_record(checked, {}), f"output {wrong.output} differs from onnxruntime: {wrong.reason}")
+
+
+def _fallback(folder: Path, plan: Plan, call: Call) -> Fallback:
+    """A part of the model on onnxruntime, with what it reads and makes in the order of its ports."""
+    inputs = tuple(CallInput(port.name, "result", 0) for port in call.inputs)
+    outputs = tuple(CallOutput(port.name, 0) for port in call.outputs)
+    files = [LibraryFile(name, plan.files[name]) for name in (call.file, *call.data)]
+    return Fallback(folder, CallSpec(files[0], inputs, outputs, tuple(files[1:])), threads=1)
+
+
+def _call(plan: Plan, fallbacks: Sequence[Fallback], arrays: dict[str, Any], first: int, end: int) -> int:
+    """Run the calls from `first` up to `end`; their results join `arrays`. Returns `end` or `first`, what is larger."""
+    for call, fallback in list(zip(plan.calls, fallbacks, strict=True))[first:end]:
+        made = fallback.run([arrays[port.tensor] for port in call.inputs])
+        arrays |= {port.tensor: value for port, value in zip(call.outputs, made, strict=True)}
+    return max(first, end)
 
 
 def _groups(plan: Plan, steps: Sequence[Step], draw: Draw, advance: Advance, report: dict[str, Any]) -> Outcome:

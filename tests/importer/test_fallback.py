@@ -1,0 +1,175 @@
+"""Clusters of nodes that do not compile: how few, in which order, with which ports, and what falls with them."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from importer.reference import save
+from tilec.importer import UnsupportedModelError, import_model
+from tilec.ir.codec import graph_from_json, graph_to_json
+from tilec.ir.verify_graph import check_graph
+
+
+def model(path, nodes, inputs, outputs, initializers=(), opset=20):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), str(path))
+    return path
+
+
+def value(name, *shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, list(shape))
+
+
+def imported(path):
+    found = import_model(path, fallback="allow")
+    assert check_graph(found.graph) == ()
+    assert graph_from_json(graph_to_json(found.graph)) == found.graph
+    assert {call.file for call in found.graph.calls} == {name for name in found.clusters if name.endswith(".onnx")}
+    return found
+
+
+def operators(found, number):
+    proto = onnx.load_from_string(b"".join(found.clusters[f"fallback/{number}.onnx"]))
+    onnx.checker.check_model(proto) if all(n.domain == "" for n in proto.graph.node) else None
+    return [node.op_type for node in proto.graph.node]
+
+
+def gelu(source, target, name):
+    return helper.make_node("FastGelu", [source], [target], name=name, domain="com.microsoft")
+
+
+@pytest.mark.feature("B19")
+def test_clusters_and_segments_alternate(tmp_path):
+    nodes = [
+        gelu("x", "a", "first"),
+        helper.make_node("Exp", ["x"], ["b"]),
+        gelu("b", "c", "beside"),
+        helper.make_node("Add", ["a", "c"], ["d"]),
+        gelu("d", "e", "second"),
+        helper.make_node("Mul", ["e", "b"], ["y"]),
+    ]
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2, 3)], [value("y", 2, 3)]))
+    assert [operators(found, 0), operators(found, 1)] == [["FastGelu", "FastGelu"], ["FastGelu"]]
+    first, second = found.graph.calls
+    assert [port.name for port in first.inputs] == ["x", "b"]
+    assert [port.name for port in first.outputs] == ["a", "c"]
+    assert [port.name for port in second.inputs] == ["d"]
+    assert [node.op for node in found.graph.nodes] == ["Exp", "Add", "Mul"]
+    placement = found.graph.placement
+    assert (placement.total, placement.compiled) == (6, 3)
+    assert [each.node for each in placement.fallback] == ["first", "beside", "second"]
+
+
+def test_weights_of_a_cluster_stand_in_its_file(tmp_path):
+    weight = np.arange(3, dtype=np.float32)
+    nodes = [helper.make_node("BiasGelu", ["x", "w"], ["y"], name="gelu", domain="com.microsoft")]
+    initializers = [numpy_helper.from_array(weight, "w")]
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2, 3)], [value("y", 2, 3)], initializers))
+    proto = onnx.load_from_string(b"".join(found.clusters["fallback/0.onnx"]))
+    assert [port.name for port in proto.graph.input] == ["x"]
+    np.testing.assert_array_equal(numpy_helper.to_array(proto.graph.initializer[0]), weight)
+    assert "w" not in found.graph.constants
+
+
+def test_what_nobody_reads_is_left_out(tmp_path):
+    nodes = [gelu("x", "unused", "dead"), helper.make_node("Exp", ["x"], ["y"])]
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2)], [value("y", 2)]))
+    assert found.graph.calls == ()
+    assert found.graph.placement.fallback == ()
+
+
+def test_only_the_shape_of_a_result_is_no_reason_to_compute_it(tmp_path):
+    nodes = [gelu("x", "a", "dead"), helper.make_node("Shape", ["a"], ["y"])]
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2, 3)], [value("y", 2, kind=TensorProto.INT64)]))
+    assert found.graph.calls == ()
+
+
+def test_a_sequence_that_leaves_is_made_where_it_leaves(tmp_path):
+    nodes = [
+        helper.make_node("Exp", ["x"], ["e"]),
+        helper.make_node("SequenceConstruct", ["e", "x"], ["s"], name="construct"),
+        helper.make_node("SequenceInsert", ["s", "x"], ["seq"], name="insert"),
+        helper.make_node("SequenceAt", ["s", "zero"], ["y"], name="at"),
+    ]
+    ports = [helper.make_tensor_sequence_value_info("seq", TensorProto.FLOAT, None), value("y", 3)]
+    zero = numpy_helper.from_array(np.array(0), "zero")
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 3)], ports, [zero]))
+    assert [each.node for each in found.graph.placement.fallback] == ["construct", "insert", "at"]
+    assert found.graph.opaque["seq"].type == "seq(tensor(float))"
+
+
+def test_sequences_inside_compile(tmp_path):
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "x"], ["s"]),
+        helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0),
+    ]
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 3)], [value("y", 6)]))
+    assert found.graph.calls == ()
+
+
+def test_shapes_that_depend_on_data_stay_outside(tmp_path):
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["at"], name="where"),
+        helper.make_node("Cast", ["at"], ["y"], name="cast", to=TensorProto.FLOAT),
+    ]
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 3, 3)], [value("y", 2, "n")]))
+    assert [each.reason for each in found.graph.placement.fallback][
+        1
+    ] == "it reads 'at', whose shape depends on the data"
+    assert found.graph.opaque["y"].shape[0] == 2
+    assert found.graph.nodes == ()
+
+
+def test_element_types_without_a_ttype(tmp_path):
+    nodes = [
+        helper.make_node("Exp", ["x"], ["e"]),
+        helper.make_node("QuantizeLinear", ["e", "scale", "zero"], ["q"], name="quantize"),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"], name="dequantize"),
+        helper.make_node("Neg", ["d"], ["y"]),
+    ]
+    zero = helper.make_tensor("zero", TensorProto.FLOAT8E4M3FN, [], [0.0])
+    scale = numpy_helper.from_array(np.array(0.5, np.float32), "scale")
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 3)], [value("y", 3)], [zero, scale]))
+    assert operators(found, 0) == ["QuantizeLinear", "DequantizeLinear"]
+    assert [node.op for node in found.graph.nodes] == ["Exp", "Neg"]
+
+
+def test_inputs_that_are_no_tensors(tmp_path):
+    nodes = [
+        helper.make_node("SequenceAt", ["seq", "zero"], ["a"], name="at"),
+        helper.make_node("Exp", ["x"], ["y"]),
+    ]
+    inputs = [helper.make_tensor_sequence_value_info("seq", TensorProto.FLOAT, None), value("x", 3)]
+    zero = numpy_helper.from_array(np.array(0), "zero")
+    found = imported(model(tmp_path / "m.onnx", nodes, inputs, [value("a", "n"), value("y", 3)], [zero]))
+    assert found.graph.opaque["seq"].type == "seq(tensor(float))"
+    assert [node.op for node in found.graph.nodes] == ["Exp"]
+
+
+def test_opsets_that_are_too_old(tmp_path):
+    path = save(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], {"x": ("float32", [3])}, ["y"], opset=6)
+    assert imported(path).graph.placement.compiled == 0
+
+
+def test_symbols_pass_through(tmp_path):
+    nodes = [gelu("x", "a", "gelu"), helper.make_node("Exp", ["a"], ["y"])]
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", "batch", 3)], [value("y", "batch", 3)]))
+    assert found.graph.symbols == ("batch",)
+    assert [node.op for node in found.graph.nodes] == ["Exp"]
+
+
+def test_operators_that_run_nowhere_are_refused(tmp_path):
+    path = save(tmp_path / "m.onnx", [helper.make_node("Rleu", ["x"], ["y"])], {"x": ("float32", [3])}, ["y"])
+    with pytest.raises(UnsupportedModelError, match=r"no operator 'Rleu'[\s\S]*'Relu'"):
+        import_model(path, fallback="allow")
+
+
+@pytest.mark.parametrize(("allowed", "refused"), [(("FastGelu",), ["Unique"]), (("Unique",), ["FastGelu"]), ((), None)])
+def test_allowed_operators(tmp_path, allowed, refused):
+    nodes = [gelu("x", "a", "gelu"), helper.make_node("Unique", ["a"], ["y"])]
+    path = model(tmp_path / "m.onnx", nodes, [value("x", 3)], [value("y", "n")])
+    with pytest.raises(UnsupportedModelError) as error:
+        import_model(path, fallback=allowed)
+    assert [each.op for each in error.value.nodes] == (refused or ["FastGelu", "Unique"])
