@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tests.importer.reference import check, compare, normal, save, single
+from tests.importer.reference import check, compare, normal, run, save, single
 from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.ir.text import tensor_text
@@ -18,8 +18,43 @@ def test_pad(tmp_path: Path, mode: str, pads: list[int]) -> None:
     check(tmp_path, "Pad", normal(3, 4), np.array(pads, np.int64), known=[1], mode=mode)
 
 
-def test_negative_padding_crops(tmp_path: Path) -> None:
-    check(tmp_path, "Pad", normal(4, 5), np.array([-1, 2, 0, -3], np.int64), known=[1])
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@pytest.mark.parametrize("pads", [[-1, 2, 0, -3], [-1, -1, -1, -2], [1, 3, -2, -1], [-1, 0, 1, 0]])
+def test_negative_padding_crops_first(tmp_path: Path, mode: str, pads: list[int]) -> None:
+    check(tmp_path, "Pad", normal(5, 6), np.array(pads, np.int64), known=[1], mode=mode)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_padding_by_more_than_the_tensor(tmp_path: Path, size: int) -> None:
+    """The reference refuses to reflect more than once; NumPy goes on."""
+    x, pads = normal(size), np.array([9, 10], np.int64)
+    for mode in ("reflect", "wrap"):
+        path, feeds = single(tmp_path, "Pad", x, pads, known=[1], mode=mode)
+        np.testing.assert_array_equal(run(import_model(path), tmp_path, feeds)[0], np.pad(x, (9, 10), mode))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "uint8", "int32", "uint32", "int64", "uint64", "bool"])
+def test_types(tmp_path: Path, dtype: str) -> None:
+    x, pads = (np.arange(12).reshape(3, 4) % 5).astype(dtype), np.array([1, 2, 2, 1], np.int64)
+    for mode in ("constant", "edge", "reflect", "wrap"):
+        check(tmp_path, "Pad", x, pads, known=[1], mode=mode)
+    check(tmp_path, "Pad", x, pads, np.ones((), dtype), known=[1, 2])
+    check(tmp_path, "Pad", x, pads, np.ones((), dtype), known=[1])
+
+
+def test_nothing_to_repeat(tmp_path: Path) -> None:
+    pads = np.array([1, 1, 2, 0], np.int64)
+    check(tmp_path, "Pad", np.zeros((0, 3), np.float32), pads, np.float32(3), known=[1, 2])
+    path, _ = single(tmp_path, "Pad", np.zeros((0, 3), np.float32), pads, known=[1], mode="edge")
+    with pytest.raises(ConfigError, match="nothing to repeat"):
+        import_model(path)
+
+
+def test_reflection_of_a_symbolic_dimension(tmp_path: Path) -> None:
+    node = helper.make_node("Pad", ["x", "p"], ["y"], mode="reflect")
+    path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["n"])}, ["y"], {"p": np.array([2, 3], np.int64)})
+    for n in (4, 9):
+        compare(path, {"x": normal(n)}, {"n": n})
 
 
 def test_padding_values_axes_and_attributes(tmp_path: Path) -> None:

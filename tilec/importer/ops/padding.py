@@ -12,10 +12,13 @@ from tilec.ir.types import TTYPES
 
 MODES = {
     "edge": "maximum(minimum(i, size - 1), 0)",
-    "reflect": "size - 1 - maximum(size - 1 - maximum(i, -i), maximum(i, -i) - size + 1)",
+    "reflect": "minimum(size - 1, minimum(i % maximum(2 * size - 2, 1), 2 * size - 2 - i % maximum(2 * size - 2, 1)))",
     "wrap": "i % size",
 }
 """Mode -> the index inside the tensor for one that may lie outside."""
+
+REFLECT_ONCE = "size - 1 - maximum(size - 1 - maximum(i, -i), maximum(i, -i) - size + 1)"
+"""Reflection by less than the extent, which stays affine within a tile."""
 
 
 @operator("Pad")
@@ -36,17 +39,29 @@ def _pad(op: Op) -> Value:
     text = "maximum(b + size + a, 0)"
     shape = [simplify(formula(text, b=b, size=e, a=a)) for b, e, a in zip(before, x.shape, after, strict=True)]
     axes = op.axes_of(shape)
-    index = [formula("i - b", i=a.var, b=b) for a, b in zip(axes, before, strict=True)]
     mode = op.text("mode", "constant")
     if mode == "constant":
+        index = [formula("i - b", i=a.var, b=b) for a, b in zip(axes, before, strict=True)]
         return op.emit(axes, _filled(op, x, index, before, after), x.ttype)
     if mode not in MODES:
         raise op.invalid(f"mode is {mode!r}", "It must be constant, edge, reflect or wrap.")
-    inside = [
-        i if b == Const(0) == a else formula(MODES[mode], i=i, size=e)
-        for i, b, a, e in zip(index, before, after, x.shape, strict=True)
-    ]
-    return op.emit(axes, x.at(inside), x.ttype)
+    places = zip(axes, before, after, x.shape, strict=True)
+    return op.emit(axes, x.at([_kept(op, mode, a.var, b, c, e) for a, b, c, e in places]), x.ttype)
+
+
+def _kept(op: Op, mode: str, i: Expr, before: Expr, after: Expr, extent: Expr) -> Expr:
+    """The index that element i of a padded dimension repeats. Negative padding crops before anything is repeated."""
+    first, last = (simplify(formula("maximum(-p, 0)", p=p)) for p in (before, after))
+    low, high = (simplify(formula("maximum(p, 0)", p=p)) for p in (before, after))
+    if low == Const(0) == high:
+        return formula("i + first", i=i, first=first)
+    size = simplify(formula("e - first - last", e=extent, first=first, last=last))
+    known, reach = bound(size), max(bound(low) or 0, bound(high) or 0)
+    if known is not None and known < 1:
+        raise op.invalid(f"mode {mode!r} over a dimension without elements", "There is nothing to repeat.")
+    decided = known is not None and bound(low) is not None and bound(high) is not None
+    text = REFLECT_ONCE if mode == "reflect" and decided and reach < (known or 0) else MODES[mode]
+    return formula("first + k", first=first, k=formula(text, i=formula("i - b", i=i, b=low), size=size))
 
 
 def _filled(op: Op, x: Value, index: list[Expr], before: list[Expr], after: list[Expr]) -> Expr:

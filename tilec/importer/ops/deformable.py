@@ -1,0 +1,111 @@
+"""DeformConv: a convolution whose windows read between elements, at offsets that a tensor gives."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from tilec.importer.builder import Axis
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op
+from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, windows
+from tilec.importer.registry import operator
+from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.value import Value, static
+from tilec.ir.expr import Call, Const, Expr
+
+INNER = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}
+"""Iterators over the elements of a window while it is gathered."""
+
+
+@operator("DeformConv")
+def _deform_conv(op: Op) -> Value:
+    """The elements that windows read are gathered first, then contracted with the weight."""
+    x, weight, offset, bias, mask = op.value(0), op.value(1), op.value(2), op.optional(3), op.optional(4)
+    shape = static(weight.shape)
+    if x.rank - 2 not in SPATIAL or weight.rank != x.rank or offset.rank != x.rank or shape is None:
+        raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
+    group, groups = op.integer("group", 1), op.integer("offset_group", 1)
+    outputs, channels, kernel = shape[0], shape[1], shape[2:]
+    require_same(x.shape[1], Const(channels * group), "channels of the input and the weight")
+    if min(group, groups) < 1 or outputs % group or channels * group % groups:
+        raise op.invalid(f"{channels * group} channels in {group} groups, with {groups} groups of offsets")
+    frame = windows(op, x.shape[2:], kernel)
+    points = len(kernel)
+    require_same(offset.shape[1], Const(groups * prod(kernel) * points), "offsets and elements of the window")
+    columns = _gathered(op, x, offset, mask, frame, groups, channels * group // groups)
+    names = SPATIAL[points]
+    axes = op.builder.iterators(("n", "o", *names), [x.shape[0], weight.shape[0], *(w.out for w in frame)])
+    reduce = op.builder.iterators(("c", *KERNEL[points]), [Const(channels), *map(Const, kernel)])
+    c, *inner = (Const(0) if r.extent == Const(1) else r.var for r in reduce)
+    channel = c if group == 1 else formula("o // m * n + c", o=axes[1].var, m=outputs // group, n=channels, c=c)
+    value = columns.access([axes[0].var, channel, *inner, *(a.var for a in axes[2:])])
+    body = formula("x * w", x=value, w=weight.access([axes[1].var, c, *inner]))
+    total = op.emit(axes, body, x.ttype, reduce, part="" if bias is None else "product")
+    if bias is None:
+        return total
+    sum_ = formula("x + b", x=total.access([a.var for a in axes]), b=bias.at([axes[1].var]))
+    return op.emit(axes, sum_, x.ttype)
+
+
+def _gathered(
+    op: Op, x: Value, offset: Value, mask: Value | None, frame: tuple[Window, ...], groups: int, channels: int
+) -> Value:
+    """What every window reads for every channel: `channels` of them share the offsets of one of `groups`."""
+    rank = len(frame)
+    compute = x.ttype if x.ttype in ("f32", "f64") else "f32"
+    inner = op.builder.iterators(INNER[rank], [Const(w.kernel) for w in frame])
+    outer = op.builder.iterators(SPATIAL[rank], [w.out for w in frame])
+    (batch, group) = op.builder.iterators(("n", "g"), [x.shape[0], Const(groups)])
+    number = _numbered(group.var, frame, inner)
+    points = (batch, group, *inner, *outer)
+    lines = [_line(op, offset, points, number, d, frame, compute) for d in range(rank)]
+    (channel,) = op.builder.iterators(("c",), [x.shape[1]])
+    axes = (batch, channel, *inner, *outer)
+    place = [batch.var, formula("c // n", c=channel.var, n=channels), *(a.var for a in (*inner, *outer))]
+
+    def term(corner: tuple[int, ...]) -> Expr:
+        positions = [index.access([Const(t), *place]) for t, (index, _) in zip(corner, lines, strict=True)]
+        kept = [formula("maximum(minimum(i, n - 1), 0)", i=i, n=w.size) for i, w in zip(positions, frame, strict=True)]
+        inside = [formula("i >= 0 and i < n", i=i, n=w.size) for i, w in zip(positions, frame, strict=True)]
+        element: Expr = x.access([batch.var, channel.var, *kept])
+        element = guarded(inside, element if x.ttype == compute else Call(compute, (element,)), Const(0.0))
+        for t, (_, weight) in zip(corner, lines, strict=True):
+            element = formula("x * w", x=element, w=weight.access([Const(t), *place]))
+        return element
+
+    corners = list(product(range(2), repeat=rank))
+    body = term(corners[0])
+    for corner in corners[1:]:
+        body = formula("a + b", a=body, b=term(corner))
+    if mask is not None:
+        each = _numbered(place[1], frame, inner)
+        factor: Expr = mask.access([batch.var, each, *(a.var for a in outer)])
+        body = formula("x * m", x=body, m=factor if mask.ttype == compute else Call(compute, (factor,)))
+    return op.emit(axes, body if x.ttype == compute else Call(x.ttype, (body,)), x.ttype, part="columns")
+
+
+def _numbered(group: Expr, frame: tuple[Window, ...], inner: tuple[Axis, ...]) -> Expr:
+    """The number of an element of the window among those of all groups of offsets."""
+    number = group
+    for w, a in zip(frame, inner, strict=True):
+        number = formula("i * e + k", i=number, e=w.kernel, k=a.var)
+    return number
+
+
+def _line(
+    op: Op, offset: Value, points: tuple[Axis, ...], number: Expr, d: int, frame: tuple[Window, ...], compute: str
+) -> tuple[Value, Value]:
+    """Indices and weights of the two neighbours of every point along a dimension, neighbours first."""
+    rank = len(frame)
+    outer = [a.var for a in points[-rank:]]
+    channel = formula("i * rank + d", i=number, rank=rank, d=d)
+    given: Expr = offset.access([points[0].var, channel, *outer])
+    given = given if offset.ttype == compute else Call(compute, (given,))
+    regular = Call(compute, (frame[d].position(outer[d], points[2 + d].var),))
+    where = op.emit(points, formula("p + o", p=regular, o=given), compute, part=f"position{d}")
+    position = where.access([a.var for a in points])
+    (tap,) = op.builder.iterators(("t",), [Const(2)])
+    index = op.emit((tap, *points), formula("i64(floor(y)) + t", y=position, t=tap.var), "i64", part=f"index{d}")
+    share = formula("where(t == 0, 1.0 - (y - floor(y)), y - floor(y))", t=tap.var, y=position)
+    return index, op.emit((tap, *points), share, compute, part=f"weight{d}")
