@@ -27,6 +27,10 @@ FAR = np.iinfo(np.int64).max
         (100, -100, -3),
         (2, 5, -1),
         (-2, 0, -1),
+        (-20, -100, -1),
+        (-1, FAR, -2),
+        (3, 2**31 - 1, -1),
+        (20, FAR - 1, -1),
     ],
 )
 def test_slice(tmp_path: Path, start: int, end: int, step: int) -> None:
@@ -108,3 +112,9 @@ def test_split_of_a_symbol_into_equal_parts(tmp_path: Path) -> None:
     path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["n"])}, ["a", "b"])
     with pytest.raises(UnsupportedError, match="--shape n=SIZE"):
         import_model(path)
+
+
+@pytest.mark.parametrize("step", [-1, -2, 1, 3])
+def test_slices_of_nothing(tmp_path: Path, step: int) -> None:
+    for start, end in ((0, FAR), (-1, -FAR), (5, 0)):
+        check(tmp_path, "Slice", normal(0, 2), *(np.array([v]) for v in (start, end, 0, step)), known=[1, 2, 3, 4])

@@ -17,6 +17,10 @@ FAR = 1 << 31
 """Bounds from here on stand for the end of the dimension, however long."""
 
 
+ENDLESS = ((1 << 31) - 1, (1 << 63) - 1)
+"""An end that onnxruntime takes for the last element in the direction of the step."""
+
+
 def sliced(op: Op, x: Value, starts: dict[int, tuple[Expr, int, Expr]], output: int = 0) -> Value:
     """`x` restricted along some dimensions: dimension -> (first index, step, extent)."""
     if all(start == Const(0) and step == 1 and extent == x.shape[d] for d, (start, step, extent) in starts.items()):
@@ -49,9 +53,10 @@ def _slice(op: Op) -> Value:
 
 
 def _range(size: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, int, Expr]:
-    """First index, step and number of elements, with Python's rules for bounds."""
+    """First index, step and number of elements. Backwards, a start before the first element is the first element."""
     low, high = (Const(0), size) if step > 0 else (Const(-1), simplify(formula("size - 1", size=size)))
-    first, last = _clamped(start, size, low, high), _clamped(end, size, low, high)
+    first = _clamped(start, size, Const(0), high)
+    last = low if step < 0 and bound(end) in ENDLESS else _clamped(end, size, low, high)
     text = "(last - first + step - 1) // step" if step > 0 else "(first - last - step - 1) // (-step)"
     extent = simplify(formula(f"maximum({text}, 0)", first=first, last=last, step=step))
     return first, step, extent
