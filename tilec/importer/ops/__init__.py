@@ -2,6 +2,7 @@
 
 from tilec.importer.ops import (
     activation,
+    affine_grid,
     attention,
     batch_normalization,
     chance,
@@ -38,6 +39,7 @@ from tilec.importer.registry import handler_of, known_operators
 
 __all__ = [
     "activation",
+    "affine_grid",
     "attention",
     "batch_normalization",
     "chance",
