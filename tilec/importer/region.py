@@ -78,7 +78,8 @@ class Region:
         known = value.known()
         if known is None:
             self.op.builder.ask(value)
-            raise self.unsupported(f"{what} is computed from the model's inputs", "Make it a constant of the model.")
+            reason = f"{what} must be known at compile time and is computed from the model's inputs"
+            raise self.unsupported(reason, "Make it a constant of the model.")
         return tuple(self.number(element, what) for element in known)
 
     def scalar(self, value: Value, what: str) -> int:

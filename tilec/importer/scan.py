@@ -171,7 +171,7 @@ def _lengths(region: Region, batch: int, length: int) -> list[int]:
     given = region.held(0)
     if given is None:
         return [length] * batch
-    lengths = list(region.elements(region.tensor(0), "the lengths of the sequences"))
+    lengths = list(region.elements(region.tensor(0), "the list of lengths"))
     if len(lengths) != batch or not all(0 <= n <= length for n in lengths):
         raise region.invalid(f"lengths {lengths} of {batch} sequences of up to {length}")
     return lengths

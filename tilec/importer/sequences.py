@@ -99,7 +99,7 @@ def split(region: Region) -> list[Held]:
 
 
 def _sizes(region: Region, given: Value, extent: int) -> list[int]:
-    sizes = list(region.elements(given, "the sizes of the parts"))
+    sizes = list(region.elements(given, "the list of sizes"))
     if given.rank:
         if any(size < 0 for size in sizes) or sum(sizes) != extent:
             raise region.invalid(f"parts of {sizes} of an extent of {extent}")
