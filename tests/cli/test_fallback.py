@@ -103,3 +103,16 @@ def test_a_cluster_that_was_changed_does_not_load(cli, tmp_path):
     cluster.write_bytes(cluster.read_bytes() + b"\0")
     with pytest.raises(tilec.errors.ArtifactError, match="not the file that was compiled"):
         tilec.load(tmp_path / "build")
+
+
+def test_large_constants_lie_beside_their_cluster(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr("tilec.importer.clusters.LARGEST_FILE", 8)
+    path = models.contributed(tmp_path / "model.onnx")
+    assert cli("import", "model.onnx", "-o", "first").code == 0
+    assert cli("schedule", "first", "--device", "host", "-o", "second").code == 0
+    assert cli("codegen", "second", "-o", "build").code == 0
+    assert cli("verify", "build").code == 0
+    assert (tmp_path / "build" / "fallback" / "0.onnx.data").stat().st_size == 6 * 4
+    feeds = {"x": np.random.default_rng(3).random((3, 8), np.float32)}
+    expected = onnxruntime.InferenceSession(str(path)).run(None, feeds)[0]
+    np.testing.assert_allclose(tilec.load(tmp_path / "build").run(feeds)["y"], expected, rtol=1e-5)

@@ -45,7 +45,7 @@ class Fallback:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._call = call
         self._names = [output.name for output in call.outputs]
-        path = folder / call.model.file
+        path = (folder / call.model.file).resolve()  # where the files that it refers to lie beside it
         try:
             self._session: Any = onnxruntime.InferenceSession(str(path), options, ["CPUExecutionProvider"])
             ports = (*self._session.get_inputs(), *self._session.get_outputs())
