@@ -77,7 +77,7 @@ def test_a_compiled_folder(cli, build):
     assert heads == ["graph", "plan", "kernels", "report", "run"]
     assert "  verified on               host" in text.splitlines()
     found = json.loads(cli("inspect", "model.tilec", "--json").out)
-    assert found["graph"]["placement"] == {"compiled": 4, "onnxruntime": [], "total": 4}
+    assert found["graph"]["placement"] == {"compiled": 4, "total": 4}
     assert found["plan"]["groups"] == 2
     assert found["plan"]["traffic_bytes"] > 0
     assert found["kernels"]["library"].endswith(".a")
@@ -94,6 +94,17 @@ def test_one_artifact_with_its_origin(cli, build, kind):
     assert (told["kind"], told["edited"]) == (kind, False)
     header = json.loads((build / FILES[kind]).read_text())["artifact"]
     assert told["made_from"] == {role: digest[:12] for role, digest in header["inputs"].items()}
+
+
+def test_nodes_on_onnxruntime_are_listed_with_the_reason(cli, tmp_path):
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("NonZero", ["r"], ["y"], name="where")]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.INT64, [1, None])]
+    models.save(tmp_path / "model.onnx", nodes, [models.value("x", 4)], outputs)
+    assert cli("compile", "model.onnx", "--device", "host", "--to", "codegen").code == 0
+    told = json.loads(cli("inspect", "model.tilec", "--json").out)
+    assert [(node["node"], node["op"]) for node in told["plan"]["on_onnxruntime"]] == [("where", "NonZero")]
+    assert told["kernels"]["onnxruntime_calls"] == 1
+    assert "NonZero" in cli("inspect", "model.tilec").out
 
 
 def test_an_edit_shows(cli, build):

@@ -126,3 +126,24 @@ def test_an_output_that_cannot_be_written(cli, build, x):
     ran = cli("run", "model.tilec", "--input", "x=x.npy", "-o", "/proc/y.npz")
     assert ran.code == 1
     assert ran.err.splitlines()[-2].startswith("error: /proc: cannot write y.npz: ")
+
+
+def test_values_that_no_file_holds(cli, tmp_path, monkeypatch):
+    from api import models as others
+
+    monkeypatch.setattr("tilec.api.compiling._run", worker.build)
+    (tmp_path / "words.onnx").write_bytes(others.words().SerializeToString())
+    (tmp_path / "pieces.onnx").write_bytes(others.pieces().SerializeToString())
+    ran = cli("run", "words.onnx")
+    assert ran.code == 0, ran.err
+    assert "output twice: object[3]" in ran.err
+    ran = cli("run", "words.onnx", "-o", "out.npz")
+    assert (ran.code, ran.err.splitlines()[-1]) == (
+        2,
+        "error: out.npz: output 'twice' is text, which is not written to NumPy's files",
+    )
+    ran = cli("run", "pieces.onnx")
+    assert (ran.code, ran.err.splitlines()[-2]) == (
+        2,
+        "error: input 's', seq(tensor(float)), cannot be drawn at random",
+    )

@@ -4,12 +4,15 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import WRITERS, Artifact, parse_artifact
 from tilec.cli.model_facts import Facts, model_facts, size_of
 from tilec.cli.summary import placement, plan_summary, verified_line
 from tilec.errors import ArtifactError, UsageError
+
+if TYPE_CHECKING:
+    from tilec.ir.graph import Graph, Port
 
 _SHORT = 12
 """Digits of a digest that are shown."""
@@ -52,28 +55,31 @@ def _artifact(path: Path) -> Artifact:
 
 def _graph(artifact: Artifact, path: Path) -> Facts:
     from tilec.ir.codec import graph_from_json
-    from tilec.ir.text import text_of
 
     graph = graph_from_json(artifact.body, str(path))
-    told = {
-        name: [
-            {"name": port.name, "type": t.ttype, "shape": [text_of(extent) for extent in t.shape]}
-            for port in each
-            if (t := graph.tensors.get(port.tensor)) is not None
-        ]
-        for name, each in (("inputs", graph.inputs), ("outputs", graph.outputs))
-    }
     operators = Counter(node.op or "(none)" for node in graph.nodes)
     return {
         "name": graph.name,
-        **told,
+        "inputs": [_port(graph, port) for port in graph.inputs],
+        "outputs": [_port(graph, port) for port in graph.outputs],
         "symbols": list(graph.symbols),
         "tensor_expressions": len(graph.nodes),
         "operators": dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
         "constants": len(graph.constants),
         "files": {name: digest[:_SHORT] for name, digest in graph.files.items()},
-        "placement": _placed(artifact.body),
+        **_placed(artifact.body),
     }
+
+
+def _port(graph: "Graph", port: "Port") -> Facts:
+    """An input or output; what only onnxruntime reads has ONNX's type."""
+    from tilec.ir.text import text_of
+
+    tensor = graph.tensors.get(port.tensor)
+    if tensor is not None:
+        return {"name": port.name, "type": tensor.ttype, "shape": [text_of(extent) for extent in tensor.shape]}
+    opaque = graph.opaque[port.tensor]
+    return {"name": port.name, "type": opaque.type, "shape": list(opaque.shape) if opaque.shape is not None else None}
 
 
 def _plan(artifact: Artifact, path: Path) -> Facts:
@@ -92,7 +98,7 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
         "unfused_traffic_bytes": told["unfused_traffic"],
         "prepared_weights": len(plan.prepared),
         "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),
-        "placement": _placed(artifact.body),
+        **_placed(artifact.body),
     }
 
 
@@ -139,8 +145,8 @@ def _run(record: Mapping[str, Any]) -> Facts:
 
 def _placed(body: Mapping[str, Any]) -> Facts:
     found = placement(body)
-    listed = [{"node": e[0], "operator": e[1], "reason": e[2]} for e in body.get("placement", {}).get("fallback", ())]
-    return {"compiled": found["compiled"], "total": found["total"], "onnxruntime": listed}
+    placed = {"compiled": found["compiled"], "total": found["total"]}
+    return {"placement": placed, "on_onnxruntime": found["fallback"]}
 
 
 _TELL = {"graph": _graph, "plan": _plan, "kernels": _kernels, "report": _report}

@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
@@ -158,7 +159,7 @@ def _loaded(folder: Path, threads: int | None) -> "Session":
 def _feeds(
     folder: Path, session: "Session", given: Mapping[str, Any], random: Sequence[str], seed: int
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What to feed, and the names of what was drawn. Raises UsageError for a name that is no input."""
+    """What to feed, and the names of what was drawn. Raises UsageError for a name that is no input, or not drawn."""
     names = [spec.name for spec in session.inputs]
     for name in (*given, *random):
         if name not in names:
@@ -170,10 +171,15 @@ def _feeds(
         return dict(given), ()
     from tilec.ir.codec import plan_from_json
     from tilec.pipeline import read_source
-    from tilec.verify.inputs import Draw, random_inputs
+    from tilec.verify.inputs import Draw, random_inputs, undrawable
 
-    plan = read_source("plan", folder)
-    arrays = random_inputs(plan_from_json(plan.body, plan.place), Draw(seed))
+    source = read_source("plan", folder)
+    plan = plan_from_json(source.body, source.place)
+    plan = replace(plan, inputs=tuple(port for port in plan.inputs if port.name in drawn))
+    problem = undrawable(plan)
+    if problem:
+        raise UsageError(problem, hint="Give it with --input, or run the model in Python with tilec.InferenceSession.")
+    arrays = random_inputs(plan, Draw(seed))
     return {name: given[name] if name in given else arrays[name] for name in names}, drawn
 
 
