@@ -1,11 +1,11 @@
-"""Matrix products, Gemm and Einsum against onnxruntime."""
+"""Matrix products and Gemm against onnxruntime."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.importer.reference import check, compare, helper, normal, save, single
+from tests.importer.reference import check, compare, helper, normal, run, save, single
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
 from tilec.ir.text import tensor_text
@@ -79,27 +79,15 @@ def test_gemm_whose_bias_is_too_large(tmp_path: Path) -> None:
         import_model(path)
 
 
-@pytest.mark.parametrize(
-    ("equation", "shapes"),
-    [
-        ("ij,jk->ik", [(3, 4), (4, 5)]),
-        ("bhqd,bhkd->bhqk", [(2, 3, 4, 5), (2, 3, 6, 5)]),
-        ("ij,jk", [(3, 4), (4, 5)]),
-        ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)]),
-        ("ii->i", [(4, 4)]),
-        ("ij->", [(3, 4)]),
-        ("i,j->ij", [(3,), (4,)]),
-        ("ij->ji", [(3, 4)]),
-    ],
-)
-def test_einsum(tmp_path: Path, equation: str, shapes: list[tuple[int, ...]]) -> None:
-    check(tmp_path, "Einsum", *(normal(*s, seed=i) for i, s in enumerate(shapes)), equation=equation)
+@pytest.mark.parametrize("dtype", ["int32", "uint64", "float64"])
+def test_gemm_of_other_types(tmp_path: Path, dtype: str) -> None:
+    a, b, c = ((4 * np.abs(normal(*s))).astype(dtype) for s in ((3, 4), (4, 5), (5,)))
+    path, feeds = single(tmp_path, "Gemm", a, b, c, alpha=2.0, beta=3.0)
+    (found,) = run(import_model(path), tmp_path, feeds)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, 2 * (a @ b) + 3 * c)
 
 
-def test_einsum_that_does_not_fit(tmp_path: Path) -> None:
-    path, _ = single(tmp_path, "Einsum", normal(3, 4), equation="ijk->i")
-    with pytest.raises(ConfigError, match="does not fit the ranks"):
-        import_model(path)
-    path, _ = single(tmp_path, "Einsum", np.ones((3, 4), np.float32), equation="ij->iz")
-    with pytest.raises(ConfigError, match="an index that no operand has"):
-        import_model(path)
+def test_gemm_of_nothing(tmp_path: Path) -> None:
+    check(tmp_path, "Gemm", normal(0, 4), normal(4, 5), normal(5))
+    check(tmp_path, "Gemm", normal(3, 0), normal(0, 5), normal(5))

@@ -1,10 +1,9 @@
-"""Sums of products over all ranks: MatMul, Gemm, Einsum."""
+"""Matrix products over all ranks: MatMul, Gemm."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from string import ascii_letters
 
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
@@ -118,52 +117,3 @@ def require_fit(value: Value, shape: tuple[Expr, ...]) -> None:
     """Raise ShapeError unless `value` broadcasts to exactly `shape`."""
     for a, b in zip(broadcast(value.shape, shape), shape, strict=True):
         require_same(a, b, f"{shape_text(value.shape)} is broadcast to {shape_text(shape)}")
-
-
-@operator("Einsum")
-def _einsum(op: Op) -> Value:
-    """A sum over the products of all operands; letters of the equation are the iterators."""
-    operands = op.values()
-    equation = op.text("equation").replace(" ", "")
-    left, arrow, right = equation.partition("->")
-    left, right = _spelled_out(left, right if arrow else None, operands)
-    terms = left.split(",")
-    if len(terms) != len(operands) or any(len(t) != v.rank for t, v in zip(terms, operands, strict=False)):
-        raise op.invalid(f"the equation {equation!r} does not fit the ranks of its operands")
-    sizes: dict[str, Expr] = {}
-    for letter, extent in (
-        (c, e) for t, v in zip(terms, operands, strict=True) for c, e in zip(t, v.shape, strict=True)
-    ):
-        if letter in sizes and sizes[letter] != Const(1) and extent != Const(1):
-            require_same(sizes[letter], extent, f"index {letter} of {equation!r}")
-        if sizes.get(letter, Const(1)) == Const(1):
-            sizes[letter] = extent
-    if not set(right) <= set(sizes) or len(set(right)) < len(right):
-        raise op.invalid(f"the result of the equation {equation!r} has an index that no operand has, or one twice")
-    axes = dict(zip(sizes, op.builder.iterators(list(sizes), list(sizes.values())), strict=True))
-    body: Expr | None = None
-    for term, value in zip(terms, operands, strict=True):
-        index = [Const(0) if e == Const(1) else axes[c].var for c, e in zip(term, value.shape, strict=True)]
-        factor = value.access(index)
-        body = factor if body is None else formula("x * y", x=body, y=factor)
-    assert body is not None
-    summed = [axes[c] for c in sizes if c not in right]
-    return op.emit([axes[c] for c in right], body, operands[0].ttype, summed)
-
-
-def _spelled_out(left: str, right: str | None, operands: Sequence[Value]) -> tuple[str, str]:
-    """Both sides of an equation with letters for ellipses, and the right one where it is implied."""
-    free = [letter for letter in ascii_letters if letter not in left]
-    terms = left.split(",")
-    most = 0
-    for number, (term, value) in enumerate(zip(terms, operands, strict=False)):
-        if "..." in term:
-            hidden = max(0, value.rank - len(term) + 3)
-            most = max(most, hidden)
-            terms[number] = term.replace("...", "".join(reversed(free[:hidden])))
-    ellipsis = "".join(reversed(free[:most]))
-    left = ",".join(terms)
-    if right is None:
-        single = sorted(c for c in set(left) - {","} if left.count(c) == 1 and c not in ellipsis)
-        return left, ellipsis + "".join(single)
-    return left, right.replace("...", ellipsis)
