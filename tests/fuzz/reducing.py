@@ -22,7 +22,8 @@ def reduction(s: Sketch) -> None:
     kind = s.choice(REDUCTIONS)
     if s.special:
         return
-    a = s.pick(types_of(kind, s.opset))
+    logarithm = kind.startswith("ReduceLog")  # of whole numbers it is what a float gives that has no such number
+    a = s.pick([t for t in types_of(kind, s.opset) if t in FLOATS or not logarithm])
     rank = s.rank(a)
     if kind in ("ReduceMax", "ReduceMin", "ReduceMean", "ReduceLogSum", "ReduceLogSumExp") and 0 in s.dims(a):
         return

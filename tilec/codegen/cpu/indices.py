@@ -12,6 +12,9 @@ from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, int64
 from tilec.ir.algebra import bounds_of
 from tilec.ir.expr import Binary, Call, Const, Expr, Var
 
+ARITHMETIC = {"+": tirx.Add, "-": tirx.Sub, "*": tirx.Mul}
+"""Indices never overflow, which LLVM may know."""
+
 
 def not_negative(expr: Expr) -> bool:
     """Whether an expression over loop variables and dimensions, all at least 0, is never negative."""
@@ -66,6 +69,8 @@ class Indices:
                 return divided(op, self.get(left), divisor, 1)
             case Binary("and" | "or" as op, left, right):
                 return PRINTERS[op]("bool", 1, self.get(left), self.get(right))
+            case Binary("+" | "-" | "*" as op, left, right):
+                return ARITHMETIC[op](self.get(left), self.get(right))
             case Binary(op, left, right):
                 return PRINTERS[op]("int64", 1, self.get(left), self.get(right))
             case Call("where", (condition, yes, no)):

@@ -74,13 +74,21 @@ def _sigmoid(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
     return tirx.Select(negative, small, one) / (one + small)
 
 
+def wrapping(node: Any, element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """Add, Sub or Mul whose integers wrap. TIR's own of 32 and 64 bits may not overflow, and LLVM takes it that they
+    do not; twice as wide they cannot, and LLVM narrows them again."""
+    bits = 0 if is_float(element) else int(element.lstrip("uint"))
+    if bits < 32:
+        return node(a, b)
+    sign = "uint" if element.startswith("uint") and node is tirx.Mul else "int"
+    wide = f"{sign}{2 * bits}"
+    return cast(node(cast(a, wide, lanes), cast(b, wide, lanes)), element, lanes)
+
+
 def _neg(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
     if is_float(element):
         return x * constant(-1.0, element, lanes)
-    if element.startswith("uint"):
-        # TVM's subtraction of unsigned integers may not wrap.
-        return tirx.bitwise_not(x) + constant(1, element, lanes)
-    return tirx.Sub(constant(0, element, lanes), x)
+    return wrapping(tirx.Sub, element, lanes, constant(0, element, lanes), x)
 
 
 def _abs(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
@@ -193,8 +201,8 @@ def _integer_power(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimEx
     base, left, result = a, b, one
     for _ in range(bits.bit_length()):
         odd = tirx.NE(tirx.bitwise_and(left, one), zero)
-        result = bind(tirx.Select(odd, result * base, result))
-        base, left = bind(base * base), bind(tirx.shift_right(left, one))
+        result = bind(tirx.Select(odd, wrapping(tirx.Mul, element, lanes, result, base), result))
+        base, left = bind(wrapping(tirx.Mul, element, lanes, base, base)), bind(tirx.shift_right(left, one))
     if element.startswith("uint"):
         return result
     minus = constant(-1, element, lanes)
@@ -247,9 +255,9 @@ PRINTERS: dict[str, Printer] = {
     "bitnot": lambda _element, _lanes, x: tirx.bitwise_not(x),
     "shl": partial(_operator, tirx.shift_left),
     "shr": partial(_operator, tirx.shift_right),
-    "+": partial(_operator, tirx.Add),
-    "-": partial(_operator, tirx.Sub),
-    "*": partial(_operator, tirx.Mul),
+    "+": partial(wrapping, tirx.Add),
+    "-": partial(wrapping, tirx.Sub),
+    "*": partial(wrapping, tirx.Mul),
     "/": partial(_operator, tirx.Div),
     "//": floordiv,
     "%": floormod,
