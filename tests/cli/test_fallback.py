@@ -1,6 +1,8 @@
 """Models of which a part runs on onnxruntime: the placement line, what --strict and recipes refuse, what is written."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import onnxruntime
@@ -35,6 +37,15 @@ def test_what_cannot_be_compiled_runs_on_onnxruntime(cli, tmp_path, case):
     session = tilec.load(tmp_path / "build", threads=1)
     for _ in range(2):
         np.testing.assert_allclose(session.run(feeds)["y"], reference.run(None, feeds)[0], rtol=1e-5)
+
+
+@pytest.mark.feature("B20")
+def test_a_model_that_compiles_as_a_whole_needs_no_onnxruntime(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    assert cli("compile", "model.onnx", "--device", "host", "-o", "build", "--strict", "--to", "codegen").code == 0
+    code = "import sys, numpy, tilec; tilec.load('build').run({'x': numpy.zeros((4, 16), 'f')})"
+    code += "; sys.exit('onnxruntime' in sys.modules or 'tvm' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path).returncode == 0
 
 
 def test_strict_names_the_nodes(cli, listing, case):

@@ -27,7 +27,7 @@ class Fallback:
     """One cluster, ready to run; may be called from any number of threads at the same time."""
 
     def __init__(self, folder: Path, call: CallSpec, threads: int) -> None:
-        """Raises UnavailableError without onnxruntime, ArtifactError for another file, TilecError for one that does not load."""
+        """Raises UnavailableError without onnxruntime, ArtifactError for another file, TilecError for a damaged one."""
         try:
             import onnxruntime
         except ImportError as error:
