@@ -88,10 +88,10 @@ def called(region: Region, function: Any) -> list[Held]:
     results = dict(zip(function.output, node.output, strict=False))
     inside = region.inside(region.path, results, function_opset(function, context.opset), (*context.callers, key))
     region.translator.body(nodes, scope, inside, region.origin)
-    for name in results:
-        if name not in scope:
+    for name, wanted in results.items():
+        if wanted and name not in scope:
             raise region.invalid(f"output {name!r} of the function {function.name!r} is defined nowhere")
-    return [scope[name] for name in results]
+    return [scope.get(name) for name in results]
 
 
 def instantiated(function: Any, node: Any, opset: int) -> list[Any]:

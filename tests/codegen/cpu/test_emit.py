@@ -176,6 +176,7 @@ KERNELS = {
     "wrapped gather": plain(
         "Y[s] = T[where(I[s] < 0, I[s] + 5, I[s])]", {"s": 9}, {"T": (5,), "I": (9,)}, ttypes={"I": "i64"}
     ),
+    "gather between": plain("Y[s] = T[i64(floor(F[s] * 2.0 + 2.0))]", {"s": 21}, {"T": (5,), "F": (21,)}),
     "argument": plain("Y[i] = i * 3 % 7", {"i": 40}, {}, ttypes={"Y": "i64"}),
     "few": plain("Y[i] = exp(X[i])", {"i": 3}, {"X": (3,)}),
     "one": plain("Y[()] = exp(X[()])", {}, {"X": ()}),

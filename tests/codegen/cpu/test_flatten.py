@@ -100,6 +100,15 @@ def test_loaded_indices_are_kept_inside_the_window_and_are_i64():
     assert text_of(tile.value).replace("%", "") == "T[minimum(maximum(i64(I[s]), 0), 4)]"
 
 
+def test_indices_may_be_computed_in_other_types():
+    expr = tensor("Y[s] = T[i64(floor(F[s] * 0.5))] + T[where(I[s] < 0, I[s] + 5, I[s])]", {"s": 9})
+    operands = {"T": rows("T", 5), "F": rows("F", 9, ttype="f32"), "I": rows("I", 9, ttype="i32")}
+    tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", 9), operands, {})
+    left, right = text_of(tile.value).replace("%", "").split(" + T[")
+    assert left == "T[minimum(maximum(i64(floor(F[s] * 0.5)), 0), 4)]"
+    assert right == "minimum(maximum(i64(where(I[s] < 0, I[s] + 5, I[s])), 0), 4)]"
+
+
 def test_a_fill_is_a_tile_of_one_literal():
     tile = fill_tile(rows("T", 4, 6).storage, ((Z, Const(4)), (Z, Const(6))), 1.5, {})
     assert tile.value == Const(1.5)

@@ -25,6 +25,7 @@ from tilec.ir.expr import (
     variables,
 )
 from tilec.ir.program import Combine, ComputeTile
+from tilec.ir.scalars import type_of
 
 Box = tuple[tuple[Expr, Expr], ...]
 """[lo, hi) of every dimension, in tensor coordinates."""
@@ -67,18 +68,19 @@ def _clamp(index: Expr, lo: Expr, hi: Expr) -> Expr:
     return Call("minimum", (Call("maximum", (index, lo)), Binary("-", hi, Const(1))))
 
 
-def _flat(expr: Expr, operands: Mapping[str, Operand], ranges: Ranges, inside: bool = False) -> Expr:
-    """The expression with every access as one flat offset into memory; `inside` an index all values are i64."""
-    new = rebuild(expr, lambda e: _flat(e, operands, ranges, inside or isinstance(expr, Access)))
+def _flat(expr: Expr, operands: Mapping[str, Operand], ranges: Ranges) -> Expr:
+    """The expression with every access as one flat offset into memory, an i64."""
+    new = rebuild(expr, lambda e: _flat(e, operands, ranges))
     if not isinstance(expr, Access) or not isinstance(new, Access):
         return new
     operand = operands[expr.tensor]
-    index = tuple(
-        _clamp(i, lo, hi) if accesses(i) else i for i, lo, hi in zip(new.index, operand.lo, operand.hi, strict=True)
-    )
-    storage = operand.storage
-    flat = Access(storage.memory, (settle(storage.offset(index), ranges),))
-    return Call("i64", (flat,)) if inside and storage.ttype != "i64" else flat
+    types = {name: each.storage.ttype for name, each in operands.items()}
+    index = []
+    for given, made, lo, hi in zip(expr.index, new.index, operand.lo, operand.hi, strict=True):
+        if accesses(made):
+            made = _clamp(made if type_of(given, types) == "i64" else Call("i64", (made,)), lo, hi)
+        index.append(made)
+    return Access(operand.storage.memory, (settle(operand.storage.offset(tuple(index)), ranges),))
 
 
 def compute_tile(

@@ -76,11 +76,12 @@ def _factors(op: Op) -> tuple[float, ...]:
     """The scales: an attribute of Upsample before opset 9, an input since; empty when sizes are given."""
     if "scales" in op.attributes:
         return tuple(float(np.float32(v)) for v in op.attributes["scales"])
-    given = op.optional(1 if op.kind == "Upsample" or op.opset < 11 else 2)
+    position = 1 if op.kind == "Upsample" or op.opset < 11 else 2
+    given = op.optional(position)
     if given is None or given.shape == (Const(0),):
         return ()
     if given.array is None:
-        raise op.unsupported("scales that are computed from the model's inputs", "Freeze them into the model.")
+        raise op.unknown(position)
     return tuple(float(v) for v in given.array.tolist())
 
 
