@@ -21,6 +21,7 @@ from tilec.codegen.cpu.vectors import (
     is_nan,
     lanewise,
     llvm,
+    reinterpret,
     unequal,
     vector_type,
 )
@@ -83,6 +84,15 @@ def wrapping(node: Any, element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> P
     sign = "uint" if element.startswith("uint") and node is tirx.Mul else "int"
     wide = f"{sign}{2 * bits}"
     return cast(node(cast(a, wide, lanes), cast(b, wide, lanes)), element, lanes)
+
+
+def _divide(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """The quotient. TVM refuses divisors that it finds to be 0, so it is shown only bits."""
+    scalar = b.value if isinstance(b, tirx.Broadcast) else b
+    if not is_float(element) or (isinstance(scalar, tirx.FloatImm) and scalar.value != 0):
+        return tirx.Div(a, b)
+    bits = reinterpret(b, element.replace("float", "int"), lanes)
+    return tirx.Div(a, reinterpret(bits, element, lanes))
 
 
 def _neg(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
@@ -258,7 +268,7 @@ PRINTERS: dict[str, Printer] = {
     "+": partial(wrapping, tirx.Add),
     "-": partial(wrapping, tirx.Sub),
     "*": partial(wrapping, tirx.Mul),
-    "/": partial(_operator, tirx.Div),
+    "/": _divide,
     "//": floordiv,
     "%": floormod,
     "<": partial(_operator, tirx.LT),
