@@ -1,0 +1,72 @@
+"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one class of each sample read at the target's index."""
+
+from __future__ import annotations
+
+from tilec.importer.formula import formula
+from tilec.importer.names import REDUCED
+from tilec.importer.operator import Op, count
+from tilec.importer.registry import operator
+from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.value import Value
+from tilec.ir.expr import Call, Const, Expr
+
+
+@operator("NegativeLogLikelihoodLoss")
+def _negative_log_likelihood(op: Op) -> Value:
+    return _loss(op, op.value(0))
+
+
+@operator("SoftmaxCrossEntropyLoss")
+def _softmax_cross_entropy(op: Op) -> tuple[Value, ...]:
+    """The loss of the logarithms of the softmax, which are the second output."""
+    x = op.value(0)
+    largest = op.reduce("max", (1,), x=x, part="max")
+    total = op.reduce("sum", (1,), "exp(x - m)", x=x, m=largest, part="sum")
+    operands = {"x": x, "m": largest, "s": total}
+    if not op.wants(1):
+        return (_loss(op, op.elementwise("x - m - log(s)", operands, part="log")),)
+    logarithms = op.elementwise("x - m - log(s)", operands, output=1)
+    return _loss(op, logarithms), logarithms
+
+
+def _loss(op: Op, x: Value) -> Value:
+    """`-x[n, target, ...] * weight[target]`, 0 where the target is to be ignored; then as it is, its sum or mean.
+
+    The mean divides by the weights that count. Targets outside the classes read the first or last one.
+    """
+    target, weight = op.value(1), op.optional(2)
+    reduction = op.text("reduction", "mean")
+    if reduction not in ("none", "sum", "mean"):
+        raise op.invalid(f"reduction is {reduction!r}", "It must be none, sum or mean.")
+    if x.rank < 2 or target.rank != x.rank - 1:
+        raise ShapeError(f"scores {shape_text(x.shape)} and targets {shape_text(target.shape)}")
+    for a, b in zip((x.shape[0], *x.shape[2:]), target.shape, strict=True):
+        require_same(a, b, "samples of scores and targets")
+    ignored = op.attributes.get("ignore_index")
+    plain = reduction == "none"
+    axes = op.axes_of(target.shape) if plain else op.builder.iterators(REDUCED, target.shape)
+    place = [a.var for a in axes]
+    given: Expr = target.at(place)
+    given = given if target.ttype == "i64" else Call("i64", (given,))
+    chosen = formula("maximum(minimum(t, n - 1), 0)", t=given, n=x.shape[1])
+    score: Expr = x.access([place[0], chosen, *place[1:]])
+    share = None if weight is None else weight.access([chosen])
+
+    def counted(body: Expr) -> Expr:
+        if ignored is None:
+            return body
+        return formula("where(t == k, 0.0, x)", t=given, k=int(ignored), x=body)
+
+    body = counted(formula("-x", x=score) if share is None else formula("-x * w", x=score, w=share))
+    if plain:
+        return op.emit(axes, body, x.ttype)
+    total = op.emit((), body, x.ttype, axes, part="" if reduction == "sum" else "total")
+    if reduction == "sum":
+        return total
+    if share is None and ignored is None:
+        return op.map("x / n", x=total, n=count(target.shape, x.ttype))
+    if share is None:
+        number = op.emit((), counted(Const(1.0)), x.ttype, axes, part="counted")
+    else:
+        number = op.emit((), counted(share), x.ttype, axes, part="counted")
+    return op.map("x / n", x=total, n=number)
