@@ -43,9 +43,9 @@ def external(folder):
     """y = x + w, with w in a file beside the model."""
     proto = model(
         [helper.make_node("Add", ["x", "w"], ["y"])],
-        [value("x", 64)],
-        [value("y", 64)],
-        [constant("w", np.arange(64, dtype=np.float32))],
+        [value("x", 4096)],
+        [value("y", 4096)],
+        [constant("w", np.arange(4096, dtype=np.float32))],
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.onnx"

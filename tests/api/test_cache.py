@@ -19,7 +19,8 @@ import tilec
 from api import models
 from tilec.api import compiling, worker
 from tilec.api.cache import Cache, tools
-from tilec.api.compiling import Request, keyed
+from tilec.api.compiling import Request, compiled_folder, keyed
+from tilec.api.opening import open_model, request_for
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -101,12 +102,12 @@ def test_digests_are_remembered_while_a_file_stays_as_it_is(tmp_path, monkeypatc
 
 def test_a_model_that_moved_or_changed_is_never_served_with_other_weights(tmp_path, counted):
     """Compiled code reads weights where they are; the cache must not trust the place that it was compiled from."""
-    x = np.zeros(64, np.float32)
+    x = np.zeros(4096, np.float32)
     path = models.external(tmp_path / "one")
-    expected = np.arange(64, dtype=np.float32)
+    expected = np.arange(4096, dtype=np.float32)
     np.testing.assert_array_equal(tilec.InferenceSession(path, cache=tmp_path / "c").run(None, {"x": x})[0], expected)
     shutil.copytree(tmp_path / "one", tmp_path / "two")
-    (tmp_path / "one" / "model.data").write_bytes(bytes(256))
+    (tmp_path / "one" / "model.data").write_bytes(bytes(4 * 4096))
     moved = tilec.InferenceSession(tmp_path / "two" / "model.onnx", cache=tmp_path / "c")
     np.testing.assert_array_equal(moved.run(None, {"x": x})[0], expected)
     assert len(counted) == 1
@@ -115,16 +116,29 @@ def test_a_model_that_moved_or_changed_is_never_served_with_other_weights(tmp_pa
     assert len(counted) == 2
 
 
+def test_a_model_that_changes_under_an_open_session_is_refused(tmp_path):
+    x, path = np.zeros(4096, np.float32), models.external(tmp_path)
+    options = tilec.SessionOptions()
+    data = (tmp_path / "model.data").read_bytes()
+    tilec.InferenceSession(path, options, cache=tmp_path / "cache").run(None, {"x": x})
+    opened = open_model(path, options, Cache(tmp_path / "cache"))
+    request = keyed(request_for(opened, "host", None, {}, tmp_path / "cache"))
+    assert compiled_folder(request).is_dir()
+    (tmp_path / "model.data").write_bytes(data[::-1])
+    with pytest.raises(tilec.errors.UsageError, match="model.data: the file changed since the session was opened"):
+        compiled_folder(request)
+
+
 def test_bytes_find_their_external_data(tmp_path, monkeypatch):
     path = models.external(tmp_path / "model")
-    x = np.zeros(64, np.float32)
+    x = np.zeros(4096, np.float32)
     options = tilec.SessionOptions()
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
     session = tilec.InferenceSession(path.read_bytes(), options, cache=tmp_path / "cache")
-    np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.arange(64))
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.arange(4096))
     monkeypatch.chdir(path.parent)
     session = tilec.InferenceSession(path.read_bytes(), cache=tmp_path / "cache")
-    np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.arange(64))
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.arange(4096))
 
 
 def test_external_data_outside_of_the_folder_is_not_read(tmp_path):
@@ -235,3 +249,20 @@ def test_the_worker_reads_requests_and_answers_in_json(tmp_path):
     said = json.loads(ran.stdout)
     assert (said["kind"], said["message"], said["place"]) == ("UsageError", "no such file", "none.onnx")
     assert Path(tmp_path, "sessions", "k.lock").exists()
+
+
+def test_a_process_that_ends_takes_its_compiler_along(tmp_path):
+    program = (
+        "import numpy, tilec\n"
+        "from tilec.api import compiling\n"
+        f"session = tilec.InferenceSession({str(tmp_path / 'model.onnx')!r}, cache={str(tmp_path / 'cache')!r},\n"
+        "    while_compiling='fallback')\n"
+        "session.run(None, {'x': numpy.zeros((3, 2), numpy.float32)})\n"
+        "print(*[child.pid for child in compiling._running])\n"
+    )
+    (tmp_path / "model.onnx").write_bytes(models.affine().SerializeToString())
+    ran = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    for pid in ran.stdout.split():
+        assert not Path("/proc", pid).exists()
+    assert not list(tmp_path.glob("cache/sessions/*.tmp"))

@@ -159,6 +159,16 @@ def test_providers_are_told_whatever_is_asked_for(affine):
     assert affine.get_profiling_start_time_ns() == 0
 
 
+def test_options_of_other_kinds_are_refused(cache):
+    data = models.affine().SerializeToString()
+    with pytest.raises(UsageError, match="sess_options is builtins.dict\n  Pass tilec.SessionOptions."):
+        tilec.InferenceSession(data, {}, cache=cache)
+    with pytest.raises(UsageError, match="providers is a list of names"):
+        tilec.InferenceSession(data, providers="CPUExecutionProvider", cache=cache)
+    with pytest.raises(UsageError, match="1 provider_options do not go with 0 providers"):
+        tilec.InferenceSession(data, provider_options=[{}], cache=cache)
+
+
 def test_overridden_sizes_and_threads_are_honoured(cache):
     options = tilec.SessionOptions()
     options.intra_op_num_threads = 1
@@ -185,8 +195,8 @@ def test_initializers_can_be_replaced(cache, tmp_path):
     path = models.external(tmp_path)
     (tmp_path / "model.data").unlink()
     options = tilec.SessionOptions()
-    options.add_external_initializers(["w"], [tilec.OrtValue.ortvalue_from_numpy(np.full(64, 3, np.float32))])
-    x = np.zeros(64, np.float32)
+    options.add_external_initializers(["w"], [tilec.OrtValue.ortvalue_from_numpy(np.full(4096, 3, np.float32))])
+    x = np.zeros(4096, np.float32)
     assert (tilec.InferenceSession(path, options, cache=cache).run(None, {"x": x})[0] == 3).all()
 
 

@@ -113,6 +113,18 @@ def test_an_edit_shows(cli, build):
     assert "  edited                    yes" in cli("inspect", "model.tilec/2-plan.json").out.splitlines()
 
 
+@pytest.mark.parametrize("part", ["runtime", "programs"])
+def test_a_damaged_artifact(cli, build, part):
+    kernels = build / "3-kernels.json"
+    kernels.write_text(
+        json.dumps({**json.loads(kernels.read_text()), part: {"library": 3, "inputs": 3} if part == "runtime" else 3})
+    )
+    ran = cli("inspect", "model.tilec/3-kernels.json")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: model.tilec/3-kernels.json: this is no kernels: ")
+    assert ran.err.endswith("Run `tilec codegen` again.\n")
+
+
 def test_a_plan_for_another_device(cli, tmp_path):
     models.mlp(tmp_path / "model.onnx", batch="n")
     assert cli("compile", "model.onnx", "--device", "a100", "--to", "schedule").code == 0

@@ -83,6 +83,8 @@ def compiled_folder(request: Request) -> Path:
     if folder.is_dir():
         try:
             _relink(folder, request)
+        except UsageError:
+            raise
         except TilecError:
             if place.writable:
                 raise
@@ -102,15 +104,17 @@ def temporary_cache() -> str:
 
 def _relink(folder: Path, request: Request) -> None:
     """Let the weights that a compiled model reads where they are lead to this request's files, which have the same
-    bytes; those that it was compiled from may be gone or changed."""
+    bytes; those that it was compiled from may be gone or changed. Raises UsageError when these changed too."""
     try:
         links = json.loads((folder / LINKS).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return
-    model = Path(request.model)
+    model, place = Path(request.model), Cache(Path(request.cache))
     for name, target in links.items():
-        real = model.parent / target if target else model
-        bring_files({name: request.weights.get(target, request.sha256)}, folder, folder, {name: real})
+        real, sha256 = (model.parent / target, request.weights[target]) if target else (model, request.sha256)
+        if place.digest(real) != sha256:
+            raise UsageError("the file changed since the session was opened", str(real), "Open the session again.")
+        bring_files({name: sha256}, folder, folder, {name: real})
 
 
 _running: set["subprocess.Popen[str]"] = set()

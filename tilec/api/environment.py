@@ -95,6 +95,8 @@ def chosen_providers(
 
     Raises UsageError for something that is no provider, and for options that do not go with the providers.
     """
+    if isinstance(providers, str):
+        raise UsageError("providers is a list of names", hint=f"Pass [{providers!r}].")
     if options and len(options) != len(providers or ()):
         raise UsageError(f"{len(options)} provider_options do not go with {len(providers or ())} providers")
     for provider in providers or ():

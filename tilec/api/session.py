@@ -51,6 +51,9 @@ class InferenceSession:
     ) -> None:
         if while_compiling not in ("wait", "fallback"):
             raise UsageError(f'while_compiling is {while_compiling!r}, it is "wait" or "fallback"')
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            kind = f"{type(sess_options).__module__}.{type(sess_options).__name__}"
+            raise UsageError(f"sess_options is {kind}", hint="Pass tilec.SessionOptions.")
         for name in unknown:
             warn_once(f"InferenceSession has no option {name!r} in tilec: it is ignored")
         self._options = sess_options if sess_options is not None else SessionOptions()

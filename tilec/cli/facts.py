@@ -33,7 +33,11 @@ def facts_of(path: Path) -> dict[str, Facts]:
         artifact = _artifact(path)
         about: Facts = {"file": path.name, "written_by": f"tilec {WRITERS[artifact.kind]}", "edited": artifact.edited}
         about["made_from"] = {role: digest[:_SHORT] for role, digest in artifact.inputs.items()}
-        return {artifact.kind: {**about, **_TELL[artifact.kind](artifact, path)}}
+        try:
+            return {artifact.kind: {**about, **_TELL[artifact.kind](artifact, path)}}
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            again = f"Run `tilec {WRITERS[artifact.kind]}` again."
+            raise ArtifactError(f"this is no {artifact.kind}: {error}", str(path), again) from error
     return {"model": model_facts(path)}
 
 
