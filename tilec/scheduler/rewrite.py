@@ -6,7 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tilec.ir.bind import simplify_tensor
-from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, Var, operands, rebuild, substitute, variables
+from tilec.ir.expr import (
+    Access,
+    Binary,
+    Call,
+    Expr,
+    Reduce,
+    TensorExpr,
+    Var,
+    accesses,
+    operands,
+    rebuild,
+    substitute,
+    variables,
+)
 from tilec.ir.graph import Graph, Node, Tensor
 
 
@@ -53,14 +66,19 @@ def with_value(expr: TensorExpr, value: Expr) -> TensorExpr:
 
 
 def merge_guards(expr: TensorExpr) -> TensorExpr:
-    """`where(a, where(b, x, c), c)` becomes `where(a and b, x, c)`: one guard for pads of pads."""
+    """`where(a, where(b, x, c), c)` becomes `where(a and b, x, c)`: one guard for pads of pads.
+
+    A `b` that reads tensors stays behind `a`, without which it may read outside of them.
+    """
     return replace(expr, body=_merge(expr.body))
 
 
 def _merge(body: Expr) -> Expr:
     match rebuild(body, _merge):
-        case Call("where", (first, Call("where", (second, yes, inner)), outer)) if inner == outer:
-            return Call("where", (Binary("and", first, second), yes, outer))
+        case Call("where", (first, Call("where", (second, yes, inner)), outer)) as nested:
+            if inner == outer and not accesses(second):
+                return Call("where", (Binary("and", first, second), yes, outer))
+            return nested
         case merged:
             return merged
 
