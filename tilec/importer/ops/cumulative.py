@@ -54,6 +54,9 @@ def _pass(op: Op, x: Value, axis: int, steps: tuple[int, int, int], part: str) -
     text = "i + (r * stride + shift)" if backwards else "i - (r * stride + shift)"
     at = formula(text, i=axes[axis].var, r=r.var, stride=stride, shift=shift)
     inside: Expr = formula("at < e", at=at, e=x.shape[axis]) if backwards else formula("at >= 0", at=at)
+    if bound(x.shape[axis]) is None:
+        # Strides may be far longer than the axis: the window that is read must not grow with them.
+        at = formula("minimum(at, e - 1)" if backwards else "maximum(at, 0)", at=at, e=x.shape[axis])
     element = x.access([at if d == axis else a.var for d, a in enumerate(axes)])
     miss = float(neutral) if TTYPES[x.ttype].kind == "float" else neutral
     body = formula("where(inside, x, miss)", inside=inside, x=element, miss=miss)
