@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.importer.reference import check, helper, normal, run, save, single
+from tests.importer.reference import check, compare, helper, normal, run, save, single
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
 from tilec.ir.text import tensor_text
@@ -113,6 +113,38 @@ def test_a_layer_between_quantisations_is_exact(tmp_path: Path) -> None:
     q = np.clip(np.rint(FINITE / weights["s"]) + 7, -128, 127) - 7
     real = np.maximum(q.astype(np.float32) * weights["s"], 0)
     np.testing.assert_array_equal(found, np.clip(np.rint(real / weights["t"]) + 7, -128, 127).astype(np.int8))
+
+
+def _quantized_pair(name: str, scale: str, zero: str) -> list[Any]:
+    return [
+        helper.make_node("QuantizeLinear", [name, scale, zero], [f"{name}_q"]),
+        helper.make_node("DequantizeLinear", [f"{name}_q", scale, zero], [f"{name}_d"]),
+    ]
+
+
+@pytest.mark.parametrize("ttype", ["uint8", "int8"])
+def test_a_quantized_convolution_is_the_references_within_one_unit(tmp_path: Path, ttype: str) -> None:
+    nodes = [
+        *_quantized_pair("x", "s", "z"),
+        helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["w_d"], axis=0),
+        helper.make_node("DequantizeLinear", ["b", "bs", "bz"], ["b_d"], axis=0),
+        helper.make_node("Conv", ["x_d", "w_d", "b_d"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        *_quantized_pair("r", "t", "z"),
+    ]
+    weights = {
+        "s": np.float32(0.02),
+        "t": np.float32(0.03),
+        "z": np.array(17, ttype),
+        "w": _points("int8", 4, 3, 3, 3),
+        "ws": 0.003 * _scales(4),
+        "wz": np.zeros(4, np.int8),
+        "b": _points("int16", 4).astype(np.int32) // 64,
+        "bs": np.float32(0.02) * np.float32(0.003) * _scales(4),
+        "bz": np.zeros(4, np.int32),
+    }
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", [1, 3, 8, 9])}, ["r_d"], weights, opset=13)
+    compare(path, {"x": normal(1, 3, 8, 9)}, atol=0.031)
 
 
 @pytest.mark.parametrize(
