@@ -18,7 +18,8 @@ def _window(s: Sketch, shape: tuple[int, ...], dilates: bool = True) -> dict[str
     if any(d > 1 for d in dilations):
         window["dilations"] = dilations
     spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    if s.chance(0.2) and "dilations" not in window:  # which onnxruntime leaves out of the sum
+    # onnxruntime leaves dilations out of the sum, and windows with gaps between them have negative padding.
+    if s.chance(0.2) and "dilations" not in window and all(k >= n for k, n in zip(kernel, strides, strict=True)):
         window["auto_pad"] = s.choice(("SAME_UPPER", "SAME_LOWER", "VALID"))
         same = window["auto_pad"] != "VALID"
         return window if same or all(n >= span for n, span in zip(shape, spans, strict=True)) else None
