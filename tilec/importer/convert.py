@@ -87,6 +87,7 @@ def import_model(
     ports, symbols = input_ports(tensors, sizes, model.file)
     names = [info.name for info in given] + list(model.initializers) + list(model.foreign)
     nodes = ordered(graph.node, names, model.file)
+    functions = functions_of(model.proto.functions, model.file)
     forced: dict[int, str] = {}
     if opset not in OPSETS:
         forced = {number: f"tilec reads opsets {OPSETS.start} to {OPSETS.stop - 1}, not {opset}" for number, _ in nodes}
@@ -94,7 +95,7 @@ def import_model(
         builder = Builder(symbols)
         scope = _scope(builder, ports, [info for info in given if info not in tensors], model)
         fallbacks = Fallbacks(builder, model, symbols)
-        _translate(nodes, scope, Context(model.file, opset, functions_of(model.proto.functions)), forced, fallbacks)
+        _translate(nodes, scope, Context(model.file, opset, functions), forced, fallbacks)
         kept = [info.name for info in graph.output if isinstance(scope.get(info.name), Items | Maybe)]
         more = forced_by((*fallbacks.sequences, *kept), nodes, scope) - set(forced)
         if not more:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
 
-from tilec.errors import UnsupportedError
+from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.check import OPSETS, OWN_DOMAINS, ordered
 from tilec.importer.held import Held
 from tilec.importer.region import Region
@@ -26,9 +26,68 @@ _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
 assert set(_CODES) <= set(TTYPES)
 
 
-def functions_of(functions: Iterable[Any]) -> Functions:
-    """A model's own functions by what nodes call them."""
-    return {(_domain(f.domain), f.name, f.overload): f for f in functions}
+MOST_NODES = 1 << 20
+"""A function that unfolds to more nodes than this, and a few lines can, is refused, whoever would run it."""
+
+
+def functions_of(functions: Iterable[Any], file: str) -> Functions:
+    """A model's own functions by what nodes call them.
+
+    Raises ConfigError for two of one name, for one that calls itself, and for one that unfolds without bound.
+    """
+    found: dict[FunctionKey, Any] = {}
+    for function in functions:
+        key = (_domain(function.domain), function.name, function.overload)
+        if key in found:
+            raise ConfigError(f"function {function.name!r} is defined twice", file, "Give one another overload.")
+        found[key] = function
+    callees = {key: [key_of(n) for n in _inner(f.node) if key_of(n) in found] for key, f in found.items()}
+    sizes: dict[FunctionKey, int] = {}
+    for key in found:
+        _measure(key, callees, sizes, file)
+    return found
+
+
+def _measure(
+    first: FunctionKey, callees: Mapping[FunctionKey, Sequence[FunctionKey]], sizes: dict[FunctionKey, int], file: str
+) -> None:
+    """Note how many calls a function unfolds to, and those that it calls."""
+    path: dict[FunctionKey, None] = {}
+    pending = [first]
+    while pending:
+        key = pending[-1]
+        if key not in path:
+            path[key] = None
+        open_ = [callee for callee in callees[key] if callee not in sizes]
+        if key in sizes or not open_:
+            pending.pop()
+            path.pop(key, None)
+            sizes[key] = 1 + sum(sizes[callee] for callee in callees[key])
+            if sizes[key] > MOST_NODES:
+                raise ConfigError(f"the function unfolds to {sizes[key]} calls", _place(file, key), _LOOP)
+            continue
+        if open_[0] in path:
+            names = list(path)
+            chain = " -> ".join(name for _, name, _ in (*names[names.index(open_[0]) :], open_[0]))
+            raise ConfigError(f"the function calls itself: {chain}", _place(file, open_[0]), _LOOP)
+        pending.append(open_[0])
+
+
+_LOOP = "Write the repetition as a Loop."
+
+
+def _place(file: str, key: FunctionKey) -> str:
+    return f"{file}: function {key[1]!r}"
+
+
+def _inner(nodes: Iterable[Any]) -> Iterator[Any]:
+    """Nodes with those in their bodies."""
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        yield node
+        for attribute in node.attribute:
+            pending += [inner for graph in (attribute.g, *attribute.graphs) for inner in graph.node]
 
 
 def key_of(node: Any) -> FunctionKey:
@@ -71,14 +130,10 @@ def _type_of(held: Held) -> Any:
 def called(region: Region, function: Any) -> list[Held]:
     """The outputs of a function for a node's inputs.
 
-    Raises ConfigError for a function that calls itself, has fewer parameters than the node gives, or whose nodes read
-    what is defined nowhere; UnsupportedError when one of its nodes cannot be translated.
+    Raises ConfigError for a function that has fewer parameters than the node gives or whose nodes read what is defined
+    nowhere; UnsupportedError when one of its nodes cannot be translated.
     """
     node, context, place = region.node, region.context, region.origin.place
-    key = key_of(node)
-    if key in context.callers:
-        chain = " -> ".join(name for _, name, _ in (*context.callers[context.callers.index(key) :], key))
-        raise region.invalid(f"the function calls itself: {chain}", "Write the repetition as a Loop.")
     for kind, given, taken in (("inputs", node.input, function.input), ("outputs", node.output, function.output)):
         if len(given) > len(taken):
             raise region.invalid(f"{len(given)} {kind}, the function {function.name!r} has {len(taken)}")
@@ -86,7 +141,7 @@ def called(region: Region, function: Any) -> list[Held]:
     scope: dict[str, Held] = dict.fromkeys(function.input)
     scope |= dict(zip(function.input, region.inputs, strict=False))
     results = dict(zip(function.output, node.output, strict=False))
-    inside = region.inside(region.path, results, function_opset(function, context.opset), (*context.callers, key))
+    inside = region.inside(region.path, results, function_opset(function, context.opset))
     region.translator.body(nodes, scope, inside, region.origin)
     for name, wanted in results.items():
         if wanted and name not in scope:

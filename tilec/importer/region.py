@@ -117,13 +117,7 @@ class Region:
         """Where values of tensors lie."""
         return self.translator.files
 
-    def inside(
-        self,
-        path: str,
-        results: Mapping[str, str],
-        opset: int | None = None,
-        callers: tuple[tuple[str, str, str], ...] | None = None,
-    ) -> Context:
+    def inside(self, path: str, results: Mapping[str, str], opset: int | None = None) -> Context:
         """The context of nodes inside of this one; `results` are names in there -> names of this node's outputs.
 
         Raises UnsupportedError when nodes stand too deep inside each other.
@@ -136,7 +130,6 @@ class Region:
             outer=self.origin.node,
             path=path,
             depth=self.context.depth + 1,
-            callers=self.context.callers if callers is None else callers,
             renamed={inner: self.context.qualified(outer) for inner, outer in results.items() if outer},
         )
 

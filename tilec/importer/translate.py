@@ -12,7 +12,7 @@ from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, needs, place_of
 from tilec.importer.control import control_of
-from tilec.importer.functions import FunctionKey, Functions, called, function_of, key_of
+from tilec.importer.functions import Functions, called, function_of, key_of
 from tilec.importer.held import Held
 from tilec.importer.operator import Op
 from tilec.importer.ops import handler_of, known_operators
@@ -32,8 +32,8 @@ MOST_INNER = 1 << 15
 class Context:
     """What nodes are read against: opset and the model's functions.
 
-    Inside of a node of the model: that node's name, the path to the nodes, how many nodes they stand in, the functions
-    among these, and under which names the outside knows the results.
+    Inside of a node of the model: that node's name, the path to the nodes, how many nodes they stand in, and the names
+    under which the outside knows the results.
     """
 
     file: str
@@ -42,7 +42,6 @@ class Context:
     outer: str = ""
     path: str = ""
     depth: int = 0
-    callers: tuple[FunctionKey, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def qualified(self, name: str) -> str:
