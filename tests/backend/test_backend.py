@@ -3,6 +3,7 @@
 import gc
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -115,6 +116,18 @@ def test_what_cannot_be_compiled_falls_back():
     assert prepared.native is False
     assert [each.op for each in prepared.placement.fallback] == ["NonZero"]
     np.testing.assert_array_equal(prepared.run([X])[0], np.nonzero(X))
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"])
+def test_floats_of_eight_bits_go_in_and_out(name):
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    there = model([helper.make_node("Cast", ["x"], ["y"], to=kind)], {"x": (1, [2, 3])}, {"y": (kind, [2, 3])})
+    found = backend.run_model(there, [X])[0]
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.astype(np.float32), X)
+    back = model([helper.make_node("Cast", ["x"], ["y"], to=1)], {"x": (kind, [2, 3])}, {"y": (1, [2, 3])})
+    np.testing.assert_array_equal(backend.run_model(back, [found])[0], X)
 
 
 def test_run_model_and_run_node():

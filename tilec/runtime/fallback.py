@@ -10,8 +10,9 @@ import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from tilec.artifact import digest_file
@@ -19,8 +20,27 @@ from tilec.errors import ArtifactError, TilecError, UnavailableError
 from tilec.ir.types import numpy_dtype
 from tilec.runtime.manifest import CallSpec, LibraryFile
 
-BFLOAT16 = 16
-"""ONNX's number of the type."""
+
+class Foreign(NamedTuple):
+    """An element type that NumPy has from ml_dtypes and onnxruntime does not take from NumPy: ONNX's number of it, the
+    type here, and the integers by which its bits go there and back."""
+
+    number: int
+    dtype: np.dtype[Any]
+    bits: type[np.unsignedinteger[Any]]
+    word: type[ctypes.c_uint8 | ctypes.c_uint16]
+
+
+FOREIGN = {
+    "bfloat16": Foreign(16, np.dtype(ml_dtypes.bfloat16), np.uint16, ctypes.c_uint16),
+    "float8e4m3fn": Foreign(17, np.dtype(ml_dtypes.float8_e4m3fn), np.uint8, ctypes.c_uint8),
+    "float8e4m3fnuz": Foreign(18, np.dtype(ml_dtypes.float8_e4m3fnuz), np.uint8, ctypes.c_uint8),
+    "float8e5m2": Foreign(19, np.dtype(ml_dtypes.float8_e5m2), np.uint8, ctypes.c_uint8),
+    "float8e5m2fnuz": Foreign(20, np.dtype(ml_dtypes.float8_e5m2fnuz), np.uint8, ctypes.c_uint8),
+}
+"""onnxruntime's name of an element type -> how it is passed."""
+
+_NUMBERS = {foreign.dtype: foreign for foreign in FOREIGN.values()}
 
 
 class Fallback:
@@ -92,18 +112,19 @@ def _held(value: Any) -> Any:
     if isinstance(value, OrtValue):
         return value
     array = np.asarray(value)
-    if array.dtype == numpy_dtype("bf16"):
-        return OrtValue.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(array).view(np.uint16), BFLOAT16)
-    return OrtValue.ortvalue_from_numpy(array)
+    foreign = _NUMBERS.get(array.dtype)
+    if foreign is None:
+        return OrtValue.ortvalue_from_numpy(array)
+    return OrtValue.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(array).view(foreign.bits), foreign.number)
 
 
 def _array(value: Any) -> Any:
     """A tensor of onnxruntime as an array; one of a type that NumPy lacks stays as it is."""
     kind = value.data_type()
-    if kind == "tensor(bfloat16)":
-        count = math.prod(value.shape())
-        words = (ctypes.c_uint16 * count).from_address(value.data_ptr())
-        return np.array(words, np.uint16).view(numpy_dtype("bf16")).reshape(value.shape())
+    foreign = FOREIGN.get(kind.removeprefix("tensor(").removesuffix(")"))
+    if foreign is not None:
+        words = (foreign.word * math.prod(value.shape())).from_address(value.data_ptr())
+        return np.array(words, foreign.bits).view(foreign.dtype).reshape(value.shape())
     return value if _is_foreign(kind) else value.numpy()
 
 
