@@ -44,7 +44,13 @@ def test_unique_of_a_constant(tmp_path: Path, ordered: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "arrays"), [("Compress", [normal(3), np.array([True])]), ("NonZero", [normal(3)]), ("Unique", [normal(3)])]
+    ("kind", "arrays"),
+    [
+        ("Compress", [normal(3), np.array([True])]),
+        ("NonZero", [normal(3)]),
+        ("Unique", [normal(3)]),
+        ("NonMaxSuppression", [normal(1, 6, 4), normal(1, 2, 6)]),
+    ],
 )
 def test_shapes_that_depend_on_the_data_are_refused(tmp_path: Path, kind: str, arrays: list[np.ndarray]) -> None:
     path, _ = single(tmp_path, kind, *arrays)

@@ -20,6 +20,12 @@ def _depends_on_data(op: Op) -> TilecError:
     return op.unsupported(reason, "Make the deciding input a constant, or mask elements instead of removing them.")
 
 
+@operator("NonMaxSuppression")
+def _never_known(op: Op) -> Value:
+    """How many boxes are kept is for the scores to say."""
+    raise _depends_on_data(op)
+
+
 @operator("Compress")
 def _compress(op: Op) -> Value:
     """The slices along an axis (or elements, without one) for which a known condition holds."""
