@@ -146,7 +146,7 @@ def test_functions_that_unfold_without_bound(tmp_path: Path) -> None:
         for node in made.node:
             node.op_type = f"F{level - 1}"
         functions.append(made)
-    with pytest.raises(UnsupportedError, match="function 'F20': the function unfolds to 2097151 calls"):
+    with pytest.raises(ConfigError, match="function 'F20': the function unfolds to 2097151 calls"):
         import_model(model(tmp_path, [call("F40")], *functions))
 
 
