@@ -48,6 +48,63 @@ def test_the_branch_of_a_known_condition(tmp_path: Path, size: int) -> None:
     assert [(node.name, node.op) for node in found.nodes] == [("y", "Add" if size == 1 else "Mul")]
 
 
+def _chain(*steps: tuple[str, list[str], dict[str, Any]]) -> list[onnx.NodeProto]:
+    """Nodes from `size` on, each reading the one before as `_`; the last one makes `c`."""
+    nodes = [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "first"], ["size"])]
+    before = "size"
+    for number, (op, inputs, attributes) in enumerate(steps):
+        name = "c" if number == len(steps) - 1 else f"t{number}"
+        names = [before if i == "_" else i for i in inputs]
+        nodes.append(helper.make_node(op, names, [name], **attributes))
+        before = name
+    return nodes
+
+
+CHAINS = {
+    "equal": _chain(("Equal", ["_", "three"], {})),
+    "range": _chain(("Greater", ["_", "first"], {}), ("And", ["_", "yes"], {}), ("Not", ["_"], {}), ("Not", ["_"], {})),
+    "cast": _chain(("Cast", ["_"], {"to": TensorProto.INT32}), ("Cast", ["_"], {"to": TensorProto.BOOL})),
+    "narrow": _chain(("Cast", ["_"], {"to": TensorProto.UINT8}), ("Cast", ["_"], {"to": TensorProto.BOOL})),
+    "remainder": _chain(("Mod", ["_", "three"], {}), ("Equal", ["_", "first"], {})),
+    "quotient": _chain(("Div", ["_", "three"], {}), ("LessOrEqual", ["_", "three"], {})),
+    "float": _chain(
+        ("Cast", ["_"], {"to": TensorProto.FLOAT}),
+        ("Mul", ["_", "half"], {}),
+        ("Floor", ["_"], {}),
+        ("Cast", ["_"], {"to": TensorProto.INT64}),
+        ("Less", ["_", "three"], {}),
+    ),
+    "choice": _chain(
+        ("Equal", ["_", "three"], {}), ("Where", ["_", "three", "first"], {}), ("Equal", ["_", "three"], {})
+    ),
+    "either": _chain(("Less", ["_", "first"], {}), ("Or", ["_", "yes"], {}), ("Xor", ["_", "no"], {})),
+}
+"""Conditions that hold, computed from an extent of 3."""
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_conditions_that_are_computed_from_shapes(tmp_path: Path, chain: str) -> None:
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Exp"))
+    weights = {"first": np.int64(0), "three": np.int64(3), "half": np.float32(0.5), "axis": np.array([0])}
+    weights |= {"yes": np.bool_(True), "no": np.bool_(False)}
+    path = save(tmp_path / "m.onnx", [*CHAINS[chain], node], {"x": ("float32", [3])}, ["y"], weights, 13)
+    graph = compare(path, {"x": normal(3)})
+    assert [node.op for node in graph.nodes] == ["Neg"]
+
+
+def test_a_condition_that_depends_on_a_symbolic_size(tmp_path: Path) -> None:
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch("Neg"), else_branch=branch("Exp"))
+    weights = {"first": np.int64(0), "three": np.int64(3)}
+    path = save(tmp_path / "m.onnx", [*CHAINS["equal"], node], {"x": ("float32", ["n"])}, ["y"], weights)
+    for size in (3, 4):
+        compare(path, {"x": normal(size)}, {"n": size})
+    node.attribute[0].g.CopyFrom(branch("Concat", "x", "x", axis=0))
+    path = save(tmp_path / "m.onnx", [*CHAINS["equal"], node], {"x": ("float32", ["n"])}, ["y"], weights)
+    with pytest.raises(UnsupportedError, match="depends on symbolic sizes, n == 3, and output 0 has .*\n.*--shape"):
+        import_model(path)
+    assert import_model(path, sizes={"n": 3}).graph.nodes
+
+
 @pytest.mark.parametrize("condition", [True, False])
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 def test_both_branches_of_a_condition_that_depends_on_data(

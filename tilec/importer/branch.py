@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilec.errors import TilecError
 from tilec.importer.body import Body
 from tilec.importer.held import Held, Items, Maybe
 from tilec.importer.ops.movement import reshaped
@@ -11,6 +12,7 @@ from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, bound, substitute, variables
 from tilec.ir.graph import Node
+from tilec.ir.text import text_of
 
 BOTH_NODES = 64
 """Up to this many nodes are computed for a branch that may not be taken."""
@@ -60,8 +62,13 @@ def _steps(node: Node) -> int:
     return total
 
 
-def _unknown(region: Region, why: str) -> Exception:
-    region.translator.builder.ask(region.tensor(0))
+def _unknown(region: Region, why: str) -> TilecError:
+    condition = region.tensor(0)
+    if condition.form is not None:
+        form = text_of(condition.at([Const(0)] * condition.rank))
+        text = f"the condition depends on symbolic sizes, {form}, and {why}"
+        return region.unsupported(text, "Bind the sizes with --shape SYMBOL=SIZE.")
+    region.translator.builder.ask(condition)
     return region.unsupported(
         f"the condition is computed from the model's inputs, and {why}", "Make the condition a constant of the model."
     )

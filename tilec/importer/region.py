@@ -84,6 +84,8 @@ class Region:
 
     def scalar(self, value: Value, what: str) -> int:
         """The one element of an integer or bool tensor."""
+        if value.form is not None and not value.rank:
+            return self.number(value.form, what)
         found = self.elements(value, what)
         if len(found) != 1:
             raise self.invalid(f"{what} has {len(found)} elements", "It must have one.")
