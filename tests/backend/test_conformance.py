@@ -13,6 +13,7 @@ from tests.conformance.cases import FAMILIES, collect
 from tests.conformance.judge import Result, ended, judged
 from tests.conformance.pool import run_with
 from tests.conformance.table import by_family, by_operator, by_reason
+from tilec.errors import UnsupportedError
 
 SOME = [case for case in collect() if case.name in ("test_abs", "test_add", "test_and2d", "test_ceil", "test_cos")]
 
@@ -74,8 +75,15 @@ def test_a_wrong_answer_and_an_error_are_told_apart(monkeypatch):
     monkeypatch.setattr(tilec.backend, "prepare", lambda model: Wrong())
     assert judged(case, "tilec").status == "failed"
     monkeypatch.setattr(tilec.backend, "prepare", lambda model: 1 / 0)
+    failed = judged(case, "tilec")
+    assert (failed.status, failed.reason) == ("failed", "ZeroDivisionError: division by zero")
+
+    def refuse(model):
+        raise UnsupportedError("too wide")
+
+    monkeypatch.setattr(tilec.backend, "prepare", refuse)
     refused = judged(case, "tilec")
-    assert (refused.status, refused.reason) == ("refused", "ZeroDivisionError: division by zero")
+    assert (refused.status, refused.reason) == ("refused", "UnsupportedError: too wide")
 
 
 def test_the_peer_is_judged_in_the_same_way():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.cases import Case
+from tilec.errors import TilecError
 
 NEWEST_IR = 13
 """onnxruntime reads no newer files."""
@@ -18,8 +19,9 @@ NEWEST_IR = 13
 
 @dataclass(frozen=True)
 class Result:
-    """How a case ended: `status` is passed, failed (a wrong answer), refused (an error that names the reason), crashed
-    or timeout; `native` when onnxruntime took no part; `reason` why it failed or is not native."""
+    """How a case ended: `status` is passed, failed (a wrong answer or an error that explains nothing), refused (one of
+    tilec's own errors), crashed or timeout; `native` when onnxruntime took no part; `reason` why it failed or is not
+    native."""
 
     name: str
     family: str
@@ -51,9 +53,9 @@ def judged(case: Case, backend: str) -> Result:
                 Runner.assert_similar_outputs(expected, found, rtol, atol)
     except AssertionError as error:
         return ended(case, "failed", reason=_line(error), seconds=time.perf_counter() - start)
-    except BaseException as error:
-        reason = _refusal(error)
-        return ended(case, "refused", reason=reason, seconds=time.perf_counter() - start)
+    except Exception as error:
+        status = "refused" if isinstance(error, TilecError) else "failed"
+        return ended(case, status, reason=_refusal(error), seconds=time.perf_counter() - start)
     native, reason = _placement(prepared)
     return ended(case, "passed", native, reason, time.perf_counter() - start)
 
@@ -89,7 +91,7 @@ def _placement(prepared: Any) -> tuple[bool, str]:
     return bool(prepared.native), "; ".join(dict.fromkeys(f"{n.op}: {n.reason}" for n in placement.fallback))
 
 
-def _refusal(error: BaseException) -> str:
+def _refusal(error: Exception) -> str:
     """The error's class and message; for a model with unsupported nodes their reasons."""
     nodes = getattr(error, "nodes", ())
     if nodes:
@@ -97,6 +99,6 @@ def _refusal(error: BaseException) -> str:
     return f"{type(error).__name__}: {getattr(error, 'message', '') or _line(error)}"
 
 
-def _line(error: BaseException) -> str:
+def _line(error: Exception) -> str:
     """The first lines of a message as one."""
     return " ".join(str(error).split())[:300]
