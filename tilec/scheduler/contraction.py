@@ -31,8 +31,10 @@ def operands_of(expr: TensorExpr) -> tuple[Operand, ...]:
 
 def is_contraction(expr: TensorExpr) -> bool:
     """A reduction over several operands of which one, at least, is reused along a spatial iterator."""
+    if not expr.reduce:
+        return False
     found = operands_of(expr)
-    if not expr.reduce or len({o.access.tensor for o in found}) < 2:
+    if len({o.access.tensor for o in found}) < 2:
         return False
     reduced = [o for o in found if o.iterators & set(expr.reduce)]
     everything = {i for o in reduced for i in o.iterators if i in expr.spatial}
