@@ -56,7 +56,7 @@ def takes(node: NodeProto, sketch: Sketch) -> bool:
         import_model(path)
     except TilecError:
         refused[node.op_type] += 1
-        return sketch.mixed and not sketch.trace.widened
+        return sketch.mixed and not sketch.trace.foreign
     except Exception:
         return True
     return True

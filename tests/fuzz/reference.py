@@ -1,7 +1,7 @@
 """The judge: a model evaluated node by node with onnxruntime, beside copies that are disturbed by rounding errors.
 
 The disturbed copies say how far correct results may lie apart at every element, however badly conditioned the model
-is.  Nodes whose element type onnxruntime lacks are evaluated in a wider type and narrowed again.
+is.  Nodes whose element type onnxruntime lacks are evaluated in a wider type and narrowed again, or by onnx itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 Array = np.ndarray[Any, Any]
 
@@ -61,6 +62,9 @@ EXACT = frozenset(
 )
 """Operators that round nothing."""
 
+_ROUGH = frozenset(words("Erf HardSwish Gelu GlobalMaxPool"))
+"""Operators that onnx's own evaluator computes in f32, or not at all."""
+
 
 def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype in EPSILON
@@ -74,7 +78,7 @@ class NoReference(Exception):
 class Kernel:
     """A node with its operand types, ready to be evaluated."""
 
-    session: ort.InferenceSession
+    session: ort.InferenceSession | ReferenceEvaluator
     names: tuple[str, ...]
     types: tuple[np.dtype[Any], ...]
     results: tuple[np.dtype[Any], ...]
@@ -99,7 +103,12 @@ def kernel_of(node: NodeProto, operands: Mapping[str, Array], opset: int) -> Ker
             problem = problem or str(error)
             continue
         return Kernel(session, names, tuple(wide.get(t, t) for t in types), results)
-    raise NoReference(problem)
+    if BF16 in types or node.op_type in _ROUGH:
+        raise NoReference(problem)
+    try:
+        return Kernel(ReferenceEvaluator(_model(node, names, types, opset)), names, types, results)
+    except Exception as error:
+        raise NoReference(str(error)) from None
 
 
 def _widenings(types: Sequence[np.dtype[Any]]) -> Iterator[dict[np.dtype[Any], np.dtype[Any]]]:
@@ -120,26 +129,28 @@ def _widened(node: NodeProto) -> NodeProto:
 
 
 def _session(node: NodeProto, names: Sequence[str], types: Sequence[np.dtype[Any]], opset: int) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    model = _model(node, names, types, opset).SerializeToString()
+    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _model(node: NodeProto, names: Sequence[str], types: Sequence[np.dtype[Any]], opset: int) -> onnx.ModelProto:
+    """A model of one node whose inputs have any shape."""
     infos = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(t), None)
         for n, t in zip(names, types, strict=True)
     ]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
     graph = helper.make_graph([node], "g", infos, outputs)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 def result_types(node: NodeProto, types: Mapping[str, np.dtype[Any]], opset: int) -> tuple[np.dtype[Any], ...]:
     """The element types of a node's outputs as ONNX says. Raises NoReference for operands that it forbids."""
-    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(t), None) for n, t in types.items()]
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-    graph = helper.make_graph([node], "g", infos, outputs)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model = _model(node, list(types), list(types.values()), opset)
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=False)
     except onnx.shape_inference.InferenceError as error:
@@ -155,8 +166,8 @@ class Trace:
     def __init__(self, feeds: Mapping[str, Array], opset: int) -> None:
         self.opset = opset
         self.copies: dict[str, list[Array]] = {name: [value] * COPIES for name, value in feeds.items()}
-        self.widened = False
-        """Whether the last node was evaluated in wider types than its own."""
+        self.foreign = False
+        """Whether onnxruntime could not evaluate the last node in its own types."""
         self._rng = np.random.default_rng(0)
 
     def __getitem__(self, name: str) -> Array:
@@ -166,7 +177,8 @@ class Trace:
         """Evaluate a node. Raises NoReference."""
         operands = {name: self[name] for name in node.input if name}
         kernel = kernel_of(node, operands, self.opset)
-        self.widened = any(operands[n].dtype != t for n, t in zip(kernel.names, kernel.types, strict=True))
+        widened = (operands[n].dtype != t for n, t in zip(kernel.names, kernel.types, strict=True))
+        self.foreign = isinstance(kernel.session, ReferenceEvaluator) or any(widened)
         names = [name for name in node.output if name]
         exact = node.op_type in EXACT or (node.op_type == "Cast" and kernel.types[0].kind != "f")
         try:
