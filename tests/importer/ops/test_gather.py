@@ -96,4 +96,5 @@ def test_gather_nd(tmp_path: Path, data: tuple[int, ...], indices: list[object],
 def test_trilu(tmp_path: Path, upper: int, k: int | None) -> None:
     diagonal = None if k is None else np.int64(k)
     check(tmp_path, "Trilu", normal(2, 4, 5), diagonal, known=[1], upper=upper)
+    check(tmp_path, "Trilu", normal(2, 4, 5), diagonal, upper=upper)
     check(tmp_path, "Trilu", np.arange(12, dtype=np.int64).reshape(3, 4), diagonal, known=[1], upper=upper)

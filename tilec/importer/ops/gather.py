@@ -79,11 +79,12 @@ def _trilu(op: Op) -> Value:
     x = op.value(0)
     if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} that is no matrix")
-    k = op.contents(1)
+    k = op.optional(1)
+    diagonal = Const(0) if k is None else k.at([Const(0)] * k.rank)
     axes = op.axes_of(x.shape)
     row, column = axes[-2].var, axes[-1].var
     compare = ">=" if op.integer("upper", 1) else "<="
     zero: bool | float | int = False if x.ttype == "bool" else 0.0 if x.ttype.startswith(("f", "b")) else 0
     element = x.access([a.var for a in axes])
-    body = formula(f"where(j - i {compare} k, x, zero)", i=row, j=column, k=k[0] if k else 0, x=element, zero=zero)
+    body = formula(f"where(j - i {compare} k, x, zero)", i=row, j=column, k=diagonal, x=element, zero=zero)
     return op.emit(axes, body, x.ttype)
