@@ -29,6 +29,16 @@ def test_resize_by_scales(tmp_path: Path, rounding: str, scales: list[float]) ->
     check(tmp_path, "Resize", normal(1, 2, 4, 6), None, factors, known=[2], nearest_mode=rounding)
 
 
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("coordinates", COORDINATES)
+def test_coordinates_near_the_middle_of_two_pixels(tmp_path: Path, rounding: str, coordinates: str) -> None:
+    options = {"nearest_mode": rounding, "coordinate_transformation_mode": coordinates}
+    for scale in (0.3, 1 / 3, 0.6, 0.7, 1.1, 1.2, 1.5, 2.5):
+        for size in (10, 13):
+            factors = np.array([1, 1, scale], np.float32)
+            check(tmp_path, "Resize", normal(1, 1, size), None, factors, known=[2], **options)
+
+
 def test_doubling_is_index_algebra(tmp_path: Path) -> None:
     factors = np.array([1, 1, 2, 2], np.float32)
     path, _ = single(tmp_path, "Resize", normal(1, 2, 4, 6), None, factors, known=[2])
@@ -108,7 +118,7 @@ def test_resize_of_lines_volumes_and_half_floats(tmp_path: Path, mode: str) -> N
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
-@pytest.mark.parametrize("scales", [[1, 1, 2, 2], [1, 1, 0.5, 0.5]])
+@pytest.mark.parametrize("scales", [[1, 1, 2, 2], [1, 1, 0.5, 0.5], [1, 1, 0.6, 1.3]])
 def test_resize_before_opset_11(tmp_path: Path, mode: str, scales: list[float]) -> None:
     check(tmp_path, "Resize", normal(1, 2, 7, 6), np.array(scales, np.float32), known=[1], opset=10, mode=mode)
 
@@ -139,7 +149,7 @@ def test_resize_to_the_size_of_another(tmp_path: Path) -> None:
 
 def test_what_resize_does_not_do(tmp_path: Path) -> None:
     path, _ = single(tmp_path, "Resize", normal(4, 4), None, np.ones(2, np.float32))
-    with pytest.raises(UnsupportedError, match="scales that are computed"):
+    with pytest.raises(UnsupportedError, match="input 2 must be known at compile time"):
         import_model(path)
     node = helper.make_node("Resize", ["x", "", "s"], ["y"])
     path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["n"])}, ["y"], {"s": np.array([0.7], np.float32)})

@@ -159,7 +159,7 @@ def _nearest(op: Op, x: Value, lines: list[Line], where: str) -> Value:
     for line in lines:
         var = axes[line.dimension].var
         at = coordinates(op, line, where)
-        rounding = op.text("nearest_mode", "floor" if older else "round_prefer_floor")
+        rounding = op.text("nearest_mode", _older_rounding(line) if older else "round_prefer_floor")
         index[line.dimension] = nearest(op, line, at, rounding, var)
         if where == "tf_crop_and_resize":
             conditions.append(_outside(line, at, var))
@@ -167,6 +167,12 @@ def _nearest(op: Op, x: Value, lines: list[Line], where: str) -> Value:
     for condition in conditions:
         body = formula("where(c, fill, x)", c=condition, fill=_fill(op, x.ttype), x=body)
     return op.emit(axes, body, x.ttype)
+
+
+def _older_rounding(line: Line) -> str:
+    """Before opset 11 the reference rounds up where it shrinks."""
+    shrinks = isinstance(line.scale, Const) and line.scale.value < 1
+    return "ceil" if shrinks else "floor"
 
 
 def _fill(op: Op, ttype: str) -> Const:

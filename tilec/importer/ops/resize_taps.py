@@ -31,12 +31,13 @@ COORDINATES = {
 """coordinate_transformation_mode -> the coordinate in the input of output position i."""
 
 ROUNDING = {
-    "round_prefer_floor": "ceil(c - 0.5)",
-    "round_prefer_ceil": "floor(c) + where(c - floor(c) >= 0.5, 1.0, 0.0)",
+    "round_prefer_floor": "floor(c) + where(c - floor(c) > 0.500001, 1.0, 0.0)",
+    "round_prefer_ceil": "floor(c) + where(c - floor(c) >= 0.499999, 1.0, 0.0)",
     "floor": "floor(c)",
     "ceil": "ceil(c)",
 }
-"""nearest_mode -> the position that is nearest to coordinate c."""
+"""nearest_mode -> the position that is nearest to coordinate c; a millionth from the middle counts as the middle, as
+for the reference."""
 
 CUBIC = (
     "where(t <= 1.0, ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0, "
@@ -69,21 +70,18 @@ class Taps:
 
 
 def coordinates(op: Op, line: Line, mode: str) -> Value:
-    """The coordinate of every output position, in f32 like the reference's."""
+    """The coordinate of every output position, in f32 (half_pixel_symmetric: f64) like the reference's."""
     if mode not in COORDINATES:
         hint = f"It must be one of {', '.join(COORDINATES)}."
         raise op.invalid(f"coordinate_transformation_mode is {mode!r}", hint)
     (axis,) = op.axes_of([line.out])
-    body = formula(
-        COORDINATES[mode],
-        i=Call("f32", (axis.var,)),
-        size=as_float(line.size),
-        out=as_float(line.out),
-        scale=line.scale,
-        start=line.start,
-        end=line.end,
-        offset=_offset(line),
-    )
+    operands = {"size": as_float(line.size), "out": as_float(line.out), "start": line.start, "end": line.end}
+    if mode == "half_pixel_symmetric":
+        offset, scale = (_wide(e) for e in (_offset(line), line.scale))
+        wide_body = formula(COORDINATES[mode], i=Call("f64", (axis.var,)), scale=scale, offset=offset)
+        body: Expr = Call("f32", (wide_body,))
+    else:
+        body = formula(COORDINATES[mode], i=Call("f32", (axis.var,)), scale=line.scale, **operands)
     return op.emit([axis], body, "f32", part=f"at{line.dimension}")
 
 
@@ -95,6 +93,11 @@ def _offset(line: Line) -> Expr:
         return formula("size / 2.0 * (1.0 - out / (scale * size))", **operands)
     whole, one = np.float32(size), np.float32(1)
     return Const(float(whole / np.float32(2) * (one - np.float32(out) / (np.float32(line.scale.value) * whole))))
+
+
+def _wide(value: Expr) -> Expr:
+    """A value in a body of type f64."""
+    return value if isinstance(value, Const) else Call("f64", (value,))
 
 
 def as_float(extent: Expr) -> Expr:
