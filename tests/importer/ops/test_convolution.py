@@ -97,29 +97,3 @@ def test_conv_of_four_dimensions(tmp_path: Path) -> None:
     path, _ = single(tmp_path, "Conv", normal(1, 1, 2, 2, 2, 2), normal(1, 1, 1, 1, 1, 1), known=[1])
     with pytest.raises(UnsupportedError, match="4 spatial dimensions"):
         import_model(path)
-
-
-@pytest.mark.parametrize(
-    ("x", "w", "attributes"),
-    [
-        ((1, 3, 4, 5), (3, 2, 3, 3), {}),
-        ((2, 3, 4, 5), (3, 2, 2, 2), {"strides": [2, 2]}),
-        ((1, 4, 4, 5), (4, 2, 3, 3), {"group": 2, "strides": [2, 3], "pads": [1, 0, 1, 2]}),
-        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "output_padding": [1, 1], "pads": [1, 1, 1, 1]}),
-        ((1, 2, 4, 4), (2, 1, 3, 3), {"dilations": [2, 2]}),
-        ((1, 2, 5), (2, 3, 4), {"strides": [3]}),
-        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "output_shape": [9, 8]}),
-        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "output_shape": [10, 8], "output_padding": [1, 0]}),
-        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "output_shape": [8, 7], "auto_pad": "SAME_LOWER"}),
-        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
-        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}),
-        ((1, 2, 4, 4), (2, 1, 2, 2), {"strides": [3, 3], "auto_pad": "SAME_UPPER"}),
-        ((1, 2, 4, 4), (2, 1, 3, 3), {"strides": [2, 2], "auto_pad": "VALID"}),
-        ((1, 2, 3, 4, 2), (2, 3, 2, 3, 2), {"strides": [2, 1, 2], "pads": [0, 1, 0, 1, 0, 0]}),
-        ((0, 2, 3, 3), (2, 1, 2, 2), {}),
-        ((1, 1, 1, 1), (1, 1, 1, 1), {}),
-    ],
-)
-def test_conv_transpose(tmp_path: Path, x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]) -> None:
-    bias = normal(w[1] * attributes.get("group", 1))
-    check(tmp_path, "ConvTranspose", normal(*x), normal(*w, seed=1), bias, known=[1, 2], atol=1e-5, **attributes)

@@ -36,6 +36,7 @@ from tilec.importer.ops import (
     slicing,
     softmax,
     sort,
+    transposed_convolution,
     unpooling,
 )
 from tilec.importer.registry import handler_of, known_operators
@@ -78,5 +79,6 @@ __all__ = [
     "slicing",
     "softmax",
     "sort",
+    "transposed_convolution",
     "unpooling",
 ]
