@@ -24,7 +24,7 @@ NAN_DIFFERS = words("Max Min PRelu Relu Sign Elu Celu Selu LeakyRelu Thresholded
 """Operators whose NaN is not the same in onnxruntime and ONNX."""
 
 
-@draws(6)
+@draws(10)
 def unary(s: Sketch) -> None:
     kind = s.choice(UNARY)
     if since(kind) > s.opset or (s.special and kind in NAN_DIFFERS):
@@ -41,7 +41,7 @@ def unary(s: Sketch) -> None:
     s.node(kind, [s.pick([t for t in types_of(kind, s.opset) if kind != "Gelu" or t != "f64"])], **attributes)
 
 
-@draws(8)
+@draws(14)
 def binary(s: Sketch) -> None:
     kind = s.choice(ARITHMETIC)
     if s.special and kind in NAN_DIFFERS:

@@ -6,7 +6,7 @@ import numpy as np
 
 from fuzz.movement import axis_of
 from fuzz.reference import Array, words
-from fuzz.sketch import FLOATS, MOST_ELEMENTS, Sketch
+from fuzz.sketch import DTYPES, FLOATS, MOST_ELEMENTS, SIZES, Sketch
 from fuzz.table import draws, since, types_of
 
 REDUCTIONS = words(
@@ -129,7 +129,7 @@ def gemm(s: Sketch) -> None:
     inputs = [a, s.new(kind, (n, k) if flip_b else (k, n))]
     if s.chance(0.7):
         inputs.append(s.new(kind, s.choice(((m, n), (n,), (1, n), (m, 1), (1,), ()))))
-    scales = {"alpha": s.choice((1.0, 0.5, 2.0)), "beta": s.choice((1.0, 0.25))}
+    scales = {"alpha": s.choice((1.0, 0.5, 2.0)), "beta": s.choice((1.0, 0.25))} if kind in FLOATS else {}
     s.node("Gemm", inputs, transA=flip_a, transB=flip_b, **scales)
 
 
@@ -194,3 +194,25 @@ def normalization(s: Sketch) -> None:
         s.node(kind, [a], size=s.choice((1, 3, 5)), alpha=0.1, bias=1.5)
     else:
         s.node(kind, [a])
+
+
+@draws(2)
+def quantization(s: Sketch) -> None:
+    kind = s.choice(("QuantizeLinear", "DequantizeLinear", "MatMulInteger", "DynamicQuantizeLinear"))
+    if s.special:
+        return
+    narrow = s.choice(("i8", "u8"))
+    if kind == "DynamicQuantizeLinear":
+        s.node(kind, [s.pick(("f32",), where=lambda n: 0 not in s.dims(n))], outputs=3)
+    elif kind == "MatMulInteger":
+        a = s.pick(("i8", "u8"), least=2, most=4)
+        points = [s.given(np.asarray(s.integer(0, 9), DTYPES[t])) for t in (s.type(a), narrow)]
+        s.node(kind, [a, s.new(narrow, (s.dims(a)[-1], s.choice(SIZES))), *points[: s.integer(0, 2)]])
+    else:
+        a = s.pick(("f32",) if kind[0] == "Q" else ("i8", "u8"), least=1, most=4)
+        narrow = s.type(a) if kind[0] == "D" else narrow
+        axis = s.integer(0, s.rank(a) - 1)
+        shape = s.dims(a)[axis : axis + 1] if s.chance(0.5) else ()
+        scale = s.given(np.asarray(s.rng.uniform(0.01, 0.5, shape), np.float32), s.chance(0.2))
+        point = s.given(np.asarray(s.rng.integers(0, 20, shape), DTYPES[narrow]), s.chance(0.2))
+        s.node(kind, [a, scale, point] if kind[0] == "Q" or s.chance(0.7) else [a, scale], axis=axis)

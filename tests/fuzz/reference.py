@@ -35,7 +35,7 @@ _WIDER = {
     np.dtype(np.uint8): (np.int32, np.int64),
     np.dtype(np.int16): (np.int32, np.int64),
     np.dtype(np.uint16): (np.int32, np.int64),
-    np.dtype(np.int32): (np.int64, np.float64),
+    np.dtype(np.int32): (np.int64,),
     np.dtype(np.uint32): (np.int64,),
     np.dtype(np.bool_): (np.int32, np.float32),
 }
