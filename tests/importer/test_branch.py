@@ -141,12 +141,16 @@ def test_branches_inside_of_branches(tmp_path: Path) -> None:
         (branch("Neg"), branch("Concat", "x", "x", axis=0), r"output 0 has shape \[3\] or \[6\]"),
         (branch("Neg"), branch("SequenceConstruct"), "output 0 is a tensor, sequence or optional"),
         (branch("SequenceConstruct"), branch("SequenceConstruct", "x", "x"), "output 0 has 1 or 2 elements"),
-        (branch("Neg"), branch("NonZero"), "NonZero in its definition"),
+        (branch("Neg"), branch("NonZero"), "else_branch cannot be compiled: NonZero in its definition"),
+        (branch("Reshape", "x", "x_shape"), branch("Neg"), "then_branch cannot be compiled: .3. cannot become .2."),
     ],
 )
 def test_branches_that_need_the_condition(tmp_path: Path, yes: onnx.GraphProto, no: onnx.GraphProto, why: str) -> None:
-    with pytest.raises(UnsupportedError, match=why):
-        import_model(choice(tmp_path, yes, no))
+    node = helper.make_node("If", ["c"], ["y"], "choice", then_branch=yes, else_branch=no)
+    path = save(tmp_path / "m.onnx", [node], VECTOR, ["y"], {"x_shape": np.array([2])})
+    with pytest.raises(UnsupportedModelError, match=why) as caught:
+        import_model(path)
+    assert caught.value.needed == ("c",)
 
 
 def test_branches_that_cost_too_much_for_both(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tilec.errors import TilecError
+from tilec.errors import TilecError, UnsupportedError
 from tilec.importer.body import Body
 from tilec.importer.held import Held, Items, Maybe
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.region import Region
-from tilec.importer.shapes import same, shape_text
+from tilec.importer.shapes import ShapeError, same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, bound, substitute, variables
@@ -38,7 +38,13 @@ def branch(region: Region) -> list[Held]:
     computed = []
     for body in bodies.values():
         mark = region.translator.builder.mark()
-        computed.append(body.call(())[:outputs])
+        try:
+            computed.append(body.call(()))
+        except TilecError as error:
+            if not isinstance(error, UnsupportedError) and not isinstance(error.__cause__, ShapeError):
+                raise
+            # The branch may be one that is never taken for these shapes.
+            raise _unknown(region, f"{body.attribute} cannot be compiled: {error.message}") from error
         _require_cheap(region, region.translator.builder.since(mark))
     pairs = zip(*computed, strict=True)
     return [_either(region, condition, a, b, number) for number, (a, b) in enumerate(pairs)]
