@@ -240,6 +240,13 @@ def test_errors_travel_from_the_compilers_process(tmp_path, children):
     assert not [path for path in (tmp_path / "sessions").iterdir() if path.suffix != ".lock"]
 
 
+def test_modules_in_the_current_folder_are_not_the_compilers(tmp_path, children, monkeypatch):
+    (tmp_path / "onnx.py").write_text("raise SystemExit('wrong onnx')")
+    monkeypatch.chdir(tmp_path)
+    session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path / "cache")
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
+
+
 def test_the_worker_reads_requests_and_answers_in_json(tmp_path):
     request = json.dumps({"model": "none.onnx", "sha256": "", "device": "host", "cache": str(tmp_path), "key": "k"})
     ran = subprocess.run(

@@ -1,12 +1,20 @@
 """`tilec run`: inputs from files and at random, outputs to a file, what is said and refused."""
 
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 
 from cli import models
+from cli.test_main import ENVIRONMENT
 from tilec.api import worker
+from tilec.spec.probe import cache_folder, probed_text
 
 
 @pytest.fixture
@@ -126,6 +134,29 @@ def test_an_output_that_cannot_be_written(cli, build, x):
     ran = cli("run", "model.tilec", "--input", "x=x.npy", "-o", "/proc/y.npz")
     assert ran.code == 1
     assert ran.err.splitlines()[-2].startswith("error: /proc: cannot write y.npz: ")
+
+
+def test_ctrl_c_while_a_model_is_compiled(tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    home = tmp_path / "home" / "tilec"
+    home.mkdir(parents=True)
+    probed_text()
+    for known in cache_folder().glob("host-*.yaml"):
+        shutil.copy(known, home)
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tilec", "run", "model.onnx"],
+        cwd=tmp_path,
+        env={**ENVIRONMENT, "XDG_CACHE_HOME": str(home.parent)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not list(home.glob("sessions/*.tmp")) and running.poll() is None:
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert (running.returncode, err.splitlines()[-1]) == (130, "error: interrupted")
+    assert [path.suffix for path in home.glob("sessions/*")] == [".lock"]
 
 
 def test_values_that_no_file_holds(cli, tmp_path, monkeypatch):

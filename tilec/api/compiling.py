@@ -126,9 +126,10 @@ def _run(request: Request) -> None:
         worker = importlib.import_module("tilec.api.worker")
         worker.build(request)
         return
-    path = os.pathsep.join(folder for folder in sys.path if folder)
+    # The same modules as here: -P keeps those of the current folder out unless they are on the path here too.
+    path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
     child = subprocess.Popen(
-        [sys.executable, "-m", "tilec.api.worker"],
+        [sys.executable, "-P", "-m", "tilec.api.worker"],
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

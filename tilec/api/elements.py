@@ -35,6 +35,8 @@ _NAMES = {
     22: "int4",
     23: "float4e2m1",
     24: "float8e8m0",
+    25: "uint2",
+    26: "int2",
 }
 
 _NUMPY = {"float": "float32", "double": "float64", "string": "object"}
@@ -50,6 +52,8 @@ _EXTENDED = {
     "int4": "int4",
     "float4e2m1": "float4_e2m1fn",
     "float8e8m0": "float8_e8m0fnu",
+    "uint2": "uint2",
+    "int2": "int2",
 }
 """Names of ml_dtypes."""
 

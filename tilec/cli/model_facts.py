@@ -60,6 +60,10 @@ def _operators(nodes: Any) -> Iterator[str]:
                 yield from _operators(graph.node)
 
 
+_PACKED = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
+"""Bits of types whose elements share bytes."""
+
+
 def _elements(tensor: Any) -> int:
     total = 1
     for extent in tensor.dims:
@@ -72,8 +76,8 @@ def _bits(data_type: int) -> int:
     from tilec.api.elements import dtype_named, type_name
 
     name = type_name(data_type)
-    if name in ("uint4", "int4", "float4e2m1"):
-        return 4
+    if name in _PACKED:
+        return _PACKED[name]
     try:
         return 0 if name == "string" else 8 * dtype_named(name).itemsize
     except KeyError:
