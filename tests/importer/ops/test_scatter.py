@@ -8,6 +8,8 @@ import pytest
 from tests.importer.reference import check, normal, run, single
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
+from tilec.ir.expr import operands
+from tilec.ir.text import tensor_text
 
 REDUCTIONS = ("none", "add", "mul", "max", "min")
 ELEMENTS = np.array([[0, -1, 1], [2, 2, 1]])
@@ -74,7 +76,7 @@ def test_booleans_are_joined_by_logic(tmp_path: Path, reduction: str) -> None:
 
 
 def test_known_indices_need_no_search(tmp_path: Path) -> None:
-    indices = np.arange(0, 4000, 2).reshape(-1, 1)
+    indices = np.random.default_rng(0).permutation(4000)[:2000].reshape(-1, 1)
     path, _ = single(
         tmp_path, "ScatterND", normal(4000, 2), indices, normal(2000, 2), known=[1], reduction="add", opset=18
     )
@@ -94,3 +96,43 @@ def test_a_search_out_of_proportion_is_refused(tmp_path: Path, shape: tuple[int,
     path, _ = single(tmp_path, "ScatterND", np.zeros(shape, np.float32), indices, np.zeros(hits, np.float32))
     with pytest.raises(UnsupportedError, match=r"would take \d+ operations"):
         import_model(path)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(
+    "walks",
+    [
+        (range(3), range(4)),
+        (range(1, 3), range(4)),
+        (range(2, -1, -1), range(3, -1, -1)),
+        (range(2), range(1, 4, 2)),
+        (range(0, 3, 2), range(3, 0, -2)),
+        (range(1), range(2, 3)),
+        (range(-1, 0), range(-3, 0)),
+    ],
+)
+def test_slices_are_index_algebra(tmp_path: Path, reduction: str, walks: tuple[range, range]) -> None:
+    rows, columns = np.meshgrid(*walks, indexing="ij")
+    x = normal(3, 4, 2)
+    for at in (np.stack([rows, columns], -1), np.stack([rows.T, columns.T], -1)):
+        updates = normal(*at.shape[:2], 2)
+        graph = check(tmp_path, "ScatterND", x, at, updates, known=[1], reduction=reduction)
+        (node,) = graph.nodes
+        assert node.expr.reducer is None
+        assert set(operands(node.expr)) <= {"x0", "x2"}
+
+
+@pytest.mark.parametrize("reduction", ["none", "add"])
+@pytest.mark.parametrize("walk", [[0, 1, 2], [2, 1, 0], [1, 3], [3], [3, 0], [-1, -3], [0, 1, 3], [1, 1], [2, 2, 2]])
+def test_known_walks_along_an_axis(tmp_path: Path, reduction: str, walk: list[int]) -> None:
+    at = np.tile(np.array(walk), (2, 1))
+    for shape in (at.shape, (1, len(walk))):
+        part = at[: shape[0]]
+        check(tmp_path, "ScatterElements", normal(2, 4), part, normal(*shape), known=[1], axis=1, reduction=reduction)
+
+
+def test_a_large_slice_needs_no_table(tmp_path: Path) -> None:
+    at = np.arange(100, 3000).reshape(-1, 1)
+    path, _ = single(tmp_path, "ScatterND", np.zeros((1 << 21, 1), np.float32), at, normal(2900, 1), known=[1])
+    (node,) = import_model(path).graph.nodes
+    assert tensor_text(node.expr) == "y0[i, j] = where(i - 100 >= 0 and i - 100 < 2900, x2[i - 100, j], x0[i, j])"

@@ -1,20 +1,18 @@
-"""Scatters turned around: every element searches the updates for those that hit it (known indices become a table)."""
+"""Scatters turned around: every element searches the updates for those that hit it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.known_scatter import Known, known_coordinates, known_elements
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
-from tilec.importer.value import Value, static
-from tilec.importer.work import FREE_STEPS, require_affordable
+from tilec.importer.value import Value
+from tilec.importer.work import require_affordable
 from tilec.ir.expr import Access, Call, Const, Expr, bound
 from tilec.ir.types import TTYPES
 
@@ -36,8 +34,7 @@ class Search:
     inside    whether the element at `axes` is one that updates exist for; None when all are
     hit       whether the update at `reads` hits an element inside
     update    the update at places along `reads` that belongs to the element at `axes`
-    order     where the indices are known: for each element the number of the last update that hits it, -1 for none;
-              `single` says that no element is hit twice
+    known     the same where the indices are known
     """
 
     axes: tuple[Axis, ...]
@@ -46,8 +43,7 @@ class Search:
     inside: Expr | None
     hit: Expr
     update: Callable[[Sequence[Expr]], Access]
-    order: NDArray[np.int64] | None
-    single: bool
+    known: Known | None
 
     def within(self, body: Expr, outside: Expr) -> Expr:
         """A body that reads updates, guarded where there are elements without."""
@@ -75,8 +71,8 @@ def _scatter_elements(op: Op) -> Value:
     def update(places: Sequence[Expr]) -> Access:
         return updates.access([places[0] if d == axis else a.var for d, a in enumerate(axes)])
 
-    order, single = _element_order(op, x, indices, axis) or (None, False)
-    return scattered(op, x, Search(axes, x.rank, reads, inside, hit, update, order, single))
+    known = known_elements(op, axes, indices, axis)
+    return scattered(op, x, Search(axes, x.rank, reads, inside, hit, update, known))
 
 
 @operator("ScatterND")
@@ -101,8 +97,8 @@ def _scatter_nd(op: Op) -> Value:
     def update(places: Sequence[Expr]) -> Access:
         return updates.access([*places, *(a.var for a in axes[depth:])])
 
-    order, single = _coordinate_order(op, x, indices, depth) or (None, False)
-    return scattered(op, x, Search(axes, depth, reads, None, hit, update, order, single))
+    known = known_coordinates(op, axes[:depth], indices)
+    return scattered(op, x, Search(axes, depth, reads, None, hit, update, known))
 
 
 def _lands(indices: Value, at: Sequence[Expr], axis: Axis) -> Expr:
@@ -121,15 +117,21 @@ def scattered(op: Op, x: Value, search: Search) -> Value:
     if any(r.extent == Const(0) for r in search.reads):
         return x
     element = x.at([a.var for a in search.axes])
-    if reduction == "none" or (search.order is not None and search.single):
+    joined = "u" if reduction == "none" else _texts(x, reduction)[1]
+    known = search.known
+    if known is not None and known.places is not None:
+        chosen = formula(joined, u=search.update(known.places), x=element)
+        if known.inside is not None:
+            chosen = formula("where(c, a, b)", c=known.inside, a=chosen, b=element)
+        return op.emit(search.axes, search.within(chosen, element), x.ttype)
+    if reduction == "none" or (known is not None and known.single):
         last = _last(op, search)
         at = last.at([a.var for a in search.axes[: search.depth]])
         update = search.update(_places(search, formula("maximum(at, 0)", at=at)))
-        joined = "u" if reduction == "none" else _texts(x, reduction)[1]
         chosen = formula(f"where(at >= 0, {joined}, x)", at=at, u=update, x=element)
         return op.emit(search.axes, search.within(chosen, element), x.ttype)
     require_affordable(op, [a.extent for a in (*search.axes, *search.reads)])
-    reducer, joined = _texts(x, reduction)
+    reducer = _texts(x, reduction)[0]
     update = search.update([r.var for r in search.reads])
     if not search.reads:
         return op.emit(search.axes, formula(f"where(hit, {joined}, x)", hit=search.hit, u=update, x=element), x.ttype)
@@ -162,49 +164,11 @@ def _literal(x: Value, number: int) -> Const:
 
 def _last(op: Op, search: Search) -> Value:
     """The number of the last update that hits each element, -1 where none does."""
-    if search.order is not None:
-        return op.constant(search.order, "i64", part="last")
+    if search.known is not None and search.known.order is not None:
+        return op.constant(search.known.order, "i64", part="last")
     axes = search.axes[: search.depth]
     extents = [r.extent for r in search.reads]
     require_affordable(op, [*(a.extent for a in axes), *extents])
     flat = reshape_index([size_of(extents)], extents, [r.var for r in search.reads])[0]
     body = search.within(formula("where(hit, flat, -1)", hit=search.hit, flat=flat), Const(-1))
     return op.emit(axes, body, "i64", search.reads, "max", part="last")
-
-
-def _wrapped(op: Op, indices: NDArray[np.int64], extent: int) -> NDArray[np.int64]:
-    """Known indices counted from the front. Raises ConfigError for one outside."""
-    outside = indices[(indices < -extent) | (indices >= extent)]
-    if outside.size:
-        raise op.invalid(f"index {int(outside[0])} lies outside a dimension of extent {extent}")
-    return np.where(indices < 0, indices + extent, indices)
-
-
-Order = tuple[NDArray[np.int64], bool]
-
-
-def _element_order(op: Op, x: Value, indices: Value, axis: int) -> Order | None:
-    """`Search.order` and `Search.single` of known indices along an axis; None where a table would be large."""
-    shape = static(x.shape)
-    if indices.array is None or shape is None or np.prod(shape) > FREE_STEPS:
-        return None
-    at = _wrapped(op, indices.array.astype(np.int64), shape[axis])
-    order = np.full(shape, -1, np.int64)
-    part = order[tuple(slice(None if d == axis else e) for d, e in enumerate(at.shape))]
-    numbers = np.arange(at.shape[axis]).reshape([-1 if d == axis else 1 for d in range(at.ndim)])
-    np.put_along_axis(part, at, numbers, axis)
-    return order, int((order >= 0).sum()) == at.size
-
-
-def _coordinate_order(op: Op, x: Value, indices: Value, depth: int) -> Order | None:
-    """The same for known coordinates."""
-    shape = static(x.shape[:depth])
-    if indices.array is None or shape is None or np.prod(shape) > FREE_STEPS:
-        return None
-    at = (
-        indices.array.astype(np.int64).reshape(-1, depth) if depth else np.zeros((indices.array.size or 1, 0), np.int64)
-    )
-    places = tuple(_wrapped(op, at[:, c], extent) for c, extent in enumerate(shape))
-    order = np.full(shape, -1, np.int64)
-    order[places] = np.arange(len(at))
-    return order, int((order >= 0).sum()) == len(at)

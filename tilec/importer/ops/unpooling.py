@@ -43,7 +43,7 @@ def _max_unpool(op: Op) -> Value:
     flat = reshape_index([size_of(shape)], shape, [a.var for a in axes])[0]
     hit = formula("at == flat", at=indices.at([r.var for r in reads]), flat=flat)
     zeros = op.full(shape, 0.0 if TTYPES[x.ttype].kind == "float" else 0, x.ttype, part="zeros")
-    return scattered(op, zeros, Search(axes, x.rank, reads, None, hit, x.access, None, single=False))
+    return scattered(op, zeros, Search(axes, x.rank, reads, None, hit, x.access, None))
 
 
 @operator("Col2Im")

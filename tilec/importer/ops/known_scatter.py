@@ -1,0 +1,124 @@
+"""Scatters whose indices are known at import: for each element the update that hits it, as index algebra or a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.importer.builder import Axis
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op
+from tilec.importer.value import Value, static
+from tilec.ir.expr import Const, Expr, bound
+
+Indices = NDArray[np.int64]
+
+LARGEST_TABLE = 1 << 20
+"""Elements of the largest table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What known indices say about the element of the data at the scatter's iterators.
+
+    places    where its update stands, None when `order` says that
+    inside    whether it has one; None when all have
+    order     for each element the number of the last update that hits it, -1 for none
+    single    whether no element is hit twice
+    """
+
+    places: tuple[Expr, ...] | None
+    inside: Expr | None
+    order: Indices | None
+    single: bool
+
+
+def known_elements(op: Op, axes: Sequence[Axis], indices: Value, axis: int) -> Known | None:
+    """Known indices along one axis; None when they are not known, or only a large table could say what they do."""
+    size = bound(axes[axis].extent)
+    if indices.array is None or size is None:
+        return None
+    at = _wrapped(op, indices.array.astype(np.int64), size)
+    lines = np.moveaxis(at, axis, 0).reshape(at.shape[axis], -1)
+    if at.size and (lines == lines[:, :1]).all():
+        walked = _walked([lines[:, 0]], [axes[axis]])
+        if walked is not None:
+            return walked
+    shape = static([a.extent for a in axes])
+    if shape is None or np.prod(shape) > LARGEST_TABLE:
+        return None
+    order = np.full(shape, -1, np.int64)
+    part = order[tuple(slice(None if d == axis else e) for d, e in enumerate(at.shape))]
+    numbers = np.arange(at.shape[axis]).reshape([-1 if d == axis else 1 for d in range(at.ndim)])
+    np.put_along_axis(part, at, numbers, axis)
+    return Known(None, None, order, int((order >= 0).sum()) == at.size)
+
+
+def known_coordinates(op: Op, axes: Sequence[Axis], indices: Value) -> Known | None:
+    """The same for coordinates along the first axes, which the last dimension of the indices holds."""
+    shape = static([a.extent for a in axes])
+    if indices.array is None or shape is None:
+        return None
+    array = indices.array.astype(np.int64)
+    places = tuple(_wrapped(op, array[..., c], extent) for c, extent in enumerate(shape))
+    walked = _walked(places, axes) if array.size else None
+    if walked is not None:
+        return walked
+    if np.prod(shape) > LARGEST_TABLE:
+        return None
+    number = int(np.prod(array.shape[:-1]))
+    order = np.full(shape, -1, np.int64)
+    order[tuple(p.ravel() for p in places)] = np.arange(number) if shape else number - 1
+    return Known(None, None, order, int((order >= 0).sum()) == number)
+
+
+def _wrapped(op: Op, indices: Indices, extent: int) -> Indices:
+    """Known indices counted from the front. Raises ConfigError for one outside."""
+    outside = indices[(indices < -extent) | (indices >= extent)]
+    if outside.size:
+        raise op.invalid(f"index {int(outside[0])} lies outside a dimension of extent {extent}")
+    return np.where(indices < 0, indices + extent, indices)
+
+
+def _walked(lines: Sequence[Indices], axes: Sequence[Axis]) -> Known | None:
+    """Coordinates that walk a box in equal steps, each along a dimension of the updates of its own: what assigning to
+    a slice becomes. None for any others."""
+    extents = lines[0].shape
+    places: list[Expr] = [Const(0)] * len(extents)
+    inside: Expr | None = None
+    left = {d for d, e in enumerate(extents) if e > 1}
+    for line, axis in zip(lines, axes, strict=True):
+        along = [d for d in range(line.ndim) if (line != line.take([0], d)).any()]
+        if len(along) > 1 or not left.issuperset(along):
+            return None
+        left.difference_update(along)
+        origin, count = int(line.flat[0]), extents[along[0]] if along else 1
+        step = int(line.take(1, along[0]).flat[0]) - origin if along else 1
+        walk = origin + step * np.arange(count).reshape([-1 if d in along else 1 for d in range(line.ndim)])
+        if not (line == walk).all():
+            return None
+        place, conditions = _place(axis, origin, step, count)
+        if along:
+            places[along[0]] = place
+        for condition in conditions:
+            inside = condition if inside is None else formula("a and b", a=inside, b=condition)
+    return None if left else Known(tuple(places), inside, None, single=True)
+
+
+def _place(axis: Axis, origin: int, step: int, count: int) -> tuple[Expr, list[Expr]]:
+    """How many steps from the origin an index lies, and the conditions under which it is one of `count`."""
+    size = bound(axis.extent) or 0
+    offset = formula("i - o" if step > 0 else "o - i", i=axis.var, o=origin)
+    ends = sorted(o if step > 0 else -o for o in (-origin, size - 1 - origin))
+    place = formula("offset // s", offset=offset, s=abs(step)) if abs(step) > 1 else offset
+    conditions: list[Expr] = []
+    if ends[0] < 0:
+        conditions.append(formula("offset >= 0", offset=offset))
+    if ends[1] >= abs(step) * count:
+        conditions.append(formula("offset < n", offset=offset, n=abs(step) * count))
+    if abs(step) > 1:
+        conditions.append(formula("offset % s == 0", offset=offset, s=abs(step)))
+    return place, conditions
