@@ -31,7 +31,7 @@ def codegen(
         "constants": {name: encode(place) for name, place in made.weights.places.items()},
         "device": plan.device,
         "name": plan.name,
-        "programs": write_programs(plan, made, folder),
+        "programs": write_programs(made, folder),
         "steps": [encode(step) for step in made.steps],
     }
     if build is not None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from tilec.codegen.arena import Arena, Life, arrange
 from tilec.codegen.operands import renaming
 from tilec.codegen.prepare import Weights, prepare_weights
-from tilec.errors import UnsupportedError
+from tilec.errors import ArtifactError, UnsupportedError
 from tilec.ir.expr import bound
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
 from tilec.ir.segments import results, stages
 from tilec.ir.types import tensor_bytes
+from tilec.ir.verify_program import check_program
 from tilec.lower.lowering import lower
 
 Advance = Callable[[int, int], None]
@@ -47,7 +48,10 @@ class Kernels:
 
 
 def lowered(plan: Plan, folder: Path, advance: Advance) -> Kernels:
-    """The plan as tile programs, one for each kernel name, with weights written and every tensor placed."""
+    """The plan as tile programs, one for each kernel name, with weights written and every tensor placed.
+
+    Raises ArtifactError for a plan that is not legal, before anything is written.
+    """
     programs: dict[str, Program] = {}
     groups: dict[str, Group] = {}
     steps = []
@@ -56,14 +60,22 @@ def lowered(plan: Plan, folder: Path, advance: Advance) -> Kernels:
         variant = chosen(group)
         first = groups.setdefault(variant.kernel, group)
         if first is group:
-            programs[variant.kernel] = lower(group, variant, plan)
-        names = renaming(first, group)
+            programs[variant.kernel] = _legal(lower(group, variant, plan), group, plan)
+        names = renaming(first, group, plan.tensors)
         tensors = tuple(names[buffer.tensor] for buffer in programs[variant.kernel].parameters)
         steps.append(Step(group.name, variant.kernel, tensors, max(there[node.name] for node in group.nodes)))
         advance(done + 1, 2 * len(plan.groups))
     steps.sort(key=lambda step: step.segment)
     weights = prepare_weights(plan, folder, folder)
     return Kernels(programs, groups, tuple(steps), _arena(plan, tuple(steps)), weights)
+
+
+def _legal(program: Program, group: Group, plan: Plan) -> Program:
+    """The program, if its verifier agrees. Raises ArtifactError."""
+    problems = check_program(program, {name: tensor.shape for name, tensor in plan.tensors.items()})
+    if problems:
+        raise ArtifactError(f"illegal plan of group {group.name}: {problems[0]}", hint="Undo the edit of the plan.")
+    return program
 
 
 def chosen(group: Group) -> Variant:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tilec.ir.algebra import bounds_of, equal
 from tilec.ir.bind import iterator_ranges
-from tilec.ir.expr import Access, Reduce, accesses, children, variables, walk
+from tilec.ir.expr import Access, Expr, Reduce, accesses, children, variables, walk
 from tilec.ir.graph import Graph, Node
+from tilec.ir.program_structure import is_integer
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.segments import stages
 from tilec.ir.text import tensor_text
-from tilec.ir.types import TTYPES
+from tilec.ir.verify_data import constant_problems, port_problems, shape_problems, tensor_problems
 
 
 def check_graph(graph: Graph) -> tuple[str, ...]:
@@ -24,11 +25,11 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     problems += [f"{name} is made twice" for name in sorted({n for n in made if n in defined or made.count(n) > 1})]
     defined |= set(made)
     problems += [f"{name} has no shape and type" for name in sorted(defined - set(graph.tensors) - set(graph.opaque))]
-    for name, tensor in graph.tensors.items():
-        if tensor.ttype not in TTYPES:
-            problems.append(f"{name} has the unknown tType {tensor.ttype}")
-        unknown = {v for extent in tensor.shape for v in variables(extent)} - set(graph.symbols)
-        problems += [f"the shape of {name} uses {v}, which is no symbol of the graph" for v in sorted(unknown)]
+    problems += tensor_problems(graph.tensors, graph.symbols)
+    if problems:
+        return tuple(problems)
+    problems += port_problems(graph.inputs, graph.outputs, graph.tensors)
+    problems += constant_problems(graph.constants, graph.tensors, graph.files)
     for node in graph.nodes:
         problems += [f"{node.name}: {problem}" for problem in _node_problems(graph, node, defined)]
         defined.add(node.name)
@@ -59,7 +60,9 @@ def _node_problems(graph: Graph, node: Node, defined: set[str]) -> list[str]:
         return ["has no shape and type"]
     if len(set(expr.iterators)) != len(expr.iterators):
         return [f"an iterator occurs twice in {tensor_text(expr)}"]
-    problems = []
+    problems = shape_problems(node.name, expr.extents, graph.symbols)
+    if problems:
+        return problems
     target = graph.tensors[node.name]
     if len(target.shape) != len(expr.shape) or not all(
         equal(a, b) for a, b in zip(target.shape, expr.shape, strict=False)
@@ -82,12 +85,19 @@ def _node_problems(graph: Graph, node: Node, defined: set[str]) -> list[str]:
     return problems
 
 
+def _is_index(index: Expr) -> bool:
+    """Whether an index is integer arithmetic, or data-dependent: then types say what it is."""
+    return is_integer(index) or any(isinstance(e, Access) for e in walk(index))
+
+
 def _access_problems(graph: Graph, node: Node, access: Access, defined: set[str]) -> list[str]:
     if access.tensor not in defined or access.tensor not in graph.tensors:
         return [f"reads {access.tensor}, which is not computed before it"]
     shape = graph.tensors[access.tensor].shape
     if len(shape) != len(access.index):
         return [f"reads {access.tensor} of rank {len(shape)} with {len(access.index)} indices"]
+    if not all(_is_index(index) for index in access.index):
+        return [f"an index of {access.tensor} is no integer"]
     if any(isinstance(e, Access) for i in access.index for e in walk(i)) or "where(" in tensor_text(node.expr):
         return []
     ranges = iterator_ranges(node.expr)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tilec.artifact import Artifact, parse_artifact, read_artifact
-from tilec.errors import TilecError
+from tilec.errors import ArtifactError, TilecError
 
 if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
@@ -23,6 +23,22 @@ DEVICE_FILE = "device.yaml"
 
 RUN_FILE = "run.json"
 """What differs between two runs of the same compilation: errors, times, machine, versions."""
+
+_KINDS: Mapping[str, type] = {
+    "calls": list,
+    "constants": dict,
+    "device": str,
+    "files": dict,
+    "name": str,
+    "placement": dict,
+    "programs": dict,
+    "runtime": dict,
+    "steps": list,
+    "symbols": list,
+}
+"""Top-level keys that are looked at before an artifact is decoded, and of what kind they are."""
+
+_KIND_NAMES: Mapping[type, str] = {list: "list", dict: "object", str: "text"}
 
 Advance = Callable[[int, int], None]
 """Told how much of a stage is done: (steps done, steps in all)."""
@@ -120,10 +136,20 @@ def read_source(kind: str, path: Path) -> Source:
     if kind == "model":
         return Source(path)
     if str(path) == "-":
-        return Source(path, parse_artifact(sys.stdin.read(), kind, "standard input"))
+        return Source(path, _of_kinds(parse_artifact(sys.stdin.read(), kind, "standard input"), "standard input"))
     if path.is_dir():
         path /= FILES[kind]
-    return Source(path, read_artifact(path, kind))
+    return Source(path, _of_kinds(read_artifact(path, kind), str(path)))
+
+
+def _of_kinds(artifact: Artifact, place: str) -> Artifact:
+    """The artifact as it is. Raises ArtifactError for a top-level key of the wrong kind."""
+    for key, kind in _KINDS.items():
+        if key in artifact.body and not isinstance(artifact.body[key], kind):
+            raise ArtifactError(
+                f"{key!r} is no {_KIND_NAMES[kind]}", place, "Undo the edit, or make the artifact anew."
+            )
+    return artifact
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -138,11 +138,13 @@ def generate_kernels(job: Job, source: Source, target: Path, advance: Advance) -
     """
     from tilec.codegen import codegen
     from tilec.ir.codec import plan_from_json
+    from tilec.ir.verify_plan import check_plan
 
     assert job.device is not None
     assert source.artifact is not None
     source.artifact.require_inputs({"device": job.device.digest()}, source.place)
     plan = plan_from_json(source.body, source.place)
+    _refuse("plan", check_plan(plan), source)
     if plan.symbols:
         flags = " ".join(f"--shape {symbol}=SIZE" for symbol in plan.symbols)
         raise UnsupportedError(
@@ -223,11 +225,13 @@ def _plan_beside(source: Source) -> Source:
 def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) -> Made:
     """Compare compiled code with the model; a mismatch is raised after the report is written."""
     from tilec.ir.codec import plan_from_json
+    from tilec.ir.verify_plan import check_plan
     from tilec.verify import verify
 
     assert source.artifact is not None
     beside = _plan_beside(source)
     plan = plan_from_json(beside.body, beside.place)
+    _refuse("plan", check_plan(plan), beside)
     model = model_file(job, source, plan.files)
     bring_files(plan.files, source.folder, source.folder, _moved(job, source, plan.files))
     instrument = _instrument(job, source.folder) if job.device else None

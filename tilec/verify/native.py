@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tilec.errors import ArtifactError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import Comparison, compare
@@ -50,6 +51,10 @@ def verify_native(
     allowed = {name: tolerance for name, tolerance in tolerances(plan).items() if name not in random}
     if options.tolerance is not None:
         allowed = dict.fromkeys(allowed, options.tolerance)
+    foreign = [name for name in allowed if name not in expected[0]]
+    if foreign:
+        hint = f"The model has {', '.join(expected[0])}."
+        raise ArtifactError(f"the plan has the output {foreign[0]!r}, which the model does not have", str(folder), hint)
     checked = [_compared(*each, allowed) for each in zip(chosen, actual, expected, strict=True)]
     report: dict[str, Any] = {
         "outputs": {name: {"tolerance": tolerance} for name, tolerance in allowed.items()},
