@@ -36,11 +36,17 @@ def test_the_last_of_several_updates_wins(tmp_path: Path, known: list[int]) -> N
     assert y.tolist() == [[3, 4, 9]]
 
 
-def test_scatter_of_fewer_rows_and_no_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("known", [[], [1]])
+def test_scatter_of_fewer_rows_and_no_rows(tmp_path: Path, known: list[int]) -> None:
     x = normal(4, 5, 3)
-    check(tmp_path, "ScatterElements", x, np.array([[[3], [-1]]], np.int32), normal(1, 2, 1), axis=0)
-    check(tmp_path, "ScatterElements", x, np.zeros((1, 0, 1), np.int64), normal(1, 0, 1), axis=1)
-    check(tmp_path, "ScatterElements", normal(1), np.array([-1]), normal(1), reduction="add", opset=16)
+    for reduction in REDUCTIONS:
+        nothing = np.zeros((2, 0), np.int64)
+        check(
+            tmp_path, "ScatterElements", normal(2, 3), nothing, normal(2, 0), known=known, axis=1, reduction=reduction
+        )
+    check(tmp_path, "ScatterElements", x, np.array([[[3], [-1]]], np.int32), normal(1, 2, 1), axis=0, known=known)
+    check(tmp_path, "ScatterElements", x, np.zeros((1, 0, 1), np.int64), normal(1, 0, 1), axis=1, known=known)
+    check(tmp_path, "ScatterElements", normal(1), np.array([-1]), normal(1), reduction="add", opset=16, known=known)
     check(tmp_path, "Scatter", normal(3, 3), ELEMENTS, normal(2, 3), opset=10)
 
 

@@ -42,11 +42,11 @@ def known_elements(op: Op, axes: Sequence[Axis], indices: Value, axis: int) -> K
     if indices.array is None or size is None:
         return None
     at = _wrapped(op, indices.array.astype(np.int64), size)
-    lines = np.moveaxis(at, axis, 0).reshape(at.shape[axis], -1)
-    if at.size and (lines == lines[:, :1]).all():
-        walked = _walked([lines[:, 0]], [axes[axis]])
-        if walked is not None:
-            return walked
+    lines = np.moveaxis(at, axis, -1)
+    line = lines.reshape(-1, at.shape[axis])[0] if at.size else None
+    walked = _walked([line], [axes[axis]]) if line is not None and (lines == line).all() else None
+    if walked is not None:
+        return walked
     shape = static([a.extent for a in axes])
     if shape is None or np.prod(shape) > LARGEST_TABLE:
         return None
