@@ -80,6 +80,14 @@ def test_a_known_trip_count(tmp_path: Path, trips: int, opset: int) -> None:
     assert all(node.origin == ("loop",) for node in graph.nodes)
 
 
+def test_a_number_and_a_condition_of_rank_1(tmp_path: Path) -> None:
+    inner = doubled()
+    inner.input[0].CopyFrom(helper.make_tensor_value_info("i", I64, [1]))
+    inner.input[1].CopyFrom(helper.make_tensor_value_info("go", BOOL, [1]))
+    graph = compare(model(tmp_path, inner, [3], [True], opset=10), {"x": normal(3)})
+    assert [node.op for node in graph.nodes].count("Add") == 6
+
+
 def test_more_iterations_than_are_stacked_at_once(tmp_path: Path) -> None:
     compare(model(tmp_path, doubled(), 101), {"x": normal(3) / 1e20})
 

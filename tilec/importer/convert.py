@@ -91,17 +91,19 @@ def import_model(
     forced: dict[int, str] = {}
     if opset not in OPSETS:
         forced = {number: f"tilec reads opsets {OPSETS.start} to {OPSETS.stop - 1}, not {opset}" for number, _ in nodes}
+    asked: set[str] = set()
     while True:
         builder = Builder(symbols)
         scope = _scope(builder, ports, [info for info in given if info not in tensors], model)
         fallbacks = Fallbacks(builder, model, symbols)
         _translate(nodes, scope, Context(model.file, opset, functions), forced, fallbacks)
+        asked |= _asked(builder, ports, scope)
         kept = [info.name for info in graph.output if isinstance(scope.get(info.name), Items | Maybe)]
         more = forced_by((*fallbacks.sequences, *kept), nodes, scope) - set(forced)
         if not more:
             break
         forced |= dict.fromkeys(more, "it makes a sequence that leaves the compiled part")
-    needed = _needed(builder, ports, scope)
+    needed = tuple(port.name for port in ports if port.name in asked)
     refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback)]
     if refused:
         raise UnsupportedModelError(model.file, refused, len(nodes), needed)
@@ -154,10 +156,10 @@ def _scope(builder: Builder, ports: Sequence[InputPort], opaque: Sequence[Any], 
     return scope
 
 
-def _needed(builder: Builder, ports: Sequence[InputPort], scope: Scope) -> tuple[str, ...]:
+def _asked(builder: Builder, ports: Sequence[InputPort], scope: Scope) -> set[str]:
     """The inputs of the model whose contents nodes asked for."""
     asked = builder.asked()
-    return tuple(port.name for port in ports if _named(scope, port.name).name in asked)
+    return {port.name for port in ports if _named(scope, port.name).name in asked}
 
 
 def _named(scope: Scope, name: str) -> Value | Outside:

@@ -33,8 +33,8 @@ def loop(region: Region) -> list[Held]:
     while (trips is None or len(rows) < trips) and (condition is None or _holds(region, condition)):
         done = len(rows)
         names = _carried_names(region, body, len(carried)) if done + 1 == trips else NO_NAMES
-        true = known(region, f"{done}/condition", True)
-        results = body.call([known(region, f"{done}/iteration", done), true, *carried], str(done), names)
+        iteration, true = _given(region, body, str(done), done, True)
+        results = body.call([iteration, true, *carried], str(done), names)
         condition = results[0]
         for number, (before, after) in enumerate(zip(carried, results[1:], strict=False)):
             require_kept(region, f"carried value {number}", before, after)
@@ -44,6 +44,13 @@ def loop(region: Region) -> list[Held]:
     if not rows:
         return [*carried, *_nothing(region, body, carried)]
     return [*carried, *_stacks(region, rows, len(carried))]
+
+
+def _given(region: Region, body: Body, step: str, number: int, holds: bool) -> list[Value]:
+    """What every iteration is given: its number and the condition; of rank 1 where the body says so."""
+    ranks = [len(info.type.tensor_type.shape.dim) for info in body.graph.input[:2]]
+    parts = zip(("iteration", "condition"), (number, holds), ranks, strict=True)
+    return [known(region, f"{step}/{part}", value, rank) for part, value, rank in parts]
 
 
 def _holds(region: Region, condition: Held) -> bool:
@@ -75,8 +82,7 @@ def _nothing(region: Region, body: Body, carried: Sequence[Held]) -> list[Held]:
     declared = [_declared(info) for info in body.graph.output[1 + len(carried) :]]
     results: Sequence[Held] = ()
     if any(found is None for found in declared):
-        false = [known(region, "iteration", 0), known(region, "condition", False)]
-        results = body.call([*false, *carried], "never")[1 + len(carried) :]
+        results = body.call([*_given(region, body, "never", 0, False), *carried], "never")[1 + len(carried) :]
     stacks: list[Held] = []
     for number, found in enumerate(declared):
         if found is None:

@@ -45,10 +45,10 @@ class Budget:
         )
 
 
-def known(region: Region, part: str, value: int | bool) -> Value:
-    """An integer (i64) or bool that every iteration is given."""
+def known(region: Region, part: str, value: int | bool, rank: int = 0) -> Value:
+    """One integer (i64) or bool as a tensor."""
     ttype = "bool" if isinstance(value, bool) else "i64"
-    stored = Stored(np.array(value, numpy_dtype(ttype)), ttype)
+    stored = Stored(np.full((1,) * rank, value, numpy_dtype(ttype)), ttype)
     return region.translator.builder.constant(identifier(f"{region.path}/{part}", "t"), stored)
 
 
