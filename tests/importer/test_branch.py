@@ -141,7 +141,7 @@ def test_branches_inside_of_branches(tmp_path: Path) -> None:
         (branch("Neg"), branch("Concat", "x", "x", axis=0), r"output 0 has shape \[3\] or \[6\]"),
         (branch("Neg"), branch("SequenceConstruct"), "output 0 is a tensor, sequence or optional"),
         (branch("SequenceConstruct"), branch("SequenceConstruct", "x", "x"), "output 0 has 1 or 2 elements"),
-        (branch("Neg"), branch("NonZero"), "else_branch cannot be compiled: NonZero in its definition"),
+        (branch("Neg"), branch("NonZero"), "else_branch cannot be compiled: NonZero inside of it"),
         (branch("Reshape", "x", "x_shape"), branch("Neg"), "then_branch cannot be compiled: .3. cannot become .2."),
     ],
 )

@@ -117,7 +117,7 @@ def test_inputs_and_outputs_that_are_left_out(tmp_path: Path) -> None:
 
 def test_a_function_with_an_unknown_operator_names_it(tmp_path: Path) -> None:
     path = model(tmp_path, [call("Scaled")], scaled("Mul", "NonZero"))
-    with pytest.raises(UnsupportedError, match="node 'call' .Scaled.: NonZero in its definition"):
+    with pytest.raises(UnsupportedError, match="node 'call' .Scaled.: NonZero inside of it"):
         import_model(path)
 
 

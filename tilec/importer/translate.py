@@ -122,7 +122,7 @@ class Translator:
         if len(self.unsupported) > before:
             first = self.unsupported[before]
             del self.unsupported[before:]
-            raise UnsupportedError(f"{first.op} in its definition: {first.reason}", origin.place, first.remedy)
+            raise UnsupportedError(f"{first.op} inside of it: {first.reason}", origin.place, first.remedy)
 
 
 def _only_tensors(inputs: tuple[Held, ...], origin: Origin) -> tuple[Value | None, ...]:
