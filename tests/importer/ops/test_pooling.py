@@ -115,6 +115,29 @@ def test_lp_normalization(tmp_path: Path, p: int) -> None:
     check(tmp_path, "LpNormalization", x, p=p, axis=1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 0, 0]}),
+        ("LpPool", {"kernel_shape": [3, 3], "p": 1}),
+        ("LpPool", {"kernel_shape": [3, 3]}),
+        ("GlobalLpPool", {}),
+        ("GlobalAveragePool", {}),
+        ("LRN", {"size": 3}),
+        ("LpNormalization", {}),
+    ],
+)
+def test_half_precision_is_summed_in_single(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
+    """Sums of 20000 and squares of it lie beyond half precision."""
+    x = np.full((1, 2, 4, 5), 20000, np.float16)
+    path, feeds = single(tmp_path, kind, x, **options)
+    (half,) = run(import_model(path), tmp_path, feeds)
+    path, feeds = single(tmp_path, kind, x.astype(np.float32), **options)
+    (full,) = run(import_model(path), tmp_path, feeds)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(half, full.astype(np.float16))
+
+
 def test_pool_of_a_matrix(tmp_path: Path) -> None:
     path, _ = single(tmp_path, "MaxPool", normal(3, 4), kernel_shape=[2])
     with pytest.raises(ConfigError, match="without spatial dimensions"):
