@@ -38,6 +38,22 @@ def test_when_every_target_is_ignored_or_scores_are_large(tmp_path: Path, kind: 
     check(tmp_path, kind, 1e4 * normal(3, 5), np.array([1, 4, 0]), opset=13)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_half_precision_is_computed_in_single(tmp_path: Path, kind: str, reduction: str) -> None:
+    """The sum of the losses, and of 70000 exponentials, lies beyond half precision."""
+    scores, target = np.zeros((2, 70000), np.float16), np.array([0, 69999])
+    scores[:, 1] = 9.0
+    weight = np.full(70000, 0.5, np.float16)
+    options = {"reduction": reduction, "opset": 13}
+    path, feeds = single(tmp_path, kind, scores, target, weight, **options)
+    (half,) = run(import_model(path), tmp_path, feeds)
+    wide = scores.astype(np.float32), target, weight.astype(np.float32)
+    path, feeds = single(tmp_path, kind, *wide, **options)
+    np.testing.assert_array_equal(half, run(import_model(path), tmp_path, feeds)[0].astype(np.float16))
+    assert np.isfinite(half).all()
+
+
 def test_targets_outside_the_classes_read_no_other_memory(tmp_path: Path) -> None:
     scores, target = normal(2, 3), np.array([-7, 9])
     path, feeds = single(tmp_path, KINDS[0], scores, target, reduction="none")

@@ -13,20 +13,31 @@ from tilec.ir.expr import Call, Const, Expr
 
 @operator("NegativeLogLikelihoodLoss")
 def _negative_log_likelihood(op: Op) -> Value:
-    return _loss(op, op.value(0))
+    return _narrowed(op, _loss(op, _wide(op)))
+
+
+def _wide(op: Op) -> Value:
+    """The scores; those of half precision in single, in which losses are computed."""
+    x = op.value(0)
+    return op.map("f32(x)", x=x, part="wide") if x.ttype in ("f16", "bf16") else x
+
+
+def _narrowed(op: Op, result: Value, output: int = 0) -> Value:
+    """A result as the type of the scores."""
+    ttype = op.value(0).ttype
+    return result if result.ttype == ttype else op.map(f"{ttype}(x)", x=result, output=output)
 
 
 @operator("SoftmaxCrossEntropyLoss")
 def _softmax_cross_entropy(op: Op) -> tuple[Value, ...]:
     """The loss of the logarithms of the softmax, which are the second output."""
-    x = op.value(0)
+    x = _wide(op)
     largest = op.reduce("max", (1,), x=x, part="max")
     total = op.reduce("sum", (1,), "exp(x - m)", x=x, m=largest, part="sum")
     operands = {"x": x, "m": largest, "s": total}
-    if not op.wants(1):
-        return (_loss(op, op.elementwise("x - m - log(s)", operands, part="log")),)
-    logarithms = op.elementwise("x - m - log(s)", operands, output=1)
-    return _loss(op, logarithms), logarithms
+    logarithms = op.elementwise("x - m - log(s)", operands, part="logarithms")
+    loss = _narrowed(op, _loss(op, logarithms))
+    return (loss, _narrowed(op, logarithms, output=1)) if op.wants(1) else (loss,)
 
 
 def _loss(op: Op, x: Value) -> Value:
@@ -44,13 +55,16 @@ def _loss(op: Op, x: Value) -> Value:
         require_same(a, b, "samples of scores and targets")
     ignored = op.attributes.get("ignore_index")
     plain = reduction == "none"
+    narrow = "" if x.ttype == op.value(0).ttype else "loss"
     axes = op.axes_of(target.shape) if plain else op.builder.iterators(REDUCED, target.shape)
     place = [a.var for a in axes]
     given: Expr = target.at(place)
     given = given if target.ttype == "i64" else Call("i64", (given,))
     chosen = formula("maximum(minimum(t, n - 1), 0)", t=given, n=x.shape[1])
     score: Expr = x.access([place[0], chosen, *place[1:]])
-    share = None if weight is None else weight.access([chosen])
+    share: Expr | None = None if weight is None else weight.access([chosen])
+    if weight is not None and share is not None and weight.ttype != x.ttype:
+        share = Call(x.ttype, (share,))
 
     def counted(body: Expr) -> Expr:
         if ignored is None:
@@ -59,14 +73,14 @@ def _loss(op: Op, x: Value) -> Value:
 
     body = counted(formula("-x", x=score) if share is None else formula("-x * w", x=score, w=share))
     if plain:
-        return op.emit(axes, body, x.ttype)
-    total = op.emit((), body, x.ttype, axes, part="" if reduction == "sum" else "total")
+        return op.emit(axes, body, x.ttype, part=narrow)
+    total = op.emit((), body, x.ttype, axes, part=narrow if reduction == "sum" else "total")
     if reduction == "sum":
         return total
     if share is None and ignored is None:
-        return op.map("x / n", x=total, n=count(target.shape, x.ttype))
+        return op.map("x / n", x=total, n=count(target.shape, x.ttype), part=narrow)
     if share is None:
         number = op.emit((), counted(Const(1.0)), x.ttype, axes, part="counted")
     else:
         number = op.emit((), counted(share), x.ttype, axes, part="counted")
-    return op.map("x / n", x=total, n=number)
+    return op.map("x / n", x=total, n=number, part=narrow)
