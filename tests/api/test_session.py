@@ -84,6 +84,7 @@ def test_messages_say_what_does_not_fit(affine, pair):
     )
     assert message(lambda: affine.run(None, {"x": X.T})) == "input 'x' has shape [2, 3], the model has [3, 2]"
     assert message(lambda: affine.run(None, {"x": [["a", "b"]] * 3})).startswith("input 'x' is no tensor(float): ")
+    assert message(lambda: affine.run(None, [X])) == ("inputs are fed as a mapping of names to arrays, this is a list")
     a = np.zeros((2, 4), np.float32)
     assert message(lambda: pair.run(None, {"a": a})) == "input 'c' is missing\n  It is tensor(float)[batch, 4]."
     assert message(lambda: pair.run(None, {"a": a, "c": a[0]})) == ("input 'c' has shape [4], the model has [batch, 4]")
@@ -167,6 +168,26 @@ def test_options_of_other_kinds_are_refused(cache):
         tilec.InferenceSession(data, providers="CPUExecutionProvider", cache=cache)
     with pytest.raises(UsageError, match="1 provider_options do not go with 0 providers"):
         tilec.InferenceSession(data, provider_options=[{}], cache=cache)
+
+
+def test_lists_of_floats_are_no_integers(cache):
+    from onnx import TensorProto, helper
+
+    port = [models.value(name, 2, type_=TensorProto.UINT8) for name in "xy"]
+    proto = models.model([helper.make_node("Add", ["x", "x"], ["y"])], port[:1], port[1:])
+    session = tilec.InferenceSession(proto.SerializeToString(), cache=cache)
+    assert session.run(None, {"x": [1, 2]})[0].tolist() == [2, 4]
+    assert message(lambda: session.run(None, {"x": [1.5, 2]})) == (
+        "input 'x' is no tensor(uint8): float64 numbers would be cut"
+    )
+    assert message(lambda: session.run(None, {"x": [1, 300]})).startswith("input 'x' is no tensor(uint8): ")
+
+
+def test_a_size_that_no_input_has_is_told(cache):
+    options = tilec.SessionOptions()
+    options.add_free_dimension_override_by_name("bacth", 2)
+    with pytest.warns(UserWarning, match="no input has a dimension 'bacth': its size has no effect"):
+        tilec.InferenceSession(models.two_inputs().SerializeToString(), options, cache=cache)
 
 
 def test_overridden_sizes_and_threads_are_honoured(cache):

@@ -11,7 +11,7 @@ import tilec
 from api import models
 from tilec.api import compiling, worker
 from tilec.api.peer import Peer
-from tilec.errors import UnsupportedError
+from tilec.errors import TilecError, UnsupportedError
 
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
 
@@ -51,6 +51,25 @@ def test_onnxruntime_serves_until_the_model_is_compiled(tmp_path, gate):
     settled(session)
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
     assert isinstance(session._model.fixed, tilec.Session)
+    assert not session._model._peers
+
+
+def test_what_is_compiled_already_needs_no_onnxruntime(tmp_path, monkeypatch):
+    data = models.affine().SerializeToString()
+    tilec.InferenceSession(data, cache=tmp_path)
+    monkeypatch.setattr("tilec.api.model.Peer.__init__", lambda *_: pytest.fail("onnxruntime was asked"))
+    session = tilec.InferenceSession(data, cache=tmp_path, while_compiling="fallback")
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
+
+
+def test_what_onnxruntime_cannot_load_waits_for_the_compiled_model(tmp_path, gate, monkeypatch):
+    def refuse(*_):
+        raise TilecError("onnxruntime cannot load the model")
+
+    monkeypatch.setattr("tilec.api.model.Peer.__init__", refuse)
+    session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path, while_compiling="fallback")
+    threading.Timer(0.2, gate.set).start()
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
 
 
 def test_each_size_is_served_by_what_is_there(tmp_path, gate):
@@ -105,3 +124,4 @@ def test_without_the_fallback_an_error_is_raised_and_the_next_call_tries_again(t
     with pytest.raises(UnsupportedError, match="too strange"):
         session.run(None, feeds)
     assert session.run(None, feeds)[0].shape == (2, 4)
+    assert len(built) == 2

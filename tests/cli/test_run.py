@@ -14,6 +14,9 @@ import pytest
 from cli import models
 from cli.test_main import ENVIRONMENT
 from tilec.api import worker
+from tilec.api.cache import Cache
+from tilec.api.compiling import keyed
+from tilec.api.opening import open_file, request_for
 from tilec.spec.probe import cache_folder, probed_text
 
 
@@ -137,24 +140,27 @@ def test_an_output_that_cannot_be_written(cli, build, x):
 
 
 def test_ctrl_c_while_a_model_is_compiled(tmp_path):
+    """The compiler waits for the lock that is held here."""
     models.mlp(tmp_path / "model.onnx")
     home = tmp_path / "home" / "tilec"
     home.mkdir(parents=True)
     probed_text()
     for known in cache_folder().glob("host-*.yaml"):
         shutil.copy(known, home)
-    running = subprocess.Popen(
-        [sys.executable, "-m", "tilec", "run", "model.onnx"],
-        cwd=tmp_path,
-        env={**ENVIRONMENT, "XDG_CACHE_HOME": str(home.parent)},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    while not list(home.glob("sessions/*.tmp")) and running.poll() is None:
-        time.sleep(0.01)
-    os.killpg(running.pid, signal.SIGINT)
-    _, err = running.communicate(timeout=60)
+    request = keyed(request_for(open_file(tmp_path / "model.onnx", tmp_path / "other"), "host", None, {}, home))
+    with Cache(home).locked(request.key):
+        running = subprocess.Popen(
+            [sys.executable, "-m", "tilec", "run", "model.onnx"],
+            cwd=tmp_path,
+            env={**ENVIRONMENT, "XDG_CACHE_HOME": str(home.parent)},
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        while not list(home.glob("models/*/header-*.json")):
+            time.sleep(0.01)
+        os.killpg(running.pid, signal.SIGINT)
+        _, err = running.communicate(timeout=60)
     assert (running.returncode, err.splitlines()[-1]) == (130, "error: interrupted")
     assert [path.suffix for path in home.glob("sessions/*")] == [".lock"]
 

@@ -71,6 +71,11 @@ def keyed(request: Request) -> Request:
     return replace(request, key=key)
 
 
+def available(request: Request) -> bool:
+    """Whether the model is compiled already."""
+    return Cache(Path(request.cache)).session(request.key).is_dir()
+
+
 def compiled_folder(request: Request) -> Path:
     """The folder of the compiled model, compiled now unless it is there; its links lead to the request's files.
 

@@ -33,9 +33,12 @@ def _array(name: str, value: Any, type_text: str) -> Any:
     if dtype is None or value is None or isinstance(value, np.ndarray):
         return value
     try:
-        if isinstance(value, list | tuple | bool | int | float | str):
-            return np.asarray(value, dtype)
-        return np.asarray(value)
+        found = np.asarray(value)
+        if not isinstance(value, list | tuple | bool | int | float | str):
+            return found
+        if found.dtype.kind in "fc" and dtype.kind in "iub":
+            raise ValueError(f"{found.dtype.name} numbers would be cut")
+        return np.asarray(value, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise FeedError(f"input {name!r} is no {type_text}: {error}") from error
 

@@ -30,7 +30,9 @@ class Model:
         self._path = opened.path
         self._serving = Serving(request, threads, self._peer if fallback else None)
         self.fixed: Runnable | None = None
-        if not self._sizes.names:
+        if not self._sizes.names and fallback:
+            self._serving.begin((), self._sizes.fixed)
+        elif not self._sizes.names:
             self._settle()
 
     def explained(self, feeds: Feeds, error: UsageError) -> UsageError:
@@ -56,8 +58,9 @@ class Model:
     def _settle(self) -> Runnable:
         """The code of a model of fixed sizes; once it is compiled it is not asked for again."""
         runnable = self._serving.get((), self._sizes.fixed)
-        if not self._peers or runnable is not self._peers[0]:
+        if not isinstance(runnable, Peer):
             self.fixed = runnable
+            self._peers.clear()
         return runnable
 
     def _peer(self) -> Runnable:
@@ -68,14 +71,14 @@ class Model:
             return self._peers[0]
 
     def _overridden(self) -> dict[str, int]:
-        """Symbol -> size for the dimensions that options fix. Raises UsageError for one that no input has."""
-        given = self._options.given_sizes()
+        """Symbol -> size for the dimensions that options fix; a name that no input has is warned about once."""
         symbols = {
             extent: text
             for port in self._header.inputs
             for extent, text in zip(port.shape or (), port.extents or (), strict=False)
-            if isinstance(extent, str)
+            if text in self._header.symbols
         }
+        given = self._options.given_sizes()
         for name in given:
             if name not in symbols:
                 warn_once(f"no input has a dimension {name!r}: its size has no effect")

@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tilec.api.compiling import Request, compiled_folder, damaged, keyed
+from tilec.api.compiling import Request, available, compiled_folder, damaged, keyed
 from tilec.api.notices import warn_once
-from tilec.errors import ArtifactError
+from tilec.errors import ArtifactError, TilecError
 
 log = logging.getLogger("tilec")
 
@@ -48,27 +48,38 @@ class Serving:
             self._made.move_to_end(key)
         return None if future.exception() else future.result()
 
+    def begin(self, key: Any, sizes: Mapping[str, int]) -> "Future[Runnable]":
+        """Have the model for `key` and its sizes made, here or, when a peer serves meanwhile, in the background."""
+        with self._lock:
+            known = self._made.get(key)
+            if known is not None:
+                return known
+            future = self._made[key] = Future()
+            self._forget_oldest()
+        try:
+            request = keyed(replace(self._request, sizes=dict(sizes), background=self._peer is not None))
+        except BaseException as error:
+            self._fail(key, future, error)
+            return future
+        if self._peer is None or available(request):
+            self._make(key, request, future)
+        else:
+            work = (key, request, future)
+            threading.Thread(target=self._make, args=work, name="tilec-compile", daemon=True).start()
+        return future
+
     def get(self, key: Any, sizes: Mapping[str, int]) -> Runnable:
         """The model for `key` and its sizes; while that is compiled: waits, or the peer. Raises TilecError."""
-        with self._lock:
-            future = self._made.get(key)
-            first = future is None
-            if future is None:
-                future = self._made[key] = Future()
-                self._forget_oldest()
-        if self._peer is None:
-            if first:
-                self._make(key, sizes, future)
+        future = self.begin(key, sizes)
+        if self._peer is None or (future.done() and not future.exception()):
             return future.result()
-        if first:
-            threading.Thread(target=self._make, args=(key, sizes, future), name="tilec-compile", daemon=True).start()
-        if not future.done():
-            return self._peer()
-        error = future.exception()
-        if error is None:
-            return future.result()
-        warn_once(f"the model is not compiled and stays on onnxruntime: {error}")
-        return self._peer()
+        try:
+            peer = self._peer()
+        except TilecError:
+            return future.result()  # there is nothing else to serve from
+        if future.done():
+            warn_once(f"the model is not compiled and stays on onnxruntime: {future.exception()}")
+        return peer
 
     def _forget_oldest(self) -> None:
         """Drop the model that was used least recently, except one that is still being made."""
@@ -76,16 +87,19 @@ class Serving:
         if len(self._made) > KEPT and done:
             del self._made[done[0]]
 
-    def _make(self, key: Any, sizes: Mapping[str, int], future: "Future[Runnable]") -> None:
-        """Compile and load. An error is the future's; without a peer it is forgotten, so that the next call tries."""
+    def _make(self, key: Any, request: Request, future: "Future[Runnable]") -> None:
+        """Compile and load."""
         try:
-            request = keyed(replace(self._request, sizes=dict(sizes), background=self._peer is not None))
             future.set_result(self._load(request))
         except BaseException as error:
-            if self._peer is None:
-                with self._lock:
-                    self._made.pop(key, None)
-            future.set_exception(error)
+            self._fail(key, future, error)
+
+    def _fail(self, key: Any, future: "Future[Runnable]", error: BaseException) -> None:
+        """Whoever waits gets the error; without a peer the next call tries again."""
+        if self._peer is None:
+            with self._lock:
+                self._made.pop(key, None)
+        future.set_exception(error)
 
     def _load(self, request: Request) -> Runnable:
         from tilec.runtime import load

@@ -13,7 +13,7 @@ import numpy as np
 from tilec.api.binding import IOBinding
 from tilec.api.cache import Cache
 from tilec.api.environment import chosen_providers
-from tilec.api.feeds import Feeds, arrays, choose
+from tilec.api.feeds import FeedError, Feeds, arrays, choose
 from tilec.api.header import ModelMetadata, NodeArg
 from tilec.api.model import Model
 from tilec.api.notices import warn_once
@@ -98,7 +98,12 @@ class InferenceSession:
     def _computed(self, feeds: Feeds, out: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """All outputs, those in `out` in its arrays."""
         model = self._model
-        for value in feeds.values():
+        try:
+            values = feeds.values()
+        except AttributeError:
+            kind = type(feeds).__name__
+            raise FeedError(f"inputs are fed as a mapping of names to arrays, this is a {kind}") from None
+        for value in values:
             if type(value) is not np.ndarray:
                 feeds = arrays(feeds, model.types)
                 break
