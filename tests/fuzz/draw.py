@@ -24,20 +24,20 @@ refused: Counter[str] = Counter()
 """Operator -> how many drawn nodes the importer refused; a table that is refused proves nothing."""
 
 
-def draw(seed: int, index: int) -> Model:
-    """Model number `index` of a sequence; the same numbers give the same model."""
+def draw(seed: int, index: int, most: int = 30) -> Model:
+    """Model number `index` of a sequence, of up to `most` nodes; the same numbers give the same model."""
     rng = np.random.default_rng([seed, index])
     special, zeros, mixed = (bool(rng.random() < share) for share in (0.12, 0.2, 0.15))
     sketch = Sketch(rng, int(rng.choice(OPSETS)), special, zeros, mixed, takes)
     weights = np.array([weight for weight, _ in TABLE])
-    length = int(rng.integers(3, 31))
+    length = int(rng.integers(3, most + 1))
     for _ in range(6 * length):
         if len(sketch.nodes) >= length:
             break
         drawing: Callable[[Sketch], object] = TABLE[int(rng.choice(len(TABLE), p=weights / weights.sum()))][1]
         with suppress(NothingFits):
             drawing(sketch)
-    return sketch.finish() if sketch.nodes else draw(seed, index + 1_000_000)
+    return sketch.finish() if sketch.nodes else draw(seed, index + 1_000_000, most)
 
 
 def takes(node: NodeProto, sketch: Sketch) -> bool:

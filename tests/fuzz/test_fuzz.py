@@ -12,7 +12,7 @@ from fuzz.draw import draw
 from fuzz.worker import Worker
 
 CASES = sorted(path.parent for path in (Path(__file__).parent / "cases").glob("*/model.onnx"))
-MODELS = 40
+MODELS, NODES = 40, 12
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +31,6 @@ def test_what_was_wrong_once(case: Path, worker: Worker) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_random_models(part: int, worker: Worker) -> None:
     for index in range(part, MODELS, 4):
-        model = draw(0, index)
+        model = draw(0, index, NODES)
         finding = check(model, worker)
         assert finding is None, f"model {index}: {finding.kind}: {finding.detail}\n{text_of(model)}"

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from tilec.ir.algebra import simplify
 from tilec.ir.bind import simplify_tensor
-from tilec.ir.expr import Access, Binary, Const, Expr, TensorExpr, Var, bound, rebuild, substitute, variables
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, bound, rebuild, substitute, variables
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.text import tensor_text, text_of
+from tilec.ir.types import TTYPES
 from tilec.scheduler.contraction import operands_of
 from tilec.scheduler.rewrite import with_value
 from tilec.scheduler.vector import Vector, is_panelled
@@ -75,9 +76,20 @@ def _prepared(
     if moves:
         position.append(Binary("%", Var(v), Const(panel)) if panel else Var(v))
     name = _new_name(f"{access.tensor}_packed", graph)
-    body = Access(access.tensor, tuple(substitute(i, here) for i in access.index))
+    index = tuple(substitute(i, here) for i in access.index)
+    body = _inside(Access(access.tensor, index), graph.tensors[access.tensor])
     node = TensorExpr(name, tuple(spatial), (), tuple(extents[i] for i in spatial), body)
     return Node(simplify_tensor(node), "pack"), tuple(position)
+
+
+def _inside(access: Access, tensor: Tensor) -> Expr:
+    """The element, and 0 outside of the tensor, where the reader has a guard that it keeps for itself."""
+    body: Expr = access
+    zero = Const({"float": 0.0, "bool": False}.get(TTYPES[tensor.ttype].kind, 0))
+    for i, extent in zip(access.index, tensor.shape, strict=True):
+        within = Binary("and", Binary(">=", i, Const(0)), Binary("<", i, extent))
+        body = Call("where", (within, body, zero))
+    return body
 
 
 def _exchanged(value: Expr, old: Access, new: Access) -> Expr:

@@ -63,7 +63,8 @@ def _first(op: Op, x: Value, largest: Value) -> Value:
     text = "x == y or isnan(x)" if TTYPES[x.ttype].kind == "float" else "x == y"
     found = formula(text, x=element, y=largest.access([a.var for a in axes]))
     guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
-    body = guarded([*guards, found], simplify(here), Const(NOWHERE))
+    nowhere = Const(NOWHERE)
+    body = guarded(guards, guarded([found], simplify(here), nowhere), nowhere)
     first = op.emit(axes, body, "i64", reduce, "min", part="first", output=1)
     order = op.integer("storage_order")
     if order not in (0, 1):
