@@ -84,6 +84,7 @@ def test_what_one_operand_has_alone_is_summed_first(tmp_path: Path) -> None:
     ("equation", "message"),
     [
         ("ijk->i", "does not fit the ranks"),
+        ("i1->i", "indices that are no letters"),
         ("ij->iz", "an index that no operand has"),
         ("ij->ii", "or one twice"),
         ("ii->i", "index i of 'ii->i': 3 and 4 differ"),

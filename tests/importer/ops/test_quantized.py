@@ -167,3 +167,12 @@ def test_types_of_less_than_a_byte_and_small_floats_are_refused_by_name(tmp_path
     path, _ = single(tmp_path, "QuantizeLinear", X, np.float32(1), opset=23, output_dtype=code)
     with pytest.raises(UnsupportedError, match=f"element type {name}"):
         import_model(path)
+
+
+def test_types_that_quantisation_does_not_make(tmp_path: Path) -> None:
+    path, _ = single(tmp_path, "QuantizeLinear", X, np.float32(1), opset=23, output_dtype=1)
+    with pytest.raises(ConfigError, match="quantisation to f32"):
+        import_model(path)
+    path, _ = single(tmp_path, "DequantizeLinear", _points("int8", 3), np.float32(1), opset=23, output_dtype=3)
+    with pytest.raises(ConfigError, match="dequantisation to i8"):
+        import_model(path)

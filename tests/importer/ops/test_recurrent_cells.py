@@ -59,7 +59,8 @@ def test_rnn_in_float64(tmp_path: Path) -> None:
 
 def test_peepholes_that_do_not_fit(tmp_path: Path) -> None:
     arrays = operands("LSTM")
-    arrays[7] = np.zeros((1, 12), np.float32)
-    path, _ = single(tmp_path, "LSTM", *arrays, hidden_size=6)
-    with pytest.raises(ConfigError, match=r"P \[1, 12\] .*: 12 and 18 differ"):
-        import_model(path)
+    for shape, message in (((1, 12), r"P \[1, 12\] .*: 12 and 18 differ"), ((), "the ranks differ")):
+        arrays[7] = np.zeros(shape, np.float32)
+        path, _ = single(tmp_path, "LSTM", *arrays, hidden_size=6)
+        with pytest.raises(ConfigError, match=message):
+            import_model(path)

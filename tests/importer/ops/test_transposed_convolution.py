@@ -33,6 +33,7 @@ from tilec.ir.text import tensor_text
         ((1, 2, 3, 4, 2), (2, 3, 2, 3, 2), {"strides": [2, 1, 2], "pads": [0, 1, 0, 1, 0, 0]}),
         ((0, 2, 3, 3), (2, 1, 2, 2), {}),
         ((1, 1, 1, 1), (1, 1, 1, 1), {}),
+        ((1, 2, 3, 4), (2, 3, 2, 3), {"strides": [7, 2], "pads": [1, 0, 0, 2], "output_padding": [3, 1]}),
     ],
 )
 def test_conv_transpose(tmp_path: Path, x: tuple[int, ...], w: tuple[int, ...], attributes: dict[str, Any]) -> None:
@@ -73,6 +74,7 @@ def test_double_precision(tmp_path: Path) -> None:
         ((1, 2, 5), (2, 1, 3), {"auto_pad": "SAME"}, "auto_pad is 'SAME'"),
         ((1, 2, 5), (2, 1, 3), {"pads": [1]}, "pads, output_padding or output_shape do not fit"),
         ((1, 2, 5), (2, 1, 3, 3), {}, "an input .* and a weight"),
+        ((1, 2, 5), (2, 1, 3), {"strides": [0]}, r"strides \[0\]"),
     ],
 )
 def test_operands_that_do_not_fit(

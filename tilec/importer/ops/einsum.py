@@ -32,6 +32,8 @@ def _einsum(op: Op) -> Value:
     terms = left.split(",")
     if len(terms) != len(operands) or any(len(t) != v.rank for t, v in zip(terms, operands, strict=False)):
         raise op.invalid(f"the equation {equation!r} does not fit the ranks of its operands")
+    if not set("".join(terms)) <= set(ascii_letters):
+        raise op.invalid(f"the equation {equation!r} has indices that are no letters")
     factors = [Factor(t, v) for t, v in zip(terms, operands, strict=True)]
     sizes = _sizes(factors, equation)
     if not set(right) <= set(sizes) or len(set(right)) < len(right):

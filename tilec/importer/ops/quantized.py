@@ -98,6 +98,8 @@ def _dequantize(op: Op) -> Value:
     if is_float(x.ttype):
         raise op.invalid(f"an input of type {x.ttype}", "It must be of an integer type.")
     ttype = element_type(op, "output_dtype", scale.ttype)
+    if not is_float(ttype):
+        raise op.invalid(f"dequantisation to {ttype}", "The result must be of a floating-point type.")
     axes = op.axes_of(x.shape)
     place = [a.var for a in axes]
     number: Expr = x.access(place) if x.ttype == "i32" else cast(x.access(place), "i32")

@@ -16,10 +16,10 @@ from tilec.importer.ops.recurrent import (
     projected,
     recurrence,
     recurrent_bias,
+    require_shape,
 )
 from tilec.importer.ops.recurrent_activation import Activations, activations
 from tilec.importer.registry import operator
-from tilec.importer.shapes import require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Expr, bound
@@ -96,8 +96,7 @@ def _lstm(op: Op) -> tuple[Value | None, ...]:
     act = _activations(r, ["Sigmoid", "Tanh", "Tanh"])
     peephole = op.optional(7)
     if peephole is not None:
-        described = f"P {shape_text(peephole.shape)} for {shape_text(r.shape)}"
-        require_same(peephole.shape[-1], simplify(formula("3 * h", h=r.shape[2])), described)
+        require_shape("P", peephole, (r.shape[0], simplify(formula("3 * h", h=r.shape[2]))))
     source, state, cell = projected(r), initial(r, 5, "initial_h"), initial(r, 6, "initial_c")
     states: list[Value] = []
     for step in range(r.steps):

@@ -6,7 +6,7 @@ all phases are computed as one convolution and then laid beside each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tilec.importer.builder import Axis
@@ -85,6 +85,8 @@ def _spread_of(op: Op) -> Spread:
         raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
     kernel = kernel_of(op, weight)
     strides, dilations = per_dimension(op, "strides", rank), per_dimension(op, "dilations", rank)
+    if min((*strides, *dilations, *kernel)) < 1:
+        raise op.invalid(f"kernel {list(kernel)}, strides {list(strides)}, dilations {list(dilations)}")
     before, out = _reach(op, x.shape[2:], kernel, strides, dilations)
     group, channels = op.integer("group", 1), bound(weight.shape[0]) or 0
     require_same(x.shape[1], weight.shape[0], f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
@@ -112,12 +114,13 @@ def _by_phases(spread: Spread) -> Value:
     """`Z[n,o,i,m] = sum(c,q, X[n,c,m-q] * W[c,o,i+q*s])`, and output h is `Z[n, o, (h+pad) % s, (h+pad) // s]`."""
     op, strides, rank = spread.op, spread.strides, len(spread.kernel)
     first = [simplify(formula("p // s", p=p, s=s)) for p, s in zip(spread.before, strides, strict=True)]
-    steps = [
+    steps: list[dict[str, int | Expr]] = [
         {"p": p, "s": s, "first": f, "out": out}
         for p, s, f, out in zip(spread.before, strides, first, spread.out, strict=True)
     ]
     extents = [simplify(formula("(out - 1 + p) // s + 1 - first", **step)) for step in steps]
-    sizes = [spread.x.shape[0], spread.outputs, *map(Const, strides), *extents]
+    phases = [min(k, s) for k, s in zip(spread.kernel, strides, strict=True)]
+    sizes = [spread.x.shape[0], spread.outputs, *map(Const, phases), *extents]
     axes = op.builder.iterators(("n", "o", *PHASES[rank], *SPATIAL[rank]), sizes)
     kernel = [-(-k // s) for k, s in zip(spread.kernel, strides, strict=True)]
     reduce = spread.taps(kernel)
@@ -129,13 +132,20 @@ def _by_phases(spread: Spread) -> Value:
     ):
         index.append(simplify(formula("m + first - q * d", m=place.var, q=q, d=d, **step)))
         rows.append(simplify(formula("i + q * s", i=phase.var, q=q, **step)))
-    weight = _lengthened(spread, [k * s for k, s in zip(kernel, strides, strict=True)])
+    weight = _lengthened(spread, [max(k, q * p) for k, q, p in zip(spread.kernel, kernel, phases, strict=True)])
     body = spread.body(weight, axes, channel, index, rows)
     total = op.emit(axes, body, spread.x.ttype, reduce, part="phases")
+    return _beside(spread, total, phases, steps)
+
+
+def _beside(spread: Spread, total: Value, phases: Sequence[int], steps: Sequence[Mapping[str, int | Expr]]) -> Value:
+    """The phases beside each other; 0 in those that a kernel shorter than the stride does not reach."""
     n, o, *places = spread.axes()
-    outer = [formula("(h + p) % s", h=a.var, **step) for a, step in zip(places, steps, strict=True)]
+    outer = [simplify(formula("(h + p) % s", h=a.var, **step)) for a, step in zip(places, steps, strict=True)]
     inner = [formula("(h + p) // s - first", h=a.var, **step) for a, step in zip(places, steps, strict=True)]
-    return op.emit([n, o, *places], total.access([n.var, o.var, *outer, *inner]), spread.x.ttype, part=_part(op))
+    reached = [formula("i < k", i=i, k=k) for i, k, s in zip(outer, phases, spread.strides, strict=True) if k < s]
+    body = guarded(reached, total.access([n.var, o.var, *outer, *inner]), zero_of(spread.x.ttype))
+    return spread.op.emit([n, o, *places], body, spread.x.ttype, part=_part(spread.op))
 
 
 def _variables(axes: Sequence[Axis]) -> list[Expr]:
