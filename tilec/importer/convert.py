@@ -88,9 +88,10 @@ def import_model(
     names = [info.name for info in given] + list(model.initializers) + list(model.foreign)
     nodes = ordered(graph.node, names, model.file)
     functions = functions_of(model.proto.functions, model.file)
-    forced: dict[int, str] = {}
+    forced: dict[int, Unsupported] = {}
     if opset not in OPSETS:
-        forced = {number: f"tilec reads opsets {OPSETS.start} to {OPSETS.stop - 1}, not {opset}" for number, _ in nodes}
+        reason = f"tilec reads opsets {OPSETS.start} to {OPSETS.stop - 1}, not {opset}"
+        forced = {number: Unsupported(label(node, number), node.op_type, reason) for number, node in nodes}
     asked: set[str] = set()
     while True:
         builder = Builder(symbols)
@@ -102,7 +103,9 @@ def import_model(
         more = forced_by((*fallbacks.sequences, *kept), nodes, scope) - set(forced)
         if not more:
             break
-        forced |= dict.fromkeys(more, "it makes a sequence that leaves the compiled part")
+        reason = "it makes a sequence that leaves the compiled part"
+        forced |= {each.number: each.why for each in fallbacks.fallen}
+        forced |= {n: Unsupported(label(node, n), node.op_type, reason) for n, node in nodes if n in more}
     needed = tuple(port.name for port in ports if port.name in asked)
     refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback)]
     if refused:
@@ -120,7 +123,11 @@ def _may_fall_back(node: Any, fallback: Allowed) -> bool:
 
 
 def _translate(
-    nodes: Sequence[tuple[int, Any]], scope: Scope, context: Context, forced: Mapping[int, str], fallbacks: Fallbacks
+    nodes: Sequence[tuple[int, Any]],
+    scope: Scope,
+    context: Context,
+    forced: Mapping[int, Unsupported],
+    fallbacks: Fallbacks,
 ) -> None:
     """Translate nodes in order; those that cannot be, that are `forced` or that read what only onnxruntime has go to
     `fallbacks`."""
@@ -128,7 +135,7 @@ def _translate(
     for number, node in nodes:
         outside = {name: value for name in needs(node) if isinstance(value := scope.get(name), Outside)}
         if number in forced:
-            why = Unsupported(label(node, number), node.op_type, forced[number])
+            why = forced[number]
         elif outside:
             name, value = next(iter(outside.items()))
             why = Unsupported(label(node, number), node.op_type, f"it reads {name!r}, {value.described}")
