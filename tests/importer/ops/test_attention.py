@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.importer.reference import check, compare, helper, normal, run, save, single
+from tilec.errors import ConfigError
 from tilec.importer import import_model
 
 POSITIONS = np.array([[0, 3, 2], [5, 1, 4]], np.int64)
@@ -37,6 +38,26 @@ def test_attention_with_fewer_key_heads_a_mask_and_a_cache(tmp_path: Path) -> No
     past = normal(2, 2, 5, 8, seed=3), normal(2, 2, 5, 8, seed=4)
     mask = np.where(normal(3, 8) > 0, 0, -1e4).astype(np.float32)
     check(tmp_path, "Attention", q, k, v, mask, *past, opset=23, outputs=3)
+
+
+@pytest.mark.parametrize(
+    ("table", "positions", "message"),
+    [
+        ((), None, r"a table of angles \[\]"),
+        ((6, 4), None, "a table of angles"),
+        ((6, 3), (2, 3), "half the channels and the tables: 3 and 4 differ"),
+        ((6, 4), (3,), r"positions \[3\], not"),
+        ((6, 4), (2, 5), "tokens and their positions: 5 and 3 differ"),
+        ((3, 3, 4), None, "batch and positions: 3 and 2 differ"),
+    ],
+)
+def test_tables_that_do_not_fit(
+    tmp_path: Path, table: tuple[int, ...], positions: tuple[int, ...] | None, message: str
+) -> None:
+    where = None if positions is None else np.zeros(positions, np.int64)
+    path, _ = single(tmp_path, "RotaryEmbedding", normal(2, 2, 3, 8), normal(*table), normal(*table), where, opset=23)
+    with pytest.raises(ConfigError, match=message):
+        import_model(path)
 
 
 CACHE = normal(2, 2, 2, 8, seed=3), normal(2, 2, 2, 8, seed=4)

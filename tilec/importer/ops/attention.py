@@ -36,7 +36,7 @@ def _rotary_embedding(op: Op) -> Value:
     if turned is None or turned % 2:
         raise op.unsupported("a symbolic or odd number of channels in a head", "Bind it with --shape SYMBOL=SIZE.")
     half = turned // 2
-    require_same(cos.shape[-1], Const(half), "half the channels and the tables")
+    _require_tables(x, cos, sin, positions, half)
     interleaved = bool(op.integer("interleaved"))
 
     def element(inner: Expr) -> Expr:
@@ -63,3 +63,17 @@ def _rotary_embedding(op: Op) -> Value:
     if turned != bound(size):
         body = formula("where(c < turned, body, x)", c=channel, turned=turned, body=body, x=element(channel))
     return op.emit(axes, body, x.ttype)
+
+
+def _require_tables(x: Value, cos: Value, sin: Value, positions: Value | None, half: int) -> None:
+    """Raise ShapeError unless tables are `[position, half]`, or `[batch, token, half]` where there are no positions."""
+    for table in (cos, sin):
+        if table.rank != (3 if positions is None else 2):
+            raise ShapeError(f"a table of angles {shape_text(table.shape)}")
+        require_same(table.shape[-1], Const(half), "half the channels and the tables")
+    tokens = cos if positions is None else positions
+    if positions is not None and positions.rank != 2:
+        raise ShapeError(f"positions {shape_text(positions.shape)}, not [batch, token]")
+    require_same(tokens.shape[1], x.shape[1 if x.rank == 3 else 2], "tokens and their positions")
+    if tokens.shape[0] != Const(1):
+        require_same(tokens.shape[0], x.shape[0], "batch and positions")
