@@ -138,7 +138,12 @@ def _quotient_polynomial(quotient: Binary) -> Polynomial:
 
 
 def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, Polynomial]:
-    """Quotient and remainder of floor division, exact; what cannot be split stays as one `//` or `%` atom."""
+    """Quotient and remainder of floor division, exact; what cannot be split stays as one `//` or `%` atom.
+
+    Both are 0 for a divisor of 0, which dimensions without elements leave behind.
+    """
+    if not d:
+        return {}, {}
     if d == {(): 1}:
         return p, {}
     if len(d) != 1 or next(iter(d.values())) <= 0:

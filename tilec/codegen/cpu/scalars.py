@@ -81,9 +81,19 @@ def wrapping(node: Any, element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> P
     bits = 0 if is_float(element) else int(element.lstrip("uint"))
     if bits < 32:
         return node(a, b)
+    left, right = _literal(a), _literal(b)
+    if left is not None and right is not None:  # which TVM would fold, and cannot where they overflow
+        folded = {tirx.Add: left + right, tirx.Sub: left - right, tirx.Mul: left * right}[node]
+        return constant(_wrapped(folded, element, bits), element, lanes)
     sign = "uint" if element.startswith("uint") and node is tirx.Mul else "int"
     wide = f"{sign}{2 * bits}"
     return cast(node(cast(a, wide, lanes), cast(b, wide, lanes)), element, lanes)
+
+
+def _wrapped(value: int, element: str, bits: int) -> int:
+    """The number of an element type that has the last bits of `value`."""
+    below = value % (1 << bits)
+    return below - (1 << bits) if element.startswith("int") and below >> (bits - 1) else below
 
 
 def _divide(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -208,6 +218,9 @@ def _integer_power(element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimEx
     bits = int(element.lstrip("uint"))
     zero, one = constant(0, element, lanes), constant(1, element, lanes)
     a, b = bind(a), bind(b)
+    known, power = _literal(a), _literal(b)
+    if known is not None and power is not None and power >= 0:
+        return constant(_wrapped(pow(known, power, 1 << bits), element, bits), element, lanes)
     base, left, result = a, b, one
     for _ in range(bits.bit_length()):
         odd = tirx.NE(tirx.bitwise_and(left, one), zero)
