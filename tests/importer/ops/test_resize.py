@@ -140,6 +140,19 @@ def test_resize_of_a_symbolic_image(tmp_path: Path, mode: str, coordinates: str)
         compare(path, {"x": normal(1, 1, h, w)}, {"h": h, "w": w}, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "ceil"])
+@pytest.mark.parametrize("coordinates", COORDINATES)
+def test_growing_a_symbolic_image_by_whole_factors(tmp_path: Path, rounding: str, coordinates: str) -> None:
+    options = {"nearest_mode": rounding, "coordinate_transformation_mode": coordinates}
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], **options)
+    inputs = {"x": ("float32", [1, "h", "w"])}
+    path = save(tmp_path / "m.onnx", [node], inputs, ["y"], {"s": np.array([1, 2, 3], np.float32)})
+    for h, w in ((5, 6), (1, 1)):
+        graph = compare(path, {"x": normal(1, h, w)}, {"h": h, "w": w})
+    if (rounding, coordinates) == ("round_prefer_floor", "half_pixel"):
+        assert [tensor_text(n.expr) for n in graph.nodes] == ["y[i, j, k] = x[i, j // 2, k // 3]"]
+
+
 def test_resize_to_the_size_of_another(tmp_path: Path) -> None:
     nodes = [helper.make_node("Shape", ["z"], ["n"]), helper.make_node("Resize", ["x", "", "", "n"], ["y"])]
     inputs = {"x": ("float32", [1, 1, "h", 4]), "z": ("float32", [1, 1, "k", 8])}

@@ -13,7 +13,7 @@ from tilec.importer.ops.resize_taps import Line, Taps, as_float, coordinates, ne
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.algebra import equal, simplify
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Access, Call, Const, Expr, bound, walk
 from tilec.ir.types import TTYPES
 
 LARGEST = 1 << 24
@@ -158,8 +158,12 @@ def _nearest(op: Op, x: Value, lines: list[Line], where: str) -> Value:
     conditions: list[Expr] = []
     for line in lines:
         var = axes[line.dimension].var
-        at = coordinates(op, line, where)
         rounding = op.text("nearest_mode", _older_rounding(line) if older else "round_prefer_floor")
+        repeated = _repeated(op, line, where, rounding, var)
+        if repeated is not None:
+            index[line.dimension] = repeated
+            continue
+        at = coordinates(op, line, where)
         index[line.dimension] = nearest(op, line, at, rounding, var)
         if where == "tf_crop_and_resize":
             conditions.append(_outside(line, at, var))
@@ -167,6 +171,19 @@ def _nearest(op: Op, x: Value, lines: list[Line], where: str) -> Value:
     for condition in conditions:
         body = formula("where(c, fill, x)", c=condition, fill=_fill(op, x.ttype), x=body)
     return op.emit(axes, body, x.ttype)
+
+
+def _repeated(op: Op, line: Line, where: str, rounding: str, index: Expr) -> Expr | None:
+    """`i // n` where a symbolic dimension grows n times and each element is repeated; None elsewhere.
+
+    Coordinates advance by one every n positions, so that the first few elements speak for all.
+    """
+    factor = line.scale.value if isinstance(line.scale, Const) else 0
+    if bound(line.size) is not None or factor < 1 or factor % 1 or where in ("align_corners", "tf_crop_and_resize"):
+        return None
+    few = replace(line, size=Const(4), out=Const(4 * int(factor)))
+    found = nearest(op, few, coordinates(op, few, where), rounding, index)
+    return None if any(isinstance(e, Access) for e in walk(found)) else found
 
 
 def _older_rounding(line: Line) -> str:
