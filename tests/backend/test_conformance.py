@@ -106,6 +106,15 @@ def test_tables_count_by_family_operator_and_reason():
         "| light | 1 | 0 | 0 | 0 | 0 | 1 | 0 |",
         "| all | 4 | 2 | 1 | 1 | 0 | 1 | 0 |",
     ]
+    peer = {name: Result(name, "", "", False, "failed" if name == "d" else "passed") for name in "abcd"}
+    assert [line.split(" | ")[-2:] for line in by_family(RESULTS, peer).splitlines()] == [
+        ["peer", "native of these |"],
+        ["|---" * 10 + "|"],
+        ["2", "1 |"],
+        ["1", "0 |"],
+        ["0", "0 |"],
+        ["3", "1 |"],
+    ]
     assert by_operator(RESULTS).splitlines()[2:] == ["| Abs | 2 | 2 | 1 | 0 | 0 | 0 | 0 |"]
     assert set(by_reason(RESULTS).splitlines()[2:]) == {
         "| fallback | 1 | Abs: axis N of '...' |",

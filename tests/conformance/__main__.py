@@ -29,21 +29,18 @@ def main() -> int:
     if options.only_failed:
         chosen = [case for case in chosen if case.name not in before or before[case.name].status != "passed"]
     found = _run(chosen, "tilec", options)
-    kept = {**before, **found} if options.k or options.only_failed else found
-    record = {"tilec": kept}
-    print(by_family(kept.values()), by_operator(kept.values()), by_reason(kept.values()), sep="\n\n")
+    peer = _run(chosen, options.against, options) if options.against else None
+    record = {"tilec": {**before, **found} if options.k or options.only_failed else found}
     unlike = [result for result in found.values() if result.status != "passed"]
-    if options.against:
-        peer = _run(chosen, options.against, options)
-        record[options.against] = {**_read(options.output, options.against), **peer}
-        print(f"\n{options.against} passes {sum(r.status == 'passed' for r in peer.values())} of {len(peer)}")
+    if peer is not None:
+        peer = record[options.against] = {**_read(options.output, options.against), **peer}
         unlike = [result for result in unlike if peer[result.name].status == "passed"]
+    shown = found if options.k else record["tilec"]
+    print(by_family(shown.values(), peer), by_operator(shown.values()), by_reason(shown.values()), sep="\n\n")
     print(f"\n{len(unlike)} cases are behind")
     for result in unlike:
         print(f"  {result.name} ({result.family}): {result.status}: {result.reason}")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    data = {name: [asdict(result) for result in results.values()] for name, results in record.items()}
-    options.output.write_text(json.dumps(data, indent=1) + "\n")
+    _write(options.output, record)
     return int(bool(unlike))
 
 
@@ -68,6 +65,13 @@ def _run(cases: Sequence[Case], backend: str, options: argparse.Namespace) -> di
     spent, busy = time.monotonic() - begin, sum(result.seconds for result in found.values())
     print(f"{backend}: {len(found)} cases in {spent:.0f} s, {busy / max(1, len(found)):.2f} s a case\n")
     return dict(sorted(found.items()))
+
+
+def _write(file: Path, record: dict[str, dict[str, Result]]) -> None:
+    """Keep the results for the next run."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    data = {name: [asdict(result) for result in results.values()] for name, results in record.items()}
+    file.write_text(json.dumps(data, indent=1) + "\n")
 
 
 def _read(file: Path, backend: str) -> dict[str, Result]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tests.conformance.cases import FAMILIES
 from tests.conformance.judge import Result
@@ -12,22 +12,35 @@ from tests.conformance.judge import Result
 COLUMNS = ("cases", "passed", "native", "failed", "refused", "crashed", "timeout")
 
 
-def by_family(results: Iterable[Result]) -> str:
-    """One row a family; node cases that stand for an operator, and those of functions' bodies, apart."""
+def by_family(results: Iterable[Result], peer: Mapping[str, Result] | None = None) -> str:
+    """One row a family; node cases that stand for an operator, and those of functions' bodies, apart.
+
+    With a peer's results, also how many cases that one passes, and how many of these are native here.
+    """
     rows = list(results)
 
     def family(result: Result) -> str:
         return result.family + (", expanded" if result.expanded else "")
 
     order = [name for family in FAMILIES for name in (family, f"{family}, expanded")]
-    return _table("family", rows, family, lambda name: (order.index(name), ""), total=True)
+    lines = _table("family", rows, family, lambda name: (order.index(name), ""))
+    lines.append(_row("all", rows))
+    if peer is not None:
+        known = {name for name, result in peer.items() if result.status == "passed"}
+        groups = [[row for row in rows if family(row) == name] for name in order]
+        passed = [[row for row in group if row.name in known] for group in groups if group]
+        passed.append([row for row in rows if row.name in known])
+        added = ["peer | native of these |", "---|---|", *(f"{len(p)} | {sum(r.native for r in p)} |" for p in passed)]
+        lines = [f"{line} {more}".replace("| ---", "|---") for line, more in zip(lines, added, strict=True)]
+    return "\n".join(lines)
 
 
 def by_operator(results: Iterable[Result]) -> str:
     """One row for each operator of which a node case does not pass or is not native."""
     rows = [r for r in results if r.family == "node" and not r.expanded]
     behind = {r.operator for r in rows if not (r.status == "passed" and r.native)}
-    return _table("operator", [r for r in rows if r.operator in behind], lambda r: r.operator, lambda n: (0, n))
+    behind_rows = [r for r in rows if r.operator in behind]
+    return "\n".join(_table("operator", behind_rows, lambda r: r.operator, lambda name: (0, name)))
 
 
 def by_reason(results: Iterable[Result]) -> str:
@@ -43,23 +56,17 @@ def by_reason(results: Iterable[Result]) -> str:
 
 def _general(reason: str) -> str:
     """A reason without its numbers and names."""
-    return re.sub(r"\s+", " ", re.sub(r"'[^']*'", "'...'", re.sub(r"-?\d[\d.e+-]*", "N", reason)))[:110].replace(
-        "|", "/"
-    )
+    for pattern, text in ((r"-?\d[\d.e+-]*", "N"), (r"'[^']*'", "'...'"), (r"\s+", " "), (r"\|", "/")):
+        reason = re.sub(pattern, text, reason)
+    return reason[:110]
 
 
 def _table(
-    head: str,
-    rows: Sequence[Result],
-    key: Callable[[Result], str],
-    order: Callable[[str], tuple[int, str]],
-    total: bool = False,
-) -> str:
+    head: str, rows: Sequence[Result], key: Callable[[Result], str], order: Callable[[str], tuple[int, str]]
+) -> list[str]:
     names = sorted({key(row) for row in rows}, key=order)
     lines = [_row(name, [row for row in rows if key(row) == name]) for name in names]
-    if total:
-        lines.append(_row("all", rows))
-    return "\n".join([f"| {head} | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|", *lines])
+    return [f"| {head} | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|", *lines]
 
 
 def _row(name: str, rows: Sequence[Result]) -> str:
