@@ -206,6 +206,8 @@ def test_an_optional_sequence(tmp_path: Path) -> None:
         (make_node("SequenceInsert", ["s", "x", "three"], ["y"], "n"), "position 3 of a sequence of 2 elements"),
         (make_node("SequenceInsert", ["s", "two"], ["y"], "n"), "a sequence of f32 cannot hold i64"),
         (make_node("SequenceAt", ["x", "two"], ["y"], "n"), "input 0 .* is f32|input 0 is no sequence"),
+        (make_node("SequenceAt", ["s", "x"], ["y"], "n"), "input 1 .position. is f32"),
+        (make_node("SequenceAt", ["s"], ["y"], "n"), "1 inputs, the operator takes 2"),
         (make_node("Neg", ["s"], ["y"], "n"), "input 0 is no tensor"),
         (make_node("SplitToSequence", ["x", "two"], ["y"], "n", axis=2), "axis 2 of a tensor of rank 2"),
         (make_node("SplitToSequence", ["x", "parts"], ["y"], "n", axis=1), "parts of .1, 1. of an extent of 3"),
@@ -238,6 +240,12 @@ def test_a_position_that_is_not_known(tmp_path: Path) -> None:
     ) as caught:
         import_model(path)
     assert caught.value.needed == ("i",)
+
+
+def test_an_operator_of_a_later_opset(tmp_path: Path) -> None:
+    node = make_node("SequenceMap", ["s", "x"], ["t", "u"], "map", body=added())
+    with pytest.raises(UnsupportedError, match="node 'map' .SequenceMap."):
+        import_model(model(tmp_path, pair(), node, make_node("SequenceLength", ["t"], ["y"]), opset=16))
 
 
 def test_a_sequence_of_text(tmp_path: Path) -> None:

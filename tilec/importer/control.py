@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import onnx
+
 from tilec.importer import sequences
 from tilec.importer.branch import branch
 from tilec.importer.held import Held, Items, Maybe
@@ -36,10 +38,29 @@ LAST_BATCHED_SCAN = 8
 
 
 def control_of(region: Region) -> Rule | None:
-    """The function that resolves an operator of ONNX's own domain; None for operators that compute tensors."""
-    kind = region.node.op_type
-    if kind == "Scan" and region.context.opset <= LAST_BATCHED_SCAN:
-        return batched_scan
+    """The function that resolves an operator of ONNX's own domain; None for operators that compute tensors.
+
+    Raises ConfigError for a node that breaks its operator's definition.
+    """
+    kind, opset = region.node.op_type, region.context.opset
+    rule = _RULES.get(kind)
+    if kind == "Scan" and opset <= LAST_BATCHED_SCAN:
+        rule = batched_scan
     if kind == "Identity" and isinstance(region.held(0), Items | Maybe):
-        return lambda same: [same.held(0)]
-    return _RULES.get(kind)
+        rule = _same
+    if rule is None or not _exists(kind, opset):
+        return None
+    region.check()
+    return rule
+
+
+def _same(region: Region) -> list[Held]:
+    return [region.held(0)]
+
+
+def _exists(kind: str, opset: int) -> bool:
+    try:
+        onnx.defs.get_schema(kind, opset)
+    except onnx.defs.SchemaError:
+        return False
+    return True

@@ -49,14 +49,14 @@ class Region:
 
     @cached_property
     def attributes(self) -> Mapping[str, Any]:
-        """The node's attributes; numbers of inputs and outputs and types are checked besides.
+        """The node's attributes."""
+        return attributes_of(self.node, self.context.opset, self.origin.place)
 
-        Raises ConfigError where they break the operator's definition.
-        """
-        attributes = attributes_of(self.node, self.context.opset, self.origin.place)
+    def check(self) -> None:
+        """Raise ConfigError where attributes, numbers of inputs or types break the operator's definition."""
+        attributes_of(self.node, self.context.opset, self.origin.place)
         ttypes = [value.ttype if isinstance(value, Value) else None for value in self.inputs]
         check_types(self.node, self.context.opset, ttypes, self.origin.place)
-        return attributes
 
     def held(self, position: int) -> Held:
         """An input, None where it is absent."""
