@@ -27,10 +27,10 @@ refused: Counter[str] = Counter()
 def draw(seed: int, index: int, most: int = 30) -> Model:
     """Model number `index` of a sequence, of up to `most` nodes; the same numbers give the same model."""
     rng = np.random.default_rng([seed, index])
-    special, zeros, mixed = (bool(rng.random() < share) for share in (0.12, 0.2, 0.15))
-    sketch = Sketch(rng, int(rng.choice(OPSETS)), special, zeros, mixed, takes)
+    special, zeros, large, mixed = (bool(rng.random() < share) for share in (0.12, 0.2, 0.1, 0.15))
+    sketch = Sketch(rng, int(rng.choice(OPSETS)), special, zeros and not large, large, mixed, takes)
     weights = np.array([weight for weight, _ in TABLE])
-    length = int(rng.integers(3, most + 1))
+    length = int(rng.integers(3, (most // 3 if large else most) + 1))
     for _ in range(6 * length):
         if len(sketch.nodes) >= length:
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuzz.sketch import ALL, MOST_ELEMENTS, NUMBERS, Sketch
+from fuzz.sketch import ALL, NUMBERS, Sketch
 from fuzz.table import draws, since, types_of
 
 
@@ -100,7 +100,7 @@ def concat(s: Sketch) -> None:
     parts = [a]
     for _ in range(s.choice((0, 1, 1, 1, 2, 3, 9))):
         other = (*shape[:axis], s.size(), *shape[axis + 1 :])
-        parts.append(s.choice(fits) if s.chance(0.7) or np.prod(other) > MOST_ELEMENTS else s.new(kind, other))
+        parts.append(s.choice(fits) if s.chance(0.7) or np.prod(other) > s.most else s.new(kind, other))
     s.rng.shuffle(parts)
     s.node("Concat", parts, axis=axis if s.chance(0.7) else axis - len(shape))
 
@@ -196,7 +196,7 @@ def gather_nd(s: Sketch) -> None:
     batch = s.integer(0, 1) if len(shape) > 1 and s.opset >= 12 else 0
     depth = s.integer(1, len(shape) - batch)
     rows = (*shape[:batch], *(s.size() for _ in range(s.integer(1, 2))))
-    if np.prod(rows) * np.prod(shape[batch + depth :]) > MOST_ELEMENTS:
+    if np.prod(rows) * np.prod(shape[batch + depth :]) > s.most:
         return
     columns = [s.rng.integers(-n, n, rows) for n in shape[batch : batch + depth]]
     s.node("GatherND", [a, s.given(np.stack(columns, -1), s.chance(0.6))], batch_dims=batch)

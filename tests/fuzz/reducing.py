@@ -6,7 +6,7 @@ import numpy as np
 
 from fuzz.movement import axis_of
 from fuzz.reference import Array, words
-from fuzz.sketch import DTYPES, FLOATS, MOST_ELEMENTS, SIZES, Sketch
+from fuzz.sketch import DTYPES, FLOATS, SIZES, Sketch
 from fuzz.table import draws, since, types_of
 
 REDUCTIONS = words(
@@ -99,7 +99,7 @@ def matmul(s: Sketch) -> None:
             return
     batch = s.partner(shape[:-2]) if s.chance(0.4) else ()
     other = (*batch, k, s.size()) if s.chance(0.85) else (k,)
-    if np.prod(np.broadcast_shapes(shape[:-2], other[:-2])) * m * other[-1] > MOST_ELEMENTS:
+    if np.prod(np.broadcast_shapes(shape[:-2], other[:-2])) * m * other[-1] > s.most:
         return
     b = s.new(kind, other)
     if s.chance(0.15) and len(other) > 1 and len(shape) > 1:

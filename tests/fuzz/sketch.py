@@ -32,6 +32,7 @@ NUMBERS = FLOATS + SIGNED + UNSIGNED
 ALL = (*NUMBERS, "bool")
 
 SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 5, 7, 8, 9, 11, 13, 16, 17, 19, 24, 31, 32, 33)
+LARGE = (48, 64, 65, 96, 100, 127, 128, 130)
 MOST_ELEMENTS = 1 << 14
 LARGEST = {"f16": 2e3, "bf16": 1e4, "f32": 1e5, "f64": 1e6}
 """Values beyond these lead nowhere."""
@@ -66,6 +67,8 @@ class Sketch:
     """Whether inputs hold NaN and infinities; such models keep to operators on whose NaN everybody agrees."""
     zeros: bool
     """Whether sizes may be 0."""
+    large: bool
+    """Whether sizes are those of real layers, of few nodes."""
     mixed: bool
     """Whether nodes that are left to onnxruntime may stand beside compiled ones."""
     accepts: Callable[[NodeProto, Sketch], bool]
@@ -96,13 +99,18 @@ class Sketch:
     def size(self) -> int:
         if self.zeros and self.chance(0.06):
             return 0
-        return self.choice((48, 64, 65, 96, 130)) if self.chance(0.05) else self.choice(SIZES)
+        return self.choice(LARGE) if self.chance(0.4 if self.large else 0.05) else self.choice(SIZES)
+
+    @property
+    def most(self) -> int:
+        """Elements that a tensor may have."""
+        return MOST_ELEMENTS << (4 * self.large)
 
     def shape(self, least: int = 0, most: int = 4) -> tuple[int, ...]:
         """Sizes that keep the tensor small."""
         while True:
             shape = tuple(self.size() for _ in range(self.integer(least, most)))
-            if np.prod(shape) <= MOST_ELEMENTS:
+            if np.prod(shape) <= self.most:
                 return shape
 
     # tensors
@@ -139,7 +147,7 @@ class Sketch:
     def like(self, name: str) -> str:
         """Another tensor, or the same, that broadcasts with this one."""
         shape, kind = self.dims(name), self.type(name)
-        fits = [n for n in self.trace.copies if self.type(n) == kind and _broadcasts(self.dims(n), shape)]
+        fits = [n for n in self.trace.copies if self.type(n) == kind and _broadcasts(self.dims(n), shape, self.most)]
         if self.chance(0.6):
             return self.choice(fits)
         return self.new(kind, self.partner(shape))
@@ -148,7 +156,7 @@ class Sketch:
         """A shape that broadcasts with this one."""
         sizes = [1 if self.chance(0.25) else self.size() if n == 1 and self.chance(0.2) else n for n in shape]
         sizes = sizes[self.integer(0, len(sizes)) if self.chance(0.3) else 0 :]
-        if np.prod(np.broadcast_shapes(tuple(sizes), tuple(shape))) > MOST_ELEMENTS:
+        if np.prod(np.broadcast_shapes(tuple(sizes), tuple(shape))) > self.most:
             return tuple(shape)
         return tuple(sizes)
 
@@ -212,7 +220,7 @@ class Sketch:
 
     def _telling(self, name: str, inputs: Sequence[str]) -> bool:
         value = self.trace[name]
-        if value.size > 2 * MOST_ELEMENTS or value.ndim > 7 or bool(self.trace.unstable(name).any()):
+        if value.size > 2 * self.most or value.ndim > 7 or bool(self.trace.unstable(name).any()):
             return False
         if not is_float(value.dtype):
             return True
@@ -250,9 +258,9 @@ def model_of(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
-def _broadcasts(a: Sequence[int], b: Sequence[int]) -> bool:
+def _broadcasts(a: Sequence[int], b: Sequence[int], most: int) -> bool:
     try:
-        return bool(np.prod(np.broadcast_shapes(tuple(a), tuple(b))) <= MOST_ELEMENTS)
+        return bool(np.prod(np.broadcast_shapes(tuple(a), tuple(b))) <= most)
     except ValueError:
         return False
 

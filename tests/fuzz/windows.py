@@ -37,6 +37,8 @@ def _image(s: Sketch, types: tuple[str, ...]) -> str:
     rank = s.choice((1, 2, 2, 2, 3))
     sides = {1: (5, 9, 17, 32), 2: (1, 4, 7, 9, 14), 3: (2, 3, 5)}[rank]
     channels = s.choice((1, 2, 3, 4, 6, 8, 16, 17, 32))
+    if s.large:
+        sides, channels = {1: (100, 128), 2: (14, 28, 31), 3: (5, 9)}[rank], s.choice((3, 32, 48, 64, 65))
     return s.new(s.choice(types), (s.integer(1, 2), channels, *(s.choice(sides) for _ in range(rank))))
 
 
@@ -48,7 +50,7 @@ def convolution(s: Sketch) -> None:
     if window is None or 0 in shape or (s.special and "pads" in window):  # infinite weights meet padding
         return
     groups = s.choice([g for g in (1, 1, 1, 2, 3, 4, shape[1]) if shape[1] % g == 0])
-    filters = groups * s.choice((1, 1, 2, 3, 5, 16 if groups < 3 else 2))
+    filters = groups * s.choice((1, 1, 2, 3, 5, 16 if groups < 3 else 2, 64 if s.large and groups < 3 else 4))
     inputs = [a, s.new(kind, (filters, shape[1] // groups, *window["kernel_shape"]))]
     if s.chance(0.5):
         inputs.append(s.new(kind, (filters,)))
