@@ -50,7 +50,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only-failed", action="store_true", help="only cases that did not pass last time")
     parser.add_argument("--against", choices=["onnxruntime"], help="judge a peer too; only what it passes has to pass")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="worker processes")
-    parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="for a case")
+    parser.add_argument(
+        "--timeout", type=float, default=60, metavar="SECONDS", help="for a case, five times that for a network"
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("build/conformance.json"), metavar="FILE")
     return parser.parse_args()
 

@@ -18,13 +18,16 @@ from tests.conformance.judge import Result, ended, judged
 LIFETIME = 300
 """Cases that a worker runs; loaded libraries stay in its memory."""
 
+WHOLE_MODEL = 5
+"""How many times as long as others a case of a whole network may take."""
+
 _FORK = multiprocessing.get_context("fork")
 
 Judge = Callable[[Case], Result]
 
 
 def run_all(cases: Sequence[Case], backend: str, jobs: int, timeout: float) -> Iterator[Result]:
-    """The results of all cases in the order in which they end; a case has `timeout` seconds."""
+    """The results of all cases in the order in which they end; a case has `timeout` seconds, a network more."""
     yield from run_with(cases, lambda case: judged(case, backend), jobs, timeout)
 
 
@@ -35,12 +38,12 @@ def run_with(cases: Sequence[Case], judge: Judge, jobs: int, timeout: float) -> 
     try:
         while pending or workers:
             while pending and len(workers) < jobs:
-                workers.append(_Worker.start(judge))
+                workers.append(_Worker.start(judge, timeout))
                 workers[-1].give(pending.pop())
-            first = min(worker.begun for worker in workers)
-            wait([worker.pipe for worker in workers], max(0.0, first + timeout - time.monotonic()))
+            first = min(worker.end for worker in workers)
+            wait([worker.pipe for worker in workers], max(0.0, first - time.monotonic()))
             for worker in list(workers):
-                result = worker.result(timeout)
+                result = worker.result()
                 if result is None:
                     continue
                 yield result
@@ -60,24 +63,36 @@ class _Worker:
 
     process: Any
     pipe: Connection
+    timeout: float
     case: Case | None = None
     begun: float = 0.0
     done: int = 0
     fit: bool = True
 
     @classmethod
-    def start(cls, judge: Judge) -> _Worker:
+    def start(cls, judge: Judge, timeout: float) -> _Worker:
         here, there = _FORK.Pipe()
         process = _FORK.Process(target=_serve, args=(there, judge), daemon=True)
         process.start()
         there.close()
-        return cls(process, here)
+        return cls(process, here, timeout)
 
     def give(self, case: Case) -> None:
         self.case, self.begun = case, time.monotonic()
         self.pipe.send(case.name)
 
-    def result(self, timeout: float) -> Result | None:
+    @property
+    def allowed(self) -> float:
+        """Seconds that the case may take."""
+        assert self.case is not None
+        return self.timeout * (WHOLE_MODEL if self.case.family == "light" else 1)
+
+    @property
+    def end(self) -> float:
+        """When the case has had its time."""
+        return self.begun + self.allowed
+
+    def result(self) -> Result | None:
         """How the case ended, or None while it runs."""
         assert self.case is not None
         seconds = time.monotonic() - self.begun
@@ -91,10 +106,10 @@ class _Worker:
             self.done += 1
             self.fit = self.done < LIFETIME
             return result
-        if seconds < timeout:
+        if seconds < self.allowed:
             return None
         self.fit = False
-        return ended(self.case, "timeout", reason=f"no result in {timeout:g} s", seconds=seconds)
+        return ended(self.case, "timeout", reason=f"no result in {self.allowed:g} s", seconds=seconds)
 
     def stop(self) -> None:
         self.process.kill()
