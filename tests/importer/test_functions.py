@@ -105,6 +105,17 @@ def test_a_reference_inside_of_a_branch(tmp_path: Path) -> None:
         compare(model(tmp_path, [call("Choice", slope=0.25)], choice), {"x": sign * np.abs(normal(2, 3)) - 0.1})
 
 
+def test_a_function_in_place_of_an_operator_that_came_later(tmp_path: Path) -> None:
+    """Gelu is ONNX's own since opset 20; here it is the model's."""
+    made = helper.make_function("", "Gelu", ["x"], ["y"], [make_node("Neg", ["x"], ["y"])], OPSETS[:1])
+    path = model(tmp_path, [make_node("Gelu", ["x"], ["y"], name="call")], made)
+    proto = onnx.load(path)
+    for opset in (proto.opset_import[0], proto.functions[0].opset_import[0]):
+        opset.version = 18
+    path.write_bytes(proto.SerializeToString())
+    assert [node.op for node in import_model(path).graph.nodes] == ["Neg"]
+
+
 def test_inputs_and_outputs_that_are_left_out(tmp_path: Path) -> None:
     nodes = [make_node("Clip", ["x", "low", "high"], ["y"]), make_node("Neg", ["x"], ["z"])]
     clip = function("Limited", nodes, ["x", "low", "high"], ["y", "z"])

@@ -151,12 +151,18 @@ def called(region: Region, function: Any) -> list[Held]:
 
 def instantiated(function: Any, node: Any, opset: int) -> list[Any]:
     """The function's nodes with references to its attributes replaced by the values that `node` gives."""
-    values = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
-    if onnx.defs.has(node.op_type, node.domain):
-        declared: Any = onnx.defs.get_schema(node.op_type, opset, _domain(node.domain)).attributes
-        defaults = {name: a.default_value for name, a in declared.items() if a.default_value.name}
-        values = {**defaults, **values}
+    given = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
+    values = {**_defaults(node, opset), **given}
     return [_with_attributes(inner, values) for inner in function.node]
+
+
+def _defaults(node: Any, opset: int) -> dict[str, Any]:
+    """The defaults of an operator's attributes; none for a function of the model."""
+    try:
+        schema: Any = onnx.defs.get_schema(node.op_type, opset, _domain(node.domain))
+    except onnx.defs.SchemaError:
+        return {}
+    return {name: a.default_value for name, a in schema.attributes.items() if a.default_value.name}
 
 
 def _with_attributes(node: Any, values: Mapping[str, Any]) -> Any:
