@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tests.importer.reference import check, normal, run, single
 from tilec.errors import ConfigError
 from tilec.importer import import_model
+from tilec.ir.text import tensor_text
 
 
 def _numbers(ttype: str, *shape: int, seed: int = 0) -> NDArray[Any]:
@@ -93,6 +94,13 @@ def test_qlinear_matmul_with_scales_of_rows_and_in_half_precision(tmp_path: Path
     (found,) = run(import_model(path), tmp_path, feeds)
     real = (a * rows.astype(np.float64)) @ (b * columns.astype(np.float64)) / 77
     np.testing.assert_allclose(found, np.clip(real, -128, 127), atol=0.51)
+
+
+def test_zero_points_of_zero_cost_nothing(tmp_path: Path) -> None:
+    zeros = np.array(3, np.uint8), np.zeros(4, np.int8)
+    path, _ = single(tmp_path, "MatMulInteger", _numbers("uint8", 3, 5), _numbers("int8", 5, 4), *zeros, known=[2, 3])
+    (node,) = import_model(path).graph.nodes
+    assert tensor_text(node.expr) == "y0[m, n] = sum(k, (i32(x0[m, k]) - 3) * i32(x1[k, n]))"
 
 
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [

@@ -29,8 +29,15 @@ def widened(value: Value | None, index: Sequence[Expr], ttype: str) -> Expr:
     return element if value is not None and value.ttype == ttype else cast(element, ttype)
 
 
+def is_zero(zero: Value | None) -> bool:
+    """Whether zero points are absent or known to be all 0."""
+    return zero is None or zero.literal == Const(0) or (zero.array is not None and not zero.array.any())
+
+
 def requantized(real: Expr, zero: Expr, ttype: str) -> Expr:
     """A real number in units of the scale: rounded half to even, shifted by the zero point, saturated."""
+    if zero == Const(0.0):
+        return formula(f"{ttype}(round(x))", x=real)
     return formula(f"{ttype}(round(x) + zero)", x=real, zero=zero)
 
 
@@ -45,7 +52,8 @@ def element_type(op: Op, attribute: str, default: str) -> str:
 
 def _of(op: Op, scale: Value | None, x: Value, place: Sequence[Expr], ttype: str) -> Expr:
     """The scale or zero point of `x[place]`: one for all, for an index of an axis, or for a block."""
-    return widened(scale, [] if scale is None else _index(op, scale, x, place), ttype)
+    index = [] if scale is None else _index(op, scale, x, place)
+    return widened(None if is_zero(scale) else scale, index, ttype)
 
 
 def _index(op: Op, scale: Value, x: Value, place: Sequence[Expr]) -> list[Expr]:
@@ -103,7 +111,7 @@ def _dequantize(op: Op) -> Value:
     axes = op.axes_of(x.shape)
     place = [a.var for a in axes]
     number: Expr = x.access(place) if x.ttype == "i32" else cast(x.access(place), "i32")
-    if zero is not None and zero.literal != Const(0):
+    if not is_zero(zero):
         number = formula("x - zero", x=number, zero=_of(op, zero, x, place, "i32"))
     body = formula("x * s", x=cast(number, "f32"), s=_of(op, scale, x, place, "f32"))
     return op.emit(axes, body if ttype == "f32" else cast(body, ttype), ttype)

@@ -9,7 +9,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.contraction import Product, aligned, product_of
 from tilec.importer.ops.convolution import convolution_of
-from tilec.importer.ops.quantized import requantized, widened
+from tilec.importer.ops.quantized import is_zero, requantized, widened
 from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
@@ -55,7 +55,7 @@ def _shifted(operand: tuple[Value, Value | None], index: Sequence[Expr], place: 
     """An element less its zero point, in i32."""
     value, zero = operand
     number = formula("i32(x)", x=value.access(index))
-    if zero is None or zero.literal == Const(0):
+    if zero is None or is_zero(zero):
         return number
     return formula("x - zero", x=number, zero=widened(zero, place(zero), "i32"))
 
