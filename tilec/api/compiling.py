@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tilec import errors
 from tilec.api.cache import Cache, tools
+from tilec.api.keeping import LIMIT_VARIABLE, remove, used
 from tilec.api.notices import warn_once
 from tilec.artifact import bring_files, digest_bytes, digest_object, encode
 from tilec.errors import TilecError, UsageError
@@ -23,8 +24,8 @@ from tilec.errors import TilecError, UsageError
 LINKS = "links.json"
 """In a compiled model's folder: the files that lie elsewhere, by name; "" is the model, others lie beside it."""
 
-_WITHOUT_EFFECT = frozenset({"TILEC_THREADS"})
-"""Variables that only matter when a compiled model runs."""
+_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE})
+"""Variables that say nothing about the code."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def compiled_folder(request: Request) -> Path:
             if place.writable:
                 raise
         else:
+            used(folder)
             return folder
     warn_once(f"the cache {request.cache} cannot be written: compiled models are kept for this process only")
     return compiled_folder(replace(request, cache=temporary_cache()))
@@ -191,11 +193,7 @@ def damaged(folder: Path) -> None:
 
     Raises UsageError when it cannot be removed.
     """
-    aside = folder.with_suffix(f".{os.getpid()}.old")
     try:
-        os.replace(folder, aside)
-    except FileNotFoundError:
-        return
+        remove(folder)
     except OSError as error:
         raise UsageError(f"the damaged model cannot be removed: {error.strerror}", str(folder)) from error
-    shutil.rmtree(aside, ignore_errors=True)

@@ -11,6 +11,7 @@ from typing import Any
 from tilec.api.cache import Cache, tools
 from tilec.api.compiling import Request, temporary_cache
 from tilec.api.header import Header, read_header
+from tilec.api.keeping import used
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.values import plain
 from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
@@ -108,6 +109,7 @@ def _written(data: bytes, beside: Path, cache: Cache) -> Opened:
     path = place.model(sha256) / "model.onnx"
     if not path.is_file():
         write_bytes(path, data)
+    used(path.parent)
     header = _header(path, sha256, place)
     if not header.external:
         return Opened(path, sha256, {}, header)
@@ -115,6 +117,7 @@ def _written(data: bytes, beside: Path, cache: Cache) -> Opened:
     folder = place.model(digest_object({"model": sha256, "weights": weights}))
     if not (folder / "model.onnx").is_file():
         write_bytes(folder / "model.onnx", data)
+    used(folder)
     for name, digest in weights.items():
         _bring(beside / name, folder / name, digest, cache)
     return Opened(folder / "model.onnx", sha256, weights, header)

@@ -58,7 +58,7 @@ class InferenceSession:
             warn_once(f"InferenceSession has no option {name!r} in tilec: it is ignored")
         self._options = sess_options if sess_options is not None else SessionOptions()
         self._providers = chosen_providers(providers, provider_options)
-        self._cache = Cache(Path(cache) if cache is not None else _default_cache())
+        self._cache = Cache(Path(cache).absolute() if cache is not None else _default_cache())
         self._place = (device, recipe, while_compiling)
         self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
         self._lock = threading.Lock()

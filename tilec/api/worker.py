@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilec.api.cache import Cache
 from tilec.api.compiling import LINKS, Request
+from tilec.api.keeping import limit_bytes, prune, share
 from tilec.artifact import decode, pretty, write_text
 from tilec.errors import TilecError, UnavailableError, UsageError
 from tilec.runtime.manifest import KEY
@@ -31,6 +32,7 @@ def build(request: Request) -> None:
     The folder is made aside and renamed when it is complete. What a killed process left is removed first.
     Raises TilecError.
     """
+    limit_bytes()
     cache = Cache(Path(request.cache))
     folder = cache.session(request.key)
     with cache.locked(request.key):
@@ -41,6 +43,7 @@ def build(request: Request) -> None:
         try:
             _compile(request, aside)
             os.replace(aside, folder)
+            prune(cache, (folder, Path(request.model).parent))
         except BaseException:
             shutil.rmtree(aside, ignore_errors=True)
             raise
@@ -57,12 +60,14 @@ def _compile(request: Request, folder: Path) -> None:
     same = all(files.get(name, digest) == digest for name, digest in request.weights.items())
     if imported.inputs["model"] != request.sha256 or not same:
         raise UsageError("the model changed while it was compiled", str(model), "Open the session again.")
-    if KEY not in done["codegen"].body:
+    runtime = done["codegen"].body.get(KEY)
+    if runtime is None:
         raise UnavailableError(
             f"models for {request.device} cannot run: it has no code generator yet",
             str(model),
             "`tilec compile` plans for it, and verifies on the tile machine.",
         )
+    share(folder, runtime.get("weights", []), Cache(Path(request.cache)))
     write_text(folder / LINKS, pretty(_links(folder, request)))
 
 
