@@ -124,6 +124,15 @@ class Op(Given):
         result = self.map(f"{x.ttype}({division})" if half else division, part=part, x=total, n=number)
         return replace(result, mean=(x.name, tuple(axes))) if text == "x" and keep else result
 
+    def element(self, position: int) -> Expr | None:
+        """The one element of an input as an operand of a body; None when the input is absent."""
+        value = self.optional(position)
+        if value is None:
+            return None
+        if size_of(value.shape) != Const(1):
+            raise self.invalid(f"input {position} must have one element")
+        return value.at([Const(0)] * value.rank)
+
     def indices(self, extent: Expr, axis: int, rank: int) -> Value:
         """The index along one of `rank` dimensions as an i64 tensor that broadcasts along the others."""
         axes = self.axes_of([extent if d == axis else Const(1) for d in range(rank)])

@@ -79,8 +79,7 @@ def _trilu(op: Op) -> Value:
     x = op.value(0)
     if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} that is no matrix")
-    k = op.optional(1)
-    diagonal = Const(0) if k is None else k.at([Const(0)] * k.rank)
+    diagonal = op.element(1) or Const(0)
     axes = op.axes_of(x.shape)
     row, column = axes[-2].var, axes[-1].var
     compare = ">=" if op.integer("upper", 1) else "<="

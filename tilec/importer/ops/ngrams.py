@@ -56,6 +56,8 @@ def _tf_idf(op: Op) -> Value:
 def _grams(op: Op, pool: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """The n-grams of every asked length as rows, and their numbers among all n-grams."""
     starts = [*(op.integers("ngram_counts") or ()), len(pool)]
+    if starts != sorted(starts) or starts[0] < 0 or op.integer("max_skip_count") < 0:
+        raise op.invalid(f"n-grams that begin at {starts[:-1]} of {len(pool)}", "The places must rise inside the pool.")
     found, before = [], 0
     for length, (start, end) in enumerate(pairwise(starts), start=1):
         number = max(0, end - start) // length
@@ -63,6 +65,8 @@ def _grams(op: Op, pool: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray
             rows = np.array(pool[start : start + number * length], np.int64).reshape(number, length)
             found.append((rows, np.arange(before, before + number)))
         before += number
+    if before > len(op.integers("ngram_indexes") or ()):
+        raise op.invalid(f"{before} n-grams in the pool and fewer ngram_indexes")
     return found
 
 

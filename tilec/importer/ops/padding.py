@@ -77,9 +77,7 @@ def _filled(op: Op, x: Value, index: list[Expr], before: list[Expr], after: list
     every = conditions[0]
     for condition in conditions[1:]:
         every = formula("a and b", a=every, b=condition)
-    value = op.optional(2)
-    if value is not None:
-        fill = value.literal if value.literal is not None else value.access([Const(0)] * value.rank)
-    else:
+    fill = op.element(2)
+    if fill is None:
         fill = Const({"float": op.number("value"), "bool": False}.get(TTYPES[x.ttype].kind, int(op.number("value"))))
     return formula("where(c, x, fill)", c=every, x=body, fill=fill)

@@ -7,7 +7,8 @@ from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.shapes import require_same
 from tilec.importer.value import Value
-from tilec.ir.expr import Call, Const, Expr
+from tilec.ir.algebra import bounds_of
+from tilec.ir.expr import Binary, Call, Const, Expr
 
 
 def _of_sample(value: Value, sample: Expr) -> Expr:
@@ -40,6 +41,13 @@ def _tensor_scatter(op: Op) -> Value:
     for d in range(past.rank):
         if d != axis:
             require_same(past.shape[d], update.shape[d], f"dimension {d} of cache and update")
+    if starts is not None and starts.rank != 1:
+        raise op.invalid(f"write_indices of rank {starts.rank}", "It must be a vector.")
+    if starts is not None:
+        require_same(starts.shape[0], past.shape[0], "write_indices and the batch")
+    room = bounds_of(Binary("-", past.shape[axis], update.shape[axis]))[1]
+    if room is not None and room < 0:
+        raise op.invalid("the update is longer than the cache")
     mode = op.text("mode", "linear")
     if mode not in ("linear", "circular"):
         raise op.invalid(f"mode is {mode!r}", "It must be linear or circular.")

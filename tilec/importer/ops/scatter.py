@@ -13,7 +13,8 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.importer.work import require_affordable
-from tilec.ir.expr import Access, Call, Const, Expr, bound
+from tilec.ir.algebra import bounds_of
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, bound
 from tilec.ir.types import TTYPES
 
 REDUCTIONS = {
@@ -59,6 +60,9 @@ def _scatter_elements(op: Op) -> Value:
         raise ShapeError(f"data {shape_text(x.shape)} and indices {shape_text(indices.shape)} have different ranks")
     for d in range(x.rank):
         require_same(indices.shape[d], updates.shape[d], f"dimension {d} of indices and updates")
+        room = bounds_of(Binary("-", x.shape[d], indices.shape[d]))[1]
+        if d != axis and room is not None and room < 0:
+            raise ShapeError(f"data {shape_text(x.shape)} has no room for indices {shape_text(indices.shape)}")
     axes = op.axes_of(x.shape)
     reads = op.builder.iterators("r", [indices.shape[axis]])
     hit = _lands(indices, [reads[0].var if d == axis else a.var for d, a in enumerate(axes)], axes[axis])

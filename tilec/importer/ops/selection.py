@@ -30,6 +30,8 @@ def _never_known(op: Op) -> Value:
 def _compress(op: Op) -> Value:
     """The slices along an axis (or elements, without one) for which a known condition holds."""
     x, condition = op.value(0), op.value(1)
+    if condition.rank != 1:
+        raise op.invalid(f"a condition of rank {condition.rank}", "It must be a vector.")
     if condition.array is None:
         raise _depends_on_data(op)
     if "axis" not in op.attributes:

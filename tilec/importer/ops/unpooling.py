@@ -29,6 +29,8 @@ def _max_unpool(op: Op) -> Value:
     for d in range(x.rank):
         require_same(x.shape[d], indices.shape[d], f"dimension {d} of values and indices")
     strides = per_dimension(op, "strides", rank)
+    if min((*strides, *kernel)) < 1:
+        raise op.invalid(f"a kernel {list(kernel)} and strides {list(strides)}", "They must be positive.")
     shape = op.contents(2)
     if shape is None:
         sides = [
