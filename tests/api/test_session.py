@@ -296,6 +296,14 @@ def test_many_threads_share_a_session(pair):
     assert not errors
 
 
+def test_every_public_name_is_there():
+    from tilec import api
+
+    assert set(api.__all__) <= set(tilec.__all__)
+    for name in tilec.__all__:
+        assert getattr(tilec, name) is not None
+
+
 def test_the_module_tells_onnxruntimes_facts(capsys):
     assert tilec.get_device() == "CPU"
     assert tilec.get_all_providers() == tilec.get_available_providers()
