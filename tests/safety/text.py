@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from ruamel.yaml import YAML
+
 from safety.protobuf import BYTE_MISTAKES
 
 Random = np.random.Generator
@@ -144,8 +145,7 @@ def yaml_mistake(text: str, random: Random) -> bytes:
 def _bomb(levels: int) -> str:
     """Aliases of aliases: 9**levels values."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
-    for level in range(1, levels):
-        lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]")
+    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)]
     return "\n".join(lines) + "\n"
 
 

@@ -32,12 +32,10 @@ from tilec.ir.expr import (
 from tilec.ir.graph import Constant, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.types import numpy_dtype, tensor_bytes
+from tilec.ir.verify_data import LARGEST
 
 INLINE_ELEMENTS = 64
 """Constants up to this many elements stand in the graph itself."""
-
-LARGEST_TENSOR = 1 << 40
-"""Bytes; a model with a larger tensor is refused."""
 
 TRACKED = ("i64", "i32", "bool")
 """Types whose elements are followed as expressions of the symbols."""
@@ -145,7 +143,7 @@ class Builder:
             message = f"the result would have the shape {shape_text(expr.shape)}"
             raise ConfigError(message, origin.place, "Check the sizes that the model computes its shapes from.")
         size = tensor_bytes(ttype, expr.shape)
-        if isinstance(size, Const) and isinstance(size.value, int) and size.value > LARGEST_TENSOR:
+        if isinstance(size, Const) and isinstance(size.value, int) and size.value > LARGEST:
             message = f"the result would take {size.value} bytes"
             raise ConfigError(message, origin.place, "Check the sizes that the model computes its shapes from.")
 

@@ -56,7 +56,7 @@ class Given:
     def text(self, name: str, default: str = "") -> str:
         """A string attribute."""
         value = self.attributes.get(name, default)
-        return value.decode() if isinstance(value, bytes) else str(value)
+        return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """A list of integers, or None when the attribute is absent."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tilec.errors import ConfigError, UnsupportedError, UsageError, did_you_mean
 from tilec.importer.names import Names, identifier
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr, Var, substitute, variables, walk
+from tilec.ir.expr import Binary, Const, Expr, Var, bound, substitute, variables, walk
 from tilec.ir.text import parse_expr
+from tilec.ir.types import TTYPES
+from tilec.ir.verify_data import LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,8 @@ def input_ports(
         if size < 0:
             raise UsageError(f"a size cannot be negative: {symbol}={size}", f"--shape {symbol}={size}")
     values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
-    bound = tuple(InputPort(p.name, tuple(simplify(substitute(e, values)) for e in p.shape), p.ttype) for p in ports)
-    return bound, tuple(s for s in names if s not in sizes)
+    fixed = tuple(InputPort(p.name, tuple(simplify(substitute(e, values)) for e in p.shape), p.ttype) for p in ports)
+    return fixed, tuple(s for s in names if s not in sizes)
 
 
 class _Symbols:
@@ -119,4 +122,7 @@ def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
             shape.append(symbols.fresh(f"{info.name}_dim{axis}"))
     if not info.name:
         raise ConfigError("an input has no name", file)
+    size = prod(extent for e in shape if (extent := bound(e)) is not None) * TTYPES[ttype].bits // 8
+    if size > LARGEST:
+        raise ConfigError(f"it would take {size} bytes", place, "Check its shape.")
     return InputPort(info.name, tuple(shape), ttype)

@@ -61,7 +61,10 @@ def activations(op: Op, defaults: Sequence[str], directions: int) -> Activations
 
     Parameters are taken from their lists in order, each activation taking those that it has.
     """
-    given = [name.decode() if isinstance(name, bytes) else str(name) for name in op.attributes.get("activations", ())]
+    given = [
+        name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+        for name in op.attributes.get("activations", ())
+    ]
     names = given or [*defaults] * directions
     if len(names) != len(defaults) * directions:
         raise op.invalid(f"{len(names)} activations, the operator has {len(defaults) * directions}")
