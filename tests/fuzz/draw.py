@@ -18,7 +18,7 @@ from fuzz.table import TABLE
 from tilec.errors import TilecError
 from tilec.importer import import_model
 
-OPSETS = (13, 17, 18, 19, 20, 21, 22)
+OPSETS = (11, 12, 13, 17, 18, 19, 20, 21, 22)
 
 refused: Counter[str] = Counter()
 """Operator -> how many drawn nodes the importer refused; a table that is refused proves nothing."""

@@ -56,10 +56,22 @@ def ranks(s: Sketch) -> None:
         a = s.pick(ALL, where=lambda n: 1 in s.dims(n))
         ones = [k for k, n in enumerate(s.dims(a)) if n == 1]
         axes = [k for k in ones if s.chance(0.7)] or ones[:1]
-        s.node(kind, [a] if s.chance(0.2) else [a, s.numbers(*axes)])
+        if s.chance(0.2):
+            s.node(kind, [a])
+        else:
+            _with_numbers(s, kind, a, "axes", axes)
     else:
         a = s.pick(ALL, most=4)
-        s.node(kind, [a, s.numbers(s.integer(-s.rank(a) - 1, s.rank(a)))])
+        _with_numbers(s, kind, a, "axes", [s.integer(-s.rank(a) - 1, s.rank(a))])
+
+
+def _with_numbers(s: Sketch, kind: str, a: str, name: str, values: list[int], **attributes: int) -> None:
+    """A node whose numbers are an operand, before opset 13 an attribute; then there may be several outputs."""
+    outputs = len(values) if name == "split" else 1
+    if s.opset >= 13:
+        s.node(kind, [a, s.numbers(*values)], outputs=outputs, **attributes)
+    else:
+        s.node(kind, [a], outputs=outputs, **{name: values}, **attributes)
 
 
 @draws(5)
@@ -119,7 +131,7 @@ def split(s: Sketch) -> None:
         sizes = np.diff([0, *cuts, n])
         if (sizes == 0).any() and not s.zeros:
             return
-        s.node("Split", [a, s.numbers(*sizes)], outputs=len(sizes), axis=axis)
+        _with_numbers(s, "Split", a, "split", [int(size) for size in sizes], axis=axis)
 
 
 @draws(3)
@@ -246,6 +258,8 @@ def one_hot(s: Sketch) -> None:
 
 @draws(1)
 def triangle(s: Sketch) -> None:
+    if s.opset < 14:
+        return
     a = s.pick(ALL, least=2)
     s.node("Trilu", [a, s.numbers_scalar(s.integer(-3, 3))], upper=s.integer(0, 1))
 

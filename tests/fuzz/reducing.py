@@ -34,11 +34,12 @@ def reduction(s: Sketch) -> None:
         axes = [k - rank if s.chance(0.2) else k for k in axes]
     attributes: dict[str, object] = {"keepdims": s.integer(0, 1)}
     inputs = [a]
-    if axes and (s.opset >= 18 or kind == "ReduceSum"):
+    operand = s.opset >= (13 if kind == "ReduceSum" else 18)
+    if axes and operand:
         inputs.append(s.numbers(*axes))
     elif axes:
         attributes["axes"] = axes
-    elif s.type(a) in FLOATS and (s.opset >= 18 or kind == "ReduceSum") and s.chance(0.3):
+    elif s.type(a) in FLOATS and operand and s.chance(0.3):
         attributes["noop_with_empty_axes"] = 1
     s.node(kind, inputs, **attributes)
 
@@ -59,7 +60,8 @@ def arg_reduction(s: Sketch) -> None:
     if s.special:
         return
     a = s.pick(types_of(kind, s.opset), least=1, where=lambda n: 0 not in s.dims(n))
-    s.node(kind, [a], axis=axis_of(s, a), keepdims=s.integer(0, 1), select_last_index=s.integer(0, 1))
+    last = {"select_last_index": s.integer(0, 1)} if s.opset >= 12 else {}
+    s.node(kind, [a], axis=axis_of(s, a), keepdims=s.integer(0, 1), **last)
 
 
 @draws(2)
@@ -146,6 +148,8 @@ EQUATIONS = words(
 
 @draws(2)
 def einsum(s: Sketch) -> None:
+    if s.opset < 12:
+        return
     equation = s.choice(EQUATIONS)
     kind = s.choice(("f32", "f32", "f64", "f16", "i32", "i64"))
     sizes = {letter: s.choice((1, 2, 3, 5, 8, 13)) for letter in equation if letter.isalpha()}
@@ -218,4 +222,7 @@ def quantization(s: Sketch) -> None:
         shape = s.dims(a)[axis : axis + 1] if s.chance(0.5) else ()
         scale = s.given(np.asarray(s.rng.uniform(0.01, 0.5, shape), np.float32), s.chance(0.2))
         point = s.given(np.asarray(s.rng.integers(0, 20, shape), DTYPES[narrow]), s.chance(0.2))
-        s.node(kind, [a, scale, point] if kind[0] == "Q" or s.chance(0.7) else [a, scale], axis=axis)
+        along = {"axis": axis} if s.opset >= 13 else {}
+        if shape and not along:
+            return
+        s.node(kind, [a, scale, point] if kind[0] == "Q" or s.chance(0.7) else [a, scale], **along)

@@ -7,7 +7,7 @@ from functools import cache
 
 from onnx.defs import get_schema
 
-from fuzz.sketch import ALL, Sketch
+from fuzz.sketch import ALL, NothingFits, Sketch
 
 Drawing = Callable[[Sketch], object]
 
@@ -36,7 +36,12 @@ def draws(weight: float) -> Callable[[Drawing], Drawing]:
 
 @cache
 def types_of(kind: str, opset: int, operand: int = 0) -> tuple[str, ...]:
-    """The native types that an operand of an operator may have, f32 more often than the others."""
+    """The native types that an operand of an operator may have, f32 more often than the others.
+
+    Raises NothingFits where the opset lacks the operator.
+    """
+    if since(kind) > opset:
+        raise NothingFits
     schema = get_schema(kind, opset)
     known = {_ONNX[t] for t in schema.inputs[operand].types if t in _ONNX}
     return tuple(t for t in ALL if t in known) + ("f32",) * 4 * ("f32" in known)
