@@ -280,8 +280,9 @@ def test_a_profile_lists_the_runs(cache, tmp_path):
     assert session.run(None, {"x": X})
 
 
-def test_many_threads_share_a_session(pair):
-    errors = []
+def test_many_threads_share_a_session(cache, monkeypatch):
+    monkeypatch.setattr("tilec.api.serving.KEPT", 2)
+    pair, errors = tilec.InferenceSession(models.two_inputs().SerializeToString(), cache=cache), []
 
     def work(batch):
         a = np.full((batch, 4), batch, np.float32)
@@ -294,6 +295,7 @@ def test_many_threads_share_a_session(pair):
     for thread in threads:
         thread.join()
     assert not errors
+    assert len(pair._model._serving._made) <= 3
 
 
 def test_every_public_name_is_there():

@@ -82,17 +82,21 @@ class Serving:
         return peer
 
     def _forget_oldest(self) -> None:
-        """Drop the model that was used least recently, except one that is still being made."""
+        """Drop the models that were used least recently, except those that are still being made."""
         done = [key for key, future in self._made.items() if future.done()]
-        if len(self._made) > KEPT and done:
-            del self._made[done[0]]
+        for key in done[: max(0, len(self._made) - KEPT)]:
+            del self._made[key]
 
     def _make(self, key: Any, request: Request, future: "Future[Runnable]") -> None:
         """Compile and load."""
         try:
-            future.set_result(self._load(request))
+            loaded = self._load(request)
         except BaseException as error:
             self._fail(key, future, error)
+            return
+        with self._lock:
+            self._forget_oldest()
+            future.set_result(loaded)
 
     def _fail(self, key: Any, future: "Future[Runnable]", error: BaseException) -> None:
         """Whoever waits gets the error; without a peer the next call tries again."""
