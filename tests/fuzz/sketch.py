@@ -149,7 +149,7 @@ class Sketch:
         shape, kind = self.dims(name), self.type(name)
         fits = [n for n in self.trace.copies if self.type(n) == kind and _broadcasts(self.dims(n), shape, self.most)]
         if self.chance(0.6):
-            return self.choice(fits)
+            return self.choice(fits or [name])
         return self.new(kind, self.partner(shape))
 
     def partner(self, shape: Sequence[int]) -> tuple[int, ...]:
