@@ -71,6 +71,15 @@ def test_operators_inside_branches_functions_and_domains_count(cli, tmp_path):
     assert told["functions"] == ["mine.Strange"]
 
 
+def test_text_that_is_no_text_is_shown_as_far_as_it_goes(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    model = onnx.load(str(tmp_path / "model.onnx"))
+    model.producer_name = "ab"
+    data = model.SerializeToString()
+    (tmp_path / "model.onnx").write_bytes(data.replace(b"\x12\x02ab", b"\x12\x02a\xff"))
+    assert json.loads(cli("inspect", "model.onnx", "--json").out)["producer"] == "a\ufffd"
+
+
 def test_a_compiled_folder(cli, build):
     text = cli("inspect", "model.tilec").out
     heads = [line for line in text.splitlines() if not line.startswith(" ")]
@@ -143,12 +152,14 @@ def test_a_plan_for_another_device(cli, tmp_path):
         ("text.json", "text.json: not an artifact of tilec"),
         ("text.onnx", "text.onnx: this is not an ONNX model: "),
         ("other.json", "other.json: not a tilec artifact: it has no header"),
+        ("odd.json", "odd.json: not a tilec artifact: it has no header"),
     ],
 )
 def test_refusals(cli, tmp_path, file, said):
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.json").write_text("[1]")
     (tmp_path / "other.json").write_text('{"artifact": {"kind": "soup"}}')
+    (tmp_path / "odd.json").write_text('{"artifact": {"kind": {}}}')
     (tmp_path / "text.onnx").write_text("hello")
     ran = cli("inspect", file)
     assert (ran.code, ran.out) == (2, "")

@@ -80,7 +80,7 @@ def read_header(path: Path, freed: Iterable[str] = ()) -> Header:
     defaults = [info for info in graph.input if info.name in stored] if found.proto.ir_version >= 4 else []
     extents, symbols = _extents(given, path.name)
     external = {
-        entry.value
+        as_text(entry.value)
         for tensor, _ in found.tensors
         if tensor.data_location == tensor.EXTERNAL
         for entry in tensor.external_data
@@ -106,7 +106,7 @@ def _extents(infos: Iterable[Any], file: str) -> tuple[dict[str, tuple[str, ...]
 
 
 def _described(info: Any, extents: tuple[str, ...] | None = None) -> Described:
-    return Described(info.name, _type_text(info.type), _shape_of(info.type), extents)
+    return Described(as_text(info.name), _type_text(info.type), _shape_of(info.type), extents)
 
 
 def _type_text(type_: Any) -> str:
@@ -129,18 +129,23 @@ def _shape_of(type_: Any) -> tuple[Extent, ...] | None:
     if type_.WhichOneof("value") != "tensor_type" or not type_.tensor_type.HasField("shape"):
         return None
     return tuple(
-        dim.dim_param or (dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None)
+        as_text(dim.dim_param) or (dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else None)
         for dim in type_.tensor_type.shape.dim
     )
 
 
 def _metadata(proto: Any) -> ModelMetadata:
     return ModelMetadata(
-        proto.producer_name,
-        proto.graph.name,
-        proto.domain,
-        proto.doc_string,
-        proto.graph.doc_string,
+        as_text(proto.producer_name),
+        as_text(proto.graph.name),
+        as_text(proto.domain),
+        as_text(proto.doc_string),
+        as_text(proto.graph.doc_string),
         proto.model_version,
-        {entry.key: entry.value for entry in proto.metadata_props},
+        {as_text(entry.key): as_text(entry.value) for entry in proto.metadata_props},
     )
+
+
+def as_text(value: str | bytes) -> str:
+    """Text of a model; protobuf hands out what is no UTF-8 as bytes."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")

@@ -95,7 +95,7 @@ def parse_artifact(text: str, kind: str, place: str) -> Artifact:
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"not JSON: {error}", place, again) from error
     header = document.pop("artifact", None) if isinstance(document, dict) else None
-    if not isinstance(header, dict) or header.get("kind") not in WRITERS:
+    if not isinstance(header, dict) or header.get("kind") not in tuple(WRITERS):
         raise ArtifactError("not a tilec artifact: it has no header", place, again)
     if header["kind"] != kind:
         raise ArtifactError(

@@ -54,7 +54,7 @@ def _artifact(path: Path) -> Artifact:
         raise ArtifactError(
             "not an artifact of tilec", str(path), "It reads models and what the stages write."
         ) from error
-    return parse_artifact(text, kind if kind in WRITERS else "graph", str(path))
+    return parse_artifact(text, kind if isinstance(kind, str) and kind in WRITERS else "graph", str(path))
 
 
 def _graph(artifact: Artifact, path: Path) -> Facts:

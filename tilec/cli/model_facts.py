@@ -11,7 +11,7 @@ Facts = dict[str, Any]
 
 def model_facts(path: Path) -> Facts:
     """The facts of a model file; its weights are not read. Raises UsageError and ConfigError as import does."""
-    from tilec.api.header import read_header
+    from tilec.api.header import as_text, read_header
     from tilec.importer.loader import load_structure
 
     structure = load_structure(path)
@@ -33,8 +33,8 @@ def model_facts(path: Path) -> Facts:
         "file": path.name,
         "bytes": path.stat().st_size,
         "ir_version": proto.ir_version,
-        "opsets": {entry.domain or "ai.onnx": entry.version for entry in proto.opset_import},
-        "producer": f"{proto.producer_name} {proto.producer_version}".strip(),
+        "opsets": {as_text(entry.domain) or "ai.onnx": entry.version for entry in proto.opset_import},
+        "producer": f"{about.producer_name} {as_text(proto.producer_version)}".strip(),
         "graph": about.graph_name,
         "version": about.version,
         "description": about.description,
@@ -43,7 +43,9 @@ def model_facts(path: Path) -> Facts:
         "symbols": list(header.symbols),
         "nodes": sum(operators.values()),
         "operators": dict(sorted(operators.items(), key=lambda item: (-item[1], item[0]))),
-        "functions": [f"{function.domain}.{function.name}".lstrip(".") for function in proto.functions],
+        "functions": [
+            f"{as_text(function.domain)}.{as_text(function.name)}".lstrip(".") for function in proto.functions
+        ],
         "parameters": sum(_elements(tensor) for tensor in weights),
         "parameter_bytes": sum(-(-_elements(tensor) * _bits(tensor.data_type) // 8) for tensor in weights),
         "external_data": [{"file": name, "bytes": size_of(path.parent / name)} for name in header.external],
@@ -52,8 +54,11 @@ def model_facts(path: Path) -> Facts:
 
 def _operators(nodes: Any) -> Iterator[str]:
     """Operators of nodes and of the graphs inside them; those of other domains with their domain."""
+    from tilec.api.header import as_text
+
     for node in nodes:
-        yield node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+        domain, operator = as_text(node.domain), as_text(node.op_type)
+        yield operator if domain in ("", "ai.onnx") else f"{domain}.{operator}"
         for attribute in node.attribute:
             yield from _operators(attribute.g.node)
             for graph in attribute.graphs:
