@@ -168,7 +168,7 @@ def _input(*shape: Any) -> onnx.ModelProto:
 HOSTILE: dict[str, Callable[[], onnx.ModelProto | bytes]] = {
     **{f"ConstantOfShape-{n}": lambda n=n: _one("ConstantOfShape", ["n"], [ints("n", n)]) for n in (*HUGE, -1)},
     **{f"ConstantOfShape-{n}x{n}": lambda n=n: _one("ConstantOfShape", ["n"], [ints("n", n, n)]) for n in HUGE},
-    **{f"ConstantOfShape-{n}^9": lambda n=n: _one("ConstantOfShape", ["n"], [ints("n", *[n] * 9)]) for n in (99, 2**16)},
+    **{f"Fill-{n}^9": lambda n=n: _one("ConstantOfShape", ["n"], [ints("n", *[n] * 9)]) for n in (99, 65536)},
     **{
         f"Range-{n}": lambda n=n: _one("Range", ["a", "b", "c"], [_scalar("a", 0), _scalar("b", n), _scalar("c", 1)])
         for n in HUGE

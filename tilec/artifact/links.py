@@ -73,7 +73,7 @@ def _link(real: Path, here: Path) -> None:
     try:
         try:
             aside.symlink_to(os.path.relpath(real, here.parent.resolve()))
-        except OSError:
+        except (OSError, ValueError):  # no leave to make one (Windows), another drive
             try:
                 os.link(real, aside)
             except OSError:

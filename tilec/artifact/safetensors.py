@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -65,10 +65,15 @@ def layout(tensors: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> Layo
     return Layout(len(text).to_bytes(8, "little") + text, {n: (start + at, size) for n, (at, size) in relative.items()})
 
 
-def pieces_of(array: NDArray[Any]) -> tuple[bytes | memoryview, ...]:
-    """What to write for one tensor: its elements, a view where they lie row-major in memory, then the filling."""
-    gap = -array.nbytes % ALIGNMENT
-    return (_bytes(array), bytes(gap)) if gap else (_bytes(array),)
+def pieces_of(slabs: Iterable[NDArray[Any]]) -> Iterator[bytes | memoryview]:
+    """What to write for one tensor that is given in slabs along its first dimension: their elements, views where they
+    lie row-major in memory, then the filling."""
+    size = 0
+    for slab in slabs:
+        size += slab.nbytes
+        yield _bytes(slab)
+    if size % ALIGNMENT:
+        yield bytes(-size % ALIGNMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> Packed:
     if not arrays:
         return Packed((), {}, "")
     where = layout({name: (array.dtype, array.shape) for name, array in arrays.items()})
-    pieces = (where.header, *(piece for array in arrays.values() for piece in pieces_of(array)))
+    pieces = (where.header, *(piece for array in arrays.values() for piece in pieces_of([array])))
     digest = hashlib.sha256()
     for piece in pieces:
         digest.update(piece)

@@ -1,6 +1,5 @@
 """`tilec bench`: compiled models beside onnxruntime, timed in turns."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,6 +50,7 @@ def bench(
     the bar less 0.02.
     """
     from tilec.bench import Timing
+    from tilec.spec.cpus import usable_cpus
 
     given = _recipe(recipe)
     names = models or (list(given.models) if given else [])
@@ -58,7 +58,7 @@ def bench(
         raise UsageError("nothing to time", hint="Name a compiled folder, an ONNX file or a model of the zoo.")
     peers = against.split(",") if against else list(given.against) if given else ["onnxruntime"]
     timing = Timing(
-        threads or (given and given.threads) or len(os.sched_getaffinity(0)),
+        threads or (given and given.threads) or len(usable_cpus()),
         processes or (given.processes if given else 3),
         rounds or (given.rounds if given else 5),
     )

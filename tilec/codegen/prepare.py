@@ -6,8 +6,9 @@ A constant that kernels read as it is stays in the model's file and is only refe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,17 @@ from numpy.typing import NDArray
 
 from tilec.artifact import atomic_open
 from tilec.artifact.safetensors import layout, pieces_of
-from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import operands
+from tilec.ir.evaluate import Points, Window, evaluate, evaluate_box
+from tilec.ir.expr import bound, operands
 from tilec.ir.graph import WeightRef
 from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
 from tilec.ir.weights import bound_shape, read_constant, weight_path
 
 FILE = "weights.safetensors"
+
+SLAB = 64 << 20
+"""Bytes of a weight that are evaluated at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,9 @@ def prepare_weights(
 ) -> Weights:
     """Evaluate the prepared nodes that kernels need and write them to `weights.safetensors` in `folder`.
 
-    At any time the values of one weight and of what it is made from are in memory. `progress(done, total)` counts
-    weights.  Raises UsageError or ArtifactError for weight files that are missing or too short.
+    A weight is evaluated in slabs of `SLAB` bytes: at any time one slab and what the weight is made from are in memory.
+    `progress(done, total)` counts weights. Raises UsageError or ArtifactError for weight files that are missing or too
+    short.
     """
     wanted = constants_read(plan)
     referenced = {name: ref for name in wanted if (ref := _reference(plan, name)) is not None}
@@ -74,7 +79,7 @@ def prepare_weights(
     with atomic_open(folder / FILE) as file:
         file.write(where.header)
         for done, name in enumerate(written):
-            for piece in pieces_of(values.take(name)):
+            for piece in pieces_of(values.slabs(name)):
                 digest.update(piece)
                 file.write(piece)
             if progress is not None:
@@ -105,6 +110,22 @@ class _Values:
                 if tensor in self._nodes:
                     self._readers[tensor] += 1
 
+    def slabs(self, name: str) -> Iterator[NDArray[Any]]:
+        """The value of a constant or prepared node, in slabs along its first dimension where nothing else reads it."""
+        node = self._nodes.get(name)
+        if node is None or not node.expr.spatial or self._readers[name] > 0:
+            yield self.take(name)
+            return
+        expr, tensor = node.expr, self._plan.tensors[name]
+        shape, dtype = bound_shape(tensor), numpy_dtype(tensor.ttype)
+        rows = max(1, SLAB // max(1, prod(shape[1:]) * dtype.itemsize))
+        windows = {t: Window(self.take(t), (0,) * len(self._plan.tensors[t].shape)) for t in operands(expr)}
+        box = {i: (0, bound(extent) or 0) for i, extent in expr.domain.items()}
+        for begin in range(0, shape[0], rows):
+            box[expr.spatial[0]] = (begin, min(begin + rows, shape[0]))
+            yield evaluate_box(expr, Points(box, windows)).astype(dtype, copy=False)
+        self._release(windows)
+
     def take(self, name: str) -> NDArray[Any]:
         """The value of a constant or prepared node."""
         if name in self._kept:
@@ -114,11 +135,15 @@ class _Values:
         expr = self._nodes[name].expr
         arrays = {tensor: self.take(tensor) for tensor in operands(expr)}
         value = evaluate(expr, arrays).astype(numpy_dtype(self._plan.tensors[name].ttype), copy=False)
-        for tensor in arrays:
+        self._release(arrays)
+        if self._readers[name] > 0:
+            self._kept[name] = value
+        return value
+
+    def _release(self, tensors: Iterable[str]) -> None:
+        """A reader of these tensors has them: nothing keeps what has no reader left."""
+        for tensor in tensors:
             if tensor in self._nodes:
                 self._readers[tensor] -= 1
                 if self._readers[tensor] == 0:
                     self._kept.pop(tensor, None)
-        if self._readers[name] > 0:
-            self._kept[name] = value
-        return value

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import Artifact, bring_files, digest_file, digest_object, pretty, require_files
@@ -199,7 +199,7 @@ def code_files(artifact: Artifact) -> frozenset[str]:
     """The library and the programs that codegen wrote for an artifact; weights are overwritten in place."""
     programs = [name for name, _ in _named_files(artifact.body.get("programs", {}))]
     library = [name for name, _ in _named_files(artifact.body.get("runtime", {}).get("library", {}))]
-    return frozenset((*library, *programs, *(str(Path(name).with_suffix(".txt")) for name in programs)))
+    return frozenset((*library, *programs, *(str(PurePosixPath(name).with_suffix(".txt")) for name in programs)))
 
 
 def report_inputs(job: Job, source: Source) -> dict[str, str]:

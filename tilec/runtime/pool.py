@@ -16,6 +16,7 @@ import numpy as np
 from tilec.runtime import layout
 from tilec.runtime.library import Library
 from tilec.runtime.memory import address, aligned_block
+from tilec.spec.cpus import usable_cpus
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class Pool:
         self._wait_spins = int(WAIT_SPIN / seconds)
         self._free: dict[int, list[NDArray[np.uint8]]] = {}
         self._lock = threading.Lock()
-        cpus = sorted(os.sched_getaffinity(0))
+        cpus = usable_cpus()
         self._workers = [
             threading.Thread(
                 target=self._work,
@@ -56,7 +57,7 @@ class Pool:
             thread.start()
 
     def _work(self, worker: int, cpu: int | None) -> None:
-        if cpu is not None:
+        if cpu is not None and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, {cpu})
         self._library.work(address(self._block), worker)
 
@@ -142,5 +143,6 @@ def _stop_pools() -> None:
         pool.stop()
 
 
-os.register_at_fork(after_in_child=_forget_pools)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pools)
 atexit.register(_stop_pools)

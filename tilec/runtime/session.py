@@ -17,6 +17,7 @@ from tilec.runtime.library import Library, load_library
 from tilec.runtime.manifest import CallInput, Manifest, PortSpec, read_manifest
 from tilec.runtime.memory import ALIGNMENT, address, aligned_block, constant_address, map_weights
 from tilec.runtime.pool import Pool, forks, pool_of
+from tilec.spec.cpus import usable_cpus
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -203,7 +204,7 @@ class _Run:
 
 def _threads(asked: int | None, manifest: Manifest) -> int:
     """The number of threads of a session."""
-    usable = len(os.sched_getaffinity(0))
+    usable = len(usable_cpus())
     text = os.environ.get(THREADS_VARIABLE)
     if asked is None and text:
         if not text.isdigit():

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tilec.artifact import digest_object
+from tilec.spec.cpus import usable_cpus
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,9 @@ def _cpuinfo(root: Path) -> dict[str, str]:
 
 def _usable_cpus(root: Path) -> list[int]:
     """One logical CPU for each core that this process may use, no more than its cgroup's quota."""
-    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     topology = "sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
     cores: dict[str, int] = {}
-    for cpu in allowed:
+    for cpu in usable_cpus():
         cores.setdefault(_read(root / topology.format(cpu)) or str(cpu), cpu)
     quota, _, period = (_read(root / "sys/fs/cgroup/cpu.max") or "max").partition(" ")
     if quota.isdigit() and period.isdigit():

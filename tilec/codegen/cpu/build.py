@@ -1,6 +1,5 @@
 """One library per model: compiles kernels and host function, keeps what is already compiled, says how to run it."""
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from tilec.runtime.archive import pack
 from tilec.runtime.layout import ABI
 from tilec.runtime.library import INTERFACE
 from tilec.runtime.manifest import CallSpec, Constant, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
+from tilec.spec.cpus import usable_cpus
 from tilec.spec.device import Target
 
 _THREADS = "threads"
@@ -113,7 +113,7 @@ def build_library(
                 write_bytes(kept, data)
             return data
 
-        with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
+        with ThreadPoolExecutor(jobs or len(usable_cpus())) as pool:
             objects = list(pool.map(build, sources))
         sealed = (INTERFACE, interface.encode())
         write_bytes(file, pack([sealed, *sorted(zip(members.values(), objects, strict=True))]))
