@@ -151,15 +151,33 @@ def test_external_data_outside_of_the_folder_is_not_read(tmp_path):
         tilec.InferenceSession(path, cache=tmp_path / "cache")
 
 
-def test_a_damaged_compiled_model_is_compiled_again(tmp_path, counted):
-    data = models.affine().SerializeToString()
-    tilec.InferenceSession(data, cache=tmp_path)
-    [library] = tmp_path.glob("sessions/*/*.a")
-    library.write_bytes(b"")
-    session = tilec.InferenceSession(data, cache=tmp_path)
+@pytest.mark.parametrize(
+    ("file", "data"),
+    [("*.a", b""), ("links.json", b"{"), ("links.json", b'{"../x": ""}'), ("links.json", b'{"x": "elsewhere"}')],
+)
+def test_a_damaged_compiled_model_is_compiled_again(tmp_path, counted, file, data):
+    model = models.affine().SerializeToString()
+    tilec.InferenceSession(model, cache=tmp_path)
+    [damaged] = tmp_path.glob(f"sessions/*/{file}")
+    damaged.write_bytes(data)
+    session = tilec.InferenceSession(model, cache=tmp_path)
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
     assert len(counted) == 2
     assert not list(tmp_path.glob("sessions/*.old"))
+
+
+def test_damaged_notes_are_written_anew(tmp_path, counted, monkeypatch):
+    monkeypatch.setattr("tilec.api.cache._SETTLED", -1)
+    (tmp_path / "model.onnx").write_bytes(models.affine().SerializeToString())
+    tilec.InferenceSession(tmp_path / "model.onnx", cache=tmp_path)
+    notes = [*tmp_path.glob("digests/*"), *tmp_path.glob("models/*/header-*.json")]
+    assert len(notes) >= 2
+    for note in notes:
+        note.write_text("soup")
+    session = tilec.InferenceSession(tmp_path / "model.onnx", cache=tmp_path)
+    np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
+    assert len(counted) == 1
+    assert all(note.read_text() != "soup" for note in notes)
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch):

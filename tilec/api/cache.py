@@ -8,7 +8,7 @@ sessions/   compiled models, by everything that they depend on; a folder is ther
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache as remembered
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +22,9 @@ _TOOLS = ("apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit", "numpy", "onn
 
 _SETTLED = 2.0
 """Seconds after which a file's times tell that it was not written again: coarser clocks are not in use."""
+
+_DIGITS = 64
+"""Of a sha256."""
 
 _KEY = 32
 """Digits of a digest that name a folder."""
@@ -49,10 +52,11 @@ class Cache:
             raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
         seen: list[str | int] = [str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns]
         note = self.root / "digests" / digest_object(seen)[:_KEY]
-        try:
-            return note.read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError):
-            digest = digest_file(path)
+        with suppress(OSError, UnicodeDecodeError):
+            known = note.read_text(encoding="ascii")
+            if len(known) == _DIGITS:
+                return known
+        digest = digest_file(path)
         if time.time() - max(state.st_mtime, state.st_ctime) > _SETTLED:
             self.keep(note, digest)
         return digest

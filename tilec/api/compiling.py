@@ -3,6 +3,7 @@
 import atexit
 import importlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -19,7 +20,9 @@ from tilec.api.cache import Cache, tools
 from tilec.api.keeping import LIMIT_VARIABLE, remove, used
 from tilec.api.notices import warn_once
 from tilec.artifact import bring_files, digest_bytes, digest_object, encode
-from tilec.errors import TilecError, UsageError
+from tilec.errors import ArtifactError, TilecError, UsageError
+
+log = logging.getLogger("tilec")
 
 LINKS = "links.json"
 """In a compiled model's folder: the files that lie elsewhere, by name; "" is the model, others lie beside it."""
@@ -91,6 +94,10 @@ def compiled_folder(request: Request) -> Path:
             _relink(folder, request)
         except UsageError:
             raise
+        except ArtifactError as error:
+            log.warning("compiling again: %s", error)
+            damaged(folder)
+            return compiled_folder(request)
         except TilecError:
             if place.writable:
                 raise
@@ -112,16 +119,25 @@ def temporary_cache() -> str:
 def _relink(folder: Path, request: Request) -> None:
     """Let the weights that a compiled model reads where they are lead to this request's files, which have the same
     bytes; those that it was compiled from may be gone or changed. Raises UsageError when these changed too."""
-    try:
-        links = json.loads((folder / LINKS).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return
     model, place = Path(request.model), Cache(Path(request.cache))
-    for name, target in links.items():
+    for name, target in _links(folder, request).items():
         real, sha256 = (model.parent / target, request.weights[target]) if target else (model, request.sha256)
         if place.digest(real) != sha256:
             raise UsageError("the file changed since the session was opened", str(real), "Open the session again.")
         bring_files({name: sha256}, folder, folder, {name: real})
+
+
+def _links(folder: Path, request: Request) -> dict[str, str]:
+    """The links of a compiled model, see LINKS. Raises ArtifactError when they are damaged."""
+    path = folder / LINKS
+    try:
+        links = json.loads(path.read_text(encoding="utf-8"))
+        good = all(".." not in Path(name).parts and to in ("", *request.weights) for name, to in links.items())
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise ArtifactError(f"the links cannot be read: {error}", str(path)) from error
+    if not good:
+        raise ArtifactError("the links lead elsewhere", str(path))
+    return dict(links)
 
 
 _running: set["subprocess.Popen[str]"] = set()
