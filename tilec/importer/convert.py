@@ -187,7 +187,8 @@ def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, fallbacks: Fa
             raise ConfigError(f"output {info.name!r} is defined nowhere", file, hint)
         assert isinstance(value, Value | Outside)
         if isinstance(value, Outside) and value.name not in made:
-            raise UnsupportedError(f"output {info.name!r} is an input, {value.described}", file, "Take it out.")
+            message = f"output {info.name!r}, {value.described}, is made by no node"
+            raise UnsupportedError(message, file, "Take it out of the outputs.")
         mine = value.name in made or (isinstance(value, Value) and builder.computes(value.name))
         if isinstance(value, Value) and (not mine or any(port.tensor == value.name for port in ports)):
             value = builder.copy(info.name, value)
