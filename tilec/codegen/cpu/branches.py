@@ -10,6 +10,7 @@ from tilec.codegen.cpu.settle import settle
 from tilec.codegen.cpu.tree import Choose, Step, Tile
 from tilec.ir.algebra import Ranges, linear_form
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, children, rebuild, variables
+from tilec.ir.program_structure import is_integer
 
 DEPTH = 4
 """Most conditions of one tile that are decided, one inside the branch of another."""
@@ -37,9 +38,11 @@ def _taken(expr: Expr, choice: Call, branch: Expr) -> Expr:
 def everywhere(condition: Expr, extents: dict[str, Expr], ranges: Ranges) -> Expr | None:
     """The condition on variables outside under which a comparison of indices holds at all points of a box.
 
-    None where a dimension enters the comparison in another way than linearly.
+    None where a dimension enters the comparison in another way than linearly, and for comparisons of other numbers.
     """
     if not isinstance(condition, Binary) or condition.op not in _OPPOSITE:
+        return None
+    if not (is_integer(condition.left) and is_integer(condition.right)):
         return None
     difference = Binary("-", condition.left, condition.right)
     atoms, constant = linear_form(difference, ranges)
