@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, accesses, operands
+from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, accesses, operands, variables, walk
 from tilec.ir.graph import Graph, Node
 from tilec.ir.types import TTYPES
 from tilec.scheduler.access import choices, is_data_dependent, recomputed
@@ -82,10 +82,18 @@ def _pays(nodes: tuple[Node, ...], outside: list[tuple[str, Node]]) -> bool:
         return False
     if any(is_data_dependent(a) for node in nodes for a in accesses(node.expr)):
         return False
+    taken = [a for tensor, reader in outside for a in accesses(reader.expr) if a.tensor == tensor]
+    if any(map(_guards, nodes)) and any(map(is_data_dependent, taken)):
+        return False
     cheap = sum(operations(n.expr) for n in nodes) <= CHEAP
     alone = len({reader.name for _, reader in outside}) == 1
     reduced = any(reader.expr.reduce for _, reader in outside)
     return (reduced and (cheap or alone)) or (alone and (cheap or not choices(outside[0][1].expr.value)))
+
+
+def _guards(node: Node) -> bool:
+    """Whether a node has conditions on positions, which a reader's data-dependent index would make ones on data."""
+    return any(isinstance(e, Call) and e.fn == "where" and variables(e.args[0]) for e in walk(node.expr.value))
 
 
 def _once(tensor: str, reader: TensorExpr) -> bool:
