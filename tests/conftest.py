@@ -1,9 +1,9 @@
-"""Shared by all tests: the feature marker and its ledger, hypothesis settings, one cache for probes."""
+"""Shared by all tests: the feature marker and its ledger, goldens, hypothesis settings, one cache for probes."""
 
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -24,10 +24,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ledger")
     group.addoption("--ledger", action="store_true", help="fail when a feature marked done has no passing test")
     group.addoption("--features", action="store_true", help="print the ledger with the tests of each id, run none")
+    parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing them")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Ledger(config), "tilec-ledger")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares text with a file in the folder `golden` beside the test."""
+
+    def check(name: str, text: str) -> None:
+        file = request.path.parent / "golden" / name
+        if request.config.option.update_golden:
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert text == file.read_text(encoding="utf-8"), "if this is meant, run pytest with --update-golden"
+
+    return check
 
 
 def features_of(item: pytest.Item) -> Iterator[str]:

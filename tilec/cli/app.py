@@ -10,6 +10,7 @@ from tilec.cli import device, zoo
 from tilec.cli.bench import bench
 from tilec.cli.codegen import codegen
 from tilec.cli.compile import compile_
+from tilec.cli.diff import diff
 from tilec.cli.import_ import import_
 from tilec.cli.inspect import inspect
 from tilec.cli.run import run_
@@ -50,7 +51,7 @@ def _root(
     """
 
 
-for command in (import_, schedule, codegen, verify, compile_, run_, bench, inspect, schema):
+for command in (import_, schedule, codegen, verify, compile_, run_, bench, diff, inspect, schema):
     app.command(command.__name__.rstrip("_"), epilog=EXIT_CODES)(verb(command))
 app.add_typer(device.app, name="device")
 app.add_typer(zoo.app, name="zoo")

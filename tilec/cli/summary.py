@@ -5,9 +5,10 @@ from typing import Any
 
 from tilec.artifact import Json
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr, bound
+from tilec.ir.expr import Expr, bound
 from tilec.ir.plan import Group, Plan
 from tilec.ir.text import text_of
+from tilec.report.totals import traffic
 
 _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
@@ -55,16 +56,6 @@ def plan_line(plan: Plan) -> str:
         return f"{text}{text_of(planned)} bytes (unfused {text_of(unfused)})"
     unit, shift = next(((unit, shift) for unit, shift in _UNITS if max(size, other) >= 10 << shift), ("B", 0))
     return f"{text}{_short(size / (1 << shift))} {unit} (unfused {_short(other / (1 << shift))})"
-
-
-def traffic(plan: Plan) -> Expr:
-    """Bytes that all groups move between the lowest level and the next that they use; costs count at the upper one."""
-    total: Expr = Const(0)
-    for group in plan.groups:
-        for moved in (group.cost.read, group.cost.written):
-            next_up = next((moved[level.name] for level in plan.levels[1:] if level.name in moved), Const(0))
-            total = simplify(Binary("+", total, next_up))
-    return total
 
 
 def verified_line(report: Mapping[str, Any]) -> str:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilec.artifact import digest_object
-from tilec.ir.bind import simplify_tensor
-from tilec.ir.expr import Expr, Reduce, TensorExpr, Var, operands, rename_tensors, substitute
+from tilec.ir.anonymous import anonymous
+from tilec.ir.expr import operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.plan import PlanLevel, Variant
-from tilec.ir.text import tensor_text, text_of
+from tilec.ir.text import text_of
 
 LONGEST = 40
 """Letters of a kernel's name before its digest."""
@@ -39,7 +39,7 @@ def kernel_name(
         }
 
     content: dict[str, Any] = {
-        "nodes": [_anonymous(node.expr, names, iterators[node.name]) for node in nodes],
+        "nodes": [anonymous(node.expr, names, iterators[node.name]) for node in nodes],
         "tensors": {
             names[t]: [tensors[t].ttype, *(text_of(e) for e in tensors[t].shape)] for t in names if t in tensors
         },
@@ -77,20 +77,3 @@ def _tensor_names(nodes: Sequence[Node]) -> dict[str, str]:
         for tensor in (*operands(node.expr), node.name):
             names.setdefault(tensor, f"t{len(names)}")
     return names
-
-
-def _anonymous(expr: TensorExpr, names: Mapping[str, str], iterators: Mapping[str, str]) -> list[str]:
-    values: dict[str, Expr] = {old: Var(new) for old, new in iterators.items()}
-    body = expr.body
-    if isinstance(body, Reduce):
-        body = Reduce(body.op, tuple(iterators[i] for i in body.iterators), substitute(body.body, values))
-    else:
-        body = substitute(body, values)
-    plain = TensorExpr(
-        names[expr.tensor],
-        tuple(iterators[i] for i in expr.spatial),
-        tuple(iterators[i] for i in expr.reduce),
-        expr.extents,
-        rename_tensors(body, names),
-    )
-    return [tensor_text(simplify_tensor(plain)), *(text_of(e) for e in expr.extents)]

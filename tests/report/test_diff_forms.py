@@ -1,0 +1,50 @@
+"""What a diff looks like: goldens as text, Markdown and JSON."""
+
+from dataclasses import replace
+
+import pytest
+from report.plans import base, group, layers, plan, renamed, tuned
+
+from tilec.artifact import pretty
+from tilec.ir.plan import Plan
+from tilec.ir.text import parse_expr
+from tilec.report import diff_markdown, diff_plans, diff_text, diff_to_json
+
+
+def symbolic() -> tuple[Plan, Plan]:
+    """Plans whose costs depend on a symbol, one with a group more."""
+    first, second, _ = layers()
+    small = replace(first, cost=replace(first.cost, read={"smem": parse_expr("64*s")}))
+    large = replace(first, cost=replace(first.cost, read={"smem": parse_expr("64*s + 128")}))
+    return plan(small, symbols=("s",)), plan(large, second, symbols=("s",), device="wide")
+
+
+CASES = {"tuned": (base(), tuned()), "symbolic": symbolic(), "reverse": (tuned(), base())}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_forms(case, golden) -> None:
+    diff = diff_plans(*CASES[case])
+    golden(f"{case}.txt", diff_text(diff))
+    golden(f"{case}.md", diff_markdown(diff))
+    golden(f"{case}.json", pretty(diff_to_json(diff)))
+
+
+def test_equal_plans_are_one_line() -> None:
+    assert diff_text(diff_plans(base(), base())) == "no changes: net on toy, 3 groups\n"
+    assert diff_markdown(diff_plans(base(), renamed(base()))) == "**no changes: net on toy, 3 groups**\n"
+    assert diff_to_json(diff_plans(base(), base()))["changed"] is False
+    other = replace(base(), name="other")
+    assert diff_text(diff_plans(base(), other)) == "no changes: other on toy, 3 groups, as net on toy\n"
+
+
+def test_the_same_text_whatever_the_order_of_a_mapping() -> None:
+    first, *rest = layers()
+    variant = first.variants[0]
+    turned = replace(variant, tiles={"smem": {"r": {"n": 32, "m": 8}}})
+    straight = replace(variant, tiles={"smem": {"r": {"m": 8, "n": 32}}})
+    texts = {
+        diff_text(diff_plans(base(), plan(replace(first, variants=(v,)), *rest, group("top"))))
+        for v in (turned, straight)
+    }
+    assert len(texts) == 1

@@ -1,0 +1,37 @@
+"""A diff as one JSON object, for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tilec.ir.codec as _expressions  # noqa: F401  teaches `encode` the form of expressions
+from tilec.artifact import encode
+from tilec.report.change import Metric, PlanDiff
+from tilec.report.wording import word_of
+
+
+def diff_to_json(diff: PlanDiff) -> dict[str, Any]:
+    """All of a diff as plain data: costs as integers or expressions in the symbols, null where there is nothing."""
+    return {
+        "changed": not diff.empty,
+        "old": encode(diff.old),
+        "new": encode(diff.new),
+        "unchanged": diff.unchanged,
+        "totals": {metric.name: _metric(metric) for metric in diff.totals},
+        "groups": [
+            {
+                "kinds": list(group.kinds),
+                "before": list(group.before),
+                "after": list(group.after),
+                "operators": group.operators,
+                "changes": [{**encode(change), "kind": word_of(change)} for change in group.changes],
+                "costs": {metric.name: _metric(metric) for metric in group.costs},
+            }
+            for group in diff.groups
+        ],
+        "changes": [encode(change) for change in diff.changes],
+    }
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    return {"before": encode(metric.before), "after": encode(metric.after)}

@@ -1,0 +1,61 @@
+"""A diff as aligned text: one line what it is, totals, what became of each group, facts of the whole plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tilec.report.change import Change, Metric, PlanDiff
+from tilec.report.wording import (
+    fact_text,
+    groups_text,
+    growth_text,
+    headline,
+    subject_text,
+    value_text,
+    word_of,
+)
+
+
+def diff_text(diff: PlanDiff) -> str:
+    """The diff for a terminal; a single line when nothing differs. Lines end with a newline."""
+    lines = [headline(diff)]
+    if diff.empty:
+        return _joined(lines)
+    rows = [["", "before", "after", "change"], *(_row(metric) for metric in diff.totals)]
+    lines += ["", *_aligned(rows, right=(1, 2, 3))]
+    for group in diff.groups:
+        lines += ["", f"{', '.join(group.kinds)}: {groups_text(group)} ({group.operators})"]
+        lines += _indented(_aligned([_change(change) for change in group.changes]))
+        if group.before and group.after:
+            costs = [[m.name, f"{value_text(m.before)} -> {value_text(m.after)}", growth_text(m)] for m in group.costs]
+        else:
+            costs = [[m.name, value_text(m.after if group.after else m.before)] for m in group.costs]
+        lines += _indented(_aligned(costs))
+    if diff.changes:
+        lines += ["", "plan", *_indented(_aligned([_change(change) for change in diff.changes]))]
+    return _joined(lines)
+
+
+def _row(metric: Metric) -> list[str]:
+    return [metric.name, value_text(metric.before), value_text(metric.after), growth_text(metric)]
+
+
+def _change(change: Change) -> list[str]:
+    return [word_of(change), subject_text(change), f"{fact_text(change.before)} -> {fact_text(change.after)}"]
+
+
+def _aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
+    """Columns two blanks apart; those in `right` end in line, the others begin so."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))] if rows else []
+    return [
+        "  ".join(cell.rjust(width) if k in right else cell.ljust(width) for k, (cell, width) in enumerate(pairs))
+        for pairs in (list(zip(row, widths, strict=True)) for row in rows)
+    ]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "".join(f"{line.rstrip()}\n" for line in lines)

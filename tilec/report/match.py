@@ -1,0 +1,122 @@
+"""Which node and which group of one plan are which of another: by what they compute, not by what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cache
+
+from tilec.ir.anonymous import content
+from tilec.ir.expr import TensorExpr, operands
+from tilec.ir.graph import Node
+from tilec.ir.plan import Group, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Nodes of the old plan and the new nodes that they became; `names` maps tensors, operands included."""
+
+    nodes: Mapping[str, str]
+    names: Mapping[str, str]
+
+    def edge(self, edge: str) -> str:
+        """An edge of the old plan in the names of the new one."""
+        return "->".join(self.names.get(name, name) for name in edge.split("->"))
+
+
+PLAIN = Matching({}, {})
+"""The matching of a plan with itself: every name stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Groups of both plans that share nodes: one and one is a group that stayed, one and several a split."""
+
+    old: tuple[Group, ...]
+    new: tuple[Group, ...]
+
+
+def match_nodes(old: Plan, new: Plan) -> Matching:
+    """Pair the nodes of two plans: those of equal name and content first, then by origin, by content in order, by
+    name and operator, by origin and operator. A node is paired once; what is left has no counterpart."""
+    before = {node.name: node for group in old.groups for node in group.nodes}
+    after = {node.name: node for group in new.groups for node in group.nodes}
+    computed = cache(content)
+    pairs = {n: n for n in before if n in after and _same(before[n].expr, after[n].expr, computed)}
+    _add(pairs, before, after, lambda node: (node.name, node.op, node.origin) if node.origin else None)
+    left, right = _left(pairs, before), [node for node in after.values() if node.name not in set(pairs.values())]
+    aligned = SequenceMatcher(
+        None, [computed(node.expr) for node in left], [computed(node.expr) for node in right], autojunk=False
+    )
+    for block in aligned.get_matching_blocks():
+        for k in range(block.size):
+            pairs[left[block.a + k].name] = right[block.b + k].name
+    _add(pairs, before, after, lambda node: (node.name, node.op))
+    _add(pairs, before, after, lambda node: (node.op, node.origin) if node.origin else None)
+    return Matching(pairs, _names(pairs, before, after))
+
+
+def families(old: Plan, new: Plan, matching: Matching) -> tuple[Family, ...]:
+    """Groups that share nodes, put together; in the order of the new plan, groups that are gone at the end."""
+    home = {node.name: n for n, group in enumerate(new.groups) for node in group.nodes}
+    parent: dict[tuple[str, int], tuple[str, int]] = {}
+
+    def root(item: tuple[str, int]) -> tuple[str, int]:
+        while parent.setdefault(item, item) != item:
+            item = parent[item]
+        return item
+
+    for n, group in enumerate(old.groups):
+        for node in group.nodes:
+            if node.name in matching.nodes:
+                parent[root(("old", n))] = root(("new", home[matching.nodes[node.name]]))
+    members: dict[tuple[str, int], Family] = {}
+    sides = [("new", n, group) for n, group in enumerate(new.groups)]
+    sides += [("old", n, group) for n, group in enumerate(old.groups)]
+    for side, n, group in sides:
+        family = members.get(root((side, n)), Family((), ()))
+        grown = Family((*family.old, group), family.new) if side == "old" else Family(family.old, (*family.new, group))
+        members[root((side, n))] = grown
+    return tuple(members.values())
+
+
+def _same(a: TensorExpr, b: TensorExpr, computed: Callable[[TensorExpr], tuple[str, ...]]) -> bool:
+    return a == b or computed(a) == computed(b)
+
+
+def _left(pairs: Mapping[str, str], nodes: Mapping[str, Node]) -> list[Node]:
+    return [node for node in nodes.values() if node.name not in pairs]
+
+
+def _add(
+    pairs: dict[str, str],
+    before: Mapping[str, Node],
+    after: Mapping[str, Node],
+    key: Callable[[Node], Hashable | None],
+) -> None:
+    """Pair what has no counterpart yet by `key`, in order where several are equal; None is paired with nothing."""
+    taken = set(pairs.values())
+    waiting: dict[Hashable, list[str]] = {}
+    for node in after.values():
+        if node.name not in taken and key(node) is not None:
+            waiting.setdefault(key(node), []).append(node.name)
+    for node in _left(pairs, before):
+        if waiting.get(key(node)):
+            pairs[node.name] = waiting[key(node)].pop(0)
+
+
+def _names(pairs: Mapping[str, str], before: Mapping[str, Node], after: Mapping[str, Node]) -> dict[str, str]:
+    """Tensor -> its name in the new plan: nodes as paired, other operands by their place in the expressions."""
+    names = dict(pairs)
+    taken = set(pairs.values())
+    for one, other in pairs.items():
+        for a, b in _zip_equal(operands(before[one].expr), operands(after[other].expr)):
+            if a not in before and b not in after and b not in taken and a not in names:
+                names[a] = b
+                taken.add(b)
+    return names
+
+
+def _zip_equal(a: Sequence[str], b: Sequence[str]) -> Iterable[tuple[str, str]]:
+    return zip(a, b, strict=True) if len(a) == len(b) else ()

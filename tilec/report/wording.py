@@ -1,0 +1,80 @@
+"""How facts and costs read: `h=4 w=8`, `6,336`, `-45.3 %`; the same in every form of a diff."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Expr, bound
+from tilec.ir.text import text_of
+from tilec.report.change import Change, Fact, GroupChange, Metric, PlanDiff
+from tilec.report.totals import COUNTS
+
+NOTHING = "-"
+"""Where there is no fact."""
+
+
+def fact_text(fact: Fact) -> str:
+    """A decision in one line."""
+    if fact is None:
+        return NOTHING
+    if isinstance(fact, dict):
+        return " ".join(f"{name}={value}" for name, value in fact.items())
+    if isinstance(fact, list):
+        return " ".join(str(value) for value in fact) or NOTHING
+    return str(fact) or NOTHING
+
+
+def subject_text(change: Change) -> str:
+    """What a change is about: level, node, tensor or edge, and the variant where there are several."""
+    words = [change.level, change.subject, f"if {change.guard}" if change.guard else ""]
+    return " ".join(word for word in words if word)
+
+
+def word_of(change: Change) -> str:
+    """The kind of a change; edges that came or went have words of their own."""
+    if change.kind == "connect" and change.before is None:
+        return "joined"
+    if change.kind == "connect" and change.after is None:
+        return "cut"
+    return change.kind
+
+
+def value_text(value: Expr | None) -> str:
+    """A cost: a number with separators, or the expression."""
+    if value is None:
+        return NOTHING
+    number = bound(simplify(value))
+    return f"{number:,}" if number is not None else text_of(simplify(value))
+
+
+def growth_text(metric: Metric) -> str:
+    """By how much a cost changed: counts as a difference, all else as a part; empty where that cannot be told."""
+    growth = metric.growth
+    if not metric.changed or growth is None:
+        return ""
+    if metric.name in COUNTS:
+        before, after = (bound(simplify(v)) or 0 for v in (metric.before, metric.after) if v is not None)
+        return f"{after - before:+d}"
+    return f"{float(100 * growth):+.1f} %"
+
+
+def groups_text(change: GroupChange) -> str:
+    """Names before and after; once where they stayed."""
+    before, after = ", ".join(change.before), ", ".join(change.after)
+    if not before or not after or before == after:
+        return before or after
+    return f"{before} -> {after}"
+
+
+def headline(diff: PlanDiff) -> str:
+    """Which plans, and what became of how many groups, in one line."""
+    old, new = (f"{side.name} on {side.device}" for side in (diff.old, diff.new))
+    if diff.empty:
+        names = "" if old == new else f", as {old}"
+        return f"no changes: {new}, {diff.new.groups} groups{names}"
+    kinds = Counter(", ".join(change.kinds) for change in diff.groups)
+    told = [f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))]
+    which = new if old == new else f"{old} -> {new}"
+    counted = "; ".join([*told, f"{diff.unchanged} unchanged"])
+    return f"{which}: {diff.old.groups} -> {diff.new.groups} groups ({counted})"
