@@ -14,6 +14,9 @@ from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.expr import Const
 
+MOST_PARTS = 4096
+"""Parts that a tensor may be split into; each is a node."""
+
 
 def sequence(region: Region, position: int = 0) -> Items:
     """An input that has to be a sequence. Raises ConfigError."""
@@ -87,6 +90,8 @@ def split(region: Region) -> list[Held]:
     axis = region.op.axis(region.integer("axis"), x.rank)
     extent = region.number(x.shape[axis], "the extent that is split")
     given = region.held(1)
+    if extent > MOST_PARTS:
+        raise region.unsupported(f"up to {extent} parts", "Split less, or split on a longer step outside the model.")
     if given is None and not region.integer("keepdims", 1):
         return [Items(tuple(slice_of(region, x, {axis: i}, str(i)) for i in range(extent)), x.ttype)]
     sizes = [1] * extent if given is None else _sizes(region, region.tensor(1), extent)

@@ -7,9 +7,10 @@ than the level are out of the question; where nothing fits, reduce steps shorten
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil, prod
+from functools import lru_cache
+from math import isqrt, prod
 from typing import Literal
 
 import numpy as np
@@ -180,12 +181,22 @@ def _grain(problem: Problem) -> dict[str, int]:
 def _sizes(extent: int, grain: int) -> list[int]:
     """Multiples of a grain that cut an extent evenly, thinned out, and the whole extent."""
     grain = max(1, grain)
-    counts = range(1, ceil(extent / grain) + 1)
-    even = sorted({min(extent, ceil(ceil(extent / n) / grain) * grain) for n in counts} | {extent})
+    even = sorted({min(extent, -(-part // grain) * grain) for part in _parts(extent, -(-extent // grain))} | {extent})
     if len(even) <= CHOICES:
         return even
     places = np.unique(np.geomspace(1, len(even), CHOICES).astype(int) - 1)
     return [even[int(p)] for p in places]
+
+
+def _parts(extent: int, most: int) -> Iterator[int]:
+    """The sizes, each once, of the largest of n nearly equal parts of an extent, n from 1 to `most`."""
+    n = 1
+    while n <= most:
+        rest = (extent - 1) // n
+        yield rest + 1
+        if rest == 0:
+            break
+        n = (extent - 1) // rest + 1
 
 
 def _evaluate(problem: Problem, sizes: Mapping[str, Ints], staged: Sequence[str]) -> tuple[Floats, Ints]:
@@ -263,8 +274,15 @@ def _shorter_steps(problem: Problem) -> Problem | None:
     if steps[longest] <= 1:
         return None
     extent = int(problem.numbers.size(anchor.domain[longest]))
-    half = max((d for d in range(1, steps[longest] // 2 + 1) if extent % d == 0), default=1)
+    half = max((d for d in _divisors(extent) if d <= steps[longest] // 2), default=1)
     return replace(problem, steps={**problem.steps, longest: half})
+
+
+@lru_cache(maxsize=1024)
+def _divisors(number: int) -> tuple[int, ...]:
+    """Every divisor of a positive number, in pairs of small and large."""
+    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    return (*small, *(number // d for d in small))
 
 
 def _order(problem: Problem, sizes: Mapping[str, int]) -> tuple[str, ...]:
