@@ -20,6 +20,7 @@ from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
 from tilec.scheduler.reasons import REASONS
 from tilec.spec.recipe import ScheduleOptions
+from tilec.spec.resolve import packaged
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
 QUICK = settings(max_examples=80, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
@@ -82,7 +83,7 @@ def test_symbols_stay_and_every_size_computes_the_same() -> None:
 
 
 @pytest.mark.feature("W47")
-@pytest.mark.parametrize("name", ["zen5-avx512", "avx2", "neon", "a100", "v100", "mi250", "ipu-mk2"])
+@pytest.mark.parametrize("name", sorted(packaged("devices")))
 def test_any_device_gets_a_legal_plan(name: str) -> None:
     for graph in (attention(), convolutions()):
         plan = schedule(graph, device(name))

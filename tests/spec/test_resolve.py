@@ -51,6 +51,29 @@ def test_the_devices_of_the_papers_are_described() -> None:
     assert ipu.level("tile").neighbours_readable
 
 
+@pytest.mark.parametrize(
+    ("name", "base", "below", "launch"),
+    [
+        ("a100-host", "a100", ("host",), "dram"),
+        ("a100-ssd", "a100", ("ssd", "host"), "dram"),
+        ("v100-16g-host", "v100", ("host",), "dram"),
+        ("ipu-mk2-host", "ipu-mk2", ("host",), "chip"),
+    ],
+)
+def test_memory_below_the_device_changes_nothing_above(
+    name: str, base: str, below: tuple[str, ...], launch: str
+) -> None:
+    """The levels of the device itself stay; kernels start on its own memory, behind a slower link."""
+    device, plain = resolve_device(name), resolve_device(base)
+    own = [level for level in plain.levels if level.name != "streaming"]
+    assert device.level_names == (*below, *(level.name for level in own))
+    assert list(device.levels[len(below) :]) == own
+    assert (device.compute, device.pools, device.target) == (plain.compute, plain.pools, plain.target)
+    assert device.launch_level == launch
+    rates = [device.bandwidth(level) or 0 for level in (*below, launch)]
+    assert rates == sorted(set(rates))
+
+
 @pytest.mark.parametrize("name", sorted(packaged("recipes")))
 def test_packaged_recipes(name: str) -> None:
     located = parse_yaml(recipe_source(name).text, name)
@@ -87,7 +110,7 @@ def test_a_file_by_path_from_anywhere(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         ("a10", "no device is called 'a10'\n  Did you mean 'a100'?"),
         ("hots", "no device is called 'hots'\n  Did you mean 'host'?"),
-        ("toaster", "no device is called 'toaster'\n  Known: a100, avx2, "),
+        ("toaster", "no device is called 'toaster'\n  Known: a100, a100-host, "),
         ("a100.yaml", "a100.yaml: no such file\n  a100 without .yaml comes with tilec."),
         ("gone.yaml", "gone.yaml: no such file"),
         (".", ".: cannot read the file: "),
