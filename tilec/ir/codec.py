@@ -10,6 +10,7 @@ from math import inf, isfinite, nan
 from typing import Any
 
 from tilec.artifact import decode, encode, register_form
+from tilec.errors import ArtifactError
 from tilec.ir.expr import Const, Expr, Scalar, TensorExpr
 from tilec.ir.graph import Graph, Inline, Tensor
 from tilec.ir.plan import Plan
@@ -109,4 +110,10 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 def plan_from_json(data: Any, place: str = "") -> Plan:
     """Read a plan; `place` names the file. Raises ArtifactError with the path of what is wrong."""
-    return decode(Plan, data, place)
+    plan = decode(Plan, data, place)
+    if not plan.levels:
+        raise ArtifactError("the plan has no levels", place or None)
+    for group in plan.groups:
+        if not group.nodes or not group.variants or not all(variant.levels for variant in group.variants):
+            raise ArtifactError(f"group {group.name} lacks nodes, variants or their levels", place or None)
+    return plan
