@@ -12,7 +12,7 @@ from dataclasses import replace
 from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, accesses, operands, variables, walk
 from tilec.ir.graph import Graph, Node
 from tilec.ir.types import TTYPES
-from tilec.scheduler.access import choices, is_data_dependent, recomputed
+from tilec.scheduler.access import choices, is_data_dependent, is_movement, recomputed
 from tilec.scheduler.contraction import is_contraction
 from tilec.scheduler.parts import fuse
 from tilec.scheduler.reasons import Draft
@@ -130,7 +130,16 @@ def _dissolve(graph: Graph, part: tuple[Node, ...]) -> Graph:
             if tensor in gone:
                 expr = with_value(expr, substitute_accesses(expr.value, gone[tensor]))
         if node.name in names:
-            gone[node.name] = expr
+            gone[node.name] = _as_stored(expr, graph.tensors[node.name].ttype)
         else:
             nodes.append(replace(node, expr=expr))
     return with_nodes(graph, nodes)
+
+
+def _as_stored(expr: TensorExpr, ttype: str) -> TensorExpr:
+    """The expression with the value that memory would have handed on: f16 and bf16 are computed in f32.
+
+    All readers must see the same number, for some compare it with the maximum of them all.
+    """
+    rounds = TTYPES[ttype].kind == "float" and TTYPES[ttype].bits < 32
+    return with_value(expr, Call(ttype, (expr.value,))) if rounds and not is_movement(expr) else expr

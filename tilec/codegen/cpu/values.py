@@ -238,7 +238,8 @@ class Values:
                 kind = self.kind(operand)
                 source = _WEAK.get(kind, kind)
                 value = self.value(operand, source, point, guards)
-                return Value(_cast(value.expr, source, fn, value.lanes), value.lanes)
+                exact = source == fn and isinstance(operand, Access)
+                return value if exact else Value(_cast(value.expr, source, fn, value.lanes), value.lanes)
             case Call(fn, (operand,)) if fn in BITCASTS:
                 source = self.kind(operand)
                 value = self.value(operand, source, point, guards)
@@ -362,7 +363,7 @@ class Values:
 def _cast(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:
     """A cast of the language; f16 and bf16 round, but stay in f32 for what is computed next."""
     result = convert(value, element(source), element(target), lanes)
-    if target in ("f16", "bf16") and source != target:
+    if target in ("f16", "bf16"):
         return widen(bind(narrow(bind(result), target, lanes)), target, lanes)
     return result
 
