@@ -65,6 +65,9 @@ EXACT = frozenset(
 _BOUNDED = frozenset(words("Sigmoid Tanh Erf Gelu Mish"))
 """Operators whose error is small beside 1, not beside the result, in onnxruntime."""
 
+_SUMS = frozenset(words("MatMul Gemm Einsum Conv ConvTranspose ReduceSum ReduceMean CumSum AveragePool"))
+"""Operators that add up many terms."""
+
 _ROUGH = frozenset(words("Erf HardSwish Gelu LRN GlobalMaxPool GroupNormalization RMSNormalization"))
 """Operators that no judge computes in f64 with constants of f64."""
 
@@ -196,21 +199,21 @@ class Trace:
                     made.append(made[0] if same else kernel(given))
                 else:
                     found = kernel({n: self._disturbed(x) for n, x in given.items()})
-                    made.append([self._disturbed(y, node.op_type in _BOUNDED) for y in found])
+                    made.append([self._disturbed(y, _floor(node, given, y)) for y in found])
         except Exception as error:
             raise NoReference(str(error)) from None
         for position, name in enumerate(names):
             self.copies[name] = [outputs[position] for outputs in made]
         return names
 
-    def _disturbed(self, x: Array, bounded: bool = False) -> Array:
-        """Every element moved by up to two units in its last place, if `bounded` in that of 1; zeros stay zeros."""
+    def _disturbed(self, x: Array, floor: float = 0.0) -> Array:
+        """Every element moved by up to two units in its last place or in that of `floor`; zeros stay zeros."""
         if not is_float(x.dtype):
             return x
         with np.errstate(all="ignore"):
             noise = self._rng.uniform(-2.0, 2.0, x.shape) * EPSILON[x.dtype]
             wide = x.astype(np.float64)
-            moved = wide + np.maximum(np.abs(wide), float(bounded)) * noise
+            moved = wide + np.maximum(np.abs(wide), floor) * noise
             return np.asarray(np.where(np.isfinite(wide) & (wide != 0), moved, wide).astype(x.dtype))
 
     def unstable(self, name: str) -> Array:
@@ -229,6 +232,18 @@ class Trace:
             off = np.max([np.abs(x.astype(np.float64) - wide) for x in others], axis=0, initial=0.0)
             off = np.where(np.isfinite(off), off, 0.0)
             return np.asarray(10.0 * off + off.max(initial=0.0) + 4.0 * EPSILON[first.dtype] * np.abs(wide))
+
+
+def _floor(node: NodeProto, operands: Mapping[str, Array], result: Array) -> float:
+    """The least number in whose last places a result strays: of sums, the largest partial sums, root by root."""
+    if node.op_type in _BOUNDED:
+        return 1.0
+    if node.op_type not in _SUMS or not result.size or not is_float(result.dtype):
+        return 0.0
+    sizes = [max(1, x.size) for x in list(operands.values())[:2] if is_float(x.dtype)]
+    terms = (np.prod(sizes, dtype=np.float64) / result.size) ** (1 / len(sizes))
+    wide = np.abs(result.astype(np.float64))
+    return float(np.sqrt(max(1.0, terms)) * wide.max(initial=0.0, where=np.isfinite(wide)))
 
 
 def _kind_of(x: Array) -> Array:

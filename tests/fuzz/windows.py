@@ -100,7 +100,7 @@ def resize(s: Sketch) -> None:
     # onnxruntime takes weights in f32, and cuts off what is between whole numbers.
     a = _image(s, ("f32", "f32", "f16", *(("f64", "u8", "i8") if mode == "nearest" else ())))
     shape = s.dims(a)
-    if mode != "nearest" and (len(shape) != 4 or s.special):
+    if s.special or (mode != "nearest" and len(shape) != 4):
         return
     attributes: dict[str, Any] = {"mode": mode}
     attributes["coordinate_transformation_mode"] = s.choice(
