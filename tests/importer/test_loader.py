@@ -1,5 +1,6 @@
 """Reading model files: structure without weights, and files that are no models."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +99,9 @@ def test_an_initializer_twice(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(helper.make_model(graph).SerializeToString())
     with pytest.raises(ConfigError, match="initializer 'w' is defined twice"):
         load_model(tmp_path / "m.onnx")
+
+
+def test_a_pipe_is_no_model(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.onnx")
+    with pytest.raises(UsageError, match="this is no file"):
+        load_model(tmp_path / "model.onnx")

@@ -1,6 +1,8 @@
 import subprocess
 import sys
+from contextlib import suppress
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,3 +34,15 @@ def test_foreign_bytes_are_refused():
 def test_archives_do_not_depend_on_the_process():
     code = "from tilec.runtime.archive import pack; import sys; sys.stdout.buffer.write(pack([('a.o', b'12345')]))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == pack(MEMBERS[:1])
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_damaged_archive_is_refused_or_read(seed):
+    random = np.random.default_rng(seed)
+    whole = bytearray(pack([("first.o", b"\x7fELF" + bytes(40)), ("a longer name than sixteen.o", b"abc")]))
+    for _ in range(int(random.integers(1, 5))):
+        whole[random.integers(len(whole))] = int(random.integers(256))
+    data = bytes(whole[: random.integers(len(whole))] if seed % 3 == 0 else whole)
+    with suppress(ArtifactError):
+        members = unpack(data, "here")
+        assert all(isinstance(name, str) and isinstance(content, bytes) for name, content in members)

@@ -99,6 +99,8 @@ def _map(path: Path) -> Buffer:
     if path.is_dir():
         raise UsageError("this is a folder, not a model file", str(path), "Name the .onnx file in it.")
     try:
+        if path.exists() and not path.is_file():
+            raise UsageError("this is no file", str(path), "Save the model to a file first.")
         with path.open("rb") as file:
             if path.stat().st_size == 0:
                 raise _not_onnx(path, "it is empty")

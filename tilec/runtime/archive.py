@@ -38,12 +38,17 @@ def unpack(data: bytes, place: str = "") -> list[tuple[str, bytes]]:
         content = data[position + _HEADER : position + _HEADER + size]
         if len(content) < size:
             raise ArtifactError("a library that was cut off", place or None, "Run `tilec codegen` again.")
-        label = header[:16].decode().strip()
-        if label == "//":
+        label = header[:16].strip()
+        if label == b"//":
             names = content
         else:
-            start = int(label[1:])
-            members.append((names[start : names.index(b"/\n", start)].decode(), content))
+            start = int(label[1:]) if label[1:].isdigit() else len(names)
+            end = names.find(b"/\n", start)
+            if end < 0:
+                raise ArtifactError(
+                    "a library with a nameless object file", place or None, "Run `tilec codegen` again."
+                )
+            members.append((names[start:end].decode(errors="replace"), content))
         position += _HEADER + size + size % 2
     return members
 
