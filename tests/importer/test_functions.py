@@ -15,8 +15,8 @@ from onnx.helper import make_node
 from tests.importer.reference import check, compare, normal
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
+from tilec.importer.control.region import DEEPEST
 from tilec.importer.functions import instantiated
-from tilec.importer.region import DEEPEST
 
 OPSETS = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
 

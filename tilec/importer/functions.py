@@ -9,8 +9,8 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.check import OPSETS, OWN_DOMAINS, ordered
+from tilec.importer.control.region import Region
 from tilec.importer.held import Held
-from tilec.importer.region import Region
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.expr import bound

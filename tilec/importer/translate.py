@@ -11,12 +11,12 @@ import onnx
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, needs, place_of
-from tilec.importer.control import control_of
+from tilec.importer.control.dispatch import control_of
+from tilec.importer.control.region import Region
 from tilec.importer.functions import Functions, called, function_of, key_of
 from tilec.importer.held import Held
 from tilec.importer.operator import Op
 from tilec.importer.ops import handler_of, known_operators
-from tilec.importer.region import Region
 from tilec.importer.shapes import ShapeError, UndecidedError
 from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilec.importer.body import Body
+from tilec.importer.control.body import Body
+from tilec.importer.control.region import Region
+from tilec.importer.control.unroll import known, slice_of, stacked
 from tilec.importer.held import Held, Items, Maybe
 from tilec.importer.ops.movement import concatenated
 from tilec.importer.ops.slicing import sliced
-from tilec.importer.region import Region
-from tilec.importer.unroll import known, slice_of, stacked
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.expr import Const

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from tilec.importer.check import OWN_DOMAINS, needs, ordered
+from tilec.importer.control.region import Region
 from tilec.importer.held import Held
 from tilec.importer.names import identifier
-from tilec.importer.region import Region
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name, tensor_values
 

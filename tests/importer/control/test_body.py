@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.helper import make_node
 
+from tests.importer.control.test_loop import YES, body, model
 from tests.importer.reference import compare, normal, save
-from tests.importer.test_loop import YES, body, model
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilec.importer.body import NO_NAMES, Body
+from tilec.importer.control.body import NO_NAMES, Body
+from tilec.importer.control.region import Region
+from tilec.importer.control.unroll import Budget, known, require_kept, stacked, zeros
 from tilec.importer.held import Held
-from tilec.importer.region import Region
-from tilec.importer.unroll import Budget, known, require_kept, stacked, zeros
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.expr import Const, Expr

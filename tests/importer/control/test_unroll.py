@@ -11,7 +11,7 @@ from onnx.helper import make_node
 from tests.importer.reference import compare, save
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
-from tilec.importer.unroll import TOGETHER
+from tilec.importer.control.unroll import TOGETHER
 from tilec.ir.expr import accesses
 
 

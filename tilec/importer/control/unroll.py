@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tilec.importer.control.region import Region
 from tilec.importer.formula import formula
 from tilec.importer.held import Held
 from tilec.importer.names import identifier
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import concatenated
-from tilec.importer.region import Region
 from tilec.importer.shapes import require_same
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored

@@ -15,7 +15,7 @@ from onnx.helper import make_node
 from tests.importer.reference import compare, normal, save
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import UnsupportedModelError, import_model
-from tilec.importer.unroll import MOST_NODES
+from tilec.importer.control.unroll import MOST_NODES
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 VECTOR = {"x": ("float32", [3])}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tilec.errors import TilecError, UnsupportedError
-from tilec.importer.body import Body
+from tilec.importer.control.body import Body
+from tilec.importer.control.region import Region
 from tilec.importer.held import Held, Items, Maybe
 from tilec.importer.ops.movement import reshaped
-from tilec.importer.region import Region
 from tilec.importer.shapes import ShapeError, same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify

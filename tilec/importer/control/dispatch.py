@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import onnx
 
-from tilec.importer import sequences
-from tilec.importer.branch import branch
+from tilec.importer.control import sequences
+from tilec.importer.control.branch import branch
+from tilec.importer.control.loop import loop
+from tilec.importer.control.region import Region
+from tilec.importer.control.scan import batched_scan, scan
 from tilec.importer.held import Held, Items, Maybe
-from tilec.importer.loop import loop
-from tilec.importer.region import Region
-from tilec.importer.scan import batched_scan, scan
 
 Rule = Callable[[Region], list[Held]]
 

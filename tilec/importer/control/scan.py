@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from tilec.importer.body import NO_NAMES, Body
+from tilec.importer.control.body import NO_NAMES, Body
+from tilec.importer.control.region import Region
+from tilec.importer.control.unroll import Budget, require_kept, slice_of, stacked, zeros
 from tilec.importer.held import Held
-from tilec.importer.region import Region
 from tilec.importer.shapes import require_same, shape_text
-from tilec.importer.unroll import Budget, require_kept, slice_of, stacked, zeros
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 

@@ -1,0 +1,1 @@
+"""Every family of operators against onnxruntime."""
