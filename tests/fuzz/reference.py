@@ -65,8 +65,25 @@ EXACT = frozenset(
 _BOUNDED = frozenset(words("Sigmoid Tanh Erf Gelu Mish"))
 """Operators whose error is small beside 1, not beside the result, in onnxruntime."""
 
-_SUMS = frozenset(words("MatMul Gemm Einsum Conv ConvTranspose ReduceSum ReduceMean CumSum AveragePool"))
+_SUMS = frozenset(
+    words(
+        """
+        MatMul Gemm Einsum Conv ConvTranspose ReduceSum ReduceMean ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum
+        ReduceLogSumExp CumSum AveragePool GlobalAveragePool LpPool GlobalLpPool
+        """
+    )
+)
 """Operators that add up many terms."""
+
+_NORMS = frozenset(
+    words(
+        """
+        LayerNormalization InstanceNormalization GroupNormalization MeanVarianceNormalization LpNormalization
+        RMSNormalization Softmax LogSoftmax
+        """
+    )
+)
+"""Operators whose every result hangs on sums over many elements."""
 
 _ROUGH = frozenset(words("Erf HardSwish Gelu LRN GlobalMaxPool GroupNormalization RMSNormalization"))
 """Operators that no judge computes in f64 with constants of f64."""
@@ -238,10 +255,11 @@ def _floor(node: NodeProto, operands: Mapping[str, Array], result: Array) -> flo
     """The least number in whose last places a result strays: of sums, the largest partial sums, root by root."""
     if node.op_type in _BOUNDED:
         return 1.0
-    if node.op_type not in _SUMS or not result.size or not is_float(result.dtype):
+    if node.op_type not in _SUMS | _NORMS or not result.size or not is_float(result.dtype):
         return 0.0
     sizes = [max(1, x.size) for x in list(operands.values())[:2] if is_float(x.dtype)]
     terms = (np.prod(sizes, dtype=np.float64) / result.size) ** (1 / len(sizes))
+    terms = result.size if node.op_type in _NORMS else terms
     wide = np.abs(result.astype(np.float64))
     return float(np.sqrt(max(1.0, terms)) * wide.max(initial=0.0, where=np.isfinite(wide)))
 
