@@ -255,8 +255,8 @@ def _floor(node: NodeProto, operands: Mapping[str, Array], result: Array) -> flo
     """The least number in whose last places a result strays: of sums, the largest partial sums, root by root."""
     if node.op_type in _BOUNDED:
         return 1.0
-    if node.op_type not in _SUMS | _NORMS or not result.size or not is_float(result.dtype):
-        return 0.0
+    if node.op_type not in _SUMS | _NORMS or not result.size or result.dtype.itemsize < 4 or result.dtype.kind != "f":
+        return 0.0  # f16 and bf16 are added up in f32
     sizes = [max(1, x.size) for x in list(operands.values())[:2] if is_float(x.dtype)]
     terms = (np.prod(sizes, dtype=np.float64) / result.size) ** (1 / len(sizes))
     terms = result.size if node.op_type in _NORMS else terms
