@@ -10,8 +10,8 @@ import sys
 from pathlib import Path, PurePosixPath
 
 import pytest
-from safety import seeds
 
+from tests.safety import seeds
 from tilec.ir.filenames import is_inside
 
 FOREIGN = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from safety import protobuf, seeds, text
+from tests.safety import protobuf, seeds, text
 
 MODELS = range(160)
 SPECS = range(60)

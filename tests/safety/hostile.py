@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from safety.protobuf import BYTES, Item, varint, write
-from safety.seeds import floats, ints, mlp, model, value
+from tests.safety.protobuf import BYTES, Item, varint, write
+from tests.safety.seeds import floats, ints, mlp, model, value
 
 HUGE = (2**40, 2**62, 2**63 - 1)
 

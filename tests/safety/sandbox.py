@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safety.worker import LIMIT
+from tests.safety.worker import LIMIT
 
 ALLOWED = (0, 2, 5)
 """Exit codes for input that may happen to be sound, is malformed, or beyond what tilec compiles."""
@@ -34,7 +34,7 @@ class Sandbox:
     def __init__(self, cache: Path) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TILEC_")}
         environment |= {"PYTHONPATH": os.pathsep.join(sys.path), "XDG_CACHE_HOME": str(cache)}
-        command = [sys.executable, "-m", "safety.worker"]
+        command = [sys.executable, "-m", "tests.safety.worker"]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, text=True)
 

@@ -11,11 +11,11 @@ from typing import Any
 import onnx
 import pytest
 
-from safety import seeds
-from safety.cases import DRAWN, RECIPE, Case
-from safety.hostile import HOSTILE
-from safety.sandbox import Sandbox, complaint, listing
-from safety.text import HOSTILE_YAML
+from tests.safety import seeds
+from tests.safety.cases import DRAWN, RECIPE, Case
+from tests.safety.hostile import HOSTILE
+from tests.safety.sandbox import Sandbox, complaint, listing
+from tests.safety.text import HOSTILE_YAML
 
 SECRET = b"keep this to yourself" * 64
 
@@ -131,7 +131,7 @@ def test_a_model_too_deep_for_protobuf(sandbox: Sandbox, tmp_path: Path) -> None
 
 def _nested(depth: int) -> bytes:
     """`If` in `If`, as bytes: what protobuf itself refuses to build."""
-    from safety.protobuf import BYTES, Item, write
+    from tests.safety.protobuf import BYTES, Item, write
 
     graph = b""
     for _ in range(depth):

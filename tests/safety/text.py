@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from ruamel.yaml import YAML
 
-from safety.protobuf import BYTE_MISTAKES
+from tests.safety.protobuf import BYTE_MISTAKES
 
 Random = np.random.Generator
 
