@@ -1,14 +1,15 @@
 """The semantic diff of plans: groups matched by what they compute, every decision and cost compared."""
 
+import time
 from dataclasses import replace
 
 import pytest
 from report.plans import base, group, layers, plan, renamed
 
-from tilec.ir.expr import Const
-from tilec.ir.graph import Call, Inline, Placement, Port, Tensor, Unsupported
-from tilec.ir.plan import Plan, PlanLevel, Refusal
-from tilec.ir.text import parse_expr
+from tilec.ir.expr import Const, TensorExpr, rename_tensors
+from tilec.ir.graph import Call, Inline, Node, Placement, Port, Tensor, Unsupported
+from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Refusal, Variant
+from tilec.ir.text import parse_expr, parse_tensor
 from tilec.report import GroupChange, PlanDiff, diff_plans
 
 
@@ -147,6 +148,31 @@ def test_another_expression_under_the_same_name_is_rewritten() -> None:
     assert str(fact.after).endswith("over m=128 n=32 k=16")
 
 
+def test_other_operands_of_the_same_expression_are_told() -> None:
+    """y = exp(g - top) of another g."""
+    first, second, last = layers()
+    again = replace(second, name="g2", outputs=("g2",), nodes=renamed(plan(second), "2").groups[0].nodes)
+    again = replace(again, nodes=(replace(again.nodes[0], expr=rename(again.nodes[0].expr, "r2", "r")),))
+    again = replace(again, nodes=(replace(again.nodes[0], expr=rename(again.nodes[0].expr, "u2", "w")),))
+    both = plan(first, second, again, last)
+    moved = replace(last, nodes=tuple(replace(n, expr=rename(n.expr, "g", "g2")) for n in last.nodes))
+    change = only(diff_plans(both, plan(first, second, again, moved)))
+    assert change.kinds == ("rewritten",)
+    assert facts(change) == {
+        ("operands", "", "top", "['g']", "['g2']"),
+        ("operands", "", "y", "['g', 'top']", "['g2', 'top']"),
+    }
+
+
+def rename(expr: TensorExpr, old: str, new: str) -> TensorExpr:
+    return replace(expr, body=rename_tensors(expr.body, {old: new}))
+
+
+def test_an_output_of_another_tensor_is_told() -> None:
+    (change,) = diff_plans(base(), replace(base(), outputs=(Port("output", "g"),))).changes
+    assert (change.kind, change.before, change.after) == ("output", "f32[64, 8] of y", "f32[64, 8] of g")
+
+
 def test_costs_alone_are_told() -> None:
     first, *rest = layers()
     cost = replace(first.cost, read={"smem": Const(5000)})
@@ -222,6 +248,25 @@ def test_facts_of_the_whole_plan(changes: dict[str, object], expected: tuple[obj
         assert (change.kind, change.subject, change.before, change.after) == expected
     else:
         assert (change.kind, change.subject, change.after) == ("constant", "u", "1.0 2.0")
+
+
+def test_large_plans_with_other_names_take_no_time() -> None:
+    """Chains of two operators in two orders: hundreds of equal nodes on both sides."""
+
+    def chain(pattern: str, by: str) -> Plan:
+        groups = []
+        for k in range(1, 801):
+            text = f"{by}{k}[m] = {'maximum' if pattern[k % len(pattern)] == 'a' else 'minimum'}({by}{k - 1}[m], 0.0)"
+            cost = Cost({"smem": Const(8)}, {}, {"smem": Const(4)})
+            node = Node(parse_tensor(text, {"m": Const(64)}), "Op")
+            variant = Variant(Const(True), ("dram", "smem"), {}, {}, "k")
+            groups.append(Group(f"{by}{k}", (node,), (f"{by}{k}",), {}, (variant,), cost))
+        return plan(*groups, outputs=())
+
+    assert diff_plans(chain("ab", "p"), chain("ab", "q")).empty
+    begin = time.process_time()
+    diff_plans(chain("ab", "p"), chain("aabb", "q"))
+    assert time.process_time() - begin < 1.5
 
 
 def test_of_equal_layers_the_one_that_is_new_is_added() -> None:

@@ -6,6 +6,7 @@ import pytest
 from report.plans import base, group, layers, plan, renamed, tuned
 
 from tilec.artifact import pretty
+from tilec.ir.expr import Const
 from tilec.ir.plan import Plan
 from tilec.ir.text import parse_expr
 from tilec.report import diff_markdown, diff_plans, diff_text, diff_to_json
@@ -19,7 +20,19 @@ def symbolic() -> tuple[Plan, Plan]:
     return plan(small, symbols=("s",)), plan(large, second, symbols=("s",), device="wide")
 
 
-CASES = {"tuned": (base(), tuned()), "symbolic": symbolic(), "reverse": (tuned(), base())}
+def larger() -> Plan:
+    """The network for more rows, without its second layer."""
+    first, *_ = layers()
+    nodes = tuple(replace(n, expr=replace(n.expr, extents=(Const(128), *n.expr.extents[1:]))) for n in first.nodes)
+    return plan(replace(first, nodes=nodes))
+
+
+CASES = {
+    "tuned": (base(), tuned()),
+    "reverse": (tuned(), base()),
+    "symbolic": symbolic(),
+    "larger": (base(), larger()),
+}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilec.ir.anonymous import content
+from tilec.ir.expr import TensorExpr, operands
 from tilec.ir.plan import Group, Variant
 from tilec.ir.text import tensor_text, text_of
 from tilec.report.change import Change, Fact
@@ -14,7 +15,20 @@ Key = tuple[str, str, str, str]
 """Guard, kind, level, subject."""
 
 ORDER = (
-    *("node", "expression", "output", "connect", "variant", "levels", "tile", "step", "order", "tail", "load"),
+    *(
+        "node",
+        "expression",
+        "operands",
+        "output",
+        "connect",
+        "variant",
+        "levels",
+        "tile",
+        "step",
+        "order",
+        "tail",
+        "load",
+    ),
     *("layout", "unit", "copies", "kernel"),
 )
 """Kinds of facts of a group, as they are listed."""
@@ -39,19 +53,23 @@ def nodes(groups: Sequence[Group], matching: Matching) -> dict[Key, Fact]:
     }
 
 
-def expressions(old: Group, new: Group, matching: Matching) -> list[Change]:
-    """Nodes of both groups that compute in another way: axes, indices, operators or extents."""
-    after = {node.name: node.expr for node in new.nodes}
-    found = []
-    for node in old.nodes:
-        other = after.get(matching.nodes.get(node.name, ""))
-        if other is not None and node.expr != other and content(node.expr) != content(other):
-            texts = (
-                f"{tensor_text(expr)} over {' '.join(f'{i}={text_of(e)}' for i, e in expr.domain.items())}"
-                for expr in (node.expr, other)
-            )
-            found.append(Change("expression", other.tensor, *texts))
+def expressions(old: Sequence[Group], new: Sequence[Group], matching: Matching) -> list[Change]:
+    """Nodes of both that compute in another way (axes, indices, operators, extents) or from other operands."""
+    before = {matching.nodes.get(node.name, ""): node.expr for group in old for node in group.nodes}
+    found: list[Change] = []
+    for expr in (node.expr for group in new for node in group.nodes):
+        other = before.get(expr.tensor)
+        if other is None:
+            continue
+        if other != expr and content(other) != content(expr):
+            found.append(Change("expression", expr.tensor, _told(other), _told(expr)))
+        elif (reads := [matching.names.get(t, t) for t in operands(other)]) != list(operands(expr)):
+            found.append(Change("operands", expr.tensor, reads, list(operands(expr))))
     return found
+
+
+def _told(expr: TensorExpr) -> str:
+    return f"{tensor_text(expr)} over {' '.join(f'{i}={text_of(e)}' for i, e in expr.domain.items())}"
 
 
 def variants(group: Group, matching: Matching, targets: Group) -> dict[Key, Fact]:

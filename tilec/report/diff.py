@@ -42,9 +42,10 @@ def _became(family: Family, old: Plan, new: Plan, matching: Matching) -> GroupCh
     whole: Kind | None = _shape(len(family.old), len(family.new))
     if whole in ("added", "removed"):
         changes = []
-    elif whole is None:
+    else:
+        changes += expressions(family.old, family.new, matching)
+    if whole is None:
         (one,), (other,) = family.old, family.new
-        changes += expressions(one, other, matching)
         changes += differences(variants(one, matching, other), variants(other, PLAIN, other))
         changes = [change for change in changes if change.kind != "kernel"] or changes
     metrics = _metrics(_costs(old, family.old), _costs(new, family.new), changed_only=whole is None)
@@ -77,7 +78,7 @@ def _kinds(changes: Sequence[Change]) -> tuple[Kind, ...]:
         kinds.append("reconnected")
     if facts & RETILED:
         kinds.append("retiled")
-    if facts & {"node", "expression", "output"}:
+    if facts & {"node", "expression", "operands", "output"}:
         kinds.append("rewritten")
     return tuple(kinds) or (("other kernel",) if facts else ("recosted",))
 

@@ -15,6 +15,9 @@ from tilec.report.wording import (
     word_of,
 )
 
+_LONG = 80
+"""Letters of two facts that still stand on one line."""
+
 
 def diff_text(diff: PlanDiff) -> str:
     """The diff for a terminal; a single line when nothing differs. Lines end with a newline."""
@@ -25,14 +28,14 @@ def diff_text(diff: PlanDiff) -> str:
     lines += ["", *_aligned(rows, right=(1, 2, 3))]
     for group in diff.groups:
         lines += ["", f"{', '.join(group.kinds)}: {groups_text(group)} ({group.operators})"]
-        lines += _indented(_aligned([_change(change) for change in group.changes]))
+        lines += _indented(_aligned([row for change in group.changes for row in _change(change)]))
         if group.before and group.after:
             costs = [[m.name, f"{value_text(m.before)} -> {value_text(m.after)}", growth_text(m)] for m in group.costs]
         else:
             costs = [[m.name, value_text(m.after if group.after else m.before)] for m in group.costs]
         lines += _indented(_aligned(costs))
     if diff.changes:
-        lines += ["", "plan", *_indented(_aligned([_change(change) for change in diff.changes]))]
+        lines += ["", "plan", *_indented(_aligned([row for change in diff.changes for row in _change(change)]))]
     return _joined(lines)
 
 
@@ -40,8 +43,13 @@ def _row(metric: Metric) -> list[str]:
     return [metric.name, value_text(metric.before), value_text(metric.after), growth_text(metric)]
 
 
-def _change(change: Change) -> list[str]:
-    return [word_of(change), subject_text(change), f"{fact_text(change.before)} -> {fact_text(change.after)}"]
+def _change(change: Change) -> list[list[str]]:
+    """One row, or two where both facts are long."""
+    before, after = fact_text(change.before), fact_text(change.after)
+    head = [word_of(change), subject_text(change)]
+    if len(before) + len(after) <= _LONG:
+        return [[*head, f"{before} -> {after}"]]
+    return [[*head, before], ["", "", f"-> {after}"]]
 
 
 def _aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cache
 
 from tilec.ir.anonymous import content
@@ -38,22 +38,22 @@ class Family:
 
 
 def match_nodes(old: Plan, new: Plan) -> Matching:
-    """Pair the nodes of two plans: those of equal name and content first, then by origin, by content in order, by
-    name and operator, by origin and operator. A node is paired once; what is left has no counterpart."""
+    """Pair the nodes of two plans: those of equal name and content first, then by origin, by content with all that
+    leads there, with all that follows, alone, by name and operator, by origin and operator. Among equals the order
+    decides. A node is paired once; what is left has no counterpart. Takes time in proportion to the nodes."""
     before = {node.name: node for group in old.groups for node in group.nodes}
     after = {node.name: node for group in new.groups for node in group.nodes}
     computed = cache(content)
     pairs = {n: n for n in before if n in after and _same(before[n].expr, after[n].expr, computed)}
     _add(pairs, before, after, lambda node: (node.name, node.op, node.origin) if node.origin else None)
-    left, right = _left(pairs, before), [node for node in after.values() if node.name not in set(pairs.values())]
-    aligned = SequenceMatcher(
-        None, [computed(node.expr) for node in left], [computed(node.expr) for node in right], autojunk=False
-    )
-    for block in aligned.get_matching_blocks():
-        for k in range(block.size):
-            pairs[left[block.a + k].name] = right[block.b + k].name
-    _add(pairs, before, after, lambda node: (node.name, node.op))
-    _add(pairs, before, after, lambda node: (node.op, node.origin) if node.origin else None)
+    if len(pairs) < min(len(before), len(after)):
+        for contexts in (_ways_in, _ways_out):
+            known: dict[Hashable, int] = {}
+            places = {"old": contexts(before, computed, known), "new": contexts(after, computed, known)}
+            _add_sides(pairs, before, after, places["old"], places["new"])
+        _add(pairs, before, after, lambda node: computed(node.expr))
+        _add(pairs, before, after, lambda node: (node.name, node.op))
+        _add(pairs, before, after, lambda node: (node.op, node.origin) if node.origin else None)
     return Matching(pairs, _names(pairs, before, after))
 
 
@@ -81,8 +81,33 @@ def families(old: Plan, new: Plan, matching: Matching) -> tuple[Family, ...]:
     return tuple(members.values())
 
 
-def _same(a: TensorExpr, b: TensorExpr, computed: Callable[[TensorExpr], tuple[str, ...]]) -> bool:
+Content = Callable[[TensorExpr], tuple[str, ...]]
+
+
+def _same(a: TensorExpr, b: TensorExpr, computed: Content) -> bool:
     return a == b or computed(a) == computed(b)
+
+
+def _ways_in(nodes: Mapping[str, Node], computed: Content, known: dict[Hashable, int]) -> dict[str, int]:
+    """Node -> number of its content and, in turn, that of its operands; equal computations have equal numbers."""
+    numbers: dict[str, int] = {}
+    for name, node in nodes.items():
+        key = (computed(node.expr), *(numbers.get(t, -1) for t in operands(node.expr)))
+        numbers[name] = known.setdefault(key, len(known))
+    return numbers
+
+
+def _ways_out(nodes: Mapping[str, Node], computed: Content, known: dict[Hashable, int]) -> dict[str, int]:
+    """Node -> number of its content and, in turn, that of its readers."""
+    readers: dict[str, list[tuple[int, int]]] = {name: [] for name in nodes}
+    numbers: dict[str, int] = {}
+    for name, node in reversed(list(nodes.items())):
+        key = (computed(node.expr), *sorted(readers[name]))
+        numbers[name] = known.setdefault(key, len(known))
+        for place, tensor in enumerate(operands(node.expr)):
+            if tensor in readers:
+                readers[tensor].append((numbers[name], place))
+    return numbers
 
 
 def _left(pairs: Mapping[str, str], nodes: Mapping[str, Node]) -> list[Node]:
@@ -95,15 +120,27 @@ def _add(
     after: Mapping[str, Node],
     key: Callable[[Node], Hashable | None],
 ) -> None:
-    """Pair what has no counterpart yet by `key`, in order where several are equal; None is paired with nothing."""
+    """Pair what has no counterpart yet by `key`; None is paired with nothing."""
+    keys = [{node.name: key(node) for node in side.values()} for side in (before, after)]
+    _add_sides(pairs, before, after, *keys)
+
+
+def _add_sides(
+    pairs: dict[str, str],
+    before: Mapping[str, Node],
+    after: Mapping[str, Node],
+    old: Mapping[str, Hashable | None],
+    new: Mapping[str, Hashable | None],
+) -> None:
+    """Pair what has no counterpart yet by keys, in order where several are equal."""
     taken = set(pairs.values())
-    waiting: dict[Hashable, list[str]] = {}
-    for node in after.values():
-        if node.name not in taken and key(node) is not None:
-            waiting.setdefault(key(node), []).append(node.name)
+    waiting: dict[Hashable, deque[str]] = {}
+    for name in after:
+        if name not in taken and new[name] is not None:
+            waiting.setdefault(new[name], deque()).append(name)
     for node in _left(pairs, before):
-        if waiting.get(key(node)):
-            pairs[node.name] = waiting[key(node)].pop(0)
+        if waiting.get(old[node.name]):
+            pairs[node.name] = waiting[old[node.name]].popleft()
 
 
 def _names(pairs: Mapping[str, str], before: Mapping[str, Node], after: Mapping[str, Node]) -> dict[str, str]:

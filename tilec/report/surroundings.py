@@ -32,7 +32,7 @@ def _tables(old: Plan, new: Plan, matching: Matching) -> Iterator[tuple[str, Map
     yield "level", {x.name: _level(x) for x in old.levels}, {x.name: _level(x) for x in new.levels}
     yield "symbols", {"": " ".join(old.symbols)}, {"": " ".join(new.symbols)}
     yield "input", _ports(old, old.inputs), _ports(new, new.inputs)
-    yield "output", _ports(old, old.outputs), _ports(new, new.outputs)
+    yield "output", _results(old, names), _results(new, {})
     yield "placement", {"": _placement(old)}, {"": _placement(new)}
     yield "fallback", _fallback(old), _fallback(new)
     yield "call", {_call(c, names): "onnxruntime" for c in old.calls}, {_call(c, {}): "onnxruntime" for c in new.calls}
@@ -66,6 +66,12 @@ def _ports(plan: Plan, ports: tuple[Port, ...]) -> dict[str, Fact]:
         else:
             told[port.name] = opaque.type if opaque is not None else "?"
     return told
+
+
+def _results(plan: Plan, names: Mapping[str, str]) -> dict[str, Fact]:
+    """Output -> type, shape and the tensor that it is."""
+    types = _ports(plan, plan.outputs)
+    return {port.name: f"{types[port.name]} of {names.get(port.tensor, port.tensor)}" for port in plan.outputs}
 
 
 def _tensor(plan: Plan, name: str) -> str:
