@@ -62,3 +62,17 @@ def test_operations_leave_index_arithmetic_out() -> None:
     assert operations(parse_tensor("Y[i] = X[i*2 + 1] + Z[i // 3]", {"i": 4})) == 1
     assert operations(parse_tensor("Y[i] = exp(X[i])", {"i": 4})) > 8
     assert operations(parse_tensor("Y[i] = maximum(X[i], 0.0)", {"i": 4})) == 1
+
+
+def test_f16_that_is_computed_again_is_rounded_as_if_it_had_been_stored() -> None:
+    nodes = [("e[s, n] = x[s, n] * 3.0", E), ("y[s] = max(n, e[s, n])", E)]
+    found = inlined(make_graph({"x": (4, 6)}, nodes, ["y"], ttypes={"x": "f16"}))
+    assert found == {"y": "y[s] = max(n, f16(x[s, n] * 3.0))"}
+
+
+def test_padding_stays_where_data_says_what_is_read() -> None:
+    nodes = [
+        ("p[s, n] = where(n >= 2, x[s, n - 2], 0.0)", {"s": 4, "n": 8}),
+        ("y[s, k] = p[s, i[k]] + 1.0", {"s": 4, "k": 5}),
+    ]
+    assert "p" in inlined(make_graph({"x": (4, 6), "i": (5,)}, nodes, ["y"], ttypes={"i": "i64"}))

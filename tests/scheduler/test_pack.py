@@ -81,3 +81,15 @@ def test_readers_of_different_parts_do_not_share() -> None:
         vector = vector_of(graph.nodes[0].expr, graph, frozenset({"u"}))
         packed(graph.nodes[0].expr, vector, 3, graph, frozenset({"u"}), made)
     assert len(made) == 2
+
+
+def test_a_padded_constant_is_packed_with_its_padding() -> None:
+    graph = make_graph(
+        {"x": (5, 3)},
+        [("y[m, n] = sum(k, x[m, k] * where(k >= 1, w[n, k - 1], 0.0))", {"m": 5, "n": 8, "k": 3})],
+        ["y"],
+        {"w": (8, 2)},
+    )
+    made, _ = repacked(graph, 4)
+    assert made
+    assert all("where(k - 1 >= 0" in text for text in made)

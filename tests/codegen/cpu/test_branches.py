@@ -40,6 +40,7 @@ def outline(steps: tuple[Step, ...]) -> list:
         ("h % 2 < 1", None),
         ("h == 1", None),
         ("not h < 1", None),
+        ("0.9 > 0.0", None),
     ],
 )
 def test_conditions_at_the_worst_point_of_a_box(condition, expected):
