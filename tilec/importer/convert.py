@@ -21,6 +21,7 @@ from tilec.importer.functions import functions_of
 from tilec.importer.held import Items, Maybe, Outside
 from tilec.importer.loader import Model, load_model
 from tilec.importer.names import identifier
+from tilec.importer.older import modern
 from tilec.importer.ports import InputPort, input_ports, readable
 from tilec.importer.translate import Context, Scope, Translator
 from tilec.importer.value import Value
@@ -77,7 +78,7 @@ def import_model(
     Raises UsageError (no such file, no such symbol), ConfigError (not a sound ONNX model) and UnsupportedModelError,
     which names every node that cannot be translated and may not fall back.
     """
-    model = load_model(path)
+    model = modern(load_model(path))
     opset = opset_of(model.proto)
     if fallback == "refuse":
         check_opset(opset, model.file)
