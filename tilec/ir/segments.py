@@ -13,7 +13,7 @@ from tilec.ir.graph import Call, Node, Port, Tensor
 
 
 def stages(nodes: Iterable[Node], calls: Sequence[Call]) -> dict[str, int]:
-    """Node or result of a call -> its segment, for nodes in topological order; what it lacks is there from the start."""
+    """Node or result of a call -> its segment, for nodes in topological order; what it lacks is there at the start."""
     found = {port.tensor: number + 1 for number, call in enumerate(calls) for port in call.outputs}
     for node in nodes:
         found[node.name] = max((found.get(tensor, 0) for tensor in operands(node.expr)), default=0)
