@@ -37,9 +37,9 @@ def model(
     [
         (helper.make_node("Tanh", ["x"], ["y"], consumed_inputs=[0]), {}, np.tanh(X)),
         (
-            helper.make_node("Mul", ["x", "w"], ["y"], broadcast=1, axis=1),
-            {"w": normal(3, seed=1)},
-            X * normal(3, seed=1)[:, None],
+            helper.make_node("Mul", ["x", "w"], ["y"], broadcast=1),
+            {"w": normal(3, 4, seed=1)},
+            X * normal(3, 4, seed=1),
         ),
         (helper.make_node("Dropout", ["x"], ["y"], is_test=1), {}, X),
     ],
