@@ -17,7 +17,7 @@ from tvm import tirx
 
 from tilec.codegen.cpu.facts import Facts, Place
 from tilec.codegen.cpu.guards import Guards, conjuncts, is_monotone
-from tilec.codegen.cpu.indices import Indices, divided, not_negative
+from tilec.codegen.cpu.indices import ARITHMETIC, Indices, divided, not_negative
 from tilec.codegen.cpu.memory import Memories, element, narrow, stored, widen
 from tilec.codegen.cpu.scalars import PRINTERS, convert
 from tilec.codegen.cpu.tree import Tile
@@ -71,10 +71,11 @@ class Values:
     def loop(self, dim: str | None = None, first: PrimExpr | None = None, multiple: int = 1) -> Iterator[None]:
         """A scope in which dimension `dim` starts at `first`, a multiple of `multiple`; just a scope without one."""
         self._scopes.append({})
-        if dim is not None:
-            self._levels.append((dim, first, multiple))
-            self._prepare()
-        yield
+        with self._indices.scope():
+            if dim is not None:
+                self._levels.append((dim, first, multiple))
+                self._prepare()
+            yield
         self._scopes.pop()
         if dim is not None:
             self._levels.pop()
@@ -252,6 +253,10 @@ class Values:
                     value = self.value(left, "i64", point, guards)
                     return Value(divided(op, value.expr, divisor, value.lanes), value.lanes)
                 return self._apply(op, ttype, (left, Const(divisor)), point, guards)
+            case Binary("+" | "-" | "*" as op, left, right) if ttype == "i64" and not accesses(expr):
+                a, b = (self.value(e, ttype, point, guards) for e in (left, right))
+                lanes = max(a.lanes, b.lanes)
+                return Value(ARITHMETIC[op](a.across(lanes), b.across(lanes)), lanes)
             case Binary(op, left, right):
                 return self._apply(op, ttype, (left, right), point, guards)
             case Call(fn, args):
