@@ -12,6 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from tilec.errors import ConfigError, UsageError
+from tilec.importer.sparse import dense
 from tilec.importer.weights import ELEMENT_TYPES, Files, Stored, stored, whole
 from tilec.importer.wire import BYTES, Buffer, Field, WireError, fields
 
@@ -68,6 +69,8 @@ def load_model(path: Path) -> Model:
             initializers[tensor.name] = stored(tensor, raw, files)
         else:
             foreign[tensor.name] = whole(tensor, raw, files)
+    for sparse in found.proto.graph.sparse_initializer:
+        initializers.setdefault(sparse.values.name, dense(sparse, files))
     return Model(path, found.proto, initializers, files, foreign)
 
 
