@@ -35,7 +35,7 @@ def packaged(folder: str) -> dict[str, Traversable]:
 
 
 def _collect(folder: Traversable, prefix: str, found: dict[str, Traversable]) -> None:
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name.removesuffix(".yaml")):
         if entry.is_dir():
             _collect(entry, f"{prefix}{entry.name}/", found)
         elif entry.name.endswith(".yaml"):
