@@ -42,6 +42,11 @@ def model(
             X * normal(3, 4, seed=1),
         ),
         (helper.make_node("Dropout", ["x"], ["y"], is_test=1), {}, X),
+        (
+            helper.make_node("PRelu", ["x", "w"], ["y"]),
+            {"w": np.float32([0.5])},
+            np.where(X < 0, X * 0.5, X),
+        ),
     ],
 )
 def test_old_models_compile(tmp_path: Path, node: onnx.NodeProto, weights: dict[str, Any], expected: Any) -> None:

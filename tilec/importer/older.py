@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import onnx
@@ -18,20 +20,27 @@ _INITIALIZERS_APART = 4
 def modern(model: Model) -> Model:
     """The model as it is, or, when it is too old, as the first opset of `OPSETS` says the same.
 
-    What the converter does not take stays as it is, and so does what it gets wrong: `PRelu`, whose slopes were
-    channels' then, and bodies of branches and loops, which it does not read.
+    What the converter does not take stays as it is, and so does what it gets wrong.
     """
     proto = model.proto
     if opset_of(proto) >= OPSETS.start or any(entry.domain not in OWN_DOMAINS for entry in proto.opset_import):
         return model
     if proto.ir_version >= _INITIALIZERS_APART and (model.initializers or model.foreign):
         return model
-    if any(node.op_type == "PRelu" or any(a.type in _BODIES for a in node.attribute) for node in proto.graph.node):
+    if any(_misread(node, proto.graph.input) for node in proto.graph.node):
         return model
     converted = _converted(proto)
     if converted is None or _ports(converted) != _ports(proto) or converted.graph.initializer:
         return model
     return replace(model, proto=converted)
+
+
+def _misread(node: Any, inputs: Sequence[Any]) -> bool:
+    """Whether the converter gets a node wrong: slopes of `PRelu`, which were channels' then, and what holds bodies."""
+    if any(attribute.type in _BODIES for attribute in node.attribute):
+        return True
+    known = {info.name: prod(dim.dim_value for dim in info.type.tensor_type.shape.dim) for info in inputs}
+    return node.op_type == "PRelu" and any(known.get(slope) != 1 for slope in node.input[1:])
 
 
 _BODIES = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
