@@ -39,7 +39,7 @@ class Metric:
         """Whether the two differ as expressions in the symbols."""
         if self.before is None or self.after is None:
             return self.before is not self.after
-        return not equal(self.before, self.after)
+        return self.before != self.after and not equal(self.before, self.after)
 
     @property
     def growth(self) -> Fraction | None:

@@ -84,6 +84,8 @@ def _near(word: str, known: Iterable[str]) -> str:
 
 def _exceeds(metric: Metric, limit: Limit) -> list[str]:
     """The sentence about one total, if there is one: new <= old * (1 + growth) must hold for all symbols."""
+    if not metric.changed:
+        return []
     old = simplify(metric.before if metric.before is not None else Const(0))
     new = simplify(metric.after if metric.after is not None else Const(0))
     allowed = 1 + limit.growth

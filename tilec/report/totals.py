@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
 
-from tilec.ir.algebra import simplify
+from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.plan import Group, Plan
+from tilec.ir.text import text_of
 
 COUNTS = ("groups", "launches", "kernels")
 """Metrics that are numbers of things; all others but `flops` are bytes."""
@@ -62,8 +64,24 @@ def _sum(values: Iterable[Expr]) -> Expr:
 
 
 def _largest(values: Iterable[Expr]) -> Expr:
-    distinct = list(dict.fromkeys(simplify(value) for value in values))
-    largest = distinct[0]
-    for value in distinct[1:]:
-        largest = simplify(Call("maximum", (largest, value)))
-    return largest
+    """The maximum of all, of those that no other one covers for every size of the symbols."""
+    parts = dict.fromkeys(part for value in values for part in _parts(value))
+    kept: list[Expr] = []
+    for part in parts:
+        if not any(_covers(other, part) for other in kept):
+            kept = [*(other for other in kept if not _covers(part, other)), part]
+    return reduce(lambda a, b: Call("maximum", (a, b)), sorted(kept, key=text_of))
+
+
+def _parts(value: Expr) -> Iterator[Expr]:
+    """What a maximum is taken over."""
+    if isinstance(value, Call) and value.fn == "maximum":
+        for argument in value.args:
+            yield from _parts(argument)
+    else:
+        yield simplify(value)
+
+
+def _covers(a: Expr, b: Expr) -> bool:
+    lowest, _ = bounds_of(Binary("-", a, b))
+    return lowest is not None and lowest >= 0
