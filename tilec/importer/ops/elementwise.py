@@ -60,8 +60,8 @@ VARIADIC = {"Max": "maximum({}, {})", "Mean": "{} + {}", "Min": "minimum({}, {})
 
 POWERS = {
     -1.0: "1.0 / x",
-    -0.5: "1.0 / sqrt(x)",
-    0.5: "sqrt(x)",
+    -0.5: "where(x == -inf, 0.0, 1.0 / sqrt(x))",
+    0.5: "where(x == -inf, inf, sqrt(x))",
     1.0: "x",
     2.0: "x * x",
     3.0: "x * x * x",
