@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from math import sqrt
+
+import pytest
+
+from bounds import walk
+from tilec.bounds.einsum import parse_einsum
+from tilec.bounds.lower import LowerBound, compulsory, lb, product_sizes
+from tilec.bounds.oro import oro
+
+GEMM = "C[m,n] = sum(k, A[m,k] * B[k,n])"
+SQUARE = {"m": 4096, "n": 4096, "k": 4096}
+
+
+def test_matrix_products_have_the_bound_of_the_square_root() -> None:
+    words = 2**20 // 4
+    expected = 2 * 4096**3 / sqrt(words) - 2 * words
+    assert lb(parse_einsum(GEMM, SQUARE, 32), 2**20) == LowerBound(int(expected) * 4, "matrix product")
+    assert lb(parse_einsum(GEMM, SQUARE, 32), 64 * 2**20) == LowerBound(3 * 4096**2 * 4, "compulsory")
+
+
+def test_words_are_counted_at_the_smallest_element() -> None:
+    mixed = lb(parse_einsum(GEMM, SQUARE, {"A": 16, "B": 4, "C": 32}), 2**16)
+    assert mixed == lb(parse_einsum(GEMM, SQUARE, 4), 2**16)
+    assert compulsory(parse_einsum(GEMM, SQUARE, {"A": 16, "B": 4, "C": 32})) == 4096**2 * 52 // 8
+
+
+def test_batches_add_up() -> None:
+    single = lb(parse_einsum(GEMM, {"m": 512, "n": 256, "k": 128}), 1024)
+    text = "C[b,m,n] = sum(k, A[b,m,k] * B[b,k,n])"
+    batched = lb(parse_einsum(text, {"b": 6, "m": 512, "n": 256, "k": 128}), 1024)
+    assert batched == LowerBound(6 * single.traffic_bytes, "matrix product")
+
+
+@pytest.mark.parametrize(
+    ("text", "extents", "sizes"),
+    [
+        (GEMM, {"m": 2, "n": 3, "k": 4}, (1, 24)),
+        ("O[h,m,n] = sum(k, I[h,m,k] * W[k,n])", {"h": 5, "m": 2, "n": 3, "k": 4}, (1, 120)),
+        ("O[p] = sum(r, I[p+r] * W[r])", {"p": 5, "r": 3}, None),
+        ("C[m,n] = sum(k,l, A[m,k,l] * B[k,n])", {"m": 2, "n": 3, "k": 4, "l": 2}, None),
+        ("C[m,n] = sum(k, A[m,k] * A[k,n])", {"m": 3, "n": 3, "k": 3}, None),
+        ("C[m,n] = sum(k, where(m < k, A[m,k], 0.0) * B[k,n])", {"m": 3, "n": 3, "k": 3}, None),
+        ("C[m,n] = sum(k, A[m,k,k] * B[k,n])", {"m": 3, "n": 3, "k": 3}, None),
+    ],
+)
+def test_only_matrix_products_have_the_bound(text: str, extents: dict[str, int], sizes: tuple[int, int] | None) -> None:
+    assert product_sizes(parse_einsum(text, extents)) == sizes
+
+
+def test_compulsory_counts_elements_that_are_touched() -> None:
+    # Stride 2 without overlap reads every other element, a dilated window leaves gaps.
+    assert compulsory(parse_einsum("O[p] = sum(r, I[p*2 + r*8] * W[r])", {"p": 3, "r": 2})) == 6 + 2 + 3
+    # A diagonal is read once, two accesses to one tensor may touch the same elements, padding may touch none.
+    assert compulsory(parse_einsum("y[i] = A[i,i]", {"i": 5})) == 5 + 5
+    assert compulsory(parse_einsum("C[m,n] = sum(k, A[m,k] * A[n,k])", {"m": 3, "n": 2, "k": 4})) == 12 + 6
+    assert compulsory(parse_einsum("y[i] = where(i >= 1, x[i - 1], 0.0)", {"i": 5})) == 5
+
+
+def test_convolutions_have_no_bound_but_compulsory_traffic() -> None:
+    text = "O[p,q,k] = sum(r,s,c, I[p+r,q+s,c] * W[r,s,c,k])"
+    bound = lb(parse_einsum(text, {"p": 56, "q": 56, "k": 64, "r": 3, "s": 3, "c": 64}), 12_512)
+    assert bound == LowerBound(58 * 58 * 64 + 9 * 64 * 64 + 56 * 56 * 64, "compulsory")
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_bound_stays_below_every_curve(seed: int) -> None:
+    einsum = walk.random_einsum(seed)
+    for point in oro(einsum).points:
+        assert lb(einsum, point.buffer_bytes).traffic_bytes <= point.traffic_bytes
+
+
+def test_the_bound_of_products_stays_below_the_curve_and_comes_near_it() -> None:
+    einsum = parse_einsum(GEMM, SQUARE)
+    ratios = [point.traffic_bytes / lb(einsum, point.buffer_bytes).traffic_bytes for point in oro(einsum).points]
+    assert min(ratios) >= 1
+    assert ratios[10] < 1.05
+    assert lb(einsum, 0).traffic_bytes >= lb(einsum, 1).traffic_bytes

@@ -1,0 +1,140 @@
+"""An Einsum whose operands are read and written at affine indices: what the bounds need to know of a contraction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilec.errors import ConfigError, UnsupportedError, did_you_mean
+from tilec.ir.algebra import linear_form
+from tilec.ir.expr import Access, Call, Expr, TensorExpr, Var, bound, children, variables
+from tilec.ir.text import parse_tensor, tensor_text
+
+Rank = tuple[tuple[str, int], ...]
+"""One index of an access: its iterators with their coefficients (stride, dilation), constants left out."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One access to a tensor: `ranks` its indices, `bits` the size of an element (O33).
+
+    `guarded` says that a condition decides whether an element is read (padding): no such read is compulsory.
+    """
+
+    tensor: str
+    ranks: tuple[Rank, ...]
+    bits: int
+    guarded: bool = False
+
+    @cached_property
+    def dims(self) -> frozenset[str]:
+        """The iterators that move this access."""
+        return frozenset(dim for rank in self.ranks for dim, _ in rank)
+
+
+@dataclass(frozen=True)
+class Einsum:
+    """`extents` of every iterator, the accesses to the inputs, and the access to the output."""
+
+    text: str
+    extents: Mapping[str, int]
+    inputs: tuple[Operand, ...]
+    output: Operand
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Iterators, spatial before reduced."""
+        return tuple(self.extents)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The inputs, then the output."""
+        return (*self.inputs, self.output)
+
+
+def _rank(index: Expr, dims: frozenset[str], text: str) -> Rank:
+    terms, _ = linear_form(index)
+    for term in terms:
+        if not isinstance(term, Var) and variables(term) & dims:
+            raise UnsupportedError(
+                "an index is not a sum of iterators times whole numbers",
+                text,
+                "Bounds cover affine indices such as h*2 + r*3 - 1.",
+            )
+    moving = ((term.name, factor) for term, factor in terms.items() if isinstance(term, Var) and term.name in dims)
+    return tuple(sorted((name, factor) for name, factor in moving if factor))
+
+
+def _reads(expr: Expr, guarded: bool) -> Iterator[tuple[Access, bool]]:
+    """Every access with whether it stands in a branch of a `where`."""
+    match expr:
+        case Call("where", (condition, yes, no)):
+            yield from _reads(condition, guarded)
+            yield from _reads(yes, True)
+            yield from _reads(no, True)
+        case _:
+            if isinstance(expr, Access):
+                yield expr, guarded
+            for child in children(expr):
+                yield from _reads(child, guarded)
+
+
+def _bits_of(tensor: str, bits: int | Mapping[str, int], text: str) -> int:
+    width = bits if isinstance(bits, int) else bits.get(tensor)
+    if width is None:
+        raise ConfigError(f"no element size for tensor {tensor}", text, f"Add {tensor} to the sizes in bits.")
+    if width < 1:
+        raise ConfigError(f"an element of {tensor} has {width} bits", text, "An element takes 1 bit or more.")
+    return width
+
+
+def einsum_of(expr: TensorExpr, bits: int | Mapping[str, int] = 8) -> Einsum:
+    """The Einsum of a tensor expression with bound extents; `bits` per element, for all tensors or by name.
+
+    Every access counts as an operand of its own, equal accesses count once.  Raises UnsupportedError for indices
+    that are not affine and for symbolic extents, ConfigError for extents below 1 and missing element sizes.
+    """
+    text = tensor_text(expr)
+    extents: dict[str, int] = {}
+    for name, extent in expr.domain.items():
+        size = bound(extent)
+        if size is None:
+            raise UnsupportedError(f"the extent of {name} is not a number", text, "Bind every symbolic size first.")
+        if size < 1:
+            raise ConfigError(f"the extent of {name} is {size}", text, "A bound needs extents of 1 or more.")
+        extents[name] = size
+    dims = frozenset(extents)
+
+    def operand(access: Access, guarded: bool) -> Operand:
+        ranks = tuple(_rank(index, dims, text) for index in access.index)
+        return Operand(access.tensor, ranks, _bits_of(access.tensor, bits, text), guarded)
+
+    inputs: dict[Access, bool] = {}
+    for access, guarded in _reads(expr.value, False):
+        inputs[access] = inputs.get(access, True) and guarded
+    if any(access.tensor == expr.tensor for access in inputs):
+        raise ConfigError(f"{expr.tensor} is read and written", text, "Give the output a name of its own.")
+    output = operand(Access(expr.tensor, tuple(Var(name) for name in expr.spatial)), False)
+    return Einsum(text, extents, tuple(operand(access, guarded) for access, guarded in inputs.items()), output)
+
+
+def parse_einsum(text: str, extents: Mapping[str, int], bits: int | Mapping[str, int] = 8) -> Einsum:
+    """Read `C[m,n] = sum(k, A[m,k]*B[k,n])` with the extent of every iterator (O35).
+
+    Raises ConfigError for text outside the language, missing and unknown iterators, and what `einsum_of` refuses.
+    """
+    try:
+        expr = parse_tensor(text, extents)
+    except ValueError as error:
+        raise ConfigError(str(error), None, "Write it like C[m,n] = sum(k, A[m,k]*B[k,n]).") from None
+    for name in extents:
+        if name not in expr.iterators:
+            near = did_you_mean(name, expr.iterators)
+            hint = f"Did you mean {near}?" if near else f"Iterators are {', '.join(expr.iterators)}."
+            raise ConfigError(f"{name} is not an iterator of the Einsum", text, hint)
+    free = sorted(variables(expr.body) - set(expr.iterators))
+    if free:
+        raise ConfigError(f"{', '.join(free)} is neither an iterator of the output nor summed over", text,
+                          f"Write sum({', '.join(free)}, ...).")  # fmt: skip
+    return einsum_of(expr, bits)

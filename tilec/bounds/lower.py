@@ -1,0 +1,96 @@
+"""`lb`: the traffic that no mapping of any kind can stay below.
+
+Compulsory traffic: every element that is needed enters once, every result leaves once.  Matrix products have a
+bound that grows as the buffer shrinks, 2MNK/sqrt(S) - 2S words (Smith, Lowery, Langou, van de Geijn, arXiv
+1702.02017).  It holds here, where reading a partial sum for the first time is free: cut the schedule into phases of
+2S loads, first reads of C included.  A phase sees at most 3S elements of A, B and C, hence at most
+sqrt(|A||B||C|) <= S^1.5 products (Loomis-Whitney), so there are at least MNK/S^1.5 - 1 full phases.  The MN first
+reads are free, but MN results are stored, so loads and stores together are no fewer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt, prod
+from typing import Literal
+
+import numpy as np
+
+from tilec.bounds.einsum import Einsum, Operand, Rank
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """At least `traffic_bytes` move, `because` of compulsory traffic or of the bound for matrix products."""
+
+    traffic_bytes: int
+    because: Literal["compulsory", "matrix product"]
+
+
+def _values(rank: Rank, einsum: Einsum) -> int:
+    """How many different values an index takes."""
+    values = np.zeros(1, np.int64)
+    for dim, coefficient in rank:
+        values = np.unique(np.add.outer(values, coefficient * np.arange(einsum.extents[dim])))
+    return len(values)
+
+
+def _elements(operand: Operand, einsum: Einsum) -> int:
+    """Elements that an access touches; of indices that share iterators only the one with most values counts."""
+    groups: list[tuple[frozenset[str], int]] = []
+    for rank in operand.ranks:
+        dims, count = frozenset(dim for dim, _ in rank), _values(rank, einsum)
+        for group in [g for g in groups if g[0] & dims]:
+            groups.remove(group)
+            dims, count = dims | group[0], max(count, group[1])
+        groups.append((dims, count))
+    return prod(count for _, count in groups)
+
+
+def compulsory(einsum: Einsum) -> int:
+    """Bytes that move even with an unbounded buffer: every input element that is read for sure, every result."""
+    bits: dict[str, int] = {einsum.output.tensor: _elements(einsum.output, einsum) * einsum.output.bits}
+    for operand in einsum.inputs:
+        if not operand.guarded:
+            needed = _elements(operand, einsum) * operand.bits
+            bits[operand.tensor] = max(bits.get(operand.tensor, 0), needed)
+    return -(-sum(bits.values()) // 8)
+
+
+def product_sizes(einsum: Einsum) -> tuple[int, int] | None:
+    """(batch, M * N * K) of a matrix product of two tensors; None when it is something else.
+
+    Every iterator must occur in exactly two of the three tensors, or in all three (batch), and indices must be
+    plain iterators: with other indices (convolution) operands are reused in ways that the theorem does not count.
+    """
+    operands = einsum.operands
+    if len({operand.tensor for operand in operands}) != 3 or len(operands) != 3:
+        return None
+    for operand in operands:
+        plain = [rank[0] for rank in operand.ranks if len(rank) == 1]
+        moving = [rank for rank in operand.ranks if rank]
+        if operand.guarded or len(plain) != len(moving) or len({dim for dim, _ in plain}) != len(plain):
+            return None
+    uses = {dim: sum(dim in operand.dims for operand in operands) for dim in einsum.dims if einsum.extents[dim] > 1}
+    if any(count < 2 for count in uses.values()):
+        return None
+    batch = prod(einsum.extents[dim] for dim, count in uses.items() if count == 3)
+    return batch, prod(einsum.extents.values()) // batch
+
+
+def lb(einsum: Einsum, capacity: int) -> LowerBound:
+    """The least bytes between a buffer of `capacity` bytes (with all that lies above it) and its backing store.
+
+    Words are counted at the smallest element size: that many fit at most, and each moves that many bits at least.
+    """
+    least = compulsory(einsum)
+    sizes = product_sizes(einsum)
+    if sizes is None:
+        return LowerBound(least, "compulsory")
+    batch, iterations = sizes
+    bits = min(operand.bits for operand in einsum.operands)
+    words = max(1, capacity * 8 // bits)
+    # ceil(2 * iterations / sqrt(words)) without rounding errors.
+    loads = isqrt((4 * iterations**2 - 1) // words) + 1
+    moved = -(-batch * (loads - 2 * words) * bits // 8)
+    return LowerBound(moved, "matrix product") if moved > least else LowerBound(least, "compulsory")
