@@ -24,6 +24,15 @@ Parts = Sequence[Sequence[Node]]
 
 
 @dataclass(frozen=True, slots=True)
+class _Decision:
+    """What is decided once for all groups that are alike; `orders` are the register tile loops of every part."""
+
+    tiles: Sequence[RegisterTile]
+    core: CoreTile
+    orders: Sequence[tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Draught:
     """A group with its decisions, before its cost is known."""
 
@@ -45,21 +54,23 @@ def draughts(
     constants = constant_tensors(graph)
     readers, results = graph.consumers(), {port.tensor for port in graph.outputs}
     made: dict[str, Node] = {}
-    known: dict[object, tuple[list[RegisterTile], CoreTile]] = {}
+    known: dict[object, _Decision] = {}
+    registers = target.top != target.core_level
     result: list[Draught] = []
     for parts in groups:
         outputs = _outputs([node for part in parts for node in part], readers, results)
         same = _likeness(parts, outputs, graph, constants)
-        if same in known:
+        decision = known.get(same)
+        if decision is not None:
             tiles = [
                 replace(tile, vector=vector_of(part[0].expr, graph, constants))
-                for part, tile in zip(parts, known[same][0], strict=True)
+                for part, tile in zip(parts, decision.tiles, strict=True)
             ]
         else:
             tiles = [register_tile(part, graph, constants, target, numbers) for part in parts]
         problem = Problem(parts, tiles, graph, target, numbers, outputs, objective)
-        core = known[same][1] if same in known else core_tile(problem)
-        known[same] = (tiles, core)
+        core = core_tile(problem) if decision is None else decision.core
+        first = tiles
         if core.steps and target.threads == 1 and len(parts[0]) > 1:
             parts, tiles = _apart(parts[0], tiles[0], graph, constants, target, numbers)
         new_parts: list[tuple[Node, ...]] = []
@@ -68,7 +79,13 @@ def draughts(
             width = tile.sizes.get(tile.along, 0)
             expr, graph = packed(anchor, tile.vector, width, graph, constants, made)
             new_parts.append((replace(part[0], expr=expr), *part[1:]))
-        result.append(_draught(new_parts, outputs, tiles, core, problem, graph))
+        if decision is None:
+            orders = [
+                _register_order(part, tile, replace(problem, graph=graph)) if tile.sizes and registers else ()
+                for part, tile in zip(new_parts, tiles, strict=True)
+            ]
+            known[same] = decision = _Decision(first, core, orders)
+        result.append(_draught(new_parts, outputs, tiles, decision, problem, graph))
     return tuple(result), graph, tuple(made.values())
 
 
@@ -112,11 +129,11 @@ def _draught(
     parts: Sequence[tuple[Node, ...]],
     outputs: tuple[str, ...],
     tiles: Sequence[RegisterTile],
-    core: CoreTile,
+    decision: _Decision,
     problem: Problem,
     graph: Graph,
 ) -> Draught:
-    target = problem.target
+    target, core = problem.target, decision.core
     nodes = tuple(node for part in parts for node in part)
     names = {node.name for node in nodes}
     connect = _connect(parts, target)
@@ -127,11 +144,11 @@ def _draught(
         sizes[target.core_level] = {final: dict(core.sizes)}
         order[target.core_level] = {final: core.order}
     if target.top != target.core_level:
-        for part, tile in zip(parts, tiles, strict=True):
+        for part, tile, inner in zip(parts, tiles, decision.orders, strict=True):
             last = part[-1].name
             if tile.sizes:
                 sizes.setdefault(target.top, {})[last] = dict(tile.sizes)
-                order.setdefault(target.top, {})[last] = _register_order(part, tile, replace(problem, graph=graph))
+                order.setdefault(target.top, {})[last] = inner
     steps = {target.core_level: {parts[0][0].name: dict(core.steps)}} if core.steps else {}
     variant = Variant(
         guard=Const(True),

@@ -32,6 +32,7 @@ def compose(draft: Draft) -> Draft:
     """
     movements: dict[str, TensorExpr] = {}
     refused: dict[str, Refusal] = dict(draft.refused)
+    kept = _by_node(draft.refused)
     readers = draft.graph.consumers()
     outputs = {port.tensor for port in draft.graph.outputs}
     nodes: list[Node] = []
@@ -47,8 +48,12 @@ def compose(draft: Draft) -> Draft:
                 reason = _stays_whole(expr, tensor, stored, tensor in outputs)
             if reason is None:
                 expr = candidate
-                refused |= _inherited(refused, tensor, node.name)
+                # what the movement could not absorb itself is now between that and its reader
+                for other, why in list(kept.get(tensor, {}).items()):
+                    kept.setdefault(node.name, {})[other] = why
+                    refused[edge(other, node.name)] = replace(why, edge=edge(other, node.name))
             else:
+                kept.setdefault(node.name, {})[tensor] = reason
                 refused[edge(tensor, node.name)] = reason
         if is_movement(expr):
             movements[node.name] = expr
@@ -56,13 +61,12 @@ def compose(draft: Draft) -> Draft:
     return Draft(with_nodes(draft.graph, nodes), refused)
 
 
-def _inherited(refused: Mapping[str, Refusal], absorbed: str, reader: str) -> dict[str, Refusal]:
-    """What an absorbed movement could not absorb itself is now between that and the reader."""
-    found: dict[str, Refusal] = {}
+def _by_node(refused: Mapping[str, Refusal]) -> dict[str, dict[str, Refusal]]:
+    """Node -> tensor that it could not absorb -> why."""
+    found: dict[str, dict[str, Refusal]] = {}
     for reason in refused.values():
         tensor, node = reason.edge.split("->")
-        if node == absorbed:
-            found[edge(tensor, reader)] = replace(reason, edge=edge(tensor, reader))
+        found.setdefault(node, {})[tensor] = reason
     return found
 
 

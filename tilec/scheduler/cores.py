@@ -16,14 +16,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import Access, TensorExpr, accesses, bound, operands, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, accesses, bound, operands, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.contraction import is_contraction
 from tilec.scheduler.registers import RegisterTile
 from tilec.scheduler.rows import rows_of
 from tilec.scheduler.target import Target
-from tilec.scheduler.windows import element_bytes, leaves, windows
+from tilec.scheduler.windows import element_bytes, leaves, shapes_of, windows
 
 Objective = Literal["time", "traffic", "footprint"]
 Floats = NDArray[np.float64]
@@ -85,6 +85,11 @@ class Problem:
     def final(self) -> TensorExpr:
         """The expression of the final node."""
         return self.nodes[-1].expr
+
+    @property
+    def shapes(self) -> dict[str, tuple[Expr, ...]]:
+        """Shapes of the tensors that nodes make and read."""
+        return shapes_of((node.expr for node in self.nodes), self.graph)
 
     def extent(self, iterator: str) -> int:
         """Extent of an iterator of the final node (what is likely, where it is symbolic)."""
@@ -206,11 +211,10 @@ def _evaluate(problem: Problem, sizes: Mapping[str, Ints], staged: Sequence[str]
     level hold them.
     """
     target, nodes = problem.target, problem.nodes
-    shapes = {name: t.shape for name, t in problem.graph.tensors.items()}
     made = {node.name for node in nodes}
     kept = {part[-1].name for part in problem.parts} | set(problem.outputs)
     boxes = windows(
-        nodes, sizes, {i: np.asarray(n, np.int64) for i, n in problem.steps.items()}, shapes, problem.numbers
+        nodes, sizes, {i: np.asarray(n, np.int64) for i, n in problem.steps.items()}, problem.shapes, problem.numbers
     )
     held = {t: n * problem.bytes_of(t) for t, n in boxes.items() if t not in made or t in kept}
     footprint: Ints = np.asarray(sum(held.values()), np.int64)
@@ -292,10 +296,9 @@ def _order(problem: Problem, sizes: Mapping[str, int]) -> tuple[str, ...]:
 
 def kept_order(problem: Problem, loops: Mapping[str, int], sizes: Mapping[str, int], capacity: int) -> tuple[str, ...]:
     """Loops of the final node sorted so that what stays in place while the inner ones run is large but fits."""
-    shapes = {name: t.shape for name, t in problem.graph.tensors.items()}
     nodes = problem.nodes
     arrays = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
-    base = windows(nodes, arrays, {}, shapes, problem.numbers)
+    base = windows(nodes, arrays, {}, problem.shapes, problem.numbers)
     made = {node.name for node in nodes}
 
     def kept(iterator: str) -> int:

@@ -6,7 +6,7 @@ per element is substituted into everything that reads it.  What a product reads 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, accesses, operands, variables, walk
@@ -36,8 +36,7 @@ def inline(draft: Draft) -> Draft:
     """
     graph = draft.graph
     while parts := _dissolvable(graph):
-        for part in parts:
-            graph = _dissolve(graph, part)
+        graph = _dissolve(graph, parts)
     return Draft(graph, draft.refused)
 
 
@@ -119,17 +118,16 @@ def _operations(body: Expr) -> int:
             return 0
 
 
-def _dissolve(graph: Graph, part: tuple[Node, ...]) -> Graph:
-    """The graph without the nodes of a part, each substituted into what reads it."""
+def _dissolve(graph: Graph, parts: Sequence[tuple[Node, ...]]) -> Graph:
+    """The graph without the nodes of parts of which none reads another, each substituted into what reads it."""
     gone: dict[str, TensorExpr] = {}
-    names = {node.name for node in part}
+    home = {node.name: number for number, part in enumerate(parts) for node in part}
     nodes: list[Node] = []
     for node in graph.nodes:
         expr = node.expr
-        for tensor in operands(expr):
-            if tensor in gone:
-                expr = with_value(expr, substitute_accesses(expr.value, gone[tensor]))
-        if node.name in names:
+        for tensor in sorted((t for t in operands(expr) if t in gone), key=lambda t: home[t]):
+            expr = with_value(expr, substitute_accesses(expr.value, gone[tensor]))
+        if node.name in home:
             gone[node.name] = _as_stored(expr, graph.tensors[node.name].ttype)
         else:
             nodes.append(replace(node, expr=expr))

@@ -41,10 +41,9 @@ def packed(
         node, index = _prepared(access, expr, vector, panel, graph)
         extents = ", ".join(text_of(e) for e in node.expr.extents)
         known = made.setdefault(f"{tensor_text(replace(node.expr, tensor=access.tensor))} [{extents}]", node)
-        graph = replace(
-            graph,
-            tensors={**graph.tensors, known.name: Tensor(known.expr.shape, graph.tensors[access.tensor].ttype)},
-        )
+        if known.name not in graph.tensors:
+            tensor = Tensor(known.expr.shape, graph.tensors[access.tensor].ttype)
+            graph = replace(graph, tensors={**graph.tensors, known.name: tensor})
         value = _exchanged(value, access, Access(known.name, index))
     return (expr if value is expr.value else with_value(expr, value)), graph
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from tilec.ir.expr import accesses, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Refusal
 from tilec.scheduler.access import reads_pointwise, recomputed
+from tilec.scheduler.ancestry import Ancestry
 from tilec.scheduler.contraction import is_contraction
 from tilec.scheduler.reasons import edge, refusal
 from tilec.scheduler.rewrite import constant_tensors
@@ -47,18 +49,19 @@ def fuse(graph: Graph) -> Partition:
     """Parts of elementwise nodes around reductions."""
     members: list[list[Node]] = []
     home: dict[str, int] = {}
-    below: list[set[int]] = []
+    multiplies: list[bool] = []
+    ancestry = Ancestry()
     refused: dict[str, Refusal] = {}
     for node in computed_nodes(graph):
-        producers = {home[t] for t in operands(node.expr) if t in home}
         part = None
         reasons = {tensor: _objection(tensor, node, graph) for tensor in operands(node.expr) if tensor in home}
+        producers = {home[t] for t in reasons}
         candidates = {home[t] for t, reason in reasons.items() if reason is None}
-        for candidate in sorted(candidates, key=lambda p: (_multiplies(members[p]), p), reverse=True):
+        for candidate in sorted(candidates, key=lambda p: (multiplies[p], p), reverse=True):
             inside = [t for t in reasons if home[t] == candidate]
             if any(reasons[t] is not None for t in inside):
                 continue
-            if any(candidate in _ancestors(other, below) for other in producers - {candidate}):
+            if any(ancestry.leads(candidate, other) for other in producers - {candidate}):
                 for tensor in inside:
                     reasons[tensor] = refusal(tensor, node.name, "cycle")
                 continue
@@ -67,12 +70,14 @@ def fuse(graph: Graph) -> Partition:
         if part is None:
             part = len(members)
             members.append([])
-            below.append(set())
+            multiplies.append(False)
+            ancestry.add()
         for tensor, reason in reasons.items():
             if home[tensor] != part:
                 refused[edge(tensor, node.name)] = reason or refusal(tensor, node.name, "outputs-differ")
-        below[part] |= producers - {part}
+        ancestry.read(part, producers - {part})
         members[part].append(node)
+        multiplies[part] = multiplies[part] or is_contraction(node.expr)
         home[node.name] = part
     whole, split_off = _with_one_final(members)
     refused |= split_off
@@ -137,33 +142,26 @@ def _objection(tensor: str, node: Node, graph: Graph) -> Refusal | None:
     return None
 
 
-def _multiplies(members: Sequence[Node]) -> bool:
-    return any(is_contraction(node.expr) for node in members)
-
-
-def _ancestors(part: int, below: Sequence[set[int]]) -> set[int]:
-    found: set[int] = set()
-    waiting = [part]
-    while waiting:
-        for other in below[waiting.pop()]:
-            if other not in found:
-                found.add(other)
-                waiting.append(other)
-    return found
-
-
 def execution_order(needs: Sequence[set[int]], rank: Sequence[int]) -> list[int]:
     """A topological order of numbers that depend on others; among those that are ready the lowest rank comes first.
 
     Raises ValueError for a cycle.
     """
-    left, done, order = set(range(len(needs))), set[int](), list[int]()
-    while left:
-        ready = [i for i in left if needs[i] <= done]
-        if not ready:
-            raise ValueError("groups depend on each other in a circle")
-        chosen = min(ready, key=lambda i: rank[i])
+    missing = [len(below) for below in needs]
+    above: list[list[int]] = [[] for _ in needs]
+    for number, below in enumerate(needs):
+        for other in below:
+            above[other].append(number)
+    ready = [(rank[number], number) for number, count in enumerate(missing) if count == 0]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, chosen = heappop(ready)
         order.append(chosen)
-        done.add(chosen)
-        left.remove(chosen)
+        for number in above[chosen]:
+            missing[number] -= 1
+            if missing[number] == 0:
+                heappush(ready, (rank[number], number))
+    if len(order) < len(needs):
+        raise ValueError("groups depend on each other in a circle")
     return order

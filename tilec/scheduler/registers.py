@@ -15,7 +15,7 @@ from tilec.scheduler.inline import operations
 from tilec.scheduler.rows import rows_of
 from tilec.scheduler.target import Target
 from tilec.scheduler.vector import Vector, is_panelled, vector_of
-from tilec.scheduler.windows import element_bytes
+from tilec.scheduler.windows import element_bytes, shapes_of
 
 ELEMENTWISE = 4
 """Vectors of an elementwise tile: enough chains to hide the latency of a polynomial."""
@@ -45,8 +45,7 @@ def register_tile(
     if anchor.reduce:
         lanes = lanes if vector.kind != "none" else 1
         panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
-        shapes = {name: t.shape for name, t in graph.tensors.items()}
-        sizes, cycles = accumulator_tile(anchor, vector, lanes, panels, shapes, target, numbers)
+        sizes, cycles = accumulator_tile(anchor, vector, lanes, panels, shapes_of([anchor], graph), target, numbers)
     else:
         sizes, cycles = _elementwise(anchor, lanes, numbers), float(OVERHEAD)
     if not target.vectors:

@@ -18,6 +18,7 @@ from tilec.ir.expr import Expr, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Refusal
+from tilec.scheduler.ancestry import Ancestry
 from tilec.scheduler.contraction import is_contraction
 from tilec.scheduler.parts import Partition, execution_order
 from tilec.scheduler.reasons import edge, refusal
@@ -51,24 +52,29 @@ def stitch(graph: Graph, partition: Partition, target: Target, numbers: Candidat
     groups: list[tuple[int, ...]] = []
     home: list[int] = []
     refused = dict(partition.refused)
+    ancestry = Ancestry()
     for number, edges in enumerate(parts.edges):
-        home.append(len(groups))
+        home.append(number)
         groups.append((number,))
+        ancestry.add()
+        ancestry.read(number, parts.needs[number])
         producers = sorted({home[parts.home[tensor]] for tensor, _ in edges}, reverse=True)
         for chosen in dict.fromkeys([tuple(producers), *((p,) for p in producers)]):
             members = tuple(sorted({n for g in chosen for n in groups[g]} | {number}))
-            outside = {home[n] for m in members for n in parts.needs[m]} - {*chosen, home[number]}
+            outside = {n for m in members for n in parts.needs[m]}.difference(members)
             reason = _objection(parts, members)
-            if reason is None and any(set(chosen) & _below(g, groups, home, parts.needs) for g in outside):
+            if reason is None and any(ancestry.leads(g, n) for g in chosen for n in outside):
                 reason = refusal("", "", "cycle")
             inside = [(t, name) for t, name in edges if home[parts.home[t]] in chosen]
             if reason is None and chosen:
-                refused = {e: r for e, r in refused.items() if e not in {edge(t, name) for t, name in inside}}
-                groups[home[number]] = members
+                for t, name in inside:
+                    refused.pop(edge(t, name), None)
+                groups[number] = members
                 for g in chosen:
                     groups[g] = ()
+                    ancestry.read(g, [number])
                 for n in members:
-                    home[n] = home[number]
+                    home[n] = number
                 break
             if reason is not None and reason.code != PRODUCT:
                 refused |= {edge(t, name): replace(reason, edge=edge(t, name)) for t, name in inside}
@@ -147,16 +153,3 @@ def _all_lead_to_last(nodes: Sequence[Node]) -> bool:
             return False
         reached.update(operands(node.expr))
     return True
-
-
-def _below(
-    group: int, groups: Sequence[tuple[int, ...]], home: Sequence[int], needs: Sequence[frozenset[int]]
-) -> set[int]:
-    """A group and every group that it depends on."""
-    found, waiting = {group}, [group]
-    while waiting:
-        for n in groups[waiting.pop()]:
-            new = {home[m] for m in needs[n]} - found
-            found |= new
-            waiting += new
-    return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses
-from tilec.ir.graph import Node
+from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses, operands
+from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
 from tilec.ir.types import TTYPES
@@ -21,6 +21,11 @@ Box = Mapping[str, tuple[Ints, Ints]]
 def element_bytes(ttype: str) -> int:
     """Bytes of one element, at least 1."""
     return max(1, TTYPES[ttype].bits // 8)
+
+
+def shapes_of(exprs: Iterable[TensorExpr], graph: Graph) -> dict[str, tuple[Expr, ...]]:
+    """Shapes of the tensors that expressions make and read."""
+    return {tensor: graph.tensors[tensor].shape for expr in exprs for tensor in (expr.tensor, *operands(expr))}
 
 
 def tile_box(expr: TensorExpr, sizes: Mapping[str, Ints], steps: Mapping[str, Ints], numbers: Candidates) -> Box:
@@ -45,6 +50,7 @@ def windows(
     `steps` are reduce steps by iterator, of whichever node has it.  Data-dependent reads count one element for
     each point that reads.
     """
+    made = {node.name: node.expr for node in nodes}
     boxes: dict[str, Box] = {nodes[-1].name: tile_box(nodes[-1].expr, sizes, steps, numbers)}
     found: dict[str, Ints] = {}
     gathered: dict[str, Ints] = {}
@@ -53,19 +59,20 @@ def windows(
             continue
         box = boxes[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
+        by_data = {a.tensor for a in accesses(node.expr) if is_data_dependent(a)}
         for tensor, window in propagate(node.expr, box, shapes, numbers).items():
-            if any(is_data_dependent(a) for a in accesses(node.expr) if a.tensor == tensor):
+            if tensor in by_data:
                 points = volume(list(box.values()))
                 gathered[tensor] = np.minimum(points, volume(list(window)))
-            producer = next((n for n in nodes if n.name == tensor), None)
+            producer = made.get(tensor)
             if producer is None:
                 found[tensor] = np.maximum(found.get(tensor, np.int64(0)), volume(list(window)))
                 continue
-            hull = dict(zip(producer.expr.spatial, window, strict=True))
+            hull = dict(zip(producer.spatial, window, strict=True))
             if tensor in boxes:
                 old = boxes[tensor]
                 hull = {i: (np.minimum(old[i][0], lo), np.maximum(old[i][1], hi)) for i, (lo, hi) in hull.items()}
-            boxes[tensor] = {**tile_box(producer.expr, {}, steps, numbers), **hull}
+            boxes[tensor] = {**tile_box(producer, {}, steps, numbers), **hull}
     return found | gathered
 
 
