@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations, product
 
 from tilec.bounds.einsum import Einsum, Operand, parse_einsum
@@ -16,6 +16,7 @@ def visits(extents: Mapping[str, int], tiles: Tiles, order: tuple[str, ...]) -> 
     """The iterations of every tile in the order of the loops, outermost first; the last tile may be ragged."""
     starts = [range(0, extents[dim], tiles[dim]) for dim in order]
     for point in product(*starts):
+        # Iterators without a loop run through all of their extent.
         ranges = {dim: range(s, min(s + tiles[dim], extents[dim])) for dim, s in zip(order, point, strict=True)}
         yield {dim: ranges.get(dim, range(extents[dim])) for dim in extents}
 
@@ -49,14 +50,37 @@ def traffic(einsum: Einsum, tiles: Tiles, order: tuple[str, ...]) -> tuple[int, 
     return sum(len(box(operand, first)) for operand in einsum.operands), moved
 
 
-def perfect(einsum: Einsum) -> Iterator[tuple[Tiles, tuple[str, ...]]]:
-    """Every perfect tiling with every order of the loops."""
-    sizes = [[t for t in range(1, extent + 1) if extent % t == 0] for extent in einsum.extents.values()]
-    for chosen in product(*sizes):
+def perfect(extent: int) -> list[int]:
+    """All tiles that divide the extent."""
+    return [tile for tile in range(1, extent + 1) if extent % tile == 0]
+
+
+def every(extent: int) -> list[int]:
+    """All tiles."""
+    return list(range(1, extent + 1))
+
+
+def smallest(extent: int) -> list[int]:
+    """The smallest tile of those that are equally many."""
+    return [tile for tile in every(extent) if tile == 1 or -(-extent // tile) < -(-extent // (tile - 1))]
+
+
+def mappings(einsum: Einsum, sizes: Callable[[int], list[int]]) -> Iterator[tuple[Tiles, tuple[str, ...]]]:
+    """Every tiling by `sizes` of an extent with every order of the loops."""
+    for chosen in product(*map(sizes, einsum.extents.values())):
         tiles = dict(zip(einsum.dims, chosen, strict=True))
         loops = [dim for dim in einsum.dims if tiles[dim] < einsum.extents[dim]]
         for order in permutations(loops):
             yield tiles, order
+
+
+def front(einsum: Einsum, sizes: Callable[[int], list[int]]) -> list[tuple[int, int]]:
+    """The Pareto front of all mappings: (buffer, elements moved) by rising buffer."""
+    best: list[tuple[int, int]] = []
+    for buffer, moved in sorted({traffic(einsum, *mapping) for mapping in mappings(einsum, sizes)}):
+        if not best or moved < best[-1][1]:
+            best.append((buffer, moved))
+    return best
 
 
 _SHAPES = (

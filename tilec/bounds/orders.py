@@ -1,123 +1,97 @@
 """The best loop order of many tilings at once, by dynamic programming over sets of inner loops.
 
-What loop j adds to the traffic depends on which loops run inside it, not on their order: with E(S) the traffic of
-running the loops of S once, E(S) = min over j in S of trips_j * E(S - j) + (trips_j - 1) * step(j, S - j).  n loops
-take n * 2^(n-1) vector operations where trying the orders takes n!.
+What loop j adds to the traffic depends on which loops run inside it, not on their order.  So the best order of a
+set of inner loops is the best choice of its outermost loop around the best order of the rest: n loops take
+n * 2^(n-1) vector operations where trying the orders takes n!.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tilec.bounds.einsum import Einsum, Operand
-
-Ints = NDArray[np.int64]
-
-
-class _Steps:
-    """Words times weight that an operand moves when one loop advances, for every tiling."""
-
-    def __init__(
-        self, operand: Operand, weight: int, dims: Sequence[str], tiles: Sequence[Ints], trips: Sequence[Ints]
-    ):
-        at = {dim: position for position, dim in enumerate(dims)}
-        self._ranks = [[(at[dim], c) for dim, c in rank] for rank in operand.ranks if rank]
-        self._moves = [[c * tiles[i] for i, c in rank] for rank in self._ranks]
-        self._mask = sum(1 << at[dim] for dim in operand.dims)
-        self._trips = trips
-        self._weight = weight
-        self._known: dict[tuple[int, int], Ints | None] = {}
-        one = np.ones((), np.int64)
-        self._boxes = [sum((abs(c) * (tiles[i] - 1) for i, c in rank), one) for rank in self._ranks]
-        self.volume: Ints = _product(self._boxes) * weight
-
-    def of(self, loop: int, inside: int) -> Ints | None:
-        """The step of `loop` with the loops of the set `inside` starting again; None where nothing moves."""
-        key = (loop if self._mask >> loop & 1 else -1, inside & self._mask)
-        if key == (-1, 0):
-            return None
-        if key not in self._known:
-            self._known[key] = self.volume - _product([self._overlap(r, *key) for r in range(len(self._ranks))]) * (
-                self._weight
-            )
-        return self._known[key]
-
-    def _overlap(self, rank: int, loop: int, inside: int) -> Ints:
-        delta: Ints | None = None
-        for (dim, _), move in zip(self._ranks[rank], self._moves[rank], strict=True):
-            if dim == loop:
-                delta = move if delta is None else delta + move
-            elif inside >> dim & 1:
-                back = move * (1 - self._trips[dim])
-                delta = back if delta is None else delta + back
-        extent = self._boxes[rank]
-        return extent if delta is None else np.maximum(extent - np.abs(delta), 0)
-
-
-def _product(factors: Sequence[Ints]) -> Ints:
-    result = np.ones((), np.int64)
-    for factor in factors:
-        result = result * factor
-    return result
+from tilec.bounds.einsum import Einsum
+from tilec.bounds.steps import ZERO, Dim, Ints, Steps, total
 
 
 class Orders:
-    """Tilings of one Einsum: `tiles` and `trips` hold one array per iterator, all broadcastable to one shape."""
+    """Tilings of one Einsum: `tiles` holds one array per iterator, all broadcastable to one shape.
 
-    def __init__(self, einsum: Einsum, tiles: Sequence[Ints], trips: Sequence[Ints]) -> None:
-        self._trips = trips
-        dims = einsum.dims
-        inputs = [_Steps(operand, operand.bits, dims, tiles, trips) for operand in einsum.inputs]
-        # An evicted partial sum is written and read again.
-        self._steps = [*inputs, _Steps(einsum.output, 2 * einsum.output.bits, dims, tiles, trips)]
-        written = einsum.output.bits
+    `ragged` allows tiles that do not divide their extent.
+    """
+
+    def __init__(self, einsum: Einsum, tiles: Mapping[str, Ints], ragged: bool) -> None:
+        self._dims: dict[str, Dim] = {}
+        for name, tile in tiles.items():
+            trips = -(-einsum.extents[name] // tile)
+            last = einsum.extents[name] - (trips - 1) * tile if ragged else tile
+            self._dims[name] = Dim(tile, last, trips, ragged)
+        # An evicted partial sum is written and read again, but for its first read.
+        self._steps = [(Steps(operand, self._dims), operand.bits) for operand in einsum.inputs]
+        self._steps.append((Steps(einsum.output, self._dims), 2 * einsum.output.bits))
+        self._written = einsum.output.bits
         for dim in einsum.output.dims:
-            written *= einsum.extents[dim]
-        self._once: Ints = sum((s.volume for s in self._steps), np.zeros((), np.int64)) - written
-        self._output = self._steps[-1]
-        self._inner: dict[int, Ints] = {0: np.zeros((), np.int64)}
+            self._written *= einsum.extents[dim]
+        self._inner: dict[frozenset[str], Ints] = {frozenset(): ZERO}
 
     def buffer(self) -> Ints:
         """Bits of buffer of every tiling."""
-        return sum((s.volume for s in self._steps[:-1]), self._output.volume // 2)
+        *inputs, (output, bits) = self._steps
+        return total([*(steps.volume * weight for steps, weight in inputs), output.volume * (bits // 2)])
 
     def traffic(self) -> Ints:
         """Bits moved by every tiling under its best loop order."""
-        return self._best((1 << len(self._trips)) - 1) + self._once
+        first = total([steps.volume * bits for steps, bits in self._steps])
+        return self._best(frozenset(self._dims)) + first - self._written
 
-    def best(self, tiling: int) -> tuple[int, ...]:
-        """The loop order, outermost first, that `traffic` stands for; arrays must be one-dimensional.
+    def fetched(self, order: Sequence[str]) -> list[Ints]:
+        """Words that enter the buffer under one loop order, outermost first, per operand, the output last."""
+        inside = [frozenset(order[position + 1 :]) for position in range(len(order))]
+        around = list(zip(order, inside, strict=True))
+        return [
+            total([steps.volume, *(step for at in around if (step := steps.of(*at)) is not None)])
+            for steps, _ in self._steps
+        ]
+
+    def best_orders(self, tilings: int) -> list[tuple[str, ...]]:
+        """The loop orders, outermost first, that `traffic` stands for, of `tilings` in one-dimensional arrays.
 
         Loops of one trip are left out.
         """
-        inside = (1 << len(self._trips)) - 1
-        order: list[int] = []
-        while inside:
-            loops = [j for j in range(len(self._trips)) if inside >> j & 1]
-            loop = min(loops, key=lambda j: _element(self._outer(j, inside ^ 1 << j), tiling))
-            if _element(self._trips[loop], tiling) > 1:
-                order.append(loop)
-            inside ^= 1 << loop
-        return tuple(order)
+        choices: dict[frozenset[str], tuple[list[str], list[int]]] = {}
+        trips = {name: np.broadcast_to(dim.trips, tilings).tolist() for name, dim in self._dims.items()}
+        orders = []
+        for tiling in range(tilings):
+            inside = frozenset(self._dims)
+            order: list[str] = []
+            while inside:
+                if inside not in choices:
+                    loops = [name for name in self._dims if name in inside]
+                    costs = np.broadcast_arrays(*self._options(loops, inside), np.empty(tilings, np.int64))[:-1]
+                    choices[inside] = loops, np.argmin(np.stack(costs), axis=0).tolist()
+                loops, outermost = choices[inside]
+                loop = loops[outermost[tiling]]
+                if trips[loop][tiling] > 1:
+                    order.append(loop)
+                inside -= {loop}
+            orders.append(tuple(order))
+        return orders
 
-    def _best(self, inside: int) -> Ints:
+    def _best(self, inside: frozenset[str]) -> Ints:
         if inside not in self._inner:
-            options = (self._outer(j, inside ^ 1 << j) for j in range(len(self._trips)) if inside >> j & 1)
-            result = next(options)
-            for option in options:
+            options = self._options(sorted(inside), inside)
+            result = options[0]
+            for option in options[1:]:
                 result = np.minimum(result, option)
             self._inner[inside] = result
         return self._inner[inside]
 
-    def _outer(self, loop: int, inside: int) -> Ints:
-        """Traffic of running `loop` around the best order of `inside`."""
-        moved = [step for s in self._steps if (step := s.of(loop, inside)) is not None]
-        step = sum(moved[1:], moved[0]) if moved else np.zeros((), np.int64)
-        return self._best(inside) * self._trips[loop] + step * (self._trips[loop] - 1)
+    def _options(self, loops: Sequence[str], inside: frozenset[str]) -> list[Ints]:
+        """Bits that all advances of the loops `inside` move when each of `loops` is the outermost."""
+        return [self._best(inside - {loop}) + self._add(loop, inside - {loop}) for loop in loops]
 
-
-def _element(values: Ints, position: int) -> int:
-    return int(values[position] if values.ndim else values)
+    def _add(self, loop: str, inside: frozenset[str]) -> Ints:
+        """Bits that the advances of `loop` around `inside` move."""
+        moved = [(steps.of(loop, inside), bits) for steps, bits in self._steps]
+        return total([words * bits for words, bits in moved if words is not None])

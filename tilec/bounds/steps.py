@@ -1,0 +1,159 @@
+"""What one operand moves whenever one loop over tiles advances, counted for many tilings at once.
+
+When loop j advances, the loops outside it stand still, those inside it start again.  The new box of an operand
+then differs from the old one by a shift per index, and what is fetched is the new box less their intersection.
+Both are products over indices, so their sums over all positions of the outer loops are products of sums over a few
+cases: each loop stands on a full tile or on its last one, which may be ragged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.bounds.einsum import Operand, Rank
+
+Ints = NDArray[np.int64]
+ZERO = np.zeros((), np.int64)
+ONE = np.ones((), np.int64)
+
+
+def total(values: Sequence[Ints]) -> Ints:
+    """The sum of arrays that broadcast."""
+    return sum(values[1:], values[0]) if values else ZERO
+
+
+def times(values: Sequence[Ints]) -> Ints:
+    """The product of arrays that broadcast."""
+    result = values[0] if values else ONE
+    for value in values[1:]:
+        result = result * value
+    return result
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One iterator of all tilings: sizes of full and last tiles, number of tiles; `ragged` says that they differ."""
+
+    tile: Ints
+    last: Ints
+    trips: Ints
+    ragged: bool
+
+    @property
+    def standing(self) -> list[tuple[Ints, Ints]]:
+        """(tile size, how often) over all positions of the loop."""
+        return [(self.tile, self.trips - 1), (self.last, ONE)] if self.ragged else [(self.tile, self.trips)]
+
+    @property
+    def advancing(self) -> list[tuple[Ints, Ints]]:
+        """(size of the new tile, how often) over all advances of the loop."""
+        if not self.ragged:
+            return [(self.tile, self.trips - 1)]
+        return [(self.tile, np.maximum(self.trips - 2, 0)), (self.last, np.minimum(self.trips - 1, 1))]
+
+
+@dataclass(frozen=True)
+class _Stand:
+    """Where an iterator stands before and after an advance: offset and size of its tile."""
+
+    before: Ints
+    size_before: Ints
+    after: Ints
+    size_after: Ints
+
+
+def _extent(rank: Rank, sizes: dict[str, Ints]) -> Ints:
+    return total([ONE, *(abs(c) * (sizes[dim] - 1) for dim, c in rank)])
+
+
+def _low(rank: Rank, starts: dict[str, Ints], sizes: dict[str, Ints]) -> Ints:
+    return total([c * (starts[dim] if c > 0 else starts[dim] + sizes[dim] - 1) for dim, c in rank])
+
+
+def _components(ranks: Sequence[Rank]) -> list[list[Rank]]:
+    """Indices grouped so that no iterator occurs in two groups."""
+    groups: list[list[Rank]] = []
+    for rank in filter(None, ranks):
+        dims = {dim for dim, _ in rank}
+        sharing = [g for g in groups if any(dim in dims for member in g for dim, _ in member)]
+        groups = [g for g in groups if g not in sharing]
+        groups.append([*(member for g in sharing for member in g), rank])
+    return groups
+
+
+class Steps:
+    """Words that `operand` fetches, for every tiling of the iterators `dims`."""
+
+    def __init__(self, operand: Operand, dims: dict[str, Dim]) -> None:
+        self._operand = operand
+        self._dims = dims
+        self._components = [(group, frozenset(d for rank in group for d, _ in rank)) for group in
+                            _components(operand.ranks)]  # fmt: skip
+        self._known: dict[tuple[str | None, frozenset[str]], Ints] = {}
+        self._parts: dict[tuple[int, str | None, frozenset[str]], tuple[Ints, Ints]] = {}
+        sizes = {name: dim.tile for name, dim in dims.items()}
+        self.volume: Ints = times([_extent(rank, sizes) for rank in operand.ranks if rank])
+
+    def of(self, loop: str, inside: frozenset[str]) -> Ints | None:
+        """Words fetched over all advances of `loop` around the loops `inside`; None where nothing moves."""
+        own = self._operand.dims
+        moving = loop if loop in own else None
+        if moving is None and not inside & own:
+            return None
+        key = (moving, inside & own)
+        if key not in self._known:
+            parts = [self._sums(position, *key) for position in range(len(self._components))]
+            self._known[key] = times([new for new, _ in parts]) - times([kept for _, kept in parts])
+        repeats = [dim.trips for name, dim in self._dims.items() if name not in own | inside | {loop}]
+        if moving is None:
+            repeats.append(self._dims[loop].trips - 1)
+        return times([self._known[key], *repeats])
+
+    def _sums(self, position: int, moving: str | None, inside: frozenset[str]) -> tuple[Ints, Ints]:
+        """Sums of the new extents and of the overlaps of one group of indices."""
+        group, dims = self._components[position]
+        key = (position, moving if moving in dims else None, inside & dims)
+        if key not in self._parts:
+            new, kept = [], []
+            for stands, count in self._cases(dims, moving, inside):
+                before = {d: s.before for d, s in stands.items()}, {d: s.size_before for d, s in stands.items()}
+                after = {d: s.after for d, s in stands.items()}, {d: s.size_after for d, s in stands.items()}
+                extents = [_extent(rank, after[1]) for rank in group]
+                overlaps = [_overlap(rank, e, before, after) for rank, e in zip(group, extents, strict=True)]
+                new.append(times([*extents, count]))
+                kept.append(times([*overlaps, count]))
+            self._parts[key] = total(new), total(kept)
+        return self._parts[key]
+
+    def _cases(
+        self, dims: frozenset[str], moving: str | None, inside: frozenset[str]
+    ) -> Iterator[tuple[dict[str, _Stand], Ints]]:
+        """Where the iterators of a group stand around an advance, with the number of advances that look like that."""
+        choices: list[list[tuple[str, _Stand, Ints]]] = []
+        for name in sorted(dims):
+            dim = self._dims[name]
+            if name in inside:
+                end = dim.tile * (dim.trips - 1)
+                choices.append([(name, _Stand(end, dim.last, ZERO, dim.tile), ONE)])
+            elif name == moving:
+                choices.append([(name, _Stand(ZERO, dim.tile, dim.tile, size), n) for size, n in dim.advancing])
+            else:
+                choices.append([(name, _Stand(ZERO, size, ZERO, size), n) for size, n in dim.standing])
+        for case in product(*choices):
+            yield {name: stand for name, stand, _ in case}, times([count for _, _, count in case])
+
+
+_Place = tuple[dict[str, Ints], dict[str, Ints]]
+
+
+def _overlap(rank: Rank, extent: Ints, before: _Place, after: _Place) -> Ints:
+    """How many values of one index the boxes before and after an advance share."""
+    low, old_low = _low(rank, *after), _low(rank, *before)
+    high = np.minimum(low + extent, old_low + _extent(rank, before[1]))
+    shared: Ints = np.maximum(high - np.maximum(low, old_low), 0)
+    return shared
