@@ -77,7 +77,10 @@ def _sigmoid(element: str, lanes: int, x: PrimExpr) -> PrimExpr:
 
 def wrapping(node: Any, element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """Add, Sub or Mul whose integers wrap. TIR's own of 32 and 64 bits may not overflow, and LLVM takes it that they
-    do not; twice as wide they cannot, and LLVM narrows them again."""
+    do not; twice as wide they cannot, and LLVM narrows them again.
+
+    TVM also follows the ranges of integers, and cannot narrow a range that overflows: the bits hide it.
+    """
     bits = 0 if is_float(element) else int(element.lstrip("uint"))
     if bits < 32:
         return node(a, b)
@@ -86,8 +89,9 @@ def wrapping(node: Any, element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> P
         folded = {tirx.Add: left + right, tirx.Sub: left - right, tirx.Mul: left * right}[node]
         return constant(_wrapped(folded, element, bits), element, lanes)
     sign = "uint" if element.startswith("uint") and node is tirx.Mul else "int"
-    wide = f"{sign}{2 * bits}"
-    return cast(node(cast(a, wide, lanes), cast(b, wide, lanes)), element, lanes)
+    wide, hidden = f"{sign}{2 * bits}", f"{'int' if sign == 'uint' else 'uint'}{2 * bits}"
+    result = node(cast(a, wide, lanes), cast(b, wide, lanes))
+    return cast(reinterpret(result, hidden, lanes), element, lanes)
 
 
 def _wrapped(value: int, element: str, bits: int) -> int:
