@@ -5,7 +5,7 @@ import pytest
 from tilec.bounds.einsum import einsum_of, parse_einsum
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.ir.expr import Var
-from tilec.ir.text import parse_tensor
+from tilec.ir.text import parse_tensor, text_of
 
 GEMM = "C[m,n] = sum(k, A[m,k] * B[k,n])"
 
@@ -31,10 +31,14 @@ def test_element_sizes_by_tensor() -> None:
     assert [operand.bits for operand in einsum.operands] == [16, 4, 32]
 
 
-def test_reads_under_a_condition_are_marked() -> None:
-    text = "O[p] = sum(r, where(p + r >= 1, I[p + r - 1], 0.0) * W[r])"
+def test_reads_carry_the_conditions_they_stand_under() -> None:
+    text = "O[p] = sum(r, where(p + r >= 1 and p + r < 5, I[p + r - 1], J[p]) * W[r])"
     einsum = parse_einsum(text, {"p": 4, "r": 3})
-    assert [operand.guarded for operand in einsum.inputs] == [True, False]
+    assert {operand.tensor: [text_of(guard) for guard in operand.guards] for operand in einsum.inputs} == {
+        "I": ["p + r >= 1", "p + r < 5"],
+        "J": ["not (p + r >= 1 and p + r < 5)"],
+        "W": [],
+    }
 
 
 def test_an_access_that_repeats_counts_once() -> None:

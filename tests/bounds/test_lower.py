@@ -5,9 +5,10 @@ from math import sqrt
 import pytest
 
 from bounds import walk
-from tilec.bounds.einsum import parse_einsum
+from tilec.bounds.einsum import einsum_of, parse_einsum
 from tilec.bounds.lower import LowerBound, compulsory, lb, product_sizes
 from tilec.bounds.oro import oro
+from tilec.ir.text import parse_tensor
 
 GEMM = "C[m,n] = sum(k, A[m,k] * B[k,n])"
 SQUARE = {"m": 4096, "n": 4096, "k": 4096}
@@ -52,10 +53,26 @@ def test_only_matrix_products_have_the_bound(text: str, extents: dict[str, int],
 def test_compulsory_counts_elements_that_are_touched() -> None:
     # Stride 2 without overlap reads every other element, a dilated window leaves gaps.
     assert compulsory(parse_einsum("O[p] = sum(r, I[p*2 + r*8] * W[r])", {"p": 3, "r": 2})) == 6 + 2 + 3
-    # A diagonal is read once, two accesses to one tensor may touch the same elements, padding may touch none.
+    # A diagonal is read once, two accesses to one tensor may touch the same elements.
     assert compulsory(parse_einsum("y[i] = A[i,i]", {"i": 5})) == 5 + 5
     assert compulsory(parse_einsum("C[m,n] = sum(k, A[m,k] * A[n,k])", {"m": 3, "n": 2, "k": 4})) == 12 + 6
-    assert compulsory(parse_einsum("y[i] = where(i >= 1, x[i - 1], 0.0)", {"i": 5})) == 5
+
+
+def test_padding_is_not_compulsory() -> None:
+    text = "O[p,q] = sum(r,s, where(p+r >= 1 and p+r < 6 and q+s >= 1 and q+s < 8, I[p+r-1,q+s-1], 0.0) * W[r,s])"
+    assert compulsory(parse_einsum(text, {"p": 5, "q": 7, "r": 3, "s": 3})) == 5 * 7 + 9 + 5 * 7
+    assert compulsory(parse_einsum("y[i] = where(i >= 1, x[i - 1], 0.0)", {"i": 5})) == 4 + 5
+
+
+@pytest.mark.parametrize("guard", ["m[i,j] > 0.0", "i < j", "i + n < 3"])
+def test_reads_that_may_not_happen_are_not_compulsory(guard: str) -> None:
+    expr = parse_tensor(f"y[i,j] = where({guard}, x[i,j], 0.0)", {"i": 3, "j": 4})
+    mask = 12 if "m" in guard else 0
+    assert compulsory(einsum_of(expr)) == mask + 12
+
+
+def test_guards_on_indices_that_move_together_leave_nothing_sure() -> None:
+    assert compulsory(parse_einsum("y[i] = where(i < 3, x[i,i], 0.0)", {"i": 5})) == 5
 
 
 def test_convolutions_have_no_bound_but_compulsory_traffic() -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Access, Call, Expr, TensorExpr, Var, bound, children, variables
+from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, Var, bound, children, variables
 from tilec.ir.text import parse_tensor, tensor_text
 
 Rank = tuple[tuple[str, int], ...]
@@ -19,13 +19,13 @@ Rank = tuple[tuple[str, int], ...]
 class Operand:
     """One access to a tensor: `ranks` its indices, `bits` the size of an element (O33).
 
-    `guarded` says that a condition decides whether an element is read (padding): no such read is compulsory.
+    Elements are read only where all `guards` hold (padding); tiles span what the guards leave out as well.
     """
 
     tensor: str
     ranks: tuple[Rank, ...]
     bits: int
-    guarded: bool = False
+    guards: tuple[Expr, ...] = ()
 
     @cached_property
     def dims(self) -> frozenset[str]:
@@ -66,18 +66,24 @@ def _rank(index: Expr, dims: frozenset[str], text: str) -> Rank:
     return tuple(sorted((name, factor) for name, factor in moving if factor))
 
 
-def _reads(expr: Expr, guarded: bool) -> Iterator[tuple[Access, bool]]:
-    """Every access with whether it stands in a branch of a `where`."""
+def _reads(expr: Expr, guards: tuple[Expr, ...]) -> Iterator[tuple[Access, tuple[Expr, ...]]]:
+    """Every access with the conditions under which it happens."""
     match expr:
         case Call("where", (condition, yes, no)):
-            yield from _reads(condition, guarded)
-            yield from _reads(yes, True)
-            yield from _reads(no, True)
+            yield from _reads(condition, guards)
+            yield from _reads(yes, guards + _conjuncts(condition))
+            yield from _reads(no, (*guards, Call("not", (condition,))))
         case _:
             if isinstance(expr, Access):
-                yield expr, guarded
+                yield expr, guards
             for child in children(expr):
-                yield from _reads(child, guarded)
+                yield from _reads(child, guards)
+
+
+def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    if isinstance(condition, Binary) and condition.op == "and":
+        return _conjuncts(condition.left) + _conjuncts(condition.right)
+    return (condition,)
 
 
 def _bits_of(tensor: str, bits: int | Mapping[str, int], text: str) -> int:
@@ -106,17 +112,17 @@ def einsum_of(expr: TensorExpr, bits: int | Mapping[str, int] = 8) -> Einsum:
         extents[name] = size
     dims = frozenset(extents)
 
-    def operand(access: Access, guarded: bool) -> Operand:
+    def operand(access: Access, guards: tuple[Expr, ...] = ()) -> Operand:
         ranks = tuple(_rank(index, dims, text) for index in access.index)
-        return Operand(access.tensor, ranks, _bits_of(access.tensor, bits, text), guarded)
+        return Operand(access.tensor, ranks, _bits_of(access.tensor, bits, text), guards)
 
-    inputs: dict[Access, bool] = {}
-    for access, guarded in _reads(expr.value, False):
-        inputs[access] = inputs.get(access, True) and guarded
+    inputs: dict[Access, tuple[Expr, ...]] = {}
+    for access, guards in _reads(expr.value, ()):
+        inputs[access] = min(inputs.get(access, guards), guards, key=len)
     if any(access.tensor == expr.tensor for access in inputs):
         raise ConfigError(f"{expr.tensor} is read and written", text, "Give the output a name of its own.")
-    output = operand(Access(expr.tensor, tuple(Var(name) for name in expr.spatial)), False)
-    return Einsum(text, extents, tuple(operand(access, guarded) for access, guarded in inputs.items()), output)
+    output = operand(Access(expr.tensor, tuple(Var(name) for name in expr.spatial)))
+    return Einsum(text, extents, tuple(operand(access, guards) for access, guards in inputs.items()), output)
 
 
 def parse_einsum(text: str, extents: Mapping[str, int], bits: int | Mapping[str, int] = 8) -> Einsum:

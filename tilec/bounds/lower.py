@@ -10,6 +10,7 @@ reads are free, but MN results are stored, so loads and stores together are no f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt, prod
 from typing import Literal
@@ -17,6 +18,8 @@ from typing import Literal
 import numpy as np
 
 from tilec.bounds.einsum import Einsum, Operand, Rank
+from tilec.ir.evaluate import Points, scalar_value
+from tilec.ir.expr import Expr, accesses, variables
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,15 @@ class LowerBound:
     because: Literal["compulsory", "matrix product"]
 
 
-def _values(rank: Rank, einsum: Einsum) -> int:
-    """How many different values an index takes."""
+def _values(rank: Rank, einsum: Einsum, guards: Sequence[Expr]) -> int:
+    """How many different values an index takes where the guards hold."""
+    if guards:
+        points = Points({dim: (0, einsum.extents[dim]) for dim, _ in rank}, {})
+        index = sum((c * points.iterator(dim) for dim, c in rank), np.zeros(points.shape, np.int64))
+        holds = np.ones(points.shape, bool)
+        for guard in guards:
+            holds &= np.asarray(scalar_value(guard, points), bool)
+        return len(np.unique(index[holds]))
     values = np.zeros(1, np.int64)
     for dim, coefficient in rank:
         values = np.unique(np.add.outer(values, coefficient * np.arange(einsum.extents[dim])))
@@ -36,24 +46,33 @@ def _values(rank: Rank, einsum: Einsum) -> int:
 
 
 def _elements(operand: Operand, einsum: Einsum) -> int:
-    """Elements that an access touches; of indices that share iterators only the one with most values counts."""
+    """Elements that an access surely touches.
+
+    Of indices that share iterators only the one with most values counts.  Guards count where each moves with one
+    index and the indices share nothing; otherwise no element is sure.
+    """
     groups: list[tuple[frozenset[str], int]] = []
+    known = 0
     for rank in operand.ranks:
-        dims, count = frozenset(dim for dim, _ in rank), _values(rank, einsum)
+        dims = frozenset(dim for dim, _ in rank)
+        own = [guard for guard in operand.guards if dims and variables(guard) <= dims and not accesses(guard)]
+        known += len(own)
+        count = _values(rank, einsum, own)
         for group in [g for g in groups if g[0] & dims]:
+            if operand.guards:
+                return 0
             groups.remove(group)
             dims, count = dims | group[0], max(count, group[1])
         groups.append((dims, count))
-    return prod(count for _, count in groups)
+    return prod(count for _, count in groups) if known == len(operand.guards) else 0
 
 
 def compulsory(einsum: Einsum) -> int:
     """Bytes that move even with an unbounded buffer: every input element that is read for sure, every result."""
     bits: dict[str, int] = {einsum.output.tensor: _elements(einsum.output, einsum) * einsum.output.bits}
     for operand in einsum.inputs:
-        if not operand.guarded:
-            needed = _elements(operand, einsum) * operand.bits
-            bits[operand.tensor] = max(bits.get(operand.tensor, 0), needed)
+        needed = _elements(operand, einsum) * operand.bits
+        bits[operand.tensor] = max(bits.get(operand.tensor, 0), needed)
     return -(-sum(bits.values()) // 8)
 
 
@@ -69,7 +88,7 @@ def product_sizes(einsum: Einsum) -> tuple[int, int] | None:
     for operand in operands:
         plain = [rank[0] for rank in operand.ranks if len(rank) == 1]
         moving = [rank for rank in operand.ranks if rank]
-        if operand.guarded or len(plain) != len(moving) or len({dim for dim, _ in plain}) != len(plain):
+        if operand.guards or len(plain) != len(moving) or len({dim for dim, _ in plain}) != len(plain):
             return None
     uses = {dim: sum(dim in operand.dims for operand in operands) for dim in einsum.dims if einsum.extents[dim] > 1}
     if any(count < 2 for count in uses.values()):
