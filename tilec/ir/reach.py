@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.evaluate import Points, scalar_value
-from tilec.ir.expr import Access, Call, Expr, children, walk
+from tilec.ir.expr import Access, Binary, Call, Expr, children, walk
 
 Bools = NDArray[np.bool_]
 Box = Sequence[tuple[int, int]]
@@ -29,9 +29,16 @@ class Reach:
     def safe(self, expr: Expr) -> Bools:
         """At which points all reads that count lie in a box: of a `where` those on the side that is chosen."""
         match expr:
-            case Call("where", (condition, yes, no)) if not _reads(condition):
-                chosen = np.asarray(scalar_value(condition, self.points), bool)
-                return np.where(chosen, self.safe(yes), self.safe(no))
+            case Call("where", (condition, yes, no)):
+                parts = _conjuncts(condition)
+                read = [part for part in parts if _reads(part)]
+                chosen: Bools = np.asarray(True)
+                for part in parts:
+                    if not _reads(part):
+                        chosen = np.asarray(chosen & np.asarray(scalar_value(part, self.points), bool))
+                # What is read may choose the other side as well.
+                inside = self._all((yes, no, *read)) if read else self.safe(yes)
+                return np.where(chosen, inside, self._all((no, *read)))
             case Access(tensor, index) if tensor == self.tensor:
                 return np.asarray(self._all(index) & self._inside(index))
             case _:
@@ -59,6 +66,13 @@ class Reach:
                     here = np.asarray(here & (lo <= place) & (place < hi))
             found = np.asarray(found | here)
         return found
+
+
+def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The conditions that all have to hold."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        return (*_conjuncts(condition.left), *_conjuncts(condition.right))
+    return (condition,)
 
 
 def _reads(expr: Expr) -> bool:
