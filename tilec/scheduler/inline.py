@@ -130,7 +130,7 @@ def _dissolve(graph: Graph, parts: Sequence[tuple[Node, ...]]) -> Graph:
         if node.name in home:
             gone[node.name] = _as_stored(expr, graph.tensors[node.name].ttype)
         else:
-            nodes.append(replace(node, expr=expr))
+            nodes.append(node if expr is node.expr else replace(node, expr=expr))
     return with_nodes(graph, nodes)
 
 

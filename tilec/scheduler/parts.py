@@ -52,9 +52,11 @@ def fuse(graph: Graph) -> Partition:
     multiplies: list[bool] = []
     ancestry = Ancestry()
     refused: dict[str, Refusal] = {}
+    reads: dict[str, tuple[str, ...]] = {}
     for node in computed_nodes(graph):
         part = None
-        reasons = {tensor: _objection(tensor, node, graph) for tensor in operands(node.expr) if tensor in home}
+        reads[node.name] = operands(node.expr)
+        reasons = {tensor: _objection(tensor, node, graph) for tensor in reads[node.name] if tensor in home}
         producers = {home[t] for t in reasons}
         candidates = {home[t] for t, reason in reasons.items() if reason is None}
         for candidate in sorted(candidates, key=lambda p: (multiplies[p], p), reverse=True):
@@ -79,12 +81,14 @@ def fuse(graph: Graph) -> Partition:
         members[part].append(node)
         multiplies[part] = multiplies[part] or is_contraction(node.expr)
         home[node.name] = part
-    whole, split_off = _with_one_final(members)
+    whole, split_off = _with_one_final(members, reads)
     refused |= split_off
-    return Partition(_ordered(whole, graph), refused)
+    return Partition(_ordered(whole, graph, reads), refused)
 
 
-def _with_one_final(members: Sequence[Sequence[Node]]) -> tuple[list[list[Node]], dict[str, Refusal]]:
+def _with_one_final(
+    members: Sequence[Sequence[Node]], reads: Mapping[str, Sequence[str]]
+) -> tuple[list[list[Node]], dict[str, Refusal]]:
     """Parts whose last node depends on all others: what does not lead to it is cut off as parts of its own."""
     waiting, done = [list(m) for m in members], list[list[Node]]()
     refused: dict[str, Refusal] = {}
@@ -93,35 +97,36 @@ def _with_one_final(members: Sequence[Sequence[Node]]) -> tuple[list[list[Node]]
         needed = {part[-1].name}
         for node in reversed(part):
             if node.name in needed:
-                needed.update(operands(node.expr))
+                needed.update(reads[node.name])
         kept = [node for node in part if node.name in needed]
         loose = [node for node in part if node.name not in needed]
         done.append(kept)
         names = {node.name for node in kept}
         for node in loose:
             refused |= {
-                edge(t, node.name): refusal(t, node.name, "outputs-differ") for t in operands(node.expr) if t in names
+                edge(t, node.name): refusal(t, node.name, "outputs-differ") for t in reads[node.name] if t in names
             }
-        waiting += _pieces(loose)
+        waiting += _pieces(loose, reads)
     return done, refused
 
 
-def _pieces(nodes: Sequence[Node]) -> list[list[Node]]:
+def _pieces(nodes: Sequence[Node], reads: Mapping[str, Sequence[str]]) -> list[list[Node]]:
     """Nodes grouped by what connects them."""
     found: list[list[Node]] = []
     for node in nodes:
-        reads = set(operands(node.expr))
-        joined = [piece for piece in found if reads & {n.name for n in piece}]
+        joined = [piece for piece in found if any(n.name in reads[node.name] for n in piece)]
         found = [piece for piece in found if piece not in joined]
         found.append([*(n for piece in joined for n in piece), node])
     return found
 
 
-def _ordered(members: Sequence[Sequence[Node]], graph: Graph) -> tuple[tuple[Node, ...], ...]:
+def _ordered(
+    members: Sequence[Sequence[Node]], graph: Graph, reads: Mapping[str, Sequence[str]]
+) -> tuple[tuple[Node, ...], ...]:
     place = {node.name: position for position, node in enumerate(graph.nodes)}
     home = {node.name: number for number, part in enumerate(members) for node in part}
     needs = [
-        {home[t] for node in part for t in operands(node.expr) if t in home} - {number}
+        {home[t] for node in part for t in reads[node.name] if t in home} - {number}
         for number, part in enumerate(members)
     ]
     order = execution_order(needs, [place[part[-1].name] for part in members])
