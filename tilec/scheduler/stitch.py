@@ -8,23 +8,24 @@ hold their rows whole would undo their tiling.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
-from tilec.ir.expr import Expr, operands
+from tilec.ir.expr import Expr, TensorExpr, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Refusal
+from tilec.ir.propagate import propagate
 from tilec.scheduler.ancestry import Ancestry
 from tilec.scheduler.contraction import is_contraction
 from tilec.scheduler.parts import Partition, execution_order
 from tilec.scheduler.reasons import edge, refusal
 from tilec.scheduler.rows import rows_of
 from tilec.scheduler.target import Target
-from tilec.scheduler.windows import element_bytes, windows
+from tilec.scheduler.windows import Box, Shapes, Windows, element_bytes, windows
 
 PRODUCT = "recomputed"
 """Of what a product reads or writes, `fuse` has said why it is not connected."""
@@ -93,6 +94,15 @@ class _Parts:
     parts: tuple[tuple[Node, ...], ...]
     target: Target
     numbers: Candidates
+    followed: dict[tuple[object, ...], Windows] = field(default_factory=dict)
+
+    def follow(self, expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> Windows:
+        """Propagate through a node for one box, remembered: a group that grows asks the same again."""
+        key = (expr.tensor, *((int(lo), int(hi)) for lo, hi in box.values()))
+        found = self.followed.get(key)
+        if found is None:
+            found = self.followed[key] = propagate(expr, box, shapes, numbers)
+        return found
 
     @cached_property
     def home(self) -> dict[str, int]:
@@ -135,7 +145,7 @@ def _objection(parts: _Parts, members: Sequence[int]) -> Refusal | None:
         reduced = parts.parts[members[-1]][0].expr.reduce
         return refusal("", "", "reduction", iterators=", ".join(reduced) or "none shared")
     one = {i: np.asarray(1, np.int64) for i in rows.iterators}
-    held = windows(nodes, one, {}, parts.shapes, parts.numbers)
+    held = windows(nodes, one, {}, parts.shapes, parts.numbers, parts.follow)
     size = sum(int(n) * element_bytes(parts.graph.tensors[t].ttype) for t, n in held.items())
     if size * SHARE > parts.target.capacity:
         return refusal("", "", "capacity", bytes=size, capacity=parts.target.capacity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from tilec.scheduler.access import is_data_dependent
 
 Ints = NDArray[np.int64]
 Box = Mapping[str, tuple[Ints, Ints]]
+Windows = Mapping[str, tuple[tuple[Ints, Ints], ...]]
+Shapes = Mapping[str, tuple[Expr, ...]]
 
 
 def element_bytes(ttype: str) -> int:
@@ -44,11 +46,12 @@ def windows(
     steps: Mapping[str, Ints],
     shapes: Mapping[str, tuple[Expr, ...]],
     numbers: Candidates,
+    follow: Callable[[TensorExpr, Box, Shapes, Candidates], Windows] = propagate,
 ) -> dict[str, Ints]:
     """Elements of the window of every tensor that a group touches, for candidate tiles of its final node.
 
     `steps` are reduce steps by iterator, of whichever node has it.  Data-dependent reads count one element for
-    each point that reads.
+    each point that reads.  `follow` may remember what Propagate says of a node.
     """
     made = {node.name: node.expr for node in nodes}
     boxes: dict[str, Box] = {nodes[-1].name: tile_box(nodes[-1].expr, sizes, steps, numbers)}
@@ -60,7 +63,7 @@ def windows(
         box = boxes[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
         by_data = {a.tensor for a in accesses(node.expr) if is_data_dependent(a)}
-        for tensor, window in propagate(node.expr, box, shapes, numbers).items():
+        for tensor, window in follow(node.expr, box, shapes, numbers).items():
             if tensor in by_data:
                 points = volume(list(box.values()))
                 gathered[tensor] = np.minimum(points, volume(list(window)))
