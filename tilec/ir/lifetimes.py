@@ -73,14 +73,18 @@ class Lifetimes:
 
 def lifetimes(body: tuple[Statement, ...]) -> Lifetimes:
     """When the buffers that `body` allocates are alive. One that nothing uses never is."""
-    used = [uses(statement) for statement in body]
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for position, statement in enumerate(body):
+        for name in uses(statement):
+            first.setdefault(name, position)
+            last[name] = position
     born: list[list[str]] = [[] for _ in body]
     dying: list[list[str]] = [[] for _ in body]
     for statement in body:
         if isinstance(statement, Allocate):
             name = statement.buffer.name
-            positions = [i for i, names in enumerate(used) if name in names]
-            if positions:
-                born[positions[0]].append(name)
-                dying[positions[-1]].append(name)
+            if name in first:
+                born[first[name]].append(name)
+                dying[last[name]].append(name)
     return Lifetimes(tuple(map(tuple, born)), tuple(map(tuple, dying)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tilec.ir.expr import Binary, Const, TensorExpr
 from tilec.ir.propagate import propagate
@@ -23,12 +23,14 @@ class View:
     reads    node -> tensor -> window of its reads, which may leave the tensor
     wanted   tensor of the part -> hull of the reads of its consumers in the part
     owned    tensor that leaves the part -> what of its box is stored
+    clipped  node -> tensor -> window of its reads, cut to the tensor and by guards; filled as it is asked for
     """
 
     boxes: dict[str, Box]
     reads: dict[str, dict[str, Window]]
     wanted: dict[str, Window]
     owned: dict[str, Window]
+    clipped: dict[str, dict[str, Window]] = field(default_factory=dict)
 
 
 def view(s: Setting, task: Task, tiling: Tiling, chunks: Mapping[str, Box], loops: tuple[str, ...]) -> View:
@@ -46,9 +48,12 @@ def view(s: Setting, task: Task, tiling: Tiling, chunks: Mapping[str, Box], loop
     return result
 
 
-def clipped_reads(s: Setting, node: str, box: Box) -> dict[str, Window]:
-    """What a node reads for a box of its iterators, cut to the tensors and by its guards."""
-    return propagate(s.nodes[node], box, s.shapes, s.sizes, clip=True)
+def clipped_reads(s: Setting, node: str, seen: View) -> dict[str, Window]:
+    """What a node reads for its box, cut to the tensors and by its guards."""
+    known = seen.clipped.get(node)
+    if known is None:
+        known = seen.clipped[node] = propagate(s.nodes[node], seen.boxes[node], s.shapes, s.sizes, clip=True)
+    return known
 
 
 def absorbing(s: Setting, node: str) -> dict[str, Const]:

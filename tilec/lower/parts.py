@@ -23,6 +23,7 @@ def connected_parts(s: Setting, part: Sequence[str], level: int) -> tuple[Part, 
 
     def root(name: str) -> str:
         while owner[name] != name:
+            owner[name] = owner[owner[name]]
             name = owner[name]
         return name
 

@@ -42,13 +42,14 @@ class Names:
 class Setting:
     """One group under one variant.
 
-    `nodes` are in topological order, `operands` the tensors that each of them reads.  `sizes` knows the ranges of
-    the symbols that the variant's guard implies and of every loop so far; `filled` notes which buffers hold a
-    constant outside their tensor.
+    `nodes` are in topological order, `operands` the tensors that each of them reads, `readers` who reads a tensor.
+    `sizes` knows the ranges of the symbols that the variant's guard implies and of every loop so far; `filled` notes
+    which buffers hold a constant outside their tensor.
     """
 
     nodes: Mapping[str, TensorExpr]
     operands: Mapping[str, tuple[str, ...]]
+    readers: Mapping[str, Sequence[str]]
     tensors: Mapping[str, Tensor]
     shapes: Mapping[str, tuple[Expr, ...]]
     outputs: tuple[str, ...]
@@ -79,17 +80,24 @@ class Setting:
 
     def consumers(self, tensor: str, part: Sequence[str]) -> list[str]:
         """Nodes of a part that read a tensor."""
-        return [name for name in part if tensor in self.operands[name]]
+        found = [name for name in self.readers.get(tensor, ()) if name in part]
+        return sorted(found, key=part.index) if len(found) > 1 else found
 
 
 def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
     """Gather what lowering needs of a group, one of its variants and the plan."""
     by_name = {level.name: level for level in plan.levels}
     nodes = {node.name: node.expr for node in group.nodes}
+    read = {name: operands(expr) for name, expr in nodes.items()}
+    readers: dict[str, list[str]] = {}
+    for name, tensors in read.items():
+        for tensor in tensors:
+            readers.setdefault(tensor, []).append(name)
     taken = set(plan.symbols) | set(plan.tensors) | {i for expr in nodes.values() for i in expr.iterators}
     return Setting(
         nodes=nodes,
-        operands={name: operands(expr) for name, expr in nodes.items()},
+        operands=read,
+        readers=readers,
         tensors=plan.tensors,
         shapes={name: tensor.shape for name, tensor in plan.tensors.items()},
         outputs=group.outputs,

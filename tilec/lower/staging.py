@@ -86,7 +86,7 @@ def _loaded(
     s, seen = frame.s, frame.view(loops)
     fill = _common_fill(frame, tensor, names)
     if fill is None:
-        windows = [clipped_reads(s, name, seen.boxes[name])[tensor] for name in names]
+        windows = [clipped_reads(s, name, seen)[tensor] for name in names]
     else:
         windows = [seen.reads[name][tensor] for name in names]
     window: Window = hull(s, windows) or ()
