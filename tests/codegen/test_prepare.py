@@ -47,9 +47,9 @@ def test_a_large_weight_is_never_whole(tmp_path: Path, monkeypatch: pytest.Monke
     largest = 0
     evaluated = prepare.evaluate_box
 
-    def watched(expr, points):  # type: ignore[no-untyped-def]
+    def watched(expr, points, ttype):  # type: ignore[no-untyped-def]
         nonlocal largest
-        result = evaluated(expr, points)
+        result = evaluated(expr, points, ttype)
         largest = max(largest, result.nbytes)
         return result
 

@@ -123,7 +123,7 @@ class _Values:
         box = {i: (0, bound(extent) or 0) for i, extent in expr.domain.items()}
         for begin in range(0, shape[0], rows):
             box[expr.spatial[0]] = (begin, min(begin + rows, shape[0]))
-            yield evaluate_box(expr, Points(box, windows)).astype(dtype, copy=False)
+            yield evaluate_box(expr, Points(box, windows), tensor.ttype)
         self._release(windows)
 
     def take(self, name: str) -> NDArray[Any]:
@@ -134,7 +134,7 @@ class _Values:
             return read_constant(name, self._plan.constants[name], self._plan.tensors[name], self._folder)
         expr = self._nodes[name].expr
         arrays = {tensor: self.take(tensor) for tensor in operands(expr)}
-        value = evaluate(expr, arrays).astype(numpy_dtype(self._plan.tensors[name].ttype), copy=False)
+        value = evaluate(expr, arrays, ttype=self._plan.tensors[name].ttype)
         self._release(arrays)
         if self._readers[name] > 0:
             self._kept[name] = value
