@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from importer.control.test_scan import cell
 from importer.reference import normal, onnxruntime, save
 from onnx import TensorProto, helper
 from onnx.helper import make_node
@@ -19,13 +20,7 @@ def info(name: str, code: int = F32, shape: list[int] | None = None) -> onnx.Val
 
 
 def test_a_recurrent_network_written_as_a_scan(tmp_path: Path) -> None:
-    nodes = [
-        make_node("MatMul", ["v", "w"], ["a"]),
-        make_node("MatMul", ["h", "r"], ["b"]),
-        make_node("Add", ["a", "b"], ["c"]),
-        make_node("Tanh", ["c"], ["next"]),
-        make_node("Identity", ["next"], ["given"]),
-    ]
+    nodes = cell()
     body = helper.make_graph(nodes, "cell", [info("h"), info("v")], [info("next"), info("given")])
     scan = make_node("Scan", ["start", "x"], ["last", "y"], body=body, num_scan_inputs=1, scan_input_directions=[1])
     weights = {"w": normal(24, 16) / 5, "r": normal(16, 16) / 4}

@@ -102,6 +102,16 @@ def noisy(path: Path) -> Path:
     return save(path, nodes, [value("x", 5)], [value("y", 5), value("z", 5)])
 
 
+def given_sequence(path: Path) -> Path:
+    """An input that is a sequence, of which nothing can be drawn at random."""
+    nodes = [
+        helper.make_node("SequenceLength", ["items"], ["n"], name="length"),
+        helper.make_node("Exp", ["x"], ["y"], name="exp"),
+    ]
+    items = helper.make_tensor_sequence_value_info("items", TensorProto.FLOAT, None)
+    return save(path, nodes, [items, value("x", 4)], [helper.make_tensor_value_info("n", 7, []), value("y", 4)])
+
+
 def cycle(path: Path) -> Path:
     nodes = [
         helper.make_node("Add", ["x", "b"], ["a"], name="one"),

@@ -127,3 +127,15 @@ def test_large_constants_lie_beside_their_cluster(cli, tmp_path, monkeypatch):
     feeds = {"x": np.random.default_rng(3).random((3, 8), np.float32)}
     expected = onnxruntime.InferenceSession(str(path)).run(None, feeds)[0]
     np.testing.assert_allclose(tilec.load(tmp_path / "build").run(feeds)["y"], expected, rtol=1e-5)
+
+
+def test_what_cannot_be_drawn_is_not_verified_and_says_so(cli, tmp_path):
+    models.given_sequence(tmp_path / "model.onnx")
+    for _ in range(2):
+        ran = cli("compile", "model.onnx", "--device", "host", "-o", "build")
+        assert ran.code == 0, ran.err
+        assert "verified on: nothing (input 'items', seq(tensor(float)), cannot be drawn at random)" in ran.err
+    x = np.ones(4, np.float32)
+    found = tilec.load(tmp_path / "build").run({"items": [x, x], "x": x})
+    assert found["n"] == 2
+    np.testing.assert_allclose(found["y"], np.exp(x), rtol=1e-6)

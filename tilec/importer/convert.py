@@ -88,25 +88,9 @@ def import_model(
     ports, symbols = input_ports(tensors, sizes, model.file)
     names = [info.name for info in given] + list(model.initializers) + list(model.foreign)
     nodes = ordered(graph.node, names, model.file)
-    functions = functions_of(model.proto.functions, model.file)
-    forced: dict[int, Unsupported] = {}
-    if opset not in OPSETS:
-        reason = f"tilec reads opsets {OPSETS.start} to {OPSETS.stop - 1}, not {opset}"
-        forced = {number: Unsupported(label(node, number), node.op_type, reason) for number, node in nodes}
-    asked: set[str] = set()
-    while True:
-        builder = Builder(symbols)
-        scope = _scope(builder, ports, [info for info in given if info not in tensors], model)
-        fallbacks = Fallbacks(builder, model, symbols)
-        _translate(nodes, scope, Context(model.file, opset, functions), forced, fallbacks)
-        asked |= _asked(builder, ports, scope)
-        kept = [info.name for info in graph.output if isinstance(scope.get(info.name), Items | Maybe)]
-        more = forced_by((*fallbacks.sequences, *kept), nodes, scope) - set(forced)
-        if not more:
-            break
-        reason = "it makes a sequence that leaves the compiled part"
-        forced |= {each.number: each.why for each in fallbacks.fallen}
-        forced |= {n: Unsupported(label(node, n), node.op_type, reason) for n, node in nodes if n in more}
+    opaque = [info for info in given if info not in tensors]
+    context = Context(model.file, opset, functions_of(model.proto.functions, model.file))
+    builder, scope, fallbacks, asked = _placed(nodes, ports, opaque, symbols, context, model)
     needed = tuple(port.name for port in ports if port.name in asked)
     refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback)]
     if refused:
@@ -114,6 +98,40 @@ def import_model(
     outputs = _outputs(builder, graph.output, scope, fallbacks, model.file)
     inputs = tuple(Port(p.name, _named(scope, p.name).name) for p in given)
     return _assembled(name or path.stem, symbols, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed)
+
+
+def _placed(
+    nodes: Sequence[tuple[int, Any]],
+    ports: Sequence[InputPort],
+    opaque: Sequence[Any],
+    symbols: Sequence[str],
+    context: Context,
+    model: Model,
+) -> tuple[Builder, Scope, Fallbacks, set[str]]:
+    """All nodes translated or left to onnxruntime, and the inputs whose contents would have had to be known.
+
+    What is translated begins anew when a sequence, which exists only during import, is wanted by a node that falls back
+    or as an output: the nodes that make it have to fall back as well.
+    """
+    forced: dict[int, Unsupported] = {}
+    if context.opset not in OPSETS:
+        reason = f"tilec reads opsets {OPSETS.start} to {OPSETS.stop - 1}, not {context.opset}"
+        forced = {number: Unsupported(label(node, number), node.op_type, reason) for number, node in nodes}
+    asked: set[str] = set()
+    while True:
+        builder = Builder(symbols)
+        scope = _scope(builder, ports, opaque, model)
+        fallbacks = Fallbacks(builder, model, symbols)
+        _translate(nodes, scope, context, forced, fallbacks)
+        asked |= _asked(builder, ports, scope)
+        outputs = model.proto.graph.output
+        kept = [info.name for info in outputs if isinstance(scope.get(info.name), Items | Maybe)]
+        more = forced_by((*fallbacks.sequences, *kept), nodes, scope) - set(forced)
+        if not more:
+            return builder, scope, fallbacks, asked
+        reason = "it makes a sequence that leaves the compiled part"
+        forced |= {each.number: each.why for each in fallbacks.fallen}
+        forced |= {n: Unsupported(label(node, n), node.op_type, reason) for n, node in nodes if n in more}
 
 
 def _may_fall_back(node: Any, fallback: Allowed) -> bool:

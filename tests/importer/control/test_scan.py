@@ -102,15 +102,19 @@ def test_symbolic_extents_beside_the_scanned_one(tmp_path: Path) -> None:
     compare(path, {"start": normal(3), "x": normal(4, 3)}, {"n": 3})
 
 
-def test_a_recurrent_cell(tmp_path: Path) -> None:
+def cell() -> list[onnx.NodeProto]:
     """h = tanh(x W + h R), as an exporter writes it."""
-    nodes = [
+    return [
         make_node("MatMul", ["v", "w"], ["a"]),
         make_node("MatMul", ["h", "r"], ["b"]),
         make_node("Add", ["a", "b"], ["c"]),
         make_node("Tanh", ["c"], ["next"]),
         make_node("Identity", ["next"], ["given"]),
     ]
+
+
+def test_a_recurrent_cell(tmp_path: Path) -> None:
+    nodes = cell()
     body = helper.make_graph(nodes, "b", [info("h"), info("v")], [info("next"), info("given")])
     node = make_node("Scan", ["start", "x"], ["last", "y"], body=body, num_scan_inputs=1)
     weights = {"w": normal(4, 3), "r": normal(3, 3)}
