@@ -1,4 +1,4 @@
-"""block: a group as a tree: what is held at one level, and the blocks one level up that it is made of (W10, W14, W18)."""
+"""block: a group as a tree: what one level holds, and the blocks one level up that it is made of (W10, W14, W18)."""
 
 from __future__ import annotations
 
