@@ -101,8 +101,12 @@ def remainder(s: Sketch) -> None:
     a = s.pick(types_of("Mod", s.opset))
     b = s.like(a)
     floating = is_float(s.value(a).dtype)
-    if divides(s, a, b) and not (floating and s.special):
-        s.node("Mod", [a, b], fmod=1 if floating else s.integer(0, 1))
+    if not divides(s, a, b) or (floating and s.special):
+        return
+    signed = 1 if floating else s.integer(0, 1)
+    if signed and not floating and max(_largest(s, a), _largest(s, b)) >= 2**53:
+        return  # onnxruntime divides them as f64
+    s.node("Mod", [a, b], fmod=signed)
 
 
 @draws(3)

@@ -63,6 +63,8 @@ CASES.extend(("a[i] / b[i]", {"a": ttype, "b": ttype}, ttype) for ttype in FLOAT
 for op, ttype in itertools.product(("//", "%"), INTS):
     CASES.append((f"a[i] {op} b[i]", {"a": ttype, "b": ttype}, ttype))
     CASES.append((f"a[i] {op} 3", {"a": ttype}, ttype))
+for fn, ttype in itertools.product(("fmod", "truncdiv"), ("i64", "u64")):
+    CASES.append((f"{fn}(a[i], {2**53 + 1})", {"a": ttype}, ttype))
 for op, ttype in itertools.product(["<", "<=", ">", ">=", "==", "!="], (*FLOATS, "i8", "u64", "i32")):
     CASES.append((f"a[i] {op} b[i]", {"a": ttype, "b": ttype}, "bool"))
 CASES.extend((f"a[i] {op} b[i]", {"a": "bool", "b": "bool"}, "bool") for op in ("and", "or", "==", "!="))

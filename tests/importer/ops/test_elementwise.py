@@ -72,6 +72,19 @@ def test_mod(tmp_path: Path) -> None:
         import_model(path)
 
 
+@pytest.mark.parametrize("known", [(), (1,), (0, 1)])
+def test_signed_rests_of_64_bits_are_exact(tmp_path: Path, known: tuple[int, ...]) -> None:
+    """Where onnxruntime, which divides in f64, is wrong."""
+    a = np.array([2**63 - 1, -(2**63), 2**53 + 1, -(2**53) - 1, 6179935712689188204, -7], np.int64)
+    b = np.array([10, 7, 2, -2, 3, 2**63 - 1], np.int64)
+    wide = np.array([2**64 - 1, 11275694190230452164, 2**63 + 1, 5], np.uint64)
+    for x, y in ((a, b), (wide, np.array([10, 11, 2**63, 2**64 - 1], np.uint64))):
+        path, feeds = single(tmp_path, "Mod", x, y, known=known, fmod=1)
+        (found,) = run(import_model(path), tmp_path, feeds)
+        exact = [abs(m) % abs(n) * (-1 if m < 0 else 1) for m, n in zip(x.tolist(), y.tolist(), strict=True)]
+        assert found.tolist() == exact
+
+
 @pytest.mark.parametrize("exponent", [-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 1.7])
 def test_constant_powers(tmp_path: Path, exponent: float) -> None:
     x = np.abs(normal(2, 3)) + np.float32(0.1)
