@@ -220,7 +220,7 @@ WIDER = PlanLevel("smem", 131072, 8, "explicit", "block")
         ({"device": "other"}, ("device", "", "toy", "other")),
         (
             {"levels": (base().levels[0], WIDER, base().levels[2])},
-            ("level", "smem", "65536 bytes, 8 x block, explicit", "131072 bytes, 8 x block, explicit"),
+            ("level", "smem", *(f"{n} bytes, 8 x block, explicit, 1 at once" for n in (65536, 131072))),
         ),
         ({"symbols": ("batch",)}, ("symbols", "", "", "batch")),
         ({"inputs": (Port("image", "x"), Port("input", "x"))}, ("input", "image", None, "f32[64, 16]")),

@@ -24,13 +24,15 @@ tensor (pure tiles only), or become narrower."""
 @dataclass(frozen=True, slots=True)
 class PlanLevel:
     """A memory level as far as a plan depends on it. `capacity` in bytes of one instance (None: unbounded),
-    `units` instances under one instance of the level below, `scope` names the units of a spread loop."""
+    `units` instances under one instance of the level below, `scope` names the units of a spread loop, `transaction`
+    bytes move at once."""
 
     name: str
     capacity: int | None
     units: int = 1
     managed: Literal["explicit", "implicit"] = "explicit"
     scope: str = ""
+    transaction: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,18 @@ class Variant:
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a group moves and computes: bytes read and written per level (from the level below), the footprint of
-    one instance per level, and floating-point operations; integer expressions."""
+    one instance per level, and floating-point operations; integer expressions.
+
+    `transactions` is the number of those that loads from a level and stores to it take, each `PlanLevel.transaction`
+    bytes of that level (W22); `picoseconds` the predicted time of the group.
+    """
 
     read: Mapping[str, Expr]
     written: Mapping[str, Expr]
     footprint: Mapping[str, Expr]
     flops: Expr = Const(0)
+    transactions: Mapping[str, Expr] = field(default_factory=dict)
+    picoseconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def target_of(device: DeviceSpec) -> Target:
         for between in device.levels[(chosen[place - 1] + 1 if place else 0) : index + 1]:
             units *= between.units
         scope = level.scope or (level.name if units > 1 else "")
-        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope))
+        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, level.transaction.bytes))
     vector = device.vector
     lanes_bytes = vector.bytes if vector else 4
     peak = device.peak(("f32", "f32"), "f32") or max(unit.rate for unit in device.compute)
