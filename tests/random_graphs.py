@@ -1,9 +1,8 @@
-"""Random graphs and random plans for them (hypothesis), small but with every awkwardness at once.
+"""Random graphs (hypothesis), small but with every awkwardness at once.
 
-`cases()` draws a graph of one to six operators (matmul, convolution with padding and stride, pooling, softmax and
-normalisation pieces, broadcasts, reshapes, transposes, concats, slices, gathers, reductions; sizes from 1, mostly
-odd; two consumers, several outputs) and a plan over two to four levels (tiles, reduce steps, orders, tails, connect
-levels, skipped levels, pipeline copies, layouts, spread units).
+`graphs()` draws one to six operators: matmul, convolution with padding and stride, pooling, softmax and normalisation
+pieces, broadcasts, reshapes, transposes, concats, slices, gathers, reductions; sizes from 1, mostly odd; two
+consumers, several outputs.  `Case` is a graph with a plan, its inputs and what NumPy makes of them.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import Const, TensorExpr, operands
+from tilec.ir.expr import Const, operands
 from tilec.ir.graph import Graph, Node, Port, Tensor
-from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Variant
+from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.text import parse_tensor
 from tilec.ir.types import is_float, numpy_dtype
 
@@ -380,76 +379,3 @@ def graphs(
     ports = tuple(Port(t, t) for t in inputs), tuple(Port(t, t) for t in outputs)
     indices = {t: n for t, n in b.indices.items() if t in inputs}
     return Graph("random", (), ports[0], ports[1], tensors, {}, tuple(b.nodes)), indices
-
-
-_LEVELS = ("host", "dram", "l2", "reg")
-
-
-@st.composite
-def plans(draw: Callable, graph: Graph) -> Plan:
-    """A plan that runs the whole graph as one group."""
-
-    def chance(percent: int) -> bool:
-        return bool(draw(st.integers(0, 99)) < percent)
-
-    names = _LEVELS[-draw(st.integers(2, 4)) :]
-    spread = [i > 0 and chance(30) for i in range(len(names))]
-    managed = [draw(st.sampled_from(("explicit", "implicit"))) for _ in names]
-    levels = tuple(
-        PlanLevel(n, None, 4 if s else 1, m, f"unit{n}" if s else "")
-        for n, s, m in zip(names, spread, managed, strict=True)
-    )
-    upper = names[1:]
-    exprs = {node.name: node.expr for node in graph.nodes}
-    edges = [f"{t}->{e.tensor}" for e in exprs.values() for t in operands(e) if t in exprs]
-
-    def sizes(expr: TensorExpr, iterators: tuple[str, ...], percent: int) -> dict[str, int]:
-        chosen = [i for i in iterators if chance(percent)]
-        return {i: draw(st.integers(1, max(1, int(expr.domain[i].value)))) for i in chosen}  # type: ignore[union-attr]
-
-    tiles = {lv: {n: t for n, e in exprs.items() if (t := sizes(e, e.spatial, 50))} for lv in upper}
-    steps = {lv: {n: t for n, e in exprs.items() if (t := sizes(e, e.reduce, 40))} for lv in upper}
-    order = {lv: {n: tuple(draw(st.permutations(e.spatial))) for n, e in exprs.items() if chance(20)} for lv in upper}
-    tails = {lv: {n: draw(st.sampled_from(("shift", "clip"))) for n in exprs if chance(30)} for lv in upper}
-    read = [t for t in graph.tensors if chance(15)]
-    loads = {t: tuple(lv for lv in upper if chance(60)) for t in read}
-    copies = {lv: {t: draw(st.integers(2, 3)) for t in graph.tensors if chance(8)} for lv in upper}
-    layouts = {
-        lv: {t: tuple(draw(st.permutations(range(len(x.shape))))) for t, x in graph.tensors.items() if chance(8)}
-        for lv in upper
-    }
-    variant = Variant(
-        guard=Const(True),
-        levels=names,
-        tiles=tiles,
-        steps=steps,
-        kernel="kernel",
-        order=order,
-        tails=tails,
-        loads=loads,
-        copies=copies,
-        layouts=layouts,
-    )
-    outputs = tuple(port.tensor for port in graph.outputs)
-    connect = {edge: draw(st.sampled_from(upper)) for edge in edges}
-    group = Group("g0", graph.nodes, outputs, connect, (variant,), Cost({}, {}, {}))
-    return Plan(
-        name="random",
-        device="random",
-        levels=levels,
-        symbols=(),
-        inputs=graph.inputs,
-        outputs=graph.outputs,
-        tensors=graph.tensors,
-        constants={},
-        prepared=(),
-        groups=(group,),
-        refusals=(),
-    )
-
-
-@st.composite
-def cases(draw: Callable, ttypes: tuple[str, ...] = ("f64", "f32", "i32"), operators: int = 6) -> Case:
-    """A graph with a plan."""
-    graph, indices = draw(graphs(ttypes, operators))
-    return Case(graph, draw(plans(graph)), indices)

@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from tests.mutations import mistakes
-from tests.random_graphs import Case, cases
+from tests.random_graphs import Case
+from tests.random_plans import cases
 from tilec.ir.expr import Const
 from tilec.ir.program import Program
 from tilec.ir.program_codec import program_from_json, program_to_json

@@ -11,7 +11,8 @@ from scheduler.graphs import make_graph, values_of
 from scheduler.models import attention, convolutions
 from scheduler.running import device, illegal, run_plan, tiny
 
-from tests.random_graphs import Case, cases
+from tests.random_graphs import Case
+from tests.random_plans import cases
 from tilec.errors import ConfigError
 from tilec.ir.codec import plan_from_json, plan_to_json
 from tilec.ir.expr import operands, variables

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.codegen.cpu.running import AVX2, AVX512, NEON, Batch, close
-from tests.random_graphs import Case, cases
+from tests.random_graphs import Case
+from tests.random_plans import cases
 from tilec.ir.program import Program
 from tilec.lower.legal import PlanError
 from tilec.lower.lowering import lower
