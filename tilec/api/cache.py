@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import tilec
-from tilec.artifact import digest_bytes, digest_file, digest_object, write_text
+from tilec.artifact import digest_bytes, digest_file, digest_object, locked, write_text
 from tilec.errors import TilecError, UsageError
 
 _TOOLS = ("apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit", "numpy", "onnx", "onnxruntime")
@@ -81,10 +81,7 @@ class Cache:
     @contextmanager
     def locked(self, key: str) -> Iterator[None]:
         """Hold the one right to compile `key`; whoever dies gives it back."""
-        path = self.session(key).with_suffix(".lock")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as file:
-            _lock(file.fileno())
+        with locked(self.session(key).with_suffix(".lock")):
             yield
 
 
@@ -112,19 +109,3 @@ def _sources() -> str:
                 state = os.stat(os.path.join(folder, name))
                 states.append(f"{os.path.relpath(folder, root)}/{name} {state.st_size} {state.st_mtime_ns}")
     return digest_bytes("\n".join(sorted(states)).encode())[:_KEY]
-
-
-def _lock(descriptor: int) -> None:
-    """Wait for the lock of an open file; it ends when the file is closed."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        import msvcrt
-
-        while True:
-            try:
-                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
-                return
-            except OSError:  # it gives up after ten seconds
-                continue
-    fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -5,6 +5,7 @@ from tilec.artifact.codec import decode, encode, register_form
 from tilec.artifact.digest import digest_bytes, digest_file, digest_object
 from tilec.artifact.document import FORMAT, WRITERS, Artifact, is_fresh, parse_artifact, read_artifact
 from tilec.artifact.links import bring_files, require_files
+from tilec.artifact.lock import locked
 from tilec.artifact.store import atomic_open, touch, write_bytes, write_text
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "digest_object",
     "encode",
     "is_fresh",
+    "locked",
     "parse_artifact",
     "pretty",
     "read_artifact",
