@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 from tilec import zoo
 from tilec.zoo import cnn
+from tilec.zoo.registry import MODELS
 
 PIXELS = 32
 
@@ -14,6 +16,8 @@ SMALL = {
     "mobilenet-v2": ("mobilenet", {"STAGES": ((1, 8, 1, 1), (6, 12, 2, 2))}),
     "shufflenet-v2": ("shufflenet", {"STAGES": ((2, 16, PIXELS // 8), (2, 36, PIXELS // 16))}),
     "resnet-50": ("resnet", {"STAGES": ((1, 8, 1), (2, 12, 2))}),
+    "vgg16": ("vgg", {"STAGES": ((2, 8), (1, 12)), "POOLED": 3, "HIDDEN": 20, "CLASSES": 10}),
+    "unet": ("unet", {"CHANNELS": (4, 8, 16)}),
     "bert-base": ("bert", {"VOCABULARY": 50, "LAYERS": 1, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 40}),
     "vit-s32": (
         "vit",
@@ -27,6 +31,7 @@ SMALL = {
 """Model -> its module of the zoo and the sizes to build it with."""
 
 SEQ = {"bert-base": 7, "nerf-mlp": 37, "llama-layer-prefill": 5, "llama-layer-decode": 6}
+SEQ |= dict.fromkeys(("vgg16", "unet"), PIXELS)
 
 SYMBOLS = {
     "bert-base": {"batch": 1, "seq": 7},
@@ -44,8 +49,10 @@ def symbols(name: str) -> dict[str, int]:
 def miniature(name: str, form: str, folder: Path, dynamic: bool = False) -> Path:
     """Write the small model into `folder`."""
     module, sizes = SMALL[name]
-    image = cnn.image
+    image, entry = cnn.image, MODELS[name]
+    small = replace(entry, symbol=SEQ[name]) if isinstance(entry.symbol, int) else entry
     with (
+        mock.patch.dict(MODELS, {name: small}),
         mock.patch.multiple(f"tilec.zoo.{module}", **sizes),
         mock.patch("tilec.zoo.cnn.image", lambda graph, size, _pixels: image(graph, size, PIXELS)),
     ):

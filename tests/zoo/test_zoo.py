@@ -17,6 +17,8 @@ NAMES = (
     "mobilenet-v2",
     "shufflenet-v2",
     "resnet-50",
+    "vgg16",
+    "unet",
     "bert-base",
     "vit-s32",
     "nafnet",
@@ -42,6 +44,7 @@ def test_names_and_descriptions() -> None:
     [
         ("mobilenet-v2", [[1, 3, 224, 224]]),
         ("nafnet", [[1, 3, 256, 256]]),
+        ("unet", [[1, 3, 256, 256]]),
         ("nerf-mlp", [[259200, 64]]),
         ("llama-layer-prefill", [[1, 128, 2048]]),
         ("llama-layer-decode", [[1, 1, 2048], [1, 4, 511, 64], [1, 4, 511, 64]]),
@@ -54,6 +57,7 @@ def test_default_shapes(name: str, dims: list[list[int]]) -> None:
 def test_batch_and_seq() -> None:
     assert _input_dims(zoo.build("shufflenet-v2", batch=3)) == [[3, 3, 224, 224]]
     assert _input_dims(zoo.build("nerf-mlp", batch=2, seq=5)) == [[10, 64]]
+    assert _input_dims(zoo.build("unet", seq=8192)) == [[1, 3, 8192, 8192]]
     decode = zoo.build("llama-layer-decode", batch=2, seq=9)
     assert _input_dims(decode) == [[2, 1, 2048], [2, 4, 8, 64], [2, 4, 8, 64]]
     assert [d.dim_value for d in decode.graph.output[1].type.tensor_type.shape.dim] == [2, 4, 9, 64]
@@ -88,6 +92,9 @@ def test_weights_are_raw_data() -> None:
         ({"name": "bert-base", "seq": 513}, "seq 513 is more than 512", "tables"),
         ({"name": "bert-base", "seq": 8, "dynamic": True}, "symbols for batch and sequence", "--shape"),
         ({"name": "nafnet", "batch": 2, "dynamic": True}, "symbols for batch and sequence", "--shape"),
+        ({"name": "unet", "seq": 100}, "seq 100 is no multiple of 16", "96 or 112"),
+        ({"name": "unet", "seq": 5}, "seq 5 is no multiple of 16", "16 or 32"),
+        ({"name": "vgg16", "seq": 223}, "seq 223 is less than 224", "leave a pixel"),
         ({"name": "nafnet", "seed": -1}, "seed -1 is negative", "0 or more"),
     ],
 )

@@ -43,7 +43,7 @@ def export(
         typer.Option(help="Operators of opset 20 and later, or primitives of opset 13."),
     ] = "fused",
     batch: Annotated[int, typer.Option(help="Items in the batch.")] = 1,
-    seq: Annotated[int | None, typer.Option(help="Tokens (default: the model's own).")] = None,
+    seq: Annotated[int | None, typer.Option(help="Tokens, rows or pixels (default: the model's own).")] = None,
     dynamic: Annotated[bool, typer.Option("--dynamic", help="Leave batch and sequence symbolic.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 0,
 ) -> None:

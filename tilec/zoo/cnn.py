@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tilec.errors import UsageError
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.registry import Size
@@ -19,6 +20,18 @@ BATCH_NORM_EPSILON = 1e-5
 def image(graph: GraphBuilder, size: Size, pixels: int) -> str:
     """The graph input [batch, 3, pixels, pixels]."""
     return graph.input("input", [size.batch, 3, pixels, pixels])
+
+
+def pixels(graph: GraphBuilder, size: Size, grain: int) -> int:
+    """Height and width of the images of a model whose second extent they are: a multiple of `grain`.
+
+    Raises UsageError for any other.
+    """
+    side = int(size.seq)
+    if side % grain:
+        near = max(grain, side - side % grain)
+        raise UsageError(f"seq {side} is no multiple of {grain}", graph.name, f"Give {near} or {near + grain}.")
+    return side
 
 
 def conv(
@@ -84,6 +97,25 @@ def relu6(graph: GraphBuilder, tensor: str) -> str:
 def max_pool(graph: GraphBuilder, tensor: str) -> str:
     """The maximum over 3x3 windows, stride 2, one pixel of padding."""
     return graph.node("MaxPool", tensor, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2], ceil_mode=0)
+
+
+def halve(graph: GraphBuilder, tensor: str) -> str:
+    """The maximum over 2x2 windows that do not overlap."""
+    return graph.node("MaxPool", tensor, kernel_shape=[2, 2], pads=[0] * 4, strides=[2, 2], ceil_mode=0)
+
+
+def double(graph: GraphBuilder, tensor: str, name: str, inputs: int, outputs: int) -> str:
+    """A transposed convolution that turns every pixel into 2x2."""
+    weight = graph.vector(f"{name}.weight", [inputs, outputs, 2, 2], fan_in_spread(inputs, RELU_GAIN))
+    operands = [weight, graph.vector(f"{name}.bias", [outputs], 0.1)]
+    return graph.node("ConvTranspose", tensor, *operands, kernel_shape=[2, 2], strides=[2, 2])
+
+
+def average_to(graph: GraphBuilder, tensor: str, side: int, wanted: int) -> str:
+    """Averages over `wanted` x `wanted` windows of equal size that cover an image of `side` x `side` pixels."""
+    stride = side // wanted
+    kernel = side - (wanted - 1) * stride
+    return graph.node("AveragePool", tensor, kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[0] * 4)
 
 
 def global_average(graph: GraphBuilder, tensor: str) -> str:

@@ -19,9 +19,9 @@ def linear(
     return graph.node("Add", product, offset) if graph.fused else graph.node("Add", offset, product)
 
 
-def classifier(graph: GraphBuilder, tensor: str, name: str, inputs: int, outputs: int) -> str:
+def classifier(graph: GraphBuilder, tensor: str, name: str, inputs: int, outputs: int, *, gain: float = 1.0) -> str:
     """[batch, inputs] -> [batch, outputs] by Gemm with the weight as it was trained."""
-    weight = graph.vector(f"{name}.weight", [outputs, inputs], fan_in_spread(inputs))
+    weight = graph.vector(f"{name}.weight", [outputs, inputs], fan_in_spread(inputs, gain))
     return graph.node("Gemm", tensor, weight, graph.vector(f"{name}.bias", [outputs], 0.1), transB=1)
 
 

@@ -19,7 +19,7 @@ Dim = int | str
 
 @dataclass(frozen=True)
 class Size:
-    """The free extents of a model: items in the batch and the model's own second extent (tokens, rows)."""
+    """The free extents of a model: items in the batch and the model's own second extent (tokens, rows, pixels)."""
 
     batch: Dim
     seq: Dim
@@ -30,7 +30,7 @@ class Entry:
     """A model of the zoo.
 
     `seq` is the default of the extent that `--seq` sets, None where the model has none; `symbol` is its name when
-    dynamic; `longest` the largest value that the model's tables allow.
+    dynamic, or the number that it keeps; `longest` the largest value that the model's tables allow.
     """
 
     module: str
@@ -38,7 +38,7 @@ class Entry:
     function: str = "build"
     opset: int = 20
     seq: int | None = None
-    symbol: str = "seq"
+    symbol: Dim = "seq"
     longest: int | None = None
 
     def load(self) -> "Callable[[GraphBuilder, Size], None]":
@@ -53,6 +53,8 @@ MODELS = {
     "mobilenet-v2": Entry("mobilenet", "MobileNetV2 1.0: images 3x224x224 to 1000 logits"),
     "shufflenet-v2": Entry("shufflenet", "ShuffleNetV2 x1.0: images 3x224x224 to 1000 logits"),
     "resnet-50": Entry("resnet", "ResNet-50: images 3x224x224 to 1000 logits"),
+    "vgg16": Entry("vgg", "VGG16: images 3x224x224 (--seq pixels along both axes) to 1000 logits", seq=224, symbol=224),
+    "unet": Entry("unet", "U-Net: images 3x256x256 (--seq pixels) to maps of 2 classes", seq=256, symbol=256),
     "bert-base": Entry("bert", "BERT base: 12 layers of 768 channels over 128 tokens", seq=128, longest=512),
     "vit-s32": Entry("vit", "ViT-S/32: images 3x224x224 as 50 tokens of 384 channels to 1000 logits"),
     "nafnet": Entry("nafnet", "NAFNet(3, 16, 1, [1, 1, 1], [1, 1, 1]): restores images 3x256x256"),
