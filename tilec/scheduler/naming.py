@@ -29,8 +29,7 @@ def kernel_name(
     levels: Sequence[PlanLevel],
 ) -> str:
     """A readable name with the digest of everything that decides the kernel's code."""
-    names = _tensor_names(nodes)
-    iterators = {node.name: {i: f"i{n}" for n, i in enumerate(node.expr.iterators)} for node in nodes}
+    names, iterators = tensor_names(nodes), iterator_names(nodes)
 
     def by_node(table: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
         return {
@@ -71,9 +70,15 @@ def _readable(nodes: Sequence[Node]) -> str:
     return name if name[:1].isalpha() else f"k{name}"
 
 
-def _tensor_names(nodes: Sequence[Node]) -> dict[str, str]:
+def tensor_names(nodes: Sequence[Node]) -> dict[str, str]:
+    """Tensor -> `t0`, `t1`, ... in the order in which nodes read and make them."""
     names: dict[str, str] = {}
     for node in nodes:
         for tensor in (*operands(node.expr), node.name):
             names.setdefault(tensor, f"t{len(names)}")
     return names
+
+
+def iterator_names(nodes: Sequence[Node]) -> dict[str, dict[str, str]]:
+    """Node -> iterator -> `i0`, `i1`, ... by its place."""
+    return {node.name: {i: f"i{n}" for n, i in enumerate(node.expr.iterators)} for node in nodes}

@@ -1,0 +1,51 @@
+"""signature: what a group computes, up to names: one key for repeated layers, other models, other processes (W41)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from tilec.artifact import Json, digest_object
+from tilec.ir.anonymous import anonymous
+from tilec.ir.expr import operands
+from tilec.ir.graph import Node, Tensor
+from tilec.ir.text import text_of
+from tilec.scheduler.naming import iterator_names, tensor_names
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The sha256 of a group's content, and what people recognise it by: its operators, and the tensors that it reads
+    and hands on, like `f32[4, 16]`."""
+
+    digest: str
+    operators: str
+    reads: tuple[str, ...]
+    makes: tuple[str, ...]
+
+
+def signature(
+    nodes: Sequence[Node], outputs: Sequence[str], tensors: Mapping[str, Tensor], constants: Set[str]
+) -> Signature:
+    """The signature of a group whose `outputs` leave it; which operands are `constants` counts: they may be packed.
+
+    `nodes` are those before any decision: expressions, shapes and types of everything that they touch.
+    """
+    names, iterators = tensor_names(nodes), iterator_names(nodes)
+    made = {node.name for node in nodes}
+    content: Json = {
+        "nodes": [anonymous(node.expr, names, iterators[node.name]) for node in nodes],
+        "tensors": [[_text(tensors[t]), t in constants] for t in names],
+        "outputs": [names[t] for t in outputs],
+    }
+    read = dict.fromkeys(t for node in nodes for t in operands(node.expr) if t not in made)
+    return Signature(
+        digest=digest_object(content),
+        operators=" ".join(dict.fromkeys(node.op or "-" for node in nodes)),
+        reads=tuple(_text(tensors[t]) for t in read),
+        makes=tuple(_text(tensors[t]) for t in outputs),
+    )
+
+
+def _text(tensor: Tensor) -> str:
+    return f"{tensor.ttype}[{', '.join(text_of(extent) for extent in tensor.shape)}]"
