@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.compile import PRINTED
@@ -105,8 +106,10 @@ def _steps(steps: Sequence[Step], target: CpuTarget, memories: Memories, indices
             case Tile():
                 emit_tile(step, target, memories, indices)
             case Range(name, lo, hi, body):
-                with I.serial(indices.get(lo), indices.get(hi)) as value, indices.loop(name, value):
-                    _steps(body, target, memories, indices)
+                with I.serial(indices.get(lo), indices.get(hi)) as value:
+                    IRBuilder.name(name, value)
+                    with indices.loop(name, value):
+                        _steps(body, target, memories, indices)
             case Choose(condition, yes, no):
                 with I.If(indices.get(condition)):
                     with I.Then(), indices.scope():

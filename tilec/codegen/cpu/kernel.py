@@ -65,5 +65,6 @@ def kernel_function(symbol: str, operands: Sequence[Operand], body: Body, scratc
         }
         scratch = Scratch(I.decl_buffer((tirx.IntImm("int64", scratch_bytes),), "uint8", data=block))
         with I.serial(begin, end) as task:
+            IRBuilder.name("task", task)
             body(buffers, scratch, task)
     return builder.get()

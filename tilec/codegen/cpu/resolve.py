@@ -105,9 +105,7 @@ class _Resolver:
         steps: list[Step] = []
         for interval in segments(loop, size, scope.ranges, scope.values):
             inner = self.body(loop.body, scope.with_loop(loop.variable, interval))
-            if interval.first == interval.last:
-                steps += inner
-            elif inner:
+            if inner:
                 steps.append(Range(loop.variable, Const(interval.first), Const(interval.last + 1), inner))
         return steps
 
