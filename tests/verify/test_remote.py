@@ -80,10 +80,32 @@ def test_an_object_that_cannot_be_made():
         remote.ready()
 
 
+def test_an_answer_that_does_not_come_in_time_ends_the_process(echo):
+    with pytest.raises(RemoteError, match="the echo did not answer in time"):
+        echo.call("sleep", timeout=0.1)
+    assert not echo._process.is_alive()
+
+
+def test_answers_are_fetched_later(echo):
+    echo.ask("say", "a")
+    assert echo.connection.poll(10)
+    assert echo.answer(timeout=0)[:2] == ("> a", 1)
+
+
+def test_an_interrupt_while_a_process_starts_is_the_callers_alone(capfd):
+    with pytest.raises(KeyboardInterrupt), Remote("the echo", Echo, "") as remote:
+        os.kill(remote._process.pid, signal.SIGINT)
+        remote.ready()
+        assert remote.call("say", "a")[0] == "a"
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    assert capfd.readouterr().err == ""
+
+
 def test_close_ends_a_busy_process():
     remote = Remote("the echo", Echo, "")
     remote.ready()
-    remote._connection.send(("sleep", ()))
+    remote.ask("sleep")
     begin = time.monotonic()
     remote.close()
     assert time.monotonic() - begin < 10

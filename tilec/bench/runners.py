@@ -40,12 +40,16 @@ class Runner:
     def round(self, runs: int) -> float:
         """Seconds of the median of `runs` inferences, after one that is not counted."""
         self._run()
+        return median(self.times(runs))
+
+    def times(self, runs: int) -> list[float]:
+        """Seconds of each of `runs` inferences."""
         times = []
         for _ in range(runs):
             begin = time.perf_counter()
             self._run()
             times.append(time.perf_counter() - begin)
-        return median(times)
+        return times
 
 
 def compiled(folder: Path, feeds: Mapping[str, Array], threads: int) -> Runner:

@@ -3,8 +3,8 @@
 import multiprocessing
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
@@ -27,7 +27,8 @@ class Remote:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, factory, arguments), daemon=True)
-        self._process.start()
+        with _undisturbed():
+            self._process.start()
         theirs.close()
 
     def __enter__(self) -> Self:
@@ -38,23 +39,41 @@ class Remote:
 
     def ready(self) -> None:
         """Wait until the object is made."""
-        self._receive()
+        self.answer()
 
-    def call(self, method: str, *arguments: Any) -> Any:
-        """The result of `object.method(*arguments)`."""
+    def call(self, method: str, *arguments: Any, timeout: float | None = None) -> Any:
+        """The result of `object.method(*arguments)`; a process that takes longer than `timeout` seconds is killed."""
+        self.ask(method, *arguments)
+        return self.answer(timeout)
+
+    def ask(self, method: str, *arguments: Any) -> None:
+        """Begin `object.method(*arguments)`; `answer` gives its result."""
         with suppress(BrokenPipeError):  # a dead process is reported by what follows
             self._connection.send((method, arguments))
-        return self._receive()
+
+    @property
+    def connection(self) -> Connection:
+        """What becomes readable when there is an answer, or when the process has ended."""
+        return self._connection
 
     def close(self) -> None:
         """End the process."""
         self._connection.close()
         self._process.join(timeout=1)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process at once, whatever it does."""
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+        self._connection.close()
 
-    def _receive(self) -> Any:
+    def answer(self, timeout: float | None = None) -> Any:
+        """The next result; the first one says that the object was made."""
+        if timeout is not None and not self._connection.poll(max(0.0, timeout)):
+            self.kill()
+            raise RemoteError(f"{self.name} did not answer in time")
         try:
             worked, result = self._connection.recv()
         except (EOFError, ConnectionError):
@@ -72,6 +91,19 @@ class Remote:
             more = ": this machine lacks instructions that the device has" if -code == signal.SIGILL else ""
             return f"was ended by signal {name}{more}"
         return f"ended with exit code {code}"
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C waits, here and in a process that is started: it would end that one before it can look away."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(connection: Connection, factory: Callable[..., Any], arguments: tuple[Any, ...]) -> None:

@@ -1,0 +1,113 @@
+"""The two sides of measuring a plan, each in a process of its own: one builds it, one times what was built."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import ceil
+from pathlib import Path
+
+from tilec.artifact import Artifact
+from tilec.bench.runners import Array, Runner
+from tilec.errors import TilecError, UnavailableError
+from tilec.ir.plan import Plan
+from tilec.runtime.manifest import FILE
+from tilec.spec.device import DeviceSpec
+from tilec.spec.recipe import CodegenOptions
+from tilec.verify.inputs import Draw, random_tensors
+from tilec.verify.nodes import nodes_of
+
+DRAW = Draw(seed=0)
+
+SLOW = 3.0
+"""A first run that takes this many times as long as the best candidate tells enough."""
+
+SHORT = 0.01
+"""Seconds; the first run of anything faster says little: memory is touched and code is fetched for the first time."""
+
+
+class Builder:
+    """Builds plans for a device; object files that plans share are kept in `cache`."""
+
+    def __init__(self, device: DeviceSpec, options: CodegenOptions, cache: Path) -> None:
+        self._device = device
+        self._options = options
+        self._cache = cache
+
+    def build(self, plan: Plan, folder: Path, seconds: float) -> str | None:
+        """Build into `folder`; says why that failed. Raises UnavailableError where nothing can be built.
+
+        The process does not outlive `seconds` by much, even when nobody is there any more to end it.
+        """
+        from tilec.codegen import codegen
+
+        with _at_most(seconds):
+            try:
+                body = codegen(
+                    plan,
+                    self._device,
+                    self._options,
+                    folder=folder,
+                    cache=self._cache,
+                    advance=lambda _done, _total: None,
+                )
+                Artifact("kernels", {}, body).write(folder / FILE)
+            except UnavailableError:
+                raise
+            except TilecError as error:
+                return error.message
+            except Exception as error:  # one candidate's failure, whatever it is
+                return f"{type(error).__name__}: {error}"
+        return None
+
+
+class Timer:
+    """Times what was built, on random inputs that plans with the same `contest` number share."""
+
+    def __init__(self) -> None:
+        self._contest = -1
+        self._drawn: dict[str, Array] = {}
+
+    def time(self, plan: Plan, folder: Path, contest: int, seconds: float, best: float, limit: float) -> float:
+        """Seconds of the fastest run, after about `seconds` of warming up and in about `seconds` more.
+
+        One that is far slower than `best` is run once. The process does not outlive `limit` seconds by much.
+        """
+        from tilec.runtime import load
+
+        with _at_most(limit):
+            session = load(folder)
+            feeds = self._feeds(plan, contest)
+            out = session.run(feeds)
+            runner = Runner(lambda: session.run(feeds, out=out))
+            (first,) = runner.times(1)
+            if first > max(SHORT, SLOW * best):
+                return first
+            return min(runner.times(runner.calibrate(seconds)))
+
+    def _feeds(self, plan: Plan, contest: int) -> dict[str, Array]:
+        """Random inputs; what a plan before this one had in the same shape is taken again."""
+        known = self._drawn if contest == self._contest else {}
+        shapes = {port.tensor: plan.tensors[port.tensor] for port in plan.inputs}
+        self._contest, self._drawn = contest, {}
+        for name, tensor in shapes.items():
+            key = f"{name} {tensor}"
+            if key not in known:
+                known[key] = random_tensors([name], nodes_of(plan), plan.tensors, DRAW)[name]
+            self._drawn[key] = known[key]
+        return {name: self._drawn[f"{name} {tensor}"] for name, tensor in shapes.items()}
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """The system ends this process when the block takes far longer, where it can."""
+    if not hasattr(signal, "alarm"):
+        yield
+        return
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(ceil(2 * seconds) + 1)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
