@@ -5,6 +5,7 @@ import pytest
 from tilec.errors import ConfigError
 from tilec.spec.device import DeviceSpec
 from tilec.spec.located import parse_yaml, validate
+from tilec.spec.resolve import device_source, parse_device
 
 NODE = """
 name: node
@@ -45,6 +46,14 @@ def test_any_number_of_levels() -> None:
     assert node.level("smem").transaction.bytes == 128
     assert node.pools == {"l1": 128 * 1024}
     assert node.launch_overhead == 3_000_000
+
+
+def test_levels_that_share_a_pool() -> None:
+    assert device().shared("smem") is None
+    ipu = parse_device(device_source("ipu-mk2"))
+    assert [ipu.shared(name) for name in ipu.level_names] == [None, ("sram", 624 << 10, 1472), ("sram", 624 << 10, 1)]
+    cached = device(NODE.replace("managed: implicit", "managed: implicit, pool: l1"))
+    assert cached.shared("smem") is None
 
 
 def test_bandwidth_by_readers() -> None:

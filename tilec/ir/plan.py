@@ -22,10 +22,28 @@ tensor (pure tiles only), or become narrower."""
 
 
 @dataclass(frozen=True, slots=True)
+class Pool:
+    """Capacity that explicit levels share. The pool stands beside each instance of the highest of them; a buffer of a
+    lower one lies in `instances` pools, a share of it in each. `capacity` in bytes of one pool."""
+
+    name: str
+    capacity: int
+    instances: int = 1
+
+    def __post_init__(self) -> None:
+        if self.capacity < 0 or self.instances < 1:
+            raise ValueError(f"pool {self.name} has {self.capacity} bytes, {self.instances} of it hold a level")
+
+    def share(self, size: int) -> int:
+        """Bytes that a buffer of `size` bytes takes of each pool."""
+        return -(-size // self.instances)
+
+
+@dataclass(frozen=True, slots=True)
 class PlanLevel:
     """A memory level as far as a plan depends on it. `capacity` in bytes of one instance (None: unbounded),
     `units` instances under one instance of the level below, `scope` names the units of a spread loop, `transaction`
-    bytes move at once."""
+    bytes move at once; `pool` where it shares its capacity with other levels."""
 
     name: str
     capacity: int | None
@@ -33,6 +51,7 @@ class PlanLevel:
     managed: Literal["explicit", "implicit"] = "explicit"
     scope: str = ""
     transaction: int = 1
+    pool: Pool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,8 @@ def program_text(program: Program) -> str:
     for level in program.levels:
         size = "unbounded" if level.capacity is None else f"{level.capacity} bytes"
         units = f", {level.units} x {scope_of(level)}" if level.units != 1 or level.scope else ""
-        head.append(f"level    {level.name}: {size}, {level.managed}{units}")
+        pool = f", pool {level.pool.name} of {level.pool.capacity} bytes" if level.pool is not None else ""
+        head.append(f"level    {level.name}: {size}, {level.managed}{units}{pool}")
     for parameter in program.parameters:
         role = "output" if parameter.name in program.outputs else "input "
         head.append(f"{role}   {parameter.name} {_shape(parameter)}{_storage(parameter)}")

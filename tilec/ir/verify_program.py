@@ -17,7 +17,7 @@ from tilec.ir.algebra import equal
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Expr, as_expr
 from tilec.ir.lifetimes import lifetimes
-from tilec.ir.program import Allocate, Loop, Program, Statement
+from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
 from tilec.ir.program_flow import Flow
 from tilec.ir.program_races import Races
 from tilec.ir.program_structure import Structure
@@ -51,27 +51,38 @@ def check_program(program: Program, shapes: Shapes, symbols: Mapping[str, int] =
 
 
 def _overflows(program: Program, symbols: Mapping[str, int]) -> list[str]:
-    """Explicit levels that would hold more than their capacity."""
-    live = dict.fromkeys((level.name for level in program.levels), 0)
+    """Explicit levels and pools that would hold more than their capacity."""
+    explicit = {level.name: level for level in program.levels if level.managed == "explicit"}
+    limits = {f"level {name}": level.capacity for name, level in explicit.items() if level.capacity is not None}
+    limits |= {f"pool {level.pool.name}": level.pool.capacity for level in explicit.values() if level.pool is not None}
+    live = dict.fromkeys(limits, 0)
     peak = dict(live)
 
+    def taken(held: Buffer) -> list[tuple[str, int]]:
+        level = explicit.get(held.level)
+        if level is None:
+            return []
+        size = int(integer(tensor_bytes(held.ttype, held.shape), symbols)) * held.copies
+        found = [(f"level {level.name}", size)]
+        found += [] if level.pool is None else [(f"pool {level.pool.name}", level.pool.share(size))]
+        return [(place, bytes_) for place, bytes_ in found if place in limits]
+
     def visit(body: tuple[Statement, ...]) -> None:
-        own = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
+        sizes = {s.buffer.name: taken(s.buffer) for s in body if isinstance(s, Allocate)}
         life = lifetimes(body)
         for statement, born, dying in zip(body, life.born, life.dying, strict=True):
-            sizes = {n: int(integer(tensor_bytes(own[n].ttype, own[n].shape), symbols)) * own[n].copies for n in own}
-            for name in born:
-                level = own[name].level
-                live[level] += sizes[name]
-                peak[level] = max(peak[level], live[level])
+            for place, size in (each for name in born for each in sizes[name]):
+                live[place] += size
+                peak[place] = max(peak[place], live[place])
             if isinstance(statement, Loop):
                 visit(statement.body)
-            for name in dying:
-                live[own[name].level] -= sizes[name]
+            for place, size in (each for name in dying for each in sizes[name]):
+                live[place] -= size
 
-    visit(program.body)
+    if limits:
+        visit(program.body)
     return [
-        f"level {level.name}: {peak[level.name]} bytes live at once, its capacity is {level.capacity}"
-        for level in program.levels
-        if level.managed == "explicit" and level.capacity is not None and peak[level.name] > level.capacity
+        f"{place}: {peak[place]} bytes live at once, its capacity is {capacity}"
+        for place, capacity in limits.items()
+        if peak[place] > capacity
     ]

@@ -8,7 +8,7 @@ from tilec.errors import did_you_mean
 from tilec.ir.expr import Const, TensorExpr, operands
 from tilec.ir.plan import Group, Plan, Refusal, Variant
 from tilec.ir.program import Program
-from tilec.lower.footprint import footprint
+from tilec.lower.footprint import footprint, pools_of
 from tilec.lower.legal import PlanError
 from tilec.lower.parts import Part, connected_parts
 from tilec.lower.setting import Setting, setting
@@ -33,13 +33,16 @@ def problems(group: Group, variant: Variant, plan: Plan) -> tuple[Refusal, ...]:
 
 
 def overflows(program: Program) -> tuple[Refusal, ...]:
-    """Explicit levels that a program overflows; a footprint in unbound symbols is not judged (W17)."""
-    held = footprint(program)
+    """Explicit levels and pools that a program overflows; a footprint in unbound symbols is not judged (W17)."""
+    held, shared = footprint(program), pools_of(program.body, program.levels)
+    explicit = [level for level in program.levels if level.managed == "explicit"]
+    limits = [(level.name, held[level.name], level.capacity) for level in explicit if level.capacity is not None]
+    pools = {level.pool.name: level.pool.capacity for level in explicit if level.pool is not None}
+    limits += [(f"pool {name}", shared.get(name, Const(0)), capacity) for name, capacity in pools.items()]
     return tuple(
-        Refusal(program.name, "capacity", {"level": level.name, "bytes": int(size.value), "capacity": level.capacity})
-        for level in program.levels
-        if level.managed == "explicit" and level.capacity is not None
-        if isinstance(size := held[level.name], Const) and size.value > level.capacity
+        Refusal(program.name, "capacity", {"level": name, "bytes": int(size.value), "capacity": capacity})
+        for name, size, capacity in limits
+        if isinstance(size, Const) and size.value > capacity
     )
 
 

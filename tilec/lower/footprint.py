@@ -1,14 +1,18 @@
-"""Planned footprint: the most bytes that one instance of each level holds at a time (W08)."""
+"""Planned footprint: the most bytes that one instance of each level, or a pool, holds at a time (W08)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.lifetimes import lifetimes
-from tilec.ir.program import Allocate, Loop, Program, Statement
+from tilec.ir.plan import PlanLevel
+from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
 from tilec.ir.types import tensor_bytes
+
+Takes = Callable[[Buffer], tuple[str, Expr] | None]
+"""What a buffer takes bytes of, and how many."""
 
 
 def footprint(program: Program) -> dict[str, Expr]:
@@ -22,25 +26,47 @@ def footprint(program: Program) -> dict[str, Expr]:
 
 def footprint_of(body: tuple[Statement, ...]) -> dict[str, Expr]:
     """The same for some statements of a program; levels that they do not use are left out."""
-    own = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
-    sizes = {
-        name: simplify(Binary("*", tensor_bytes(held.ttype, held.shape), Const(held.copies)))
-        for name, held in own.items()
-    }
+    return _most(body, lambda held: (held.level, bytes_held(held)))
+
+
+def pools_of(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> dict[str, Expr]:
+    """Bytes that explicit levels with a common pool take of it together, by pool."""
+    pools = {level.name: level.pool for level in levels if level.managed == "explicit"}
+
+    def takes(held: Buffer) -> tuple[str, Expr] | None:
+        pool = pools.get(held.level)
+        if pool is None:
+            return None
+        rounded = Binary("+", bytes_held(held), Const(pool.instances - 1))
+        return pool.name, simplify(Binary("//", rounded, Const(pool.instances)))
+
+    return _most(body, takes) if any(pools.values()) else {}
+
+
+def bytes_held(held: Buffer) -> Expr:
+    """Bytes of a buffer with its pipeline copies."""
+    return simplify(Binary("*", tensor_bytes(held.ttype, held.shape), Const(held.copies)))
+
+
+def _most(body: tuple[Statement, ...], takes: Takes) -> dict[str, Expr]:
+    """The largest sums of what buffers take that are alive at a time."""
+    taken = {s.buffer.name: takes(s.buffer) for s in body if isinstance(s, Allocate)}
+    own = {name: what for name, what in taken.items() if what is not None}
     life = lifetimes(body)
     live: dict[str, Expr] = {}
     most: dict[str, Expr] = {}
     for statement, born, dying in zip(body, life.born, life.dying, strict=True):
-        for name in born:
-            live[own[name].level] = _plus(live, own[name].level, sizes[name])
-        inner = footprint_of(statement.body) if isinstance(statement, Loop) else {}
-        for level in live.keys() | inner.keys():
-            now = _plus(live, level, inner.get(level, Const(0)))
-            most[level] = simplify(Call("maximum", (most.get(level, Const(0)), now)))
-        for name in dying:
-            live[own[name].level] = simplify(Binary("-", live[own[name].level], sizes[name]))
+        for name in filter(own.__contains__, born):
+            live[own[name][0]] = _plus(live, *own[name])
+        inner = _most(statement.body, takes) if isinstance(statement, Loop) else {}
+        for key in live.keys() | inner.keys():
+            now = _plus(live, key, inner.get(key, Const(0)))
+            most[key] = simplify(Call("maximum", (most.get(key, Const(0)), now)))
+        for name in filter(own.__contains__, dying):
+            key, size = own[name]
+            live[key] = simplify(Binary("-", live[key], size))
     return most
 
 
-def _plus(live: Mapping[str, Expr], level: str, size: Expr) -> Expr:
-    return simplify(Binary("+", live.get(level, Const(0)), size))
+def _plus(live: Mapping[str, Expr], key: str, size: Expr) -> Expr:
+    return simplify(Binary("+", live.get(key, Const(0)), size))

@@ -9,34 +9,36 @@ from tilec.ir.expr import Const, Expr, variables
 from tilec.ir.lifetimes import statements, writes
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, LoadTiles, Loop, Statement
-from tilec.lower.footprint import footprint_of
+from tilec.lower.footprint import footprint_of, pools_of
 
 
 def hoisted(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> tuple[Statement, ...]:
     """The statements with invariant loads in front of serial loops, at every level that has room for it.
 
-    A buffer in front of a loop lives longer: where an explicit level would no longer hold what it does now, its
-    loads stay where they are.
+    A buffer in front of a loop lives longer: where an explicit level, or its pool, would no longer hold what it does
+    now, its loads stay where they are.
     """
     levels = tuple(levels)
     allowed = {level.name for level in levels}
     while True:
         result = _body(body, allowed)
         before, after = footprint_of(body), footprint_of(result)
+        pools = pools_of(result, levels)
         full = {
             level.name
             for level in levels
-            if level.name in allowed and level.managed == "explicit" and level.capacity is not None
+            if level.name in allowed and level.managed == "explicit"
             if before.get(level.name) != after.get(level.name)
             if not _fits(after.get(level.name, Const(0)), level.capacity)
+            or (level.pool is not None and not _fits(pools[level.pool.name], level.pool.capacity))
         }
         if not full:
             return result
         allowed -= full
 
 
-def _fits(size: Expr, capacity: int) -> bool:
-    return isinstance(size, Const) and size.value <= capacity
+def _fits(size: Expr, capacity: int | None) -> bool:
+    return capacity is None or (isinstance(size, Const) and size.value <= capacity)
 
 
 def _body(body: Iterable[Statement], allowed: Collection[str]) -> tuple[Statement, ...]:

@@ -73,25 +73,36 @@ def reserve(buffer: Buffer, window: Region, shape: Sequence[int]) -> Held:
 
 
 class Meter:
-    """Counts bytes: moved per level, and alive in one instance of each, bounded where the level is explicit."""
+    """Counts bytes: moved per level, and alive in one instance of each and in pools, bounded where explicit."""
 
     def __init__(self, levels: Sequence[PlanLevel]) -> None:
         self._levels = {level.name: level for level in levels}
         self._live = dict.fromkeys(self._levels, 0)
+        self._pools = {name: level.pool for name, level in self._levels.items() if level.managed == "explicit"}
+        self._taken = {pool.name: 0 for pool in self._pools.values() if pool is not None}
         self.peak = dict.fromkeys(self._levels, 0)
         self.moved = dict.fromkeys(self._levels, Moved())
 
     def born(self, level: str, name: str, size: int) -> None:
-        """A buffer comes alive. Raises MachineError above the capacity of an explicit level."""
+        """A buffer comes alive. Raises MachineError above the capacity of an explicit level or of its pool."""
         self._live[level] += size
         self.peak[level] = max(self.peak[level], self._live[level])
         capacity = self._levels[level].capacity
         if self._levels[level].managed == "explicit" and capacity is not None and self._live[level] > capacity:
             raise MachineError(f"{name} brings {level} to {self._live[level]} bytes, its capacity is {capacity}")
+        pool = self._pools.get(level)
+        if pool is not None:
+            self._taken[pool.name] += pool.share(size)
+            if self._taken[pool.name] > pool.capacity:
+                taken = self._taken[pool.name]
+                raise MachineError(f"{name} brings pool {pool.name} to {taken} bytes, its capacity is {pool.capacity}")
 
     def dies(self, level: str, size: int) -> None:
         """A buffer is used for the last time."""
         self._live[level] -= size
+        pool = self._pools.get(level)
+        if pool is not None:
+            self._taken[pool.name] -= pool.share(size)
 
     def reads(self, level: str, size: int) -> None:
         """`level` reads from a lower one."""

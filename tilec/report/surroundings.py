@@ -53,7 +53,8 @@ def _different(kind: str, before: Mapping[str, Fact], after: Mapping[str, Fact])
 
 def _level(level: PlanLevel) -> str:
     capacity = "unbounded" if level.capacity is None else f"{level.capacity} bytes"
-    return f"{capacity}, {level.units} x {level.scope or 'one'}, {level.managed}, {level.transaction} at once"
+    text = f"{capacity}, {level.units} x {level.scope or 'one'}, {level.managed}, {level.transaction} at once"
+    return text if level.pool is None else f"{text}, pool {level.pool.name} of {level.pool.capacity} bytes"
 
 
 def _ports(plan: Plan, ports: tuple[Port, ...]) -> dict[str, Fact]:

@@ -4,6 +4,7 @@ A level is lowest first: largest and slowest. `units` counts the instances under
 below, so SMs are units of shared memory under DRAM and chips are units under a node; no scope is built in.
 """
 
+from math import prod
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -164,6 +165,16 @@ class DeviceSpec(Spec):
         for level in self.levels[: self.index(name) + 1]:
             total *= level.units
         return total
+
+    def shared(self, name: str) -> tuple[str, int, int] | None:
+        """The pool that an explicit level shares with other explicit ones: its name, its capacity in bytes, and over
+        how many pools an instance of the level is divided; None for a level that shares nothing."""
+        pool = self.level(name).pool
+        sharing = [i for i, level in enumerate(self.levels) if level.managed == "explicit" and level.pool == pool]
+        if pool is None or self.index(name) not in sharing or len(sharing) < 2:
+            return None
+        divided = prod(level.units for level in self.levels[self.index(name) + 1 : sharing[-1] + 1])
+        return pool, self.pools[pool], divided
 
     @property
     def cores(self) -> int:
