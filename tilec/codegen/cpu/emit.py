@@ -90,14 +90,14 @@ def _nests(nests: Sequence[Nest], target: CpuTarget, memories: Memories, task: P
 
 
 def _task_variables(nest: Nest, task: PrimExpr) -> dict[str, PrimExpr]:
-    """The variables of a nest's loops from the number of the task."""
-    variables: dict[str, PrimExpr] = {}
+    """The variables of a nest's loops, under their names, from the number of the task."""
+    values: dict[str, PrimExpr] = {}
     rest = task
     for name, extent in reversed(nest.spread[1:]):
-        rest, variables[name] = floor_parts(rest, extent)
+        rest, values[name] = floor_parts(rest, extent)
     if nest.spread:
-        variables[nest.spread[0][0]] = rest
-    return variables
+        values[nest.spread[0][0]] = rest
+    return {name: IRBuilder.name(name, I.Bind(values[name])) for name, _ in nest.spread}
 
 
 def _steps(steps: Sequence[Step], target: CpuTarget, memories: Memories, indices: Indices) -> None:
