@@ -119,7 +119,7 @@ def test_edits_that_reach_too_far(edit: Callable[[Plan], Plan], said: str) -> No
 def test_groups_that_share_a_kernel_have_tensors_of_the_same_shapes() -> None:
     """Code that was compiled for one would run past the end of the other."""
     first = group("a", ("h[i] = x[i]", {"i": 6}), outputs=("h",))
-    other = group("b", ("g[i] = z[i]", {"i": 3}), outputs=("g",))
+    other = group("b", ("g[i] = z[i]", {"i": 6}), outputs=("g",))
     same = dict.fromkeys("hxgz", shaped(6))
     assert renaming(first, other, same) == {"h": "g", "x": "z"}
     for name in "gz":
@@ -127,3 +127,16 @@ def test_groups_that_share_a_kernel_have_tensors_of_the_same_shapes() -> None:
             renaming(first, other, {**same, name: shaped(3)})
         with pytest.raises(ArtifactError, match="name one kernel but differ"):
             renaming(first, other, {**same, name: shaped(6, ttype="f64")})
+
+
+def test_groups_that_share_a_kernel_compute_the_same_and_have_the_same_plan() -> None:
+    first = group("a", ("h[i] = x[i]", {"i": 6}), outputs=("h",))
+    twice = group("b", ("g[i] = 2.0 * z[i]", {"i": 6}), outputs=("g",))
+    other = group("c", ("g[i] = z[i]", {"i": 6}), outputs=("g",))
+    tiled = replace(other, variants=(replace(other.variants[0], tiles={"l2": {"g": {"i": 2}}}),))
+    same = dict.fromkeys("hxgz", shaped(6))
+    assert renaming(first, other, same) == {"h": "g", "x": "z"}
+    with pytest.raises(ArtifactError, match="differ in form"):
+        renaming(first, twice, same)
+    with pytest.raises(ArtifactError, match="differ in plan"):
+        renaming(first, tiled, same)

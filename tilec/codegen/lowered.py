@@ -16,6 +16,8 @@ from tilec.ir.program import Program
 from tilec.ir.segments import results, stages
 from tilec.ir.types import tensor_bytes
 from tilec.ir.verify_program import check_program
+from tilec.lower.heeded import unheeded
+from tilec.lower.legal import PlanError
 from tilec.lower.lowering import lower
 
 Advance = Callable[[int, int], None]
@@ -60,7 +62,7 @@ def lowered(plan: Plan, folder: Path, advance: Advance) -> Kernels:
         variant = chosen(group)
         first = groups.setdefault(variant.kernel, group)
         if first is group:
-            programs[variant.kernel] = _legal(lower(group, variant, plan), group, plan)
+            programs[variant.kernel] = _legal(lower(group, variant, plan), group, variant, plan)
         names = renaming(first, group, plan.tensors)
         tensors = tuple(names[buffer.tensor] for buffer in programs[variant.kernel].parameters)
         steps.append(Step(group.name, variant.kernel, tensors, max(there[node.name] for node in group.nodes)))
@@ -70,8 +72,11 @@ def lowered(plan: Plan, folder: Path, advance: Advance) -> Kernels:
     return Kernels(programs, groups, tuple(steps), _arena(plan, tuple(steps)), weights)
 
 
-def _legal(program: Program, group: Group, plan: Plan) -> Program:
-    """The program, if its verifier agrees. Raises ArtifactError."""
+def _legal(program: Program, group: Group, variant: Variant, plan: Plan) -> Program:
+    """The program, if its verifier agrees and all that the plan says shows in it. Raises ArtifactError."""
+    unused = unheeded(group, variant, plan, program)
+    if unused:
+        raise PlanError(unused[0], group.name)
     problems = check_program(program, {name: tensor.shape for name, tensor in plan.tensors.items()})
     if problems:
         raise ArtifactError(f"illegal plan of group {group.name}: {problems[0]}", hint="Undo the edit of the plan.")

@@ -17,6 +17,7 @@ REASONS: Final[Mapping[str, str]] = {
     "unknown-name": "{edge}: there is no {what} {name}",
     "size": "{edge}: the {what} at {level} is {size}, it must be at least 1",
     "permutation": "{edge}: {what} at {level} repeats or misses something",
+    "unused": "{edge}: the {what} at {level} has no effect, {why}",
 }
 """Code -> sentence. The numbers of a refusal fill the braces; `edge` is an edge, a node, a tensor or a level."""
 

@@ -262,6 +262,12 @@ class _Resolver:
         return self.fused(copy_tile(target.storage, source.storage, box, scope.ranges, combine))
 
     def compute(self, statement: ComputeTile, scope: Scope) -> list[Step]:
+        if statement.unit:
+            raise UnsupportedError(
+                f"{statement.expr.tensor} wants the unit {statement.unit!r}, for which this back end has no code",
+                self.program.name,
+                hint="Take it out of the plan's `units`.",
+            )
         box = tuple((i, scope.expr(lo), scope.expr(hi)) for i, lo, hi in statement.box)
         body = substitute(statement.expr.body, scope.values) if scope.values else statement.expr.body
         statement = replace(statement, box=box, expr=replace(statement.expr, body=body))
@@ -303,7 +309,7 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
 
 
 def resolve(program: Program, target: CpuTarget) -> Tree:
-    """The kernel tree of a program. Raises UnsupportedError for sizes that are not bound."""
+    """The kernel tree of a program. Raises UnsupportedError for sizes that are not bound and units without code."""
     resolver = _Resolver(program, target, _shapes(program))
     operands: list[Memory] = []
     live: dict[str, Window] = {}
