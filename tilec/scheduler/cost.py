@@ -12,6 +12,7 @@ from tilec.ir.types import TTYPES, element_count, tensor_bytes
 from tilec.lower.footprint import footprint
 from tilec.lower.lowering import lower
 from tilec.lower.traffic import traffic
+from tilec.lower.transactions import transactions
 
 
 def costed(plan: Plan) -> Plan:
@@ -28,17 +29,19 @@ def costed(plan: Plan) -> Plan:
 
 
 def _cost(group: Group, plan: Plan) -> Cost:
-    """Counted on the tile program; while sizes are symbols, traffic is what has to move at least."""
+    """Counted on the tile program; while sizes are symbols, traffic and transactions are what has to move at least."""
     variant = group.variants[0]
     program = lower(group, variant, plan)
     if plan.symbols:
         core = variant.levels[min(1, len(variant.levels) - 1)]
         read, written = {core: _total(_operands(group), plan)}, {core: _total(group.outputs, plan)}
+        asked = {variant.levels[0]: _least((*_operands(group), *group.outputs), plan)}
     else:
         moved = traffic(program)
         read = {level: Const(m.read) for level, m in moved.items()}
         written = {level: Const(m.written) for level, m in moved.items()}
-    return Cost(read, written, footprint(program), _flops(group))
+        asked = {level: Const(n) for level, n in transactions(program).items()}
+    return Cost(read, written, footprint(program), _flops(group), asked)
 
 
 def _operands(group: Group) -> tuple[str, ...]:
@@ -50,6 +53,16 @@ def _total(tensors: Iterable[str], plan: Plan) -> Expr:
     total: Expr = Const(0)
     for tensor in tensors:
         total = simplify(Binary("+", total, tensor_bytes(plan.tensors[tensor].ttype, plan.tensors[tensor].shape)))
+    return total
+
+
+def _least(tensors: Iterable[str], plan: Plan) -> Expr:
+    """Transactions of the lowest level that whole tensors take."""
+    size = plan.levels[0].transaction
+    total: Expr = Const(0)
+    for tensor in tensors:
+        moved = tensor_bytes(plan.tensors[tensor].ttype, plan.tensors[tensor].shape)
+        total = simplify(Binary("+", total, Binary("//", Binary("+", moved, Const(size - 1)), Const(size))))
     return total
 
 

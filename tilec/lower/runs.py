@@ -1,0 +1,96 @@
+"""What a program takes of its levels, in pieces that may be contiguous: transfers, and reads of tiles in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilec.ir.algebra import KnownRanges, simplify
+from tilec.ir.expr import Access, Binary, Const, Expr, variables, walk
+from tilec.ir.intervals import Symbolic
+from tilec.ir.program import Buffer, ComputeTile
+from tilec.ir.propagate import propagate, read_window
+from tilec.ir.reads import reads
+from tilec.lower.transfers import Around, Span, Transfers
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is read of or written to `below`: `inner` are spans of its dimensions, innermost first, that may form a run,
+    with the widths that are stored; `outer` spans how often there is one."""
+
+    held: Buffer
+    below: Buffer
+    inner: tuple[tuple[Span, Expr], ...]
+    outer: tuple[Span, ...]
+    around: tuple[Around, ...]
+
+
+def runs(found: Transfers) -> Iterator[Run]:
+    """Every load and store, and every read in place of a level below that of the tile.
+
+    A tile reads the hull of its accesses once; through data-dependent indices it reads a run for each tuple of the
+    indices that are not part of it.
+    """
+    for moved in found.moved:
+        yield _whole(moved.held, moved.below, moved.spans, moved.around)
+    last = {loop: Const(max(0, extent - 1)) for loop, extent in found.positions.extents.items()}
+    numbers = Symbolic(KnownRanges({loop: (Const(0), end) for loop, end in last.items()}))
+    for tile, around in found.computed:
+        held = found.buffers[tile.target]
+        below = {t: found.buffers[name] for t, name in tile.operands}
+        below = {t: b for t, b in below.items() if found.rank[b.level] < found.rank[held.level]}
+        if below:
+            yield from _in_place(found, numbers, tile, held, below, around)
+
+
+def _whole(held: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Around, ...]) -> Run:
+    order = _innermost_first(below)
+    return Run(held, below, tuple((spans[dim], below.shape[dim]) for dim in order), (), around)
+
+
+def _innermost_first(below: Buffer) -> tuple[int, ...]:
+    return tuple(reversed(below.layout or range(len(below.shape))))
+
+
+def _in_place(
+    found: Transfers,
+    numbers: Symbolic,
+    tile: ComputeTile,
+    held: Buffer,
+    below: Mapping[str, Buffer],
+    around: tuple[Around, ...],
+) -> Iterator[Run]:
+    """What a tile reads of lower levels."""
+    box = {i: (lo, hi) for i, lo, hi in tile.box}
+    chosen = {read.tensor for read in reads(tile.expr) if None in read.index}
+    if below.keys() - chosen:
+        windows = propagate(tile.expr, box, found.extents, numbers, clip=True)
+        yield from (_whole(held, below[tensor], windows[tensor], around) for tensor in below.keys() - chosen)
+    accesses = [part for part in walk(tile.expr.value) if isinstance(part, Access)]
+    for access, read in dict(zip(accesses, reads(tile.expr), strict=True)).items():
+        if access.tensor in below.keys() & chosen:
+            closed = {i: (lo, simplify(Binary("-", hi, Const(1)))) for i, (lo, hi) in box.items()}
+            window, _ = read_window(read, closed, found.extents[access.tensor], numbers, clip=True)
+            spans = [(first, simplify(Binary("+", last, Const(1)))) for first, last in window]
+            yield _gathered(held, below[access.tensor], access, spans, box, around)
+
+
+def _gathered(
+    held: Buffer,
+    below: Buffer,
+    access: Access,
+    spans: Sequence[Span],
+    box: Mapping[str, Span],
+    around: tuple[Around, ...],
+) -> Run:
+    """A data-dependent read: innermost dimensions with iterators of their own, once for each tuple of the others."""
+    moving = [variables(index) & box.keys() for index in access.index]
+    chosen = [any(isinstance(part, Access) for part in walk(index)) for index in access.index]
+    order = list(_innermost_first(below))
+    inner: list[tuple[Span, Expr]] = []
+    while order and not chosen[order[0]] and not any(moving[order[0]] & moving[dim] for dim in order[1:]):
+        dim = order.pop(0)
+        inner.append((spans[dim], below.shape[dim]))
+    outer = sorted(set().union(*(moving[dim] for dim in order)))
+    return Run(held, below, tuple(inner), tuple(box[i] for i in outer), around)
