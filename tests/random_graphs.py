@@ -1,8 +1,8 @@
 """Random graphs (hypothesis), small but with every awkwardness at once.
 
-`graphs()` draws one to six operators: matmul, convolution with padding and stride, pooling, softmax and normalisation
+`models()` draws one to six operators: matmul, convolution with padding and stride, pooling, softmax and normalisation
 pieces, broadcasts, reshapes, transposes, concats, slices, gathers, reductions; sizes from 1, mostly odd; two
-consumers, several outputs.  `Case` is a graph with a plan, its inputs and what NumPy makes of them.
+consumers, several outputs.  A model knows values for its inputs and what NumPy makes of them; a `Case` has a plan too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Const, operands
 from tilec.ir.graph import Graph, Node, Port, Tensor
 from tilec.ir.plan import Group, Plan, Variant
-from tilec.ir.text import parse_tensor
+from tilec.ir.text import parse_tensor, tensor_text
 from tilec.ir.types import is_float, numpy_dtype
 
 Draw = Callable[[st.SearchStrategy], object]
@@ -28,20 +28,11 @@ LARGEST = 256
 
 
 @dataclass(frozen=True)
-class Case:
-    """A graph, one plan that runs all of it as one group, and the bounds of the inputs that are indices."""
+class Model:
+    """A graph, and the bounds of the inputs that are indices."""
 
     graph: Graph
-    plan: Plan
     indices: Mapping[str, int]
-
-    @property
-    def group(self) -> Group:
-        return self.plan.groups[0]
-
-    @property
-    def variant(self) -> Variant:
-        return self.group.variants[0]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -71,15 +62,31 @@ class Case:
 
     def __repr__(self) -> str:
         """What a failing example prints."""
-        from tilec.ir.text import tensor_text
-
-        v = self.variant
-        lines = [f"inputs {self.graph.inputs} { ({p.tensor: self.shapes[p.tensor] for p in self.graph.inputs}) }"]
+        lines = [f"inputs { ({p.tensor: self.shapes[p.tensor] for p in self.graph.inputs}) } {self.graph.ttypes}"]
         lines += [f"{tensor_text(n.expr)}  {[e.value for e in n.expr.extents]}" for n in self.graph.nodes]  # type: ignore[union-attr]
-        lines += [f"outputs {self.group.outputs} connect {dict(self.group.connect)}"]
-        lines += [f"levels {[(lv.name, lv.units) for lv in self.plan.levels]}"]
-        lines += [f"{k} {getattr(v, k)}" for k in ("tiles", "steps", "order", "tails", "loads", "copies", "layouts")]
-        return "\n".join(lines)
+        return "\n".join([*lines, f"outputs {[port.tensor for port in self.graph.outputs]}"])
+
+
+@dataclass(frozen=True, repr=False)
+class Case(Model):
+    """A graph with a plan that runs all of it as one group."""
+
+    plan: Plan
+
+    @property
+    def group(self) -> Group:
+        return self.plan.groups[0]
+
+    @property
+    def variant(self) -> Variant:
+        return self.group.variants[0]
+
+    def __repr__(self) -> str:
+        """What a failing example prints."""
+        v = self.variant
+        lines = [Model.__repr__(self), f"connect {dict(self.group.connect)}", f"levels {list(self.plan.levels)}"]
+        keys = ("levels", "tiles", "steps", "order", "tails", "loads", "copies", "layouts")
+        return "\n".join([*lines, *(f"{key} {getattr(v, key)}" for key in keys)])
 
 
 def shape_of(tensor: Tensor) -> tuple[int, ...]:
@@ -357,10 +364,8 @@ _OPERATORS = (
 
 
 @st.composite
-def graphs(
-    draw: Callable, ttypes: tuple[str, ...] = ("f64", "f32", "i32"), operators: int = 6
-) -> tuple[Graph, dict[str, int]]:
-    """A graph and the bounds of its index inputs."""
+def models(draw: Callable, ttypes: tuple[str, ...] = ("f64", "f32", "i32"), operators: int = 6) -> Model:
+    """A graph of up to so many operators, in one of these types."""
     b = _Builder(draw, draw(st.sampled_from(ttypes)))
     b.input(tuple(b.size() for _ in range(b.integer(1, 3))))
     for _ in range(b.integer(1, operators)):
@@ -378,4 +383,4 @@ def graphs(
     tensors = {t: b.tensors[t] for t in (*inputs, *(n.name for n in b.nodes))}
     ports = tuple(Port(t, t) for t in inputs), tuple(Port(t, t) for t in outputs)
     indices = {t: n for t, n in b.indices.items() if t in inputs}
-    return Graph("random", (), ports[0], ports[1], tensors, {}, tuple(b.nodes)), indices
+    return Model(Graph("random", (), ports[0], ports[1], tensors, {}, tuple(b.nodes)), indices)

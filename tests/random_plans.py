@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from tests.random_graphs import Case, graphs
+from tests.random_graphs import Case, models
 from tilec.ir.expr import Const, TensorExpr, operands
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Variant
@@ -107,5 +107,5 @@ def cases(
     hierarchy: st.SearchStrategy = CPU,
 ) -> Case:
     """A graph with a plan."""
-    graph, indices = draw(graphs(ttypes, operators))
-    return Case(graph, draw(plans(graph, hierarchy)), indices)
+    model = draw(models(ttypes, operators))
+    return Case(model.graph, model.indices, draw(plans(model.graph, hierarchy)))
