@@ -101,6 +101,16 @@ def test_half_precision_is_normalised_in_single(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, _exact(x, (-1,), 1e-5), atol=2e-3)
 
 
+def test_the_spread_itself_is_what_mean_variance_normalization_divides_by(tmp_path: Path) -> None:
+    """Its epsilon is added to the root: beside a spread of 1e-3 it is nothing, added to the variance it would show."""
+    x = (1e-3 * normal(2, 3, 4, 5)).astype(np.float32)
+    path, feeds = single(tmp_path, "MeanVarianceNormalization", x)
+    (found,) = run(import_model(path), tmp_path, feeds)
+    np.testing.assert_allclose(found, _exact(x, (0, 2, 3), 0.0), rtol=1e-5, atol=1e-6)
+    (found,) = run(import_model(path), tmp_path, {name: np.full_like(x, 0.5) for name in feeds})
+    assert not found.any()
+
+
 @pytest.mark.parametrize("kind", ["InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization"])
 def test_sums_beyond_half_precision(tmp_path: Path, kind: str) -> None:
     x = (300 + 10 * normal(1, 2, 16, 64)).astype(np.float16)

@@ -28,13 +28,15 @@ class Standardized(NamedTuple):
     variance: Value
 
 
-def standardized(op: Op, x: Value, axes: Sequence[int], epsilon: float) -> Standardized:
-    """Bring a tensor to mean 0 and variance 1 over some axes."""
+def standardized(
+    op: Op, x: Value, axes: Sequence[int], epsilon: float, inverse: str = "1.0 / sqrt(v + e)"
+) -> Standardized:
+    """Bring a tensor to mean 0 and variance 1 over some axes; `inverse` says where epsilon `e` is added."""
     mean = op.mean(axes, x, part="mean")
     centered = less_mean(op, x, mean, axes, part="centered")
     variance = op.mean(axes, centered, "x * x", part="variance")
-    inverse = op.map("1.0 / sqrt(v + e)", v=variance, e=epsilon, part="inverse")
-    return Standardized(centered, inverse, mean, variance)
+    factor = op.map(inverse, v=variance, e=epsilon, part="inverse")
+    return Standardized(centered, factor, mean, variance)
 
 
 def along(op: Op, value: Value, axis: int, rank: int, part: str) -> Value:
@@ -111,7 +113,7 @@ def _instance_normalization(op: Op) -> Value:
 def _mean_variance_normalization(op: Op) -> Value:
     x = op.value(0)
     axes = sorted(op.axis(a, x.rank) for a in op.integers("axes") or (0, 2, 3))
-    centered, inverse, *_ = standardized(op, _computed(op, x), axes, 1e-9)
+    centered, inverse, *_ = standardized(op, _computed(op, x), axes, 1e-9, "1.0 / (sqrt(v) + e)")
     return _scaled(op, centered, inverse, None, None, x.ttype)
 
 
