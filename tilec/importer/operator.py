@@ -18,6 +18,7 @@ from tilec.importer.formula import formula
 from tilec.importer.given import Given
 from tilec.importer.names import LETTERS, REDUCED, identifier
 from tilec.importer.shapes import broadcast, size_of
+from tilec.importer.sums import stored, wide
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
 from tilec.ir.expr import Access, Call, Const, Expr, Scalar, bound
@@ -117,11 +118,10 @@ class Op(Given):
 
     def mean(self, axes: Sequence[int], x: Value, text: str = "x", keep: bool = True, part: str = "") -> Value:
         """The mean of an elementwise body: a plain sum, then one division; half precision is summed in single."""
-        half = x.ttype in ("f16", "bf16")
-        total = self.reduce("sum", axes, f"f32({text})" if half else text, keep, f"{part}_sum" if part else "sum", x=x)
+        total = self.reduce("sum", axes, wide(text, x.ttype), keep, f"{part}_sum" if part else "sum", x=x)
         number = count([x.shape[d] for d in axes], total.ttype)
         division = "x / n" if TTYPES[total.ttype].kind == "float" else "truncdiv(x, n)"
-        result = self.map(f"{x.ttype}({division})" if half else division, part=part, x=total, n=number)
+        result = self.map(stored(division, x.ttype), part=part, x=total, n=number)
         return replace(result, mean=(x.name, tuple(axes))) if text == "x" and keep else result
 
     def element(self, position: int) -> Expr | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.importer.reference import check, normal, single
+from tests.importer.reference import check, normal, onnxruntime, run, single
 from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.importer.ops.reduction import REDUCTIONS
@@ -63,6 +63,18 @@ def test_an_axis_that_does_not_exist(tmp_path: Path) -> None:
 @pytest.mark.feature("A04")
 def test_log_sum_exp_of_large_values(tmp_path: Path, spread: float) -> None:
     check(tmp_path, "ReduceLogSumExp", (spread * normal(4, 6)).astype(np.float32), np.array([1], np.int64), known=[1])
+
+
+@pytest.mark.parametrize("kind", ["ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_half_precision_is_summed_in_single(tmp_path: Path, kind: str, keepdims: int) -> None:
+    """The sums lie beyond half precision, what becomes of them does not."""
+    x = np.ones((2, 70000), np.float16)
+    path, feeds = single(tmp_path, kind, x, np.array([1]), known=[1], keepdims=keepdims)
+    (half,) = run(import_model(path), tmp_path, feeds)
+    path, feeds = single(tmp_path, kind, x.astype(np.float32), np.array([1]), known=[1], keepdims=keepdims)
+    (full,) = onnxruntime(path, feeds)
+    np.testing.assert_array_equal(half, full.astype(np.float16))
 
 
 @pytest.mark.parametrize("kind", ["ArgMax", "ArgMin"])

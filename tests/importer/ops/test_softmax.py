@@ -49,6 +49,13 @@ def test_rows_of_one_and_of_nothing(tmp_path: Path) -> None:
     check(tmp_path, "Softmax", normal(0, 4))
 
 
+@pytest.mark.parametrize(("kind", "expected"), [("Softmax", 1 / 70000), ("LogSoftmax", -np.log(70000))])
+def test_half_precision_is_summed_in_single(tmp_path: Path, kind: str, expected: float) -> None:
+    path, feeds = single(tmp_path, kind, np.zeros((1, 70000), np.float16))
+    (found,) = run(import_model(path), tmp_path, feeds)
+    np.testing.assert_array_equal(found, np.full((1, 70000), expected, np.float16))
+
+
 @pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("offset", [1e3, -1e3, 0.0])
 def test_error_is_within_twice_the_references(tmp_path: Path, kind: str, offset: float) -> None:

@@ -12,6 +12,7 @@ from tilec.importer.operator import Op, count
 from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, inside, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text, size_of
+from tilec.importer.sums import stored, summed, wide
 from tilec.importer.value import Value
 from tilec.ir.algebra import Ranges, simplify, simplify_scalar
 from tilec.ir.evaluate import neutral
@@ -89,30 +90,15 @@ def _average_pool(op: Op) -> Value:
     frame, axes, reduce = _frame(op, x)
     index = _positions(frame, axes[2:], reduce)
     guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
-    element = formula(_wide("x", x.ttype), x=x.access([axes[0].var, axes[1].var, *index]))
-    total = op.emit(axes, guarded(guards, element, Const(0.0)), _summed(x.ttype), reduce, part="sum")
+    element = formula(wide("x", x.ttype), x=x.access([axes[0].var, axes[1].var, *index]))
+    total = op.emit(axes, guarded(guards, element, Const(0.0)), summed(x.ttype), reduce, part="sum")
     padded = bool(op.integer("count_include_pad"))
     counted = [inside(w, i, *((w.before, w.after) if padded else (0, 0))) for w, i in zip(frame, index, strict=True)]
     ones = simplify_scalar(guarded(counted, Const(1), Const(0)), _ranges((*axes, *reduce)))
     if isinstance(ones, Const):
-        return op.map(_stored("x / n", x.ttype), x=total, n=count([r.extent for r in reduce], total.ttype))
+        return op.map(stored("x / n", x.ttype), x=total, n=count([r.extent for r in reduce], total.ttype))
     number = op.emit(axes[2:], ones, "i64", reduce, part="count")
-    return op.map(_stored(f"x / {total.ttype}(n)", x.ttype), x=total, n=number)
-
-
-def _summed(ttype: str) -> str:
-    """The type in which elements of a type are summed: half precision in single."""
-    return "f32" if ttype in ("f16", "bf16") else ttype
-
-
-def _wide(text: str, ttype: str) -> str:
-    """A body over elements of a type as it is summed."""
-    return text if _summed(ttype) == ttype else f"f32({text})"
-
-
-def _stored(text: str, ttype: str) -> str:
-    """A body over sums as the type of the elements."""
-    return text if _summed(ttype) == ttype else f"{ttype}({text})"
+    return op.map(stored(f"x / {total.ttype}(n)", x.ttype), x=total, n=number)
 
 
 def _ranges(axes: Sequence[Axis]) -> Ranges:
@@ -127,10 +113,10 @@ def _lp_pool(op: Op) -> Value:
     index = _positions(frame, axes[2:], reduce)
     guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
     element = x.access([axes[0].var, axes[1].var, *index])
-    power = formula(_wide(_power(p), x.ttype), x=element, p=float(p))
-    plain = p == 1 and _summed(x.ttype) == x.ttype
-    total = op.emit(axes, guarded(guards, power, Const(0.0)), _summed(x.ttype), reduce, part="" if plain else "sum")
-    return total if plain else op.map(_stored(_root(p), x.ttype), x=total, p=1.0 / p)
+    power = formula(wide(_power(p), x.ttype), x=element, p=float(p))
+    plain = p == 1 and summed(x.ttype) == x.ttype
+    total = op.emit(axes, guarded(guards, power, Const(0.0)), summed(x.ttype), reduce, part="" if plain else "sum")
+    return total if plain else op.map(stored(_root(p), x.ttype), x=total, p=1.0 / p)
 
 
 def _power(p: int) -> str:
@@ -151,8 +137,8 @@ def _global(op: Op) -> Value:
         return op.reduce("max", axes, x=x)
     if op.kind == "GlobalLpPool":
         p = op.integer("p", 2)
-        total = op.reduce("sum", axes, _wide(_power(p), x.ttype), x=x, p=float(p), part="sum")
-        return op.map(_stored(_root(p), x.ttype), x=total, p=1.0 / p)
+        total = op.reduce("sum", axes, wide(_power(p), x.ttype), x=x, p=float(p), part="sum")
+        return op.map(stored(_root(p), x.ttype), x=total, p=1.0 / p)
     return op.mean(axes, x)
 
 
@@ -170,12 +156,12 @@ def _lrn(op: Op) -> Value:
     at = formula("c + r - before", c=axes[1].var, r=r.var, before=(size - 1) // 2)
     element = x.access([axes[0].var, at, *(a.var for a in axes[2:])])
     condition = formula("at >= 0 and at < channels", at=at, channels=x.shape[1])
-    body = guarded([condition], formula(_wide("x * x", x.ttype), x=element), Const(0.0))
-    total = op.emit(axes, body, _summed(x.ttype), [r], part="squares")
+    body = guarded([condition], formula(wide("x * x", x.ttype), x=element), Const(0.0))
+    total = op.emit(axes, body, summed(x.ttype), [r], part="squares")
     scale = op.number("alpha", 1e-4) / size
-    own = _wide("x", x.ttype)
+    own = wide("x", x.ttype)
     return op.map(
-        _stored(f"{own} / pow(bias + scale * s, beta)", x.ttype),
+        stored(f"{own} / pow(bias + scale * s, beta)", x.ttype),
         x=x,
         s=total,
         bias=op.number("bias", 1.0),
@@ -192,6 +178,6 @@ def _lp_normalization(op: Op) -> Value:
     axis = op.axis(op.integer("axis", -1), x.rank)
     if p not in (1, 2) or TTYPES[x.ttype].kind != "float":
         raise op.invalid(f"p is {p}, the type {x.ttype}", "p must be 1 or 2, the input floating-point.")
-    norm = op.reduce("sum", (axis,), _wide(_power(p), x.ttype), x=x, part="sum")
-    text = f"where(n == 0.0, 0.0, {_wide('x', x.ttype)} / {'sqrt(n)' if p == 2 else 'n'})"
-    return op.map(_stored(text, x.ttype), x=x, n=norm)
+    norm = op.reduce("sum", (axis,), wide(_power(p), x.ttype), x=x, part="sum")
+    text = f"where(n == 0.0, 0.0, {wide('x', x.ttype)} / {'sqrt(n)' if p == 2 else 'n'})"
+    return op.map(stored(text, x.ttype), x=x, n=norm)

@@ -7,6 +7,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.ops.softmax import log_sum_exp
 from tilec.importer.registry import operator
+from tilec.importer.sums import stored, wide
 from tilec.importer.value import Value
 from tilec.ir.expr import Const
 from tilec.ir.types import TTYPES
@@ -40,14 +41,15 @@ def _reduction(op: Op) -> Value:
     axes = _axes(op, x)
     keep = bool(op.integer("keepdims", 1))
     cast = TTYPES[x.ttype].kind != "float" and after != "x"
-    wide = op.map("f64(x)", x=x, part="wide") if cast else x
+    given = op.map("f64(x)", x=x, part="wide") if cast else x
     last = f"{x.ttype}({after})" if cast else after
     if axes is None:
         # Nothing is reduced; the elementwise parts of the operator still apply.
-        return op.map(last.replace("x", f"({before})"), x=wide) if (before, after) != ("x", "x") else x
+        return op.map(last.replace("x", f"({before})"), x=given) if (before, after) != ("x", "x") else x
     if last == "x":
         return op.reduce(reducer, axes, before, keep, x=x)
-    return op.map(last, x=op.reduce(reducer, axes, before, keep, x=wide, part="sum"))
+    total = op.reduce(reducer, axes, wide(before, given.ttype), keep, x=given, part="sum")
+    return op.map(last if cast else stored(after, x.ttype), x=total)
 
 
 @operator("ReduceMean")

@@ -9,6 +9,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import operator
 from tilec.importer.shapes import size_of
+from tilec.importer.sums import stored, wide
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
@@ -18,8 +19,8 @@ def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
     prefix = f"{part}_" if part else ""
     largest = op.reduce("max", axes, x=x, part=f"{prefix}max")
     power = op.map("exp(x - m)", x=x, m=largest, part=f"{prefix}exp")
-    total = op.reduce("sum", axes, x=power, part=f"{prefix}sum")
-    return op.map("x / s", x=power, s=total, part=part)
+    total = op.reduce("sum", axes, wide("x", x.ttype), x=power, part=f"{prefix}sum")
+    return op.map(stored(f"{wide('x', x.ttype)} / s", x.ttype), x=power, s=total, part=part)
 
 
 def _softmax_axes(op: Op, x: Value) -> tuple[int, ...]:
@@ -42,8 +43,8 @@ def _log_softmax(op: Op) -> Value:
     x = op.value(0)
     axes = _softmax_axes(op, x)
     largest = op.reduce("max", axes, x=x, part="max")
-    total = op.reduce("sum", axes, "exp(x - m)", x=x, m=largest, part="sum")
-    return op.map("x - m - log(s)", x=x, m=largest, s=total)
+    total = op.reduce("sum", axes, wide("exp(x - m)", x.ttype), x=x, m=largest, part="sum")
+    return op.map(stored(f"{wide('x - m', x.ttype)} - log(s)", x.ttype), x=x, m=largest, s=total)
 
 
 @operator("Hardmax")
@@ -68,7 +69,7 @@ def log_sum_exp(op: Op, x: Value, axes: Sequence[int], keep: bool) -> Value:
     """`log(sum(exp(x - m))) + m` with m the maximum, 0 where that is infinite."""
     largest = op.reduce("max", axes, x=x, part="max")
     shift = op.map("where(isinf(m), 0.0, m)", m=largest, part="shift")
-    total = op.reduce("sum", axes, "exp(x - m)", keep, x=x, m=shift, part="sum")
+    total = op.reduce("sum", axes, wide("exp(x - m)", x.ttype), keep, x=x, m=shift, part="sum")
     if not keep:
         shift = reshaped(op, shift, [e for d, e in enumerate(shift.shape) if d not in axes], part="offset")
-    return op.map("log(s) + m", s=total, m=shift)
+    return op.map(stored(f"log(s) + {wide('m', x.ttype)}", x.ttype), s=total, m=shift)
