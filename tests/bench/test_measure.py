@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-from bench.plans import FaultyBuilder, FaultyTimer, Homeless, Watched, host, product
 
+from bench.plans import FaultyBuilder, FaultyTimer, Homeless, Watched, host, product
 from tilec.bench.measure import Bench, Effort, measuring
 from tilec.errors import UnavailableError
 from tilec.spec.recipe import CodegenOptions

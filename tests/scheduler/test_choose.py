@@ -13,9 +13,10 @@ from tilec.scheduler.alone import alone
 from tilec.scheduler.choose import Tuner, Tuning
 from tilec.scheduler.record import Record, parse_record, record_text
 from tilec.scheduler.signature import Signature, signature
+from tilec.spec.recipe import ScheduleOptions
 
 HERE = {"device": "d1", "tvm": "0.27"}
-WHOLE = schedule(attention(), tiny())
+WHOLE = schedule(attention(), tiny(), ScheduleOptions(fusion="register"))
 GROUP = WHOLE.groups[0]
 SAME = signature(GROUP.nodes, GROUP.outputs, WHOLE.tensors, set())
 
@@ -171,7 +172,8 @@ def test_every_group_counts_as_progress() -> None:
         tuner.chosen(group, (8, 4, 1), plan_of)
     assert heard == [(1, 3), (2, 3), (3, 3)]
     told = "3 candidates, 1 failed, best 1.0 us, 8.00x faster than the model's (no entry for this group)"
-    assert lines == [f"{SAME.operators} {', '.join(SAME.makes)}: {told}"] * 2
+    name = f"{SAME.operators} {', '.join(SAME.makes)}"
+    assert lines == [f"group {n} of 3, {name}: {told}" for n in (1, 3)]
 
 
 @pytest.mark.feature("W41")

@@ -73,7 +73,10 @@ class Bench:
 
         Raises UnavailableError where nothing can be built.
         """
+        if not plans:
+            return []
         self._contests += 1
+        self._start(min(self._workers, len(plans)))
         with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as folder:
             folders = self._built(plans, Path(folder))
             seconds = self._timed(plans, folders)
@@ -85,16 +88,29 @@ class Bench:
             remote.kill()
         self._builders, self._timer = [], None
 
+    def _start(self, builders: int) -> None:
+        """Have so many builders, and what times: those that are missing start at once."""
+        new = []
+        while len(self._builders) < builders:
+            new.append(Remote("building", self.builder, *self._made))
+            self._builders.append(new[-1])
+        if self._timer is None:
+            self._timer = Remote("timing", self.timer)
+            new.append(self._timer)
+        for remote in new:
+            remote.ready()
+
     def _built(self, plans: Sequence[Plan], folder: Path) -> dict[int, Path]:
         """Plan's number -> where it was built, of those that could be."""
         waiting = deque(enumerate(plans))
         busy: dict[Remote, tuple[int, float]] = {}
         failures: dict[int, str] = {}
         while waiting or busy:
+            self._start(min(self._workers, len(waiting) + len(busy)))
             idle = [remote for remote in self._builders if remote not in busy]
-            while waiting and len(busy) < self._workers:
+            while waiting and idle:
                 number, plan = waiting.popleft()
-                remote = idle.pop() if idle else self._new_builder()
+                remote = idle.pop()
                 (folder / str(number)).mkdir()
                 remote.ask("build", plan, folder / str(number), self._effort.building)
                 busy[remote] = number, time.monotonic() + self._effort.building
@@ -110,12 +126,6 @@ class Bench:
         for number, failure in sorted(failures.items()):
             log.info("candidate %d of %s cannot be built: %s", number, plans[number].name, failure)
         return {number: folder / str(number) for number in range(len(plans)) if number not in failures}
-
-    def _new_builder(self) -> Remote:
-        remote = Remote("building", self.builder, *self._made)
-        self._builders.append(remote)
-        remote.ready()
-        return remote
 
     def _answer(self, remote: Remote) -> str | None:
         """Why a builder failed; one that died or hangs is replaced later."""
@@ -146,9 +156,8 @@ class Bench:
     def _time(self, plan: Plan, folder: Path, best: float) -> float | None:
         limit = self._effort.running
         try:
-            if self._timer is None:
-                self._timer = Remote("timing", self.timer)
-                self._timer.ready()
+            self._start(0)
+            assert self._timer is not None
             found: float = self._timer.call(
                 "time", plan, folder, self._contests, self._effort.seconds, best, limit, timeout=limit
             )

@@ -20,6 +20,9 @@ Measure = Callable[[Sequence[Plan]], Sequence[float | None]]
 
 Keep = Callable[[Entry, Entry | None], Record]
 
+RECORDED, MEASURED = "recorded", "measured"
+"""Where choices come from; all else are reasons why the model made one."""
+
 MARGIN = 0.02
 """A candidate that the model likes less has to be faster by this part: less is noise."""
 
@@ -53,8 +56,8 @@ class Tuner:
         self.sources: Counter[str] = Counter()
 
     def expect(self, groups: int) -> None:
-        """Say how many distinct groups will be asked for."""
-        self._expected = groups
+        """Say how many more groups will be asked for."""
+        self._expected += groups
 
     def chosen(self, group: Signature, candidates: Sequence[C], plan_of: Callable[[C], Plan]) -> C:
         """The candidate to take; `candidates` begin with the model's choice, `plan_of` gives a plan of the group alone.
@@ -69,7 +72,7 @@ class Tuner:
     def _place(self, group: Signature, candidates: Sequence[C], plan_of: Callable[[C], Plan]) -> int:
         found = self._recorded(group, candidates, plan_of)
         if isinstance(found, int):
-            self.sources["recorded"] += 1
+            self.sources[RECORDED] += 1
             return found
         if self._tuning.measure is None:
             self.sources[found] += 1
@@ -100,7 +103,7 @@ class Tuner:
         times = {n: trial.picoseconds for n, trial in enumerate(trials) if trial.picoseconds is not None}
         if not times:
             self.sources["no candidate could be built and run"] += 1
-            self._tuning.say(f"{_label(group)}: none of {len(distinct)} candidates could be built and run")
+            self._tuning.say(f"{self._label(group)}: none of {len(distinct)} candidates could be built and run")
             return 0
         enough = min(times.values()) * (1 + MARGIN)
         best = next(n for n, time in times.items() if time <= enough)
@@ -109,17 +112,17 @@ class Tuner:
         keep: Keep = self._record.merged if self._tuning.keep is None else self._tuning.keep
         self._record = keep(entry, older)
         kept = self._recorded(group, candidates, plan_of)
-        self.sources["measured"] += 1
-        self._tuning.say(f"{_label(group)}: {_told(trials, best, len(distinct))} ({why})")
+        self.sources[MEASURED] += 1
+        self._tuning.say(f"{self._label(group)}: {_told(trials, best, len(distinct))} ({why})")
         return kept if isinstance(kept, int) else best
+
+    def _label(self, group: Signature) -> str:
+        of = f" of {self._expected}" if self._expected else ""
+        return f"group {self._done + 1}{of}, {group.operators} {', '.join(group.makes)}"
 
 
 def _trial(decided: tuple[Decision, ...], seconds: float | None) -> Trial:
     return Trial(decided, None if seconds is None else round(seconds * 1e12))
-
-
-def _label(group: Signature) -> str:
-    return f"{group.operators} {', '.join(group.makes)}"
 
 
 def _told(trials: Sequence[Trial], best: int, distinct: int) -> str:
