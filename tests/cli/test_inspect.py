@@ -89,6 +89,12 @@ def test_a_compiled_folder(cli, build):
     assert found["graph"]["placement"] == {"compiled": 4, "total": 4}
     assert found["plan"]["groups"] == 2
     assert found["plan"]["traffic_bytes"] > 0
+    lowest = next(iter(found["plan"]["per_level"].values()))
+    assert lowest["transacted_bytes"] >= found["plan"]["traffic_bytes"]
+    assert lowest["transactions"] > 0
+    assert (found["plan"]["fused_patterns"], found["plan"]["launches"]) == (1, 2)
+    assert "  fused patterns            1" in text.splitlines()
+    assert "transactions" in text
     assert found["kernels"]["library"].endswith(".a")
     assert found["kernels"]["library_bytes"] > 0
     assert found["report"]["verdict"] == "pass"

@@ -34,7 +34,8 @@ def diff(
         typer.Option(
             "--fail-on",
             metavar="METRIC[@LEVEL]=+N%",
-            help="Exit with 1 when traffic, footprint, flops, groups, launches or kernels grew more; may be repeated.",
+            help="Exit with 1 when one of traffic, transactions, footprint, picoseconds, flops, groups, launches and "
+            "kernels grew more; may be repeated.",
         ),
     ] = None,
     json: AsJson = False,
@@ -47,7 +48,7 @@ def diff(
     tilec diff a.json b.json --exit-code --fail-on footprint@smem=+0%,groups=+0%
 
     Groups are matched by what their nodes compute; names alone are no difference. Traffic without a level is that of
-    the lowest one, a footprint without a level is that of any.
+    the lowest one, transactions and a footprint without a level are those of any.
     """
     from tilec.errors import UsageError
     from tilec.report import LimitExceeded, diff_markdown, diff_plans, diff_text, diff_to_json, exceeded, parse_limits

@@ -88,9 +88,11 @@ def _port(graph: "Graph", port: "Port") -> Facts:
 
 def _plan(artifact: Artifact, path: Path) -> Facts:
     from tilec.ir.codec import plan_from_json
+    from tilec.report import statistics, statistics_to_json
 
     plan = plan_from_json(artifact.body, str(path))
     told = plan_summary(plan)
+    numbers = statistics_to_json(statistics(plan))
     refused = Counter(refusal.code for refusal in plan.refusals)
     return {
         "name": plan.name,
@@ -98,8 +100,8 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
         "levels": [level.name for level in plan.levels],
         "symbols": list(plan.symbols),
         **{name: told[name] for name in ("groups", "stitched", "register_fused", "single")},
-        "traffic_bytes": told["traffic"],
-        "unfused_traffic_bytes": told["unfused_traffic"],
+        **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
+        "per_level": numbers["levels"],
         "prepared_weights": len(plan.prepared),
         "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),
         **_placed(artifact.body),

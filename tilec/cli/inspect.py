@@ -67,7 +67,7 @@ def _print(rich: "RichConsole", facts: Mapping[str, Any]) -> None:
     for key, value in facts.items():
         if _nothing(value):
             continue
-        name = "size" if key == "bytes" else key.replace("_", " ")
+        name = _label(key)
         rows = _rows(value)
         if rows is None:
             table = Table.grid(padding=(0, 2))
@@ -102,17 +102,26 @@ def _word(key: str, value: Any) -> str:
     """One fact in one line; bytes with a unit."""
     if key.endswith("bytes") and isinstance(value, int):
         return _bytes(value)
+    if key.endswith("picoseconds") and isinstance(value, int):
+        from tilec.report.wording import time_text
+
+        return time_text(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return f"{value:,}" if key in ("parameters", "nodes") else str(value)
+        return f"{value:,}" if key in ("parameters", "nodes", "transactions") else str(value)
     if key == "shape" and _is_list(value):
         return f"[{', '.join('?' if extent is None else str(extent) for extent in value)}]"
     if isinstance(value, Mapping):
-        return _listed(f"{name} {_word(name, inner)}" for name, inner in value.items())
+        return _listed(f"{_label(name).removesuffix(' bytes')} {_word(name, inner)}" for name, inner in value.items())
     if _is_list(value):
         return _listed(_word("", inner) for inner in value)
     return "?" if value is None else str(value)
+
+
+def _label(key: str) -> str:
+    """How a fact is called where its value has a unit."""
+    return "size" if key == "bytes" else key.removesuffix("_picoseconds").replace("_", " ")
 
 
 def _listed(words: Iterable[str]) -> str:

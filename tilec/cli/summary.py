@@ -8,7 +8,8 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Expr, bound
 from tilec.ir.plan import Group, Plan
 from tilec.ir.text import text_of
-from tilec.report.totals import traffic
+from tilec.report.totals import predicted, traffic, transactions
+from tilec.report.wording import time_text
 
 _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
@@ -32,30 +33,36 @@ def placement_line(body: Mapping[str, Any]) -> str:
 
 
 def plan_summary(plan: Plan) -> dict[str, Json]:
-    """Groups by kind and traffic between the lowest level and the next, in bytes (an expression while unbound)."""
+    """Groups by kind, traffic between the lowest level and the next, in bytes, and transactions of the lowest (an
+    expression while unbound), predicted time (null where there is none)."""
     kinds = [_kind(group) for group in plan.groups]
+    lowest = plan.levels[0].name
     return {
         "groups": len(kinds),
-        "level": plan.levels[0].name,
+        "level": lowest,
+        "predicted_picoseconds": predicted(plan) or None,
         "register_fused": kinds.count("register"),
         "single": kinds.count("single"),
         "stitched": kinds.count("stitched"),
         "traffic": _value(traffic(plan)),
+        "transactions": _value(transactions(plan, lowest)),
         "unfused_traffic": _value(plan.unfused_traffic),
     }
 
 
 def plan_line(plan: Plan) -> str:
-    """`plan: 37 groups (12 stitched, 21 register-fused, 4 single), DRAM traffic 604 MiB (unfused 812)`."""
+    """`plan: 37 groups (12 stitched, 21 register-fused, 4 single), DRAM traffic 604 MiB (unfused 812), predicted
+    1.2 ms`."""
     found = plan_summary(plan)
     groups = f"{found['stitched']} stitched, {found['register_fused']} register-fused, {found['single']} single"
     planned, unfused = traffic(plan), simplify(plan.unfused_traffic)
     text = f"plan: {found['groups']} groups ({groups}), {plan.levels[0].name.upper()} traffic "
+    time = f", predicted {time_text(predicted(plan))}" if predicted(plan) else ""
     size, other = bound(planned), bound(unfused)
     if size is None or other is None:
-        return f"{text}{text_of(planned)} bytes (unfused {text_of(unfused)})"
+        return f"{text}{text_of(planned)} bytes (unfused {text_of(unfused)}){time}"
     unit, shift = next(((unit, shift) for unit, shift in _UNITS if max(size, other) >= 10 << shift), ("B", 0))
-    return f"{text}{_short(size / (1 << shift))} {unit} (unfused {_short(other / (1 << shift))})"
+    return f"{text}{_short(size / (1 << shift))} {unit} (unfused {_short(other / (1 << shift))}){time}"
 
 
 def verified_line(report: Mapping[str, Any]) -> str:

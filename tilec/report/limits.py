@@ -16,8 +16,9 @@ from tilec.report.change import Metric, PlanDiff
 
 _LIMIT = re.compile(r"\s*([a-z]+)(?:@([^=\s]+))?\s*=\s*\+?(\d+(?:\.\d+)?)\s*%\s*")
 
-METRICS = ("traffic", "footprint", "flops", "groups", "launches", "kernels")
-"""What a limit may be set on; the first two also as METRIC@LEVEL."""
+PER_LEVEL = ("traffic", "transactions", "footprint")
+METRICS = (*PER_LEVEL, "picoseconds", "flops", "groups", "launches", "kernels")
+"""What a limit may be set on; what is counted per level also as METRIC@LEVEL."""
 
 
 class LimitExceeded(TilecError):
@@ -35,11 +36,11 @@ class Limit:
     growth: Fraction
 
     def covers(self, metric: Metric) -> bool:
-        """Whether a total counts; a footprint without a level is that of every level."""
+        """Whether a total counts; but for traffic, no level means every level."""
         name, _, level = metric.name.partition("@")
         if name != self.metric:
             return False
-        return level == self.level if self.level or name != "footprint" else True
+        return level == self.level if self.level or name == "traffic" else True
 
 
 def parse_limits(texts: Iterable[str]) -> tuple[Limit, ...]:
@@ -71,7 +72,7 @@ def _limit(text: str) -> Limit:
     metric, level, percent = match[1], match[2] or "", match[3]
     if metric not in METRICS:
         raise UsageError(f"no metric is called {metric!r}", "--fail-on", _near(metric, METRICS))
-    if level and metric not in METRICS[:2]:
+    if level and metric not in PER_LEVEL:
         raise UsageError(f"{metric} is not counted per level", "--fail-on", f"Write {metric}=+{percent}%.")
     return Limit(metric, level, Fraction(percent) / 100)
 

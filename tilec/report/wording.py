@@ -40,6 +40,16 @@ def word_of(change: Change) -> str:
     return change.kind
 
 
+_TIMES = (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3))
+
+
+def time_text(picoseconds: int) -> str:
+    """A predicted time with its unit, three digits: `1.2 ms`."""
+    unit, size = next(((unit, size) for unit, size in _TIMES if picoseconds >= size), ("ps", 1))
+    value = f"{picoseconds / size:.3g}"
+    return f"{value if 'e' not in value else round(picoseconds / size)} {unit}"
+
+
 def value_text(value: Expr | None) -> str:
     """A cost: a number with separators, or the expression."""
     if value is None:
