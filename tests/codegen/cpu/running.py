@@ -42,14 +42,15 @@ class Batch:
 
     jobs: list[Job] = field(default_factory=list)
 
-    def add(self, program: Program, arrays: Mapping[str, Array], target: CpuTarget = AVX512) -> None:
-        """A tile program and values for its inputs."""
+    def add(self, program: Program, arrays: Mapping[str, Array], target: CpuTarget = AVX512) -> Kernel:
+        """A tile program and values for its inputs; its kernel."""
         kernel = emit(program, target, f"k{len(self.jobs)}")
         operands = [
             (p.tensor, p.ttype, tuple(int(bound(n)) for n in p.shape))  # type: ignore[arg-type]
             for p in program.parameters
         ]
         self.jobs.append(Job(kernel, operands, arrays))
+        return kernel
 
     def add_function(
         self, function: PrimFunc, tasks: int, operands: Sequence[tuple], arrays: Mapping[str, Array]
