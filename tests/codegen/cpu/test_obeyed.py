@@ -1,4 +1,4 @@
-"""Plans edited by hand are obeyed: the TIR has all loops of the plan and computes the right thing, or a code refuses."""
+"""Plans edited by hand are obeyed: the TIR has all loops of the plan and the results are right, or a code refuses."""
 
 from __future__ import annotations
 
