@@ -322,6 +322,7 @@ CASES: dict[str, Case] = {
         {"s": 10, "c": 8},
         {"T": (7, 8), "I": (10,), "W": (8,)},
         {"l2": {"N": {"s": 4}}, "reg": {"N": {"s": 1}}},
+        more={"loads": {"T": ("l2", "reg")}},
         ttypes={"I": "i64"},
     ),
     "residual with halo": RESIDUAL,

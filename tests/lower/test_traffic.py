@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.lower.cases import CPU, DRAM, MATMUL, POOLED, SHARED, SOFTMAX, Case
 from tilec.ir.expr import Var
+from tilec.ir.lifetimes import statements
 from tilec.ir.moved import Moved
+from tilec.ir.program import LoadTiles
 from tilec.lower.traffic import traffic
+from tilec.machine import execute
 
 
 def toy(rows: int) -> Case:
@@ -58,6 +62,31 @@ def test_outputs_are_written_once() -> None:
     case = replace(POOLED, outputs=("P", "L", "C"))
     assert traffic(case.program())["l2"].written == (7 * 7 * 16 + 2 * 13 * 13 * 16) * 4
     assert traffic(MATMUL.program())["l2"].written == 50 * 40 * 4
+
+
+@pytest.mark.feature("W05", "W07")
+def test_what_data_index_is_read_where_it_lies() -> None:
+    """Rows of a table: index tuples x run; the machine counts less where rows repeat."""
+    case = Case(
+        ["Y[b, s, c] = T[I[b, s] + 1, c // 2, c % 2] * V[s, I[b, s]]"],
+        {"b": 2, "s": 6, "c": 8},
+        {"T": (40, 4, 2), "V": (6, 9), "I": (2, 6)},
+        {"l2": {"Y": {"s": 3}}, "reg": {"Y": {"s": 1}}},
+        ttypes={"I": "i64"},
+    )
+    program = case.program()
+    loaded = {s.target for s in statements(program.body) if isinstance(s, LoadTiles)}
+    assert loaded == {"I_l2", "I_reg"}
+    planned = traffic(program)
+    # In registers a tile is two rows of one s: two tuples for V; two tuples and a run of (4, 2) for T.
+    assert planned["l2"].read == 12 * 8 + 6 * (2 * 8 + 2) * 4
+    arrays = {**case.arrays(), "I": np.zeros((2, 6), np.int64)}
+    arrays["I"][1, 3:] = 1
+    moved = execute(program, arrays).moved
+    assert moved["reg"] == planned["reg"]
+    assert moved["l2"].written == planned["l2"].written
+    # Two rows are one where the indices of both agree.
+    assert moved["l2"].read == 12 * 8 + (3 * (8 + 1) + 3 * 2 * (8 + 1)) * 4
 
 
 @pytest.mark.feature("B06")

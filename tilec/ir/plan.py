@@ -63,7 +63,8 @@ class Variant:
     steps        level -> node -> reduce iterator -> reduce step (absent: the whole extent)
     order        level -> node -> tile loops, outermost first (absent: order of the spatial iterators)
     tails        level -> node -> tail policy (absent: shift where legal, else clip)
-    loads        tensor -> levels at which it is copied on its way up (absent: every level above its home)
+    loads        tensor -> levels at which it is copied on its way up (absent: every level above its home, but not for a
+                 node that indexes it by data, which reads it where it lies)
     units        node -> compute unit of the device (absent: scalar or vector by stride analysis)
     copies       level -> tensor -> pipeline depth (absent: 1)
     layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);

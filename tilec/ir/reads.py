@@ -48,6 +48,11 @@ def reads(expr: TensorExpr) -> tuple[Read, ...]:
     return tuple(_read(access, guards, iterators) for access, guards in _guarded(expr.value, ()))
 
 
+def by_data(expr: TensorExpr, tensor: str) -> bool:
+    """Whether data index a tensor in some access."""
+    return any(read.tensor == tensor and None in read.index for read in reads(expr))
+
+
 def at_least_zero(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
     """Integer expressions that are all >= 0 where `condition` holds (or fails); parts that are none are left out."""
     match condition:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilec.ir.algebra import KnownRanges, simplify
-from tilec.ir.expr import Access, Binary, Const, Expr, variables, walk
+from tilec.ir.expr import Access, Binary, Const, Expr, accesses, variables
 from tilec.ir.intervals import Symbolic
 from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.propagate import propagate, read_window
-from tilec.ir.reads import reads
+from tilec.ir.reads import by_data, reads
 from tilec.lower.transfers import Around, Span, Transfers
 
 
@@ -34,14 +34,43 @@ def runs(found: Transfers) -> Iterator[Run]:
     """
     for moved in found.moved:
         yield _whole(moved.held, moved.below, moved.spans, moved.around)
-    last = {loop: Const(max(0, extent - 1)) for loop, extent in found.positions.extents.items()}
-    numbers = Symbolic(KnownRanges({loop: (Const(0), end) for loop, end in last.items()}))
+    numbers = _numbers(found)
     for tile, around in found.computed:
-        held = found.buffers[tile.target]
-        below = {t: found.buffers[name] for t, name in tile.operands}
-        below = {t: b for t, b in below.items() if found.rank[b.level] < found.rank[held.level]}
-        if below:
-            yield from _in_place(found, numbers, tile, held, below, around)
+        held, below = found.buffers[tile.target], _below(found, tile)
+        plain = {t: b for t, b in below.items() if not by_data(tile.expr, t)}
+        if plain:
+            box = {i: (lo, hi) for i, lo, hi in tile.box}
+            windows = propagate(tile.expr, box, found.extents, numbers, clip=True)
+            yield from (_whole(held, plain[tensor], windows[tensor], around) for tensor in plain)
+    yield from gathered(found)
+
+
+def gathered(found: Transfers) -> Iterator[Run]:
+    """Every data-dependent read in place of a level below that of the tile."""
+    numbers = _numbers(found)
+    for tile, around in found.computed:
+        below = {t: b for t, b in _below(found, tile).items() if by_data(tile.expr, t)}
+        if not below:
+            continue
+        held, box = found.buffers[tile.target], {i: (lo, hi) for i, lo, hi in tile.box}
+        closed = {i: (lo, simplify(Binary("-", hi, Const(1)))) for i, (lo, hi) in box.items()}
+        for access, read in dict.fromkeys(zip(accesses(tile.expr), reads(tile.expr), strict=True)):
+            if access.tensor in below:
+                window, _ = read_window(read, closed, found.extents[access.tensor], numbers, clip=True)
+                spans = [(first, simplify(Binary("+", last, Const(1)))) for first, last in window]
+                yield _gathered(held, below[access.tensor], access, spans, box, around)
+
+
+def _numbers(found: Transfers) -> Symbolic:
+    last = {loop: Const(max(0, extent - 1)) for loop, extent in found.positions.extents.items()}
+    return Symbolic(KnownRanges({loop: (Const(0), end) for loop, end in last.items()}))
+
+
+def _below(found: Transfers, tile: ComputeTile) -> dict[str, Buffer]:
+    """What a tile reads of lower levels."""
+    rank = found.rank[found.buffers[tile.target].level]
+    held = {t: found.buffers[name] for t, name in tile.operands}
+    return {t: b for t, b in held.items() if found.rank[b.level] < rank}
 
 
 def _whole(held: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Around, ...]) -> Run:
@@ -51,29 +80,6 @@ def _whole(held: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Aro
 
 def _innermost_first(below: Buffer) -> tuple[int, ...]:
     return tuple(reversed(below.layout or range(len(below.shape))))
-
-
-def _in_place(
-    found: Transfers,
-    numbers: Symbolic,
-    tile: ComputeTile,
-    held: Buffer,
-    below: Mapping[str, Buffer],
-    around: tuple[Around, ...],
-) -> Iterator[Run]:
-    """What a tile reads of lower levels."""
-    box = {i: (lo, hi) for i, lo, hi in tile.box}
-    chosen = {read.tensor for read in reads(tile.expr) if None in read.index}
-    if below.keys() - chosen:
-        windows = propagate(tile.expr, box, found.extents, numbers, clip=True)
-        yield from (_whole(held, below[tensor], windows[tensor], around) for tensor in below.keys() - chosen)
-    accesses = [part for part in walk(tile.expr.value) if isinstance(part, Access)]
-    for access, read in dict(zip(accesses, reads(tile.expr), strict=True)).items():
-        if access.tensor in below.keys() & chosen:
-            closed = {i: (lo, simplify(Binary("-", hi, Const(1)))) for i, (lo, hi) in box.items()}
-            window, _ = read_window(read, closed, found.extents[access.tensor], numbers, clip=True)
-            spans = [(first, simplify(Binary("+", last, Const(1)))) for first, last in window]
-            yield _gathered(held, below[access.tensor], access, spans, box, around)
 
 
 def _gathered(
@@ -86,7 +92,7 @@ def _gathered(
 ) -> Run:
     """A data-dependent read: innermost dimensions with iterators of their own, once for each tuple of the others."""
     moving = [variables(index) & box.keys() for index in access.index]
-    chosen = [any(isinstance(part, Access) for part in walk(index)) for index in access.index]
+    chosen = [bool(accesses(index)) for index in access.index]
     order = list(_innermost_first(below))
     inner: list[tuple[Span, Expr]] = []
     while order and not chosen[order[0]] and not any(moving[order[0]] & moving[dim] for dim in order[1:]):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tilec.ir.expr import Const
 from tilec.ir.program import Allocate, Buffer, Fill, LoadTiles, Statement
+from tilec.ir.reads import by_data
 from tilec.lower.boxes import absorbing, clipped_reads
 from tilec.lower.frame import Frame, Live
 from tilec.lower.owned import first_tile
@@ -62,10 +63,17 @@ def load(frame: Frame, nodes: Sequence[str], loops: tuple[str, ...], out: list[S
             readers.setdefault((tensor, origin.name), []).append(name)
     for (tensor, origin_name), names in readers.items():
         held = origins[origin_name]
-        if not frame.lowest and frame.s.copied(tensor, frame.task.level):
-            held = _loaded(frame, tensor, held, names, loops, out, live)
+        copying = [] if frame.lowest else [name for name in names if _copies(frame, name, tensor)]
+        loaded = _loaded(frame, tensor, held, copying, loops, out, live) if copying else held
         for name in names:
-            frame.sources[name, tensor] = held
+            frame.sources[name, tensor] = loaded if name in copying else held
+
+
+def _copies(frame: Frame, reader: str, tensor: str) -> bool:
+    """Whether a node reads a copy of a tensor at this level: of what data index only where the plan says so."""
+    if tensor not in frame.s.variant.loads and by_data(frame.s.nodes[reader], tensor):
+        return False
+    return frame.s.copied(tensor, frame.task.level)
 
 
 def _common_fill(frame: Frame, tensor: str, readers: Sequence[str]) -> Const | None:

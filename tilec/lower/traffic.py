@@ -5,16 +5,17 @@ What a statement moves is a product of lengths, one per dimension, summed over a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 
 from tilec.ir.intervals import Candidates
 from tilec.ir.moved import Moved
-from tilec.ir.program import Program
+from tilec.ir.program import Buffer, Program
 from tilec.ir.types import tensor_bytes
-from tilec.lower.transfers import Transfer, Transfers, length, transfers
+from tilec.lower.runs import gathered
+from tilec.lower.transfers import Around, Span, Transfers, length, transfers
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 
@@ -24,19 +25,25 @@ def traffic(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[
 
     Loads count at the level of their target, stores at that of their source, as much as both windows and the tensor
     have in common; what units of a higher level do together counts once.  Equal to what the tile machine counts.
-    Raises KeyError for a symbol without a value.
+    What data index is read run by run and counts at the level above the one where it lies, index tuples x run: the
+    machine stays below where places repeat.  Raises KeyError for a symbol without a value.
     """
     found = transfers(program, symbols)
     moved = {level.name: [0, 0] for level in program.levels}
     for transfer in found.moved:
-        moved[transfer.held.level][transfer.stored] += _bytes(found, transfer)
+        spans, around = transfer.spans, transfer.around
+        moved[transfer.held.level][transfer.stored] += _bytes(found, spans, transfer.held, transfer.held.ttype, around)
+    for run in gathered(found):
+        above = program.levels[found.rank[run.below.level] + 1].name
+        spans = (*(span for span, _ in run.inner), *run.outer)
+        moved[above][0] += _bytes(found, spans, run.held, run.below.ttype, run.around)
     return {name: Moved(read, written) for name, (read, written) in moved.items()}
 
 
-def _bytes(found: Transfers, transfer: Transfer) -> int:
-    """The bytes that all executions of a load or store move."""
-    loops, shared = found.own(transfer.held, transfer.around)
-    factors = [*(found.positions.table(length(span)) for span in transfer.spans), *found.ragged(loops)]
+def _bytes(found: Transfers, spans: Sequence[Span], held: Buffer, ttype: str, around: Sequence[Around]) -> int:
+    """The bytes that all executions of a transfer move, as many elements each as its spans hold together."""
+    loops, shared = found.own(held, around)
+    factors = [*(found.positions.table(length(span)) for span in spans), *found.ragged(loops)]
     alone = [factor.over(shared, np.max) for factor in factors]
     elements = found.positions.sum(alone, [loop.variable for loop in loops])
-    return int(Candidates().size(tensor_bytes(transfer.held.ttype, (elements,))))
+    return int(Candidates().size(tensor_bytes(ttype, (elements,))))

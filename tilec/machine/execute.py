@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tilec.ir.evaluate import Points, Window, evaluate_box, integer
-from tilec.ir.expr import Expr
+from tilec.ir.expr import Expr, TensorExpr
 from tilec.ir.lifetimes import Lifetimes, lifetimes, statements
 from tilec.ir.moved import Moved
 from tilec.ir.numpy_scalars import Array, cast, widen
@@ -31,7 +31,7 @@ from tilec.ir.scopes import scope_ranks
 from tilec.ir.types import numpy_dtype
 from tilec.machine.errors import MachineError
 from tilec.machine.memory import Held, Meter, Region, bytes_of, overlap, reserve, volume
-from tilec.machine.reads import defined
+from tilec.machine.reads import defined, followed
 from tilec.machine.units import Lane, instance, instances, values
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
@@ -265,6 +265,7 @@ class _Machine:
         points = Points(box, windows, env)
         if not defined(expr.value, points, held).all():
             raise MachineError("reads elements that were never written")
+        self._gather(expr, points, held, self._rank[target.buffer.level])
         here = target.part(region)
         ttype = target.buffer.ttype
         value = evaluate_box(expr, points, _WIDE.get(ttype, ttype) if statement.accumulate else ttype)
@@ -274,6 +275,14 @@ class _Machine:
             value = _COMBINE[str(expr.reducer)](widen(target.array[here]), value)
         target.array[here] = cast(value, numpy_dtype(ttype))
         target.written[here] = True
+
+    def _gather(self, expr: TensorExpr, points: Points, held: Mapping[str, Held], rank: int) -> None:
+        """Count what data index and a tile reads from a lower level, element by element, at the level above that."""
+        for tensor, elements in followed(expr, points, held).items():
+            source = held[tensor].buffer
+            if self._rank[source.level] < rank:
+                above = self._program.levels[self._rank[source.level] + 1].name
+                self._meter.reads(above, bytes_of(source.ttype, elements))
 
 
 def _converted(held: Held, part: tuple[slice, ...], ttype: str) -> Array:

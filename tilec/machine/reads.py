@@ -1,14 +1,15 @@
-"""Whether a tile reads only what was written: guards may look away from the rest."""
+"""What a tile reads: only what was written, and how much of what data index; guards look away from the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from tilec.ir.evaluate import Points, scalar_value
-from tilec.ir.expr import Access, Call, Expr, children
+from tilec.ir.expr import Access, Call, Expr, TensorExpr, children
 from tilec.ir.numpy_scalars import Array
+from tilec.ir.reads import by_data
 from tilec.machine.memory import Held
 
 _YES = np.True_
@@ -38,6 +39,42 @@ def defined(expr: Expr, points: Points, held: Mapping[str, Held]) -> Array:
             for child in children(expr):
                 valid = valid & defined(child, points, held)
             return _all(valid)
+
+
+def followed(expr: TensorExpr, points: Points, held: Mapping[str, Held]) -> dict[str, int]:
+    """Tensor that data index -> how many different elements of it are read at all points."""
+    found: dict[str, list[Array]] = {}
+    for access, guards in _guarded(expr.value, ()) if any(by_data(expr, tensor) for tensor in held) else ():
+        if not by_data(expr, access.tensor) or not held[access.tensor].array.size:
+            continue
+        seen = np.asarray(_YES)
+        for condition, holds in guards:
+            seen = seen & (np.asarray(scalar_value(condition, points), bool) == holds)
+        source = held[access.tensor]
+        places = [
+            np.clip(np.asarray(scalar_value(index, points)).astype(np.int64), lo, hi - 1) - lo
+            for index, (lo, hi) in zip(access.index, source.window, strict=True)
+        ]
+        seen, *places = np.broadcast_arrays(seen, *places)
+        flat = np.ravel_multi_index(tuple(place[seen] for place in places), source.array.shape)
+        found.setdefault(access.tensor, []).append(np.asarray(flat))
+    return {tensor: len(np.unique(np.concatenate(flat))) for tensor, flat in found.items()}
+
+
+def _guarded(
+    expr: Expr, guards: tuple[tuple[Expr, bool], ...]
+) -> Iterator[tuple[Access, tuple[tuple[Expr, bool], ...]]]:
+    """Every access with the conditions around it, and how each must turn out for it to be read."""
+    match expr:
+        case Call("where", (condition, yes, no)):
+            yield from _guarded(condition, guards)
+            yield from _guarded(yes, (*guards, (condition, True)))
+            yield from _guarded(no, (*guards, (condition, False)))
+            return
+        case Access():
+            yield expr, guards
+    for child in children(expr):
+        yield from _guarded(child, guards)
 
 
 def _element(source: Held, index: tuple[Expr, ...], points: Points, held: Mapping[str, Held]) -> Array:
