@@ -52,15 +52,26 @@ def uses(statement: Statement) -> frozenset[str]:
 
 
 def carried(body: tuple[Statement, ...]) -> frozenset[str]:
-    """Names of the buffers that are read before anything but a fill writes them: a loop carries their values on."""
+    """Names of the buffers whose values a loop carries on: in its body they are read, from a copy at a higher level
+    maybe, before anything but a fill writes them, and written behind that."""
+    return frozenset(name for s in statements(body) if isinstance(s, Loop) for name in _carried(s.body))
+
+
+def _carried(body: tuple[Statement, ...]) -> set[str]:
     written: set[str] = set()
+    early: set[str] = set()
     found: set[str] = set()
+    copied: dict[str, str] = {}
     for statement in statements(body):
         if isinstance(statement, ComputeTile):
-            found.update(name for _, name in statement.operands if name not in written)
-        if not isinstance(statement, Fill):
+            for name in (name for _, name in statement.operands if name not in written):
+                early.update((name, copied.get(name, name)))
+        if isinstance(statement, LoadTiles) and statement.source not in written:
+            copied[statement.target] = copied.get(statement.source, statement.source)
+        elif not isinstance(statement, Fill):
+            found.update(early.intersection(writes(statement)))
             written.update(writes(statement))
-    return frozenset(found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,22 @@ class PlanLevel:
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """A reduction in a reduce loop that several share, the result of one being read while it still grows.
+
+    loop       the node whose reduce steps make the loop, the last of those that share it; itself for that node
+    iterators  reduce iterator -> reduce iterator of `loop` that moves it
+    rescale    what the partial result becomes when partial results that it depends on change, in the node's spatial
+               iterators: its own element, `X[m]` as it is now and `before(X[m])` as it was; alone the own element when
+               nothing has to be done
+    """
+
+    loop: str
+    iterators: Mapping[str, str]
+    rescale: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """One way to run a group, taken when `guard` (over symbols) holds; the last guard of a group is `True`.
 
@@ -69,6 +85,7 @@ class Variant:
     copies       level -> tensor -> pipeline depth (absent: 1)
     layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);
                  a load into another layout is a transforming copy
+    shared       reductions that run in one reduce loop though one reads another's result, by node
     kernel       name of the kernel that runs it; groups with equal kernels share it (W41)
     """
 
@@ -83,6 +100,7 @@ class Variant:
     units: Mapping[str, str] = field(default_factory=dict)
     copies: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     layouts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    shared: Mapping[str, Shared] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

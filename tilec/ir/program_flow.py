@@ -336,21 +336,27 @@ class Flow:
 
     def _complete(self, name: str, depth: int) -> list[Region] | None:
         """The boxes in which a buffer holds complete sums, None if it need not or may hold others: sums that one of
-        the `depth` loops around is still working on are let pass, for rescaled reductions read them."""
+        the `depth` loops around is still working on are let pass, for rescaled reductions read them, and so is what a
+        sum begins with where a loop carries it on."""
         domain = self.domains.get(self.buffers[name].tensor)
         if domain is None or self.contents[name].unknown or self._is_given(name):
             return None
-        sums = self._sums(name)
+        sums, root = self._sums(name), self._origin(name)
+        if not sums and root in self.carried and self.contents[root].before is not None:
+            return None
         if any(varies(s.over, d) for s in sums for d in range(depth)):
             return None
         return [s.complete(domain) for s in sums]
 
+    def _origin(self, name: str) -> str:
+        """The buffer that a copy was made of, at the end of all copies."""
+        origin = self.contents[name].origin
+        return name if origin is None else self._origin(origin)
+
     def _is_given(self, name: str) -> bool:
         """Whether a buffer is an input or a copy of one."""
-        origin = self.contents[name].origin
-        if origin is not None:
-            return self._is_given(origin)
-        return any(p.name == name for p in self.program.parameters) and name not in self.program.outputs
+        root = self._origin(name)
+        return any(p.name == root for p in self.program.parameters) and root not in self.program.outputs
 
     def _replace(self, name: str, new: Sum, loops: _Loops) -> None:
         n = len(new.where)

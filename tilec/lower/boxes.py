@@ -10,6 +10,7 @@ from tilec.ir.propagate import propagate
 from tilec.lower.owned import share
 from tilec.lower.padding import fill_of, unguarded
 from tilec.lower.setting import Box, Interval, Setting, Window
+from tilec.lower.sharing import present
 from tilec.lower.split import Tiling
 from tilec.lower.task import Task
 from tilec.lower.windows import contains, cut, hull, inside
@@ -33,19 +34,43 @@ class View:
     clipped: dict[str, dict[str, Window]] = field(default_factory=dict)
 
 
-def view(s: Setting, task: Task, tiling: Tiling, chunks: Mapping[str, Box], loops: tuple[str, ...]) -> View:
-    """Boxes inside the reduce loops of the nodes `loops`, whose reduce iterators run through `chunks`."""
+def view(
+    s: Setting,
+    task: Task,
+    tiling: Tiling,
+    chunks: Mapping[str, Box],
+    loops: tuple[str, ...],
+    growing: Mapping[str, Window],
+) -> View:
+    """Boxes inside the reduce loops of the nodes `loops`, whose reduce iterators run through `chunks`.
+
+    `growing` gives the windows of reductions that share one of these loops: all steps add to the same elements.
+    """
     result = View({}, {}, {}, {})
     for name in reversed(task.part):
         expr = s.nodes[name]
         box = _spatial(s, task, tiling, name, result, frozenset(loops))
+        if name in growing:
+            box |= dict(zip(expr.spatial, growing[name], strict=True))
         for iterator in expr.reduce:
             box.setdefault(iterator, (Const(0), expr.domain[iterator]))
-        if name in loops:
+        if name in loops or name in growing:
             box |= chunks[name]
         result.boxes[name] = box
-        result.reads[name] = propagate(_bare(s, expr), box, s.shapes, s.sizes)
+        result.reads[name] = _reads(s, name, box)
     return result
+
+
+def _reads(s: Setting, name: str, box: Box) -> dict[str, Window]:
+    """What a node reads to compute its box and to rescale it."""
+    found = propagate(_bare(s, s.nodes[name]), box, s.shapes, s.sizes)
+    for chain in s.chains.values():
+        if name in chain.rescale:
+            rescale = present(chain.rescale[name])
+            own = {iterator: box[iterator] for iterator in rescale.spatial}
+            for tensor, window in propagate(rescale, own, s.shapes, s.sizes).items():
+                found[tensor] = hull(s, (w for w in (found.get(tensor), window) if w is not None)) or ()
+    return found
 
 
 def clipped_reads(s: Setting, node: str, seen: View) -> dict[str, Window]:

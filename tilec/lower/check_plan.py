@@ -8,6 +8,7 @@ from tilec.errors import did_you_mean
 from tilec.ir.expr import Const, TensorExpr, operands
 from tilec.ir.plan import Group, Plan, Refusal, Variant
 from tilec.ir.program import Program
+from tilec.lower.check_shared import shared_levels, shared_names, shared_order
 from tilec.lower.footprint import footprint, pools_of
 from tilec.lower.legal import PlanError
 from tilec.lower.parts import Part, connected_parts
@@ -25,10 +26,12 @@ def problems(group: Group, variant: Variant, plan: Plan) -> tuple[Refusal, ...]:
     nodes = {node.name: node.expr for node in group.nodes}
     ranks = {name: len(tensor.shape) for name, tensor in plan.tensors.items()}
     found = [*_levels(group, variant), *_names(variant, nodes, ranks), *_sizes(variant, nodes)]
-    found += [*_permutations(variant, nodes, ranks), *_order(group)]
+    found += [*_permutations(variant, nodes, ranks), *_order(group), *shared_names(variant, nodes)]
     if not found:
         s = setting(group, variant, plan)
-        found = _cycles(s, tuple(s.nodes), 0)
+        found = [refusal for chain in s.chains.values() for refusal in shared_order(group, chain, nodes)]
+        found = found or _cycles(s, tuple(s.nodes), 0)
+        found = found or [refusal for chain in s.chains.values() for refusal in shared_levels(s, chain)]
     return tuple(found)
 
 

@@ -11,7 +11,9 @@ from tilec.lower.frame import Frame, Live
 from tilec.lower.owned import first_tile
 from tilec.lower.padding import unguarded
 from tilec.lower.parts import Part
+from tilec.lower.rescaled import rescaled
 from tilec.lower.setting import Setting, Window
+from tilec.lower.sharing import Chain
 from tilec.lower.split import nested
 from tilec.lower.staging import allocate, load, neutral_of
 from tilec.lower.task import Limit, ReduceNest, Target, Task
@@ -23,9 +25,7 @@ def statements(s: Setting, task: Task) -> tuple[Statement, ...]:
     frame = Frame(s, task)
     body: list[Statement] = []
     live: Live = {}
-    for part in frame.parts:
-        if not frame.home(part):
-            _emit(frame, part, body, (), live)
+    _emit_home(frame, (), body, live)
     for name in task.part:
         body += _store(frame, name)
     return nested(frame.tiling.heads, body)
@@ -90,9 +90,43 @@ def _deferred(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, 
 
 def _emit_home(frame: Frame, loops: tuple[str, ...], out: list[Statement], live: Live) -> None:
     """The parts that live in these reduce loops."""
-    for part in frame.parts:
-        if frame.home(part) == loops:
+    for part in frame.sequence(loops):
+        chain = frame.split(part)
+        if chain is None:
             _emit(frame, part, out, loops, live)
+        else:
+            _emit_shared(frame, chain, out, loops, live)
+
+
+def _emit_shared(frame: Frame, chain: Chain, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+    """One loop in whose steps several parts run: accumulators stand in front of it and stay at this level."""
+    for name in chain.members:
+        allocate(frame, name, loops, out, may_skip=False)
+        out.append(Fill(frame.buffers[name].name, neutral_of(frame, name)))
+    loops, live = (*loops, chain.leader), {tensor: list(held) for tensor, held in live.items()}
+    inner: list[Statement] = []
+    for part in frame.parts:
+        if part[-1] in chain.members:
+            _member(frame, chain, part, inner, loops, live)
+        elif frame.home(part) == loops:
+            _emit(frame, part, inner, loops, live)
+    for step in reversed(frame.nests[chain.leader]):
+        inner = list(nested(step.heads, (*step.body, *inner)))
+    out += inner
+
+
+def _member(frame: Frame, chain: Chain, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+    """A part whose final node adds its share of a step to its accumulator, rescaled before."""
+    final = part[-1]
+    for name in frame.leaving(part):
+        if name != final:
+            allocate(frame, name, loops, out, may_skip=False)
+    out += rescaled(frame, chain, final, loops, statements)
+    load(frame, part, loops, out, live)
+    if frame.task.level == frame.s.top:
+        out.append(_compute(frame, final, loops, accumulate=True))
+    else:
+        out += _above(frame, part, loops, True, {}, {})
 
 
 def _resume(frame: Frame, name: str, out: list[Statement]) -> bool:
@@ -116,7 +150,7 @@ def _compute(frame: Frame, name: str, loops: tuple[str, ...], accumulate: bool) 
         box=tuple((i, *box[i]) for i in expr.iterators),
         target=frame.buffers[name].name,
         operands=tuple(read_from.items()),
-        accumulate=accumulate,
+        accumulate=accumulate and expr.reducer is not None,
         unit=s.variant.units.get(name, ""),
     )
 

@@ -7,7 +7,8 @@ from tilec.ir.program import Buffer
 from tilec.lower.boxes import View, view
 from tilec.lower.parts import Part, connected_parts
 from tilec.lower.placement import homes, leaving
-from tilec.lower.setting import Box, Setting
+from tilec.lower.setting import Box, Setting, Window
+from tilec.lower.sharing import Chain
 from tilec.lower.split import Tiling, reduce_steps, tile
 from tilec.lower.task import ReduceNest, Task
 
@@ -22,6 +23,7 @@ class Frame:
     parts      the parts one level up, in the order in which they run
     owner      node -> its part one level up
     nests      node -> its reduce loops: pending ones from below, then those of this level
+    chains     reductions of the part that share a loop here, by leader, whose loop it is
     chunks     node -> box of one step of them
     homes      node -> nodes whose reduce loops it lives in
     buffers    tensor of the part -> its buffer at this level, or further down if it skips the level
@@ -38,9 +40,17 @@ class Frame:
         self.owner = {name: part for part in self.parts for name in part}
         self.nests: dict[str, tuple[ReduceNest, ...]] = {}
         self.chunks: dict[str, Box] = {}
+        together = [chain for chain in s.chains.values() if all(name in task.part for name in chain.members)]
+        following = {name for chain in together for name in chain.members[:-1]}
         for name in task.part:
-            self._place_steps(name)
-        self.homes = homes(s, task.part, self.chunks, task.targets, self._parts_above() if self.nests else ())
+            if name not in following:
+                self._place_steps(name)
+        self.chains = {chain.leader: chain for chain in together if chain.leader in self.nests}
+        stepped = dict(self.chunks)
+        for leader, chain in self.chains.items():
+            self._place_members(leader, chain)
+        above = self._parts_above() if self.nests else ()
+        self.homes = homes(s, task.part, stepped, task.targets, above, self.chains.values())
         self.views: dict[tuple[str, ...], View] = {}
         self.buffers: dict[str, Buffer] = {}
         self.sources: dict[tuple[str, str], Buffer] = {}
@@ -57,6 +67,12 @@ class Frame:
             self.nests[name] = (*pending, ReduceNest(heads, chunk))
             self.chunks[name] = {i: ends for nest in self.nests[name] for i, ends in nest.chunk.items()}
 
+    def _place_members(self, leader: str, chain: Chain) -> None:
+        step = self.chunks[leader]
+        for name in chain.members[:-1]:
+            pairs = chain.iterators[name].items()
+            self.chunks[name] = {own: step[other] for own, other in pairs if other in step}
+
     def _parts_above(self) -> list[Part]:
         levels = range(self.task.level + 1, self.s.top + 1)
         return [part for level in levels for part in connected_parts(self.s, self.task.part, level) if len(part) > 1]
@@ -64,7 +80,13 @@ class Frame:
     def view(self, loops: tuple[str, ...]) -> View:
         """Boxes inside some reduce loops."""
         if loops not in self.views:
-            self.views[loops] = view(self.s, self.task, self.tiling, self.chunks, loops)
+            growing: dict[str, Window] = {}
+            for leader in loops:
+                if leader in self.chains:
+                    outside = self.view(loops[: loops.index(leader)]).boxes
+                    members = self.chains[leader].members
+                    growing |= {m: tuple(outside[m][i] for i in self.s.nodes[m].spatial) for m in members}
+            self.views[loops] = view(self.s, self.task, self.tiling, self.chunks, loops, growing)
         return self.views[loops]
 
     def leaving(self, part: Part) -> list[str]:
@@ -77,6 +99,22 @@ class Frame:
         shortest = min(chains, key=len)
         return () if set(shortest) & set(part) else shortest
 
+    def split(self, part: Part) -> Chain | None:
+        """The chain of a leader's part one level up that holds only some of those that share the loop."""
+        found = (self.chains[name] for name in part if name in self.chains)
+        return next((chain for chain in found if not set(chain.members) <= set(part)), None)
+
+    def sequence(self, loops: tuple[str, ...]) -> list[Part]:
+        """The parts one level up that run inside the reduce loops `loops`; a leader's stands for all that share its
+        loop, where the last one of them does."""
+        here = [part for part in self.parts if self.home(part) == loops]
+        place = {part: self.parts.index(part) for part in here}
+        for part in here:
+            chain = self.split(part)
+            if chain is not None:
+                place[part] = max(self.parts.index(self.owner[name]) for name in chain.members)
+        return sorted(here, key=place.__getitem__)
+
     def relays(self, part: Part) -> bool:
         """Whether partial results go through this level: the reduce loops stand outside the tile loops one level up.
 
@@ -84,7 +122,7 @@ class Frame:
         epilogues, the tile loops stand outside and the accumulators stay in place.
         """
         s, level, final = self.s, self.task.level, part[-1]
-        if level == s.top or final not in self.nests or s.spread(level + 1):
+        if level == s.top or final not in self.nests or final in self.chains or s.spread(level + 1):
             return False
         if self.leaving(part) != [final] or any(name in self.nests for name in part[:-1]):
             return False

@@ -17,6 +17,16 @@ REASONS: Final[Mapping[str, str]] = {
     "unknown-name": "{edge}: there is no {what} {name}",
     "size": "{edge}: the {what} at {level} is {size}, it must be at least 1",
     "permutation": "{edge}: {what} at {level} repeats or misses something",
+    "shared-leader": "{edge} shares the reduce loop of {loop}: both must be reductions that share it, {loop} the last",
+    "shared-extent": "{edge}: {iterator} cannot follow {other} of {loop}, its extent is another",
+    "shared-rescale": "{edge}: its rescaling reads {tensor}, which is neither itself nor before it in the shared loop",
+    "shared-inside": "{edge} runs in the reduce loop of {loop} and is needed by {node} behind it",
+    "shared-reduction": "{edge} is a reduction in the reduce loop of {loop} that does not share it",
+    "shared-apart": "{edge} runs in the reduce loop of {loop} and is not connected with it at {level}",
+    "shared-steps": "{edge} shares the reduce loop of {loop} and has steps of its own at {level}",
+    "shared-step": "{edge} shares the reduce loop of {loop} and has nothing that follows {iterator}",
+    "shared-end": "{edge} shares the reduce loop of {loop} and must end its part at {level}, which {node} does",
+    "shared-part": "{edge} runs outside the reduce loop of {loop}, {node} inside, and {level} connects both",
     "unused": "{edge}: the {what} at {level} has no effect, {why}",
 }
 """Code -> sentence. The numbers of a refusal fill the braces; `edge` is an edge, a node, a tensor or a level."""

@@ -44,20 +44,22 @@ def _ordered(s: Setting, parts: list[Part], level: int) -> tuple[Part, ...]:
     done: dict[Part, None] = {}
     waiting = sorted(parts, key=lambda p: list(home).index(p[-1])) if len(parts) > 1 else parts
     while waiting:
-        ready = next((p for p in waiting if all(q in done or q == p for q in _before(s, p, home))), None)
+        ready = next((p for p in waiting if all(q in done or q == p for *_, q in _before(s, p, home))), None)
         if ready is None:
-            edge = next(
-                f"{t}->{n}"
-                for p in waiting
-                for n in p
-                for t in s.operands[n]
-                if t in home and home[t] != p and home[t] not in done
-            )
+            edge = next(f"{t}->{n}" for p in waiting for t, n, q in _before(s, p, home) if q != p and q not in done)
             raise PlanError(Refusal(edge, "cycle", {"level": s.levels[level].name}))
         done[ready] = None
         waiting = [p for p in waiting if p != ready]
     return tuple(done)
 
 
-def _before(s: Setting, part: Part, home: dict[str, Part]) -> list[Part]:
-    return [home[t] for name in part for t in s.operands[name] if t in home]
+def _before(s: Setting, part: Part, home: dict[str, Part]) -> list[tuple[str, str, Part]]:
+    """What a part waits for: tensors, their readers in it, and the parts that compute them.
+
+    A reader of a reduction in a shared loop waits for all that share the loop, unless it runs in there itself.
+    """
+    waits = [(t, name, home[t]) for name in part for t in s.operands[name] if t in home]
+    for chain in s.chains.values():
+        behind = [(t, n) for t, n, _ in waits if t in chain.members and n not in chain.inside]
+        waits += [(t, n, home[m]) for t, n in behind for m in chain.members if m in home]
+    return waits

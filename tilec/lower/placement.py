@@ -8,6 +8,7 @@ from tilec.ir.expr import variables
 from tilec.ir.reads import reads
 from tilec.lower.parts import Part
 from tilec.lower.setting import Setting
+from tilec.lower.sharing import Chain
 
 Homes = dict[str, tuple[str, ...]]
 """Node -> the nodes whose reduce loops it lives in, outermost first."""
@@ -19,24 +20,27 @@ def homes(
     stepped: Mapping[str, Collection[str]],
     kept: Collection[str],
     parts_above: Sequence[Part] = (),
+    chains: Collection[Chain] = (),
 ) -> Homes:
     """Place every node of a part.
 
     `stepped` maps the nodes with reduce loops to the iterators that their loops move, `kept` are the tensors that
     must exist as a whole, `parts_above` the parts of all higher levels, each of which runs as one.  A producer lives
     in a consumer's reduce loop iff all its consumers do and its window varies with that loop in every access;
-    everything else takes the hull over all steps, in front of the loop.
+    everything else takes the hull over all steps, in front of the loop.  The leaders of `chains` have reduce loops that
+    everything inside the chain lives in.
     """
+    bound = {(name, chain.leader) for chain in chains for name in chain.inside}
     barred: set[tuple[str, str]] = set()
     while True:
-        placed = _placed(s, part, stepped, kept, barred)
+        placed = _placed(s, part, stepped, kept, barred, chains)
         split = {
             (name, loop)
             for above in parts_above
             for loop in {loop for name in above for loop in placed[name]} - set(above)
             for name in above
             if loop in placed[name] and not _together(s, part, above, kept, placed, loop)
-        }
+        } - bound
         if not split:
             return placed
         barred |= split
@@ -57,21 +61,40 @@ def _placed(
     stepped: Mapping[str, Collection[str]],
     kept: Collection[str],
     barred: Collection[tuple[str, str]],
+    chains: Collection[Chain],
 ) -> Homes:
     placed: Homes = {}
+    leaders = {chain.leader: chain for chain in chains}
     moving: dict[tuple[str, str], frozenset[str]] = {(f, f): frozenset(its) for f, its in stepped.items()}
+
+    def place(names: Collection[str], readers: Mapping[str, list[str]]) -> tuple[str, ...]:
+        """The loops that all readers are in and that move what they read of the `names`."""
+        read = [name for name in names if readers[name]]
+        if not read or any(name in kept for name in names):
+            return ()
+        loops = _common([placed[c] + ((c,) if c in stepped else ()) for name in read for c in readers[name]])
+        out = (i for i, loop in enumerate(loops) if any((name, loop) in barred for name in names))
+        loops = loops[: next(out, len(loops))]
+        while loops and not all(_moved(s, name, readers[name], loops[-1], moving) for name in read):
+            loops = loops[:-1]
+        return loops
+
+    def follow(name: str) -> None:
+        """Note which iterators of a placed node its loops move."""
+        for loop in placed[name]:
+            known = moving.get((name, loop), frozenset())
+            moving[name, loop] = known | (_moved(s, name, s.consumers(name, part), loop, moving) or frozenset())
+
     for name in reversed(part):
-        placed[name] = ()
-        consumers = s.consumers(name, part)
-        if name in kept or not consumers:
-            continue
-        chain = _common([placed[c] + ((c,) if c in stepped else ()) for c in consumers])
-        chain = chain[: next((i for i, loop in enumerate(chain) if (name, loop) in barred), len(chain))]
-        while chain and not _moved(s, name, consumers, chain[-1], moving):
-            chain = chain[:-1]
-        for loop in chain:
-            moving[name, loop] = _moved(s, name, consumers, loop, moving) or frozenset()
-        placed[name] = chain
+        if name in leaders:
+            chain = leaders[name]
+            behind = {m: [c for c in s.consumers(m, part) if c not in chain.inside] for m in chain.inside}
+            placed[name] = place(chain.inside, behind)
+            moving |= {(m, name): frozenset(chain.moved(m, stepped[name])) for m in chain.members}
+            placed |= dict.fromkeys(chain.inside - {name}, (*placed[name], name))
+        elif name not in placed:
+            placed[name] = place([name], {name: s.consumers(name, part)})
+        follow(name)
     return placed
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isinf
 
 from tilec.ir.algebra import KnownRanges, linear_form
@@ -12,6 +12,7 @@ from tilec.ir.graph import Tensor
 from tilec.ir.plan import Group, Plan, PlanLevel, Variant
 from tilec.ir.reads import at_least_zero
 from tilec.ir.types import TTYPES
+from tilec.lower.sharing import Chain, chains, formers, present
 from tilec.lower.sizes import Sizes
 
 Interval = tuple[Expr, Expr]
@@ -42,7 +43,8 @@ class Names:
 class Setting:
     """One group under one variant.
 
-    `nodes` are in topological order, `operands` the tensors that each of them reads, `readers` who reads a tensor.
+    `nodes` are in topological order, `operands` the tensors that each of them reads, `readers` who reads a tensor, to
+    compute its own or to rescale it; `chains` are reductions that share a loop, by leader.
     `sizes` knows the ranges of the symbols that the variant's guard implies and of every loop so far; `filled` notes
     which buffers hold a constant outside their tensor.
     """
@@ -59,6 +61,7 @@ class Setting:
     names: Names
     sizes: Sizes
     filled: dict[str, Scalar]
+    chains: Mapping[str, Chain]
 
     @property
     def top(self) -> int:
@@ -90,23 +93,33 @@ def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
     nodes = {node.name: node.expr for node in group.nodes}
     read = {name: operands(expr) for name, expr in nodes.items()}
     readers: dict[str, list[str]] = {}
-    for name, tensors in read.items():
-        for tensor in tensors:
+    for name, found in read.items():
+        for tensor in found:
             readers.setdefault(tensor, []).append(name)
+    shared = chains(variant.shared, nodes)
+    for chain in shared.values():
+        for name, rescale in chain.rescale.items():
+            for tensor in operands(present(rescale)):
+                if name not in readers.setdefault(tensor, []) and tensor != name:
+                    readers[tensor].append(name)
     taken = set(plan.symbols) | set(plan.tensors) | {i for expr in nodes.values() for i in expr.iterators}
+    names = Names(taken)
+    before = {tensor: names.new(f"{tensor}_before") for tensor in formers(shared.values())}
+    tensors = {**plan.tensors, **{name: plan.tensors[tensor] for tensor, name in before.items()}}
     return Setting(
         nodes=nodes,
         operands=read,
         readers=readers,
-        tensors=plan.tensors,
-        shapes={name: tensor.shape for name, tensor in plan.tensors.items()},
+        tensors=tensors,
+        shapes={name: tensor.shape for name, tensor in tensors.items()},
         outputs=group.outputs,
         connect=group.connect,
         variant=variant,
         levels=tuple(by_name[name] for name in variant.levels),
-        names=Names(taken),
+        names=names,
         sizes=Sizes(KnownRanges(symbol_ranges(variant.guard))),
         filled={},
+        chains={leader: replace(chain, before=before) for leader, chain in shared.items()},
     )
 
 

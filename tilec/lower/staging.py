@@ -55,7 +55,7 @@ def load(frame: Frame, nodes: Sequence[str], loops: tuple[str, ...], out: list[S
     for name in nodes:
         for tensor in frame.s.operands[name]:
             if tensor in frame.owner:
-                if tensor not in frame.owner[name]:
+                if tensor not in frame.owner[name] or tensor == name:
                     frame.sources[name, tensor] = frame.buffers[tensor]
                 continue
             origin = frame.task.sources[name, tensor]
