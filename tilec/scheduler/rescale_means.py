@@ -1,0 +1,47 @@
+"""Means that are read while they grow: what was summed up so far, extrapolated to all elements by a running count."""
+
+from __future__ import annotations
+
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr, Var, bound
+from tilec.ir.graph import Tensor
+
+EXACT = 1 << 24
+"""Up to here every count is an f32."""
+
+
+def count_type(node: TensorExpr, ttype: str) -> str:
+    """The type in which the elements of a sum can be counted."""
+    elements = bound(_elements(node))
+    return "f64" if ttype == "f64" or elements is None or elements > EXACT else "f32"
+
+
+def count_node(name: str, node: TensorExpr) -> TensorExpr:
+    """How many elements each result of a reduction is made of: `T_count[()] = sum(r, 1.0)`."""
+    extents = node.extents[len(node.spatial) :]
+    return TensorExpr(name, (), node.reduce, extents, Reduce("sum", node.reduce, Const(1.0)))
+
+
+def estimate(value: Access, node: TensorExpr, count: Access, tensors: dict[str, Tensor]) -> Expr:
+    """A sum so far as an estimate of the whole sum: `T[s] * (24.0 / T_count[()])`."""
+    own, counted = tensors[value.tensor].ttype, tensors[count.tensor].ttype
+    elements = _elements(node)
+    known = bound(elements)
+    total: Expr = Call(counted, (elements,)) if known is None else Const(float(known))
+    ratio = Binary("/", total, count)
+    if own == counted:
+        return Binary("*", value, ratio)
+    return Call(own, (Binary("*", Call(counted, (value,)), ratio),))
+
+
+def estimate_node(name: str, node: TensorExpr, count: Access, tensors: dict[str, Tensor]) -> TensorExpr:
+    """The estimates of all results of a sum."""
+    value = Access(node.tensor, tuple(map(Var, node.spatial)))
+    return TensorExpr(name, node.spatial, (), node.shape, estimate(value, node, count, tensors))
+
+
+def _elements(node: TensorExpr) -> Expr:
+    total: Expr = Const(1)
+    for extent in node.extents[len(node.spatial) :]:
+        total = Binary("*", total, extent)
+    return simplify(total)
