@@ -9,9 +9,9 @@ import pytest
 
 from tilec.codegen.operands import renaming
 from tilec.errors import ArtifactError
-from tilec.ir.expr import Const
+from tilec.ir.expr import Access, Const, Var
 from tilec.ir.graph import Inline, Node, Port, Tensor, WeightRef
-from tilec.ir.plan import Cost, Group, Plan, Variant
+from tilec.ir.plan import Cost, Group, Plan, Shared, Variant
 from tilec.ir.text import parse_tensor
 from tilec.ir.verify_plan import check_plan
 
@@ -140,3 +140,14 @@ def test_groups_that_share_a_kernel_compute_the_same_and_have_the_same_plan() ->
         renaming(first, twice, same)
     with pytest.raises(ArtifactError, match="differ in plan"):
         renaming(first, tiled, same)
+    pair = {
+        name: replace(each, variants=(replace(each.variants[0], shared={name: Shared(name, {}, element(name))}),))
+        for name, each in (("h", first), ("g", other))
+    }
+    assert renaming(pair["h"], pair["g"], same) == {"h": "g", "x": "z"}
+    with pytest.raises(ArtifactError, match="differ in plan"):
+        renaming(pair["h"], other, same)
+
+
+def element(name: str) -> Access:
+    return Access(name, (Var("i"),))

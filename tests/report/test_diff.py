@@ -8,7 +8,7 @@ from report.plans import base, group, layers, plan, renamed
 
 from tilec.ir.expr import Const, TensorExpr, rename_tensors
 from tilec.ir.graph import Call, Inline, Node, Placement, Port, Tensor, Unsupported
-from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Refusal, Variant
+from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Refusal, Shared, Variant
 from tilec.ir.text import parse_expr, parse_tensor
 from tilec.report import GroupChange, PlanDiff, diff_plans
 
@@ -69,6 +69,11 @@ def _renamed(body, names):  # type: ignore[no-untyped-def]
         ("tails", {"smem": {"r": "clip"}}, ("tail", "smem", "r", "None", "clip")),
         ("loads", {"x": ()}, ("load", "", "x", "['smem']", "[]")),
         ("layouts", {"smem": {"w": (1, 0)}}, ("layout", "smem", "w", "None", "[1, 0]")),
+        (
+            "shared",
+            {"h": Shared("h", {"k": "k"}, parse_expr("h[m, n]"))},
+            ("shared", "", "h", "None", "['h', 'k with k', 'h[m, n]']"),
+        ),
         ("units", {"h": "mma"}, ("unit", "", "h", "None", "mma")),
         ("copies", {"smem": {"x": 2}}, ("copies", "smem", "x", "None", "2")),
         ("levels", ("dram", "reg"), ("levels", "", "", "['dram', 'smem', 'reg']", "['dram', 'reg']")),

@@ -11,8 +11,8 @@ from scheduler.running import tiny
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Expr, bound
 from tilec.ir.graph import Graph, Inline
-from tilec.ir.plan import Plan
-from tilec.ir.text import parse_tensor
+from tilec.ir.plan import Plan, Shared
+from tilec.ir.text import parse_expr, parse_tensor
 from tilec.lower.lowering import lower
 from tilec.machine import execute
 from tilec.scheduler import schedule
@@ -55,6 +55,8 @@ def test_names_depend_on_shapes_tiles_and_types() -> None:
 
     assert name() == variant.kernel
     assert name(tiles={"reg": {group.name: {"s": 1}}}) != variant.kernel
+    element = parse_expr("p[s, n]")
+    assert name(shared={"p": Shared("p", {"k": "k"}, element)}) != variant.kernel
     doubled = {n: replace(t, ttype="f64") for n, t in plan.tensors.items()}
     assert name(replace(plan, tensors=doubled)) != variant.kernel
     assert variant.kernel.isidentifier()

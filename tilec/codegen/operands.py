@@ -76,4 +76,8 @@ def _variant(variant: Variant, names: Names) -> Variant:
         units=_keys(variant.units, names),
         copies=_levels(variant.copies, names),
         layouts=_levels(variant.layouts, names),
+        shared={
+            names[node]: replace(entry, loop=names[entry.loop], rescale=rename_tensors(entry.rescale, names))
+            for node, entry in variant.shared.items()
+        },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tilec.ir.anonymous import content
-from tilec.ir.expr import TensorExpr, operands
+from tilec.ir.expr import Expr, TensorExpr, Var, operands, rename_tensors, substitute, variables
 from tilec.ir.plan import Group, Variant
 from tilec.ir.text import tensor_text, text_of
 from tilec.report.change import Change, Fact
@@ -29,7 +29,7 @@ ORDER = (
         "tail",
         "load",
     ),
-    *("layout", "unit", "copies", "kernel"),
+    *("layout", "unit", "copies", "shared", "kernel"),
 )
 """Kinds of facts of a group, as they are listed."""
 
@@ -135,4 +135,9 @@ def _facts(
         facts |= {("layout", level, tensor(name)): list(order) for name, order in layouts.items()}
     facts |= {("load", "", tensor(name)): list(levels) for name, levels in variant.loads.items()}
     facts |= {("unit", "", node(name)): unit for name, unit in variant.units.items()}
+    for name, entry in variant.shared.items():
+        pairs = sorted((iterator(name, own), iterator(entry.loop, other)) for own, other in entry.iterators.items())
+        spatial: dict[str, Expr] = {i: Var(iterator(name, i)) for i in variables(entry.rescale)}
+        rescale = text_of(substitute(rename_tensors(entry.rescale, matching.names), spatial))
+        facts["shared", "", node(name)] = [node(entry.loop), *(f"{own} with {other}" for own, other in pairs), rescale]
     return {**facts, ("kernel", "", ""): variant.kernel}

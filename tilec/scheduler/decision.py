@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from tilec.ir.anonymous import renamed
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.scheduler.naming import iterator_names, tensor_names
 
@@ -55,4 +56,5 @@ def _variant(variant: Variant, names: Mapping[str, str], iterators: Mapping[str,
         units=tensors(variant.units),
         copies=levels(variant.copies, tensors),
         layouts=levels(variant.layouts, tensors),
+        shared=renamed(variant.shared, names, iterators),
     )

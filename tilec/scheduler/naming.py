@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilec.artifact import digest_object
-from tilec.ir.anonymous import anonymous
+from tilec.artifact import digest_object, encode
+from tilec.ir.anonymous import anonymous, renamed
 from tilec.ir.expr import operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.plan import PlanLevel, Variant
@@ -59,6 +59,8 @@ def kernel_name(
         },
         "guard": text_of(variant.guard),
     }
+    if variant.shared:
+        content["shared"] = encode(renamed(variant.shared, names, iterators))
     return f"{_readable(nodes)}_{digest_object(content)[:DIGITS]}"
 
 
