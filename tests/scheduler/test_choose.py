@@ -109,11 +109,11 @@ def test_the_record_decides_and_nothing_is_timed() -> None:
 @pytest.mark.parametrize(
     ("setting", "why"),
     [
-        ({"device": "d2", "tvm": "0.27"}, "another device: recorded d1, here d2"),
-        ({"device": "d1", "tvm": "0.28"}, "another tvm: recorded 0.27, here 0.28"),
+        ({"device": "d2", "tvm": "0.27"}, "device differs: recorded d1, here d2"),
+        ({"device": "d1", "tvm": "0.28"}, "tvm differs: recorded 0.27, here 0.28"),
         (
             {"device": "d2", "tvm": "0.28"},
-            "another device: recorded d1, here d2; another tvm: recorded 0.27, here 0.28",
+            "device differs: recorded d1, here d2; tvm differs: recorded 0.27, here 0.28",
         ),
     ],
 )

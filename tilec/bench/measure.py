@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 import time
 from collections import deque
@@ -45,12 +46,21 @@ class Effort:
 @contextmanager
 def measuring(device: DeviceSpec, options: CodegenOptions, effort: Effort | None = None) -> Iterator[Bench]:
     """Where plans for `device`, which this machine runs the code of, are measured; no process is left afterwards."""
-    with tempfile.TemporaryDirectory(prefix="tilec-", ignore_cleanup_errors=True) as folder:
-        bench = Bench(device, options, effort or Effort(), Path(folder))
+    folder = Path(tempfile.mkdtemp(prefix="tilec-"))
+    bench = Bench(device, options, effort or Effort(), folder)
+    try:
+        yield bench
+    finally:
         try:
-            yield bench
-        finally:
-            bench.close()
+            _end(bench, folder)
+        except BaseException:  # Ctrl-C comes when it likes
+            _end(bench, folder)
+            raise
+
+
+def _end(bench: Bench, folder: Path) -> None:
+    bench.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 class Bench:
@@ -77,9 +87,10 @@ class Bench:
             return []
         self._contests += 1
         self._start(min(self._workers, len(plans)))
-        with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as folder:
-            folders = self._built(plans, Path(folder))
-            seconds = self._timed(plans, folders)
+        folder = self._folder / str(self._contests)
+        folder.mkdir()
+        seconds = self._timed(plans, self._built(plans, folder))
+        shutil.rmtree(folder, ignore_errors=True)
         return [seconds.get(number) for number in range(len(plans))]
 
     def close(self) -> None:

@@ -75,7 +75,7 @@ class Record:
 
 def _differences(recorded: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     return [
-        f"another {name}: recorded {_short(recorded.get(name, ''))}, here {_short(value)}"
+        f"{name} differs: recorded {_short(recorded.get(name, ''))}, here {_short(value)}"
         for name, value in here.items()
         if value and recorded.get(name) != value
     ]
@@ -83,7 +83,7 @@ def _differences(recorded: Mapping[str, str], here: Mapping[str, str]) -> list[s
 
 def _short(value: str) -> str:
     """A version as it is, the first digits of a digest."""
-    return value[:12] if value else "none"
+    return value[:20] if value else "none"
 
 
 def record_text(record: Record) -> str:
