@@ -18,6 +18,7 @@ from tilec.machine import execute
 from tilec.scheduler import schedule
 from tilec.scheduler.cost import flops
 from tilec.scheduler.naming import kernel_name
+from tilec.spec.recipe import ScheduleOptions
 
 E = {"s": 8, "n": 6, "k": 6}
 SECOND = {"a": 8, "b": 6, "c": 6}
@@ -40,7 +41,7 @@ def kernels(plan: Plan) -> list[str]:
 
 @pytest.mark.feature("W41")
 def test_equal_groups_share_a_kernel_whatever_their_names() -> None:
-    first, second, last = kernels(schedule(chain(), tiny()))
+    first, second, last = kernels(schedule(chain(), tiny(), ScheduleOptions(fusion="register")))
     assert first == second
     assert last != first, "without the sum it is another kernel"
 
@@ -80,7 +81,7 @@ def test_planned_bytes_are_what_the_machine_moves(graph: Graph) -> None:
 
 
 def test_connections_save_what_would_be_written_and_read() -> None:
-    plan = schedule(chain(), tiny())
+    plan = schedule(chain(), tiny(), ScheduleOptions(fusion="register"))
 
     def moved(plan: Plan) -> int:
         return sum(int(integer(table["l2"], {})) for g in plan.groups for table in (g.cost.read, g.cost.written))

@@ -14,8 +14,9 @@ from tilec.ir.expr import accesses
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.accumulators import accumulator_tile, pieces
-from tilec.scheduler.cores import Problem, candidates, core_tile, staged_operands
+from tilec.scheduler.cores import candidates, core_tile
 from tilec.scheduler.parts import fuse
+from tilec.scheduler.problem import Problem
 from tilec.scheduler.registers import RegisterTile, register_tile
 from tilec.scheduler.rewrite import constant_tensors
 from tilec.scheduler.target import Target, target_of
@@ -125,7 +126,7 @@ def test_windows_are_the_hulls_of_what_a_tile_reads() -> None:
     graph = make_graph({"x": (10, 10)}, [(text, e), ("z[h, w] = y[h, w] + b[w]", e)], ["z"], {"b": (8,)})
     shapes = {name: t.shape for name, t in graph.tensors.items()}
     sizes = {"h": np.array([1, 2, 8]), "w": np.array([4, 4, 8])}
-    found = windows(graph.nodes, sizes, {}, shapes, NUMBERS)
+    found = windows(graph.nodes, sizes, {}, shapes, NUMBERS).elements
     assert found["x"].tolist() == [3 * 6, 4 * 6, 10 * 10]
     assert found["b"].tolist() == [4, 4, 8]
     assert found["z"].tolist() == [4, 8, 64]
@@ -137,7 +138,7 @@ def test_tables_that_data_index_count_what_is_read() -> None:
     e = {"i": 4, "d": 6}
     graph = make_graph({"t": (1000, 6), "x": (4,)}, [("y[i, d] = t[x[i], d] + 1.0", e)], ["y"], ttypes={"x": "i64"})
     shapes = {name: t.shape for name, t in graph.tensors.items()}
-    assert windows(graph.nodes, {}, {}, shapes, NUMBERS)["t"] == 24
+    assert windows(graph.nodes, {}, {}, shapes, NUMBERS).elements["t"] == 24
 
 
 @pytest.mark.feature("W17", "W24", "W25")
@@ -149,7 +150,7 @@ def test_core_tiles_fit_and_align(m: int, n: int, k: int) -> None:
     parts = fuse(graph).parts
     tiles = [register_tile(parts[0], graph, frozenset(), target, NUMBERS)]
     found = core_tile(Problem(parts, tiles, graph, target, NUMBERS, ("y",)))
-    sizes, step = {"m": m, "n": n} | dict(found.sizes), found.steps.get("k", k)
+    sizes, step = {"m": m, "n": n} | dict(found.sizes), found.steps.get("y", {}).get("k", k)
     held = 4 * (sizes["m"] * step + step * sizes["n"] + sizes["m"] * sizes["n"])
     assert held <= target.capacity
     assert k % step == 0
@@ -162,8 +163,8 @@ def test_reduce_steps_are_taken_where_nothing_else_fits() -> None:
     parts = fuse(graph).parts
     tiles = [register_tile(parts[0], graph, frozenset(), SMALL, NUMBERS)]
     steps = core_tile(Problem(parts, tiles, graph, SMALL, NUMBERS, ("y",))).steps
-    assert 0 < steps["k"] < 64
-    assert 4096 % steps["k"] == 0
+    assert 0 < steps["y"]["k"] < 64
+    assert 4096 % steps["y"]["k"] == 0
 
 
 @pytest.mark.feature("W23")
@@ -193,9 +194,9 @@ def test_halos_are_staged() -> None:
     graph = make_graph({"x": (8,)}, [(text, e)], ["y"])
     parts = fuse(graph).parts
     tiles = [register_tile(parts[0], graph, frozenset(), ZEN5, NUMBERS)]
-    assert staged_operands(Problem(parts, tiles, graph, ZEN5, NUMBERS)) == ("x",)
+    assert Problem(parts, tiles, graph, ZEN5, NUMBERS).staged == {"x"}
     inside = make_graph({"x": (10,)}, [("y[h] = sum(r, x[h + r])", e)], ["y"])
-    assert staged_operands(Problem(fuse(inside).parts, tiles, inside, ZEN5, NUMBERS)) == ()
+    assert not Problem(fuse(inside).parts, tiles, inside, ZEN5, NUMBERS).staged
 
 
 def test_candidates_are_multiples_of_the_register_tile() -> None:
@@ -228,5 +229,5 @@ def test_levels_are_chosen_by_mechanism() -> None:
     assert gpu.threads == 2048
     assert not gpu.vectors
     ipu = target_of(device("ipu-mk2"))
-    assert [level.name for level in ipu.levels] == ["streaming", "tile"]
+    assert [level.name for level in ipu.levels] == ["streaming", "chip", "tile"], "explicit levels below a core's"
     assert ipu.core_level == ipu.top

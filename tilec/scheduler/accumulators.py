@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from tilec.ir.expr import Expr, TensorExpr, bound
 from tilec.ir.intervals import Candidates
-from tilec.ir.propagate import propagate
 from tilec.scheduler.access import stride
 from tilec.scheduler.contraction import Operand, operands_of
+from tilec.scheduler.follow import follow, volume
 from tilec.scheduler.target import Target
 from tilec.scheduler.vector import Vector
-from tilec.scheduler.windows import tile_box, volume
+from tilec.scheduler.windows import tile_box
 
 LATENCY = 4
 """Cycles from one addition to the next in a chain."""
@@ -149,7 +149,7 @@ def _streams(
     """
     rest = {i: np.asarray(1, np.int64) for i in moving(expr) if i not in size}
     box = tile_box(expr, {**size, **rest}, {}, numbers)
-    blocks = {t: volume(list(w)) * 4.0 for t, w in propagate(expr, box, shapes, numbers).items()}
+    blocks = {t: volume(list(w)) * 4.0 for t, w in follow(expr, box, shapes, numbers).items()}
     stream: Floats = np.zeros(1)
     for operand in {o.access.tensor: o for o in operands_of(expr)}.values():
         block = blocks[operand.access.tensor]

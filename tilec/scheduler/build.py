@@ -1,226 +1,162 @@
-"""build: groups become a plan: tiles, connections, loads, layouts, packed weights, names and cost of every group."""
+"""build: groups become a plan: blocks with tiles, packed weights, connections, loads, layouts and names (W15, W41)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from tilec.ir.expr import Const, TensorExpr, accesses, operands, rename_tensors
+from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph, Node
-from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Variant
 from tilec.scheduler.access import is_data_dependent
-from tilec.scheduler.cores import CoreTile, Objective, Problem, core_tile, kept_order
+from tilec.scheduler.atoms import Atoms, Part
+from tilec.scheduler.block import Block
+from tilec.scheduler.cores import CoreTile, kept_order, task_order
 from tilec.scheduler.naming import kernel_name
 from tilec.scheduler.pack import packed
-from tilec.scheduler.reasons import edge
+from tilec.scheduler.problem import Problem
 from tilec.scheduler.registers import RegisterTile, register_tile
-from tilec.scheduler.rewrite import constant_tensors
 from tilec.scheduler.rows import rows_of
 from tilec.scheduler.target import Target
-from tilec.scheduler.vector import staged_order, vector_of
+from tilec.scheduler.vector import staged_order
 
-Parts = Sequence[Sequence[Node]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    """What is decided once for all groups that are alike; `orders` are the register tile loops of every part."""
-
-    tiles: Sequence[RegisterTile]
-    core: CoreTile
-    orders: Sequence[tuple[str, ...]]
+Orders = dict[str, tuple[int, ...]]
+"""Tensor -> the order of its dimensions in a core's level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draught:
-    """A group with its decisions, before its cost is known."""
+    """A group with its decisions, before its traffic is counted; `seconds` are predicted."""
 
-    parts: tuple[tuple[Node, ...], ...]
+    block: Block
     outputs: tuple[str, ...]
     connect: Mapping[str, str]
     variant: Variant
+    seconds: float
 
     @property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, the final one last."""
-        return tuple(node for part in self.parts for node in part)
+        return self.block.nodes
 
 
-def draughts(
-    graph: Graph, groups: Sequence[Parts], target: Target, numbers: Candidates, objective: Objective
-) -> tuple[tuple[Draught, ...], Graph, tuple[Node, ...]]:
-    """Decide everything about every group; also the graph with the tensors of packed weights, and their nodes."""
-    constants = constant_tensors(graph)
-    readers, results = graph.consumers(), {port.tensor for port in graph.outputs}
-    made: dict[str, Node] = {}
-    known: dict[object, _Decision] = {}
-    registers = target.top != target.core_level
-    result: list[Draught] = []
-    for parts in groups:
-        outputs = _outputs([node for part in parts for node in part], readers, results)
-        same = _likeness(parts, outputs, graph, constants)
-        decision = known.get(same)
-        if decision is not None:
-            tiles = [
-                replace(tile, vector=vector_of(part[0].expr, graph, constants))
-                for part, tile in zip(parts, decision.tiles, strict=True)
-            ]
-        else:
-            tiles = [register_tile(part, graph, constants, target, numbers) for part in parts]
-        problem = Problem(parts, tiles, graph, target, numbers, outputs, objective)
-        core = core_tile(problem) if decision is None else decision.core
-        first = tiles
-        if core.steps and target.threads == 1 and len(parts[0]) > 1:
-            parts, tiles = _apart(parts[0], tiles[0], graph, constants, target, numbers)
-        new_parts: list[tuple[Node, ...]] = []
-        for part, tile in zip(parts, tiles, strict=True):
-            anchor = part[0].expr
-            width = tile.sizes.get(tile.along, 0)
-            expr, graph = packed(anchor, tile.vector, width, graph, constants, made)
-            new_parts.append((replace(part[0], expr=expr), *part[1:]))
-        if decision is None:
-            orders = [
-                _register_order(part, tile, replace(problem, graph=graph)) if tile.sizes and registers else ()
-                for part, tile in zip(new_parts, tiles, strict=True)
-            ]
-            known[same] = decision = _Decision(first, core, orders)
-        result.append(_draught(new_parts, outputs, tiles, decision, problem, graph))
-    return tuple(result), graph, tuple(made.values())
+@dataclass
+class Builder:
+    """Turns decisions into blocks; `graph` grows by the tensors of packed weights, `packs` are their nodes."""
+
+    graph: Graph
+    packs: dict[str, Node] = field(default_factory=dict)
+    layouts: dict[str, Orders] = field(default_factory=dict)
+    orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
+
+    def core_block(self, atoms: Atoms, members: Sequence[int], tile: CoreTile) -> Block:
+        """The block of a core's level, made of one block of the highest level for each part."""
+        target = atoms.target
+        pieces: list[tuple[object, Part, RegisterTile]] = []
+        for number in members:
+            part, register = atoms.parts[number], atoms.tile(number)
+            if part[0].name in tile.steps and target.threads == 1 and len(part) > 1:
+                pieces += _apart(part, register, atoms)
+            else:
+                pieces.append((atoms.contents[number][0], part, register))
+        problem = atoms.problem(members, atoms.leaving(members))
+        inner = tuple(self._register_block(*piece, problem, atoms) for piece in pieces)
+        nodes = tuple(node for block in inner for node in block.nodes)
+        self.layouts[nodes[-1].name] = _layouts(pieces)
+        inner = inner if target.top != target.core_level else ()
+        key = (atoms.key(members, problem.outputs), tuple(tile.sizes.items()))
+        if key not in self.orders:
+            self.orders[key] = task_order(problem, tile.sizes)
+        return Block(target.core, nodes, tile.sizes, self.orders[key], tile.steps, inner)
+
+    def _register_block(
+        self, content: object, part: Part, register: RegisterTile, problem: Problem, atoms: Atoms
+    ) -> Block:
+        """A part at the highest level, its weights packed; loops in the order that keeps most in the nearest cache."""
+        target = atoms.target
+        width = register.sizes.get(register.along, 0)
+        expr, self.graph = packed(part[0].expr, register.vector, width, self.graph, atoms.constants, self.packs)
+        part = (replace(part[0], expr=expr), *part[1:])
+        key = (content, tuple(register.sizes.items()))
+        if register.sizes and key not in self.orders:
+            own = replace(problem, parts=(part,), tiles=(register,), graph=self.graph, extents={})
+            sizes = {i: register.sizes.get(i, own.extent(i)) for i in own.final.spatial}
+            self.orders[key] = kept_order(own, register.sizes, sizes, target.near // 2)
+        return Block(len(target.levels) - 1, part, register.sizes, self.orders.get(key, ()))
+
+    def draught(self, block: Block, outputs: tuple[str, ...], target: Target, seconds: float) -> Draught:
+        """The group of a block: what its tree says as the tables of a variant."""
+        names = {i: level.name for i, level in enumerate(target.levels)}
+        connect = {e: names[level] for e, level in block.connections().items()}
+        tiles: dict[str, dict[str, Sizes]] = {}
+        order: dict[str, dict[str, tuple[str, ...]]] = {}
+        steps: dict[str, dict[str, Sizes]] = {}
+        layouts: Orders = {}
+        for part in block.walk():
+            if part.sizes:
+                tiles.setdefault(names[part.level], {})[part.final.name] = dict(part.sizes)
+                order.setdefault(names[part.level], {})[part.final.name] = part.order
+            if part.steps:
+                steps.setdefault(names[part.level], {}).update({n: dict(of) for n, of in part.steps.items()})
+            if part.level == target.core:
+                layouts |= self.layouts[part.final.name]
+        variant = Variant(
+            guard=Const(True),
+            levels=tuple(level.name for level in target.levels),
+            tiles=tiles,
+            steps=steps,
+            kernel="",
+            order=order,
+            loads=_loads(block, target),
+            layouts={target.core_level: layouts} if layouts else {},
+        )
+        kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
+        return Draught(block, outputs, connect, replace(variant, kernel=kernel), seconds)
 
 
-def _apart(
-    part: Sequence[Node],
-    tile: RegisterTile,
-    graph: Graph,
-    constants: frozenset[str],
-    target: Target,
-    numbers: Candidates,
-) -> tuple[Parts, list[RegisterTile]]:
+def _apart(part: Part, register: RegisterTile, atoms: Atoms) -> list[tuple[object, Part, RegisterTile]]:
     """A reduction that runs in steps, and what is computed on its result, as parts of their own: its partial sums
     wait in the core's level, where no unit of a higher level keeps them."""
-    anchor, rest = part[0], tuple(part[1:])
+    anchor, rest = part[0], part[1:]
     shared = rows_of(part).shared
-    sizes = {shared[i][anchor.name]: n for i, n in tile.sizes.items() if i in shared}
-    along = tile.vector.iterator if tile.vector.kind == "spatial" else ""
-    first = RegisterTile(sizes, tile.vector, along, tile.cycles)
-    return ((anchor,), rest), [first, register_tile(rest, graph, constants, target, numbers)]
+    sizes = {shared[i][anchor.name]: n for i, n in register.sizes.items() if i in shared}
+    along = register.vector.iterator if register.vector.kind == "spatial" else ""
+    first = RegisterTile(sizes, register.vector, along, register.cycles)
+    tile = register_tile(rest, atoms.graph, atoms.constants, atoms.target, atoms.numbers)
+    return [((anchor.name,), (anchor,), first), ((anchor.name, "rest"), rest, tile)]
 
 
-def _likeness(parts: Parts, outputs: Sequence[str], graph: Graph, constants: frozenset[str]) -> object:
-    """What decisions about a group depend on: its content up to the names of tensors (W41)."""
-    names: dict[str, str] = {}
-    for part in parts:
-        for node in part:
-            for tensor in (*operands(node.expr), node.name):
-                names.setdefault(tensor, f"t{len(names)}")
-    return (
-        tuple(tuple(_renamed(node.expr, names) for node in part) for part in parts),
-        tuple((graph.tensors[t], t in constants) for t in names),
-        tuple(names[t] for t in outputs),
-    )
-
-
-def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
-    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))
-
-
-def _draught(
-    parts: Sequence[tuple[Node, ...]],
-    outputs: tuple[str, ...],
-    tiles: Sequence[RegisterTile],
-    decision: _Decision,
-    problem: Problem,
-    graph: Graph,
-) -> Draught:
-    target, core = problem.target, decision.core
-    nodes = tuple(node for part in parts for node in part)
-    names = {node.name for node in nodes}
-    connect = _connect(parts, target)
-    final = nodes[-1].name
-    sizes: dict[str, dict[str, Sizes]] = {}
-    order: dict[str, dict[str, tuple[str, ...]]] = {}
-    if core.sizes:
-        sizes[target.core_level] = {final: dict(core.sizes)}
-        order[target.core_level] = {final: core.order}
-    if target.top != target.core_level:
-        for part, tile, inner in zip(parts, tiles, decision.orders, strict=True):
-            last = part[-1].name
-            if tile.sizes:
-                sizes.setdefault(target.top, {})[last] = dict(tile.sizes)
-                order.setdefault(target.top, {})[last] = inner
-    steps = {target.core_level: {parts[0][0].name: dict(core.steps)}} if core.steps else {}
-    variant = Variant(
-        guard=Const(True),
-        levels=tuple(level.name for level in target.levels),
-        tiles=sizes,
-        steps=steps,
-        kernel="",
-        order=order,
-        loads=_loads(nodes, names, connect, target),
-        layouts=_layouts(parts, tiles, target),
-    )
-    kernel = kernel_name(nodes, outputs, connect, variant, graph.tensors, target.levels)
-    return Draught(tuple(parts), outputs, connect, replace(variant, kernel=kernel))
-
-
-def _outputs(nodes: Sequence[Node], readers: Mapping[str, Sequence[Node]], results: Set[str]) -> tuple[str, ...]:
-    """Tensors that other groups or the model's outputs need, in the order of the nodes."""
-    names = {node.name for node in nodes}
-    return tuple(
-        node.name
-        for node in nodes
-        if node.name in results or any(reader.name not in names for reader in readers[node.name])
-    )
-
-
-def _connect(parts: Sequence[Sequence[Node]], target: Target) -> dict[str, str]:
-    """Edges inside a part at the highest level, between parts at a core's."""
-    home = {node.name: number for number, part in enumerate(parts) for node in part}
-    connect: dict[str, str] = {}
-    for part in parts:
-        for node in part:
-            for tensor in operands(node.expr):
-                if tensor in home:
-                    together = home[tensor] == home[node.name]
-                    connect[edge(tensor, node.name)] = target.top if together else target.core_level
-    return connect
-
-
-def _loads(
-    nodes: Sequence[Node], names: set[str], connect: Mapping[str, str], target: Target
-) -> dict[str, tuple[str, ...]]:
-    """Operands go to a core's level and are read there; tables that data index stay where they are."""
+def _loads(block: Block, target: Target) -> dict[str, tuple[str, ...]]:
+    """Operands travel through every level above the one they wait in, up to a core's, and are read there; tables that
+    data index stay where they are."""
+    made = {node.name for node in block.nodes}
+    waits: dict[str, int] = {}
+    for e, level in block.connections().items():
+        tensor = e.split("->")[0]
+        waits[tensor] = min(level, waits.get(tensor, level))
     loads: dict[str, tuple[str, ...]] = {}
-    for node in nodes:
+    for node in block.nodes:
         for access in accesses(node.expr):
-            if access.tensor in names:
-                if connect[edge(access.tensor, node.name)] != target.top:
-                    loads[access.tensor] = ()
-            elif is_data_dependent(access):
-                loads[access.tensor] = ()
-            else:
-                loads.setdefault(access.tensor, (target.core_level,))
+            tensor = access.tensor
+            below = waits[tensor] if tensor in made else 0
+            if below > target.core:
+                continue
+            ways = (
+                () if is_data_dependent(access) and tensor not in made else target.levels[below + 1 : target.core + 1]
+            )
+            if loads.get(tensor) != ():
+                loads[tensor] = tuple(level.name for level in ways)
     return loads
 
 
-def _layouts(
-    parts: Sequence[Sequence[Node]], tiles: Sequence[RegisterTile], target: Target
-) -> dict[str, dict[str, tuple[int, ...]]]:
-    orders: dict[str, tuple[int, ...]] = {}
-    for part, tile in zip(parts, tiles, strict=True):
-        for access in tile.vector.staged:
-            order = staged_order(access, part[0].expr, tile.vector.iterator)
+def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:
+    orders: Orders = {}
+    for _, part, register in pieces:
+        for access in register.vector.staged:
+            order = staged_order(access, part[0].expr, register.vector.iterator)
             if order is not None:
                 orders[access.tensor] = order
-    return {target.core_level: orders} if orders else {}
-
-
-def _register_order(part: Sequence[Node], tile: RegisterTile, problem: Problem) -> tuple[str, ...]:
-    """Register tile loops, outermost first: what fits the nearest cache stays there while the inner ones run."""
-    own = replace(problem, parts=(part,), tiles=(tile,))
-    sizes = {i: tile.sizes.get(i, own.extent(i)) for i in own.final.spatial}
-    return kept_order(own, tile.sizes, sizes, problem.target.near // 2)
+    return orders
 
 
 def levels_of(target: Target) -> tuple[PlanLevel, ...]:
@@ -232,12 +168,12 @@ def levels_of(target: Target) -> tuple[PlanLevel, ...]:
 
 
 def group_of(draught: Draught) -> Group:
-    """The plan's group, its cost not yet counted."""
+    """The plan's group, its traffic not yet counted."""
     return Group(
         draught.nodes[-1].name,
         draught.nodes,
         draught.outputs,
         draught.connect,
         (draught.variant,),
-        Cost({}, {}, {}),
+        Cost({}, {}, {}, picoseconds=round(draught.seconds * 1e12)),
     )

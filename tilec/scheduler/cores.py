@@ -1,42 +1,26 @@
-"""core tile: what one task computes, chosen over arrays of candidates by a model of time (W17, W19, W21-W25).
+"""core tile: what one task computes, chosen over arrays of candidates by the predicted time (W17, W19, W21, W25).
 
-A candidate's windows come from Propagate.  A task computes while its windows stream in, after it has staged what
-needs a copy; tasks are dealt to cores, and a last task that the others wait for costs what it costs.  Windows larger
-than the level are out of the question; where nothing fits, reduce steps shorten them (W09).
+Windows larger than the level are out of the question; where nothing fits, reduce steps shorten them (W09), and steps
+are taken wherever they pay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from math import isqrt, prod
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tilec.ir.expr import Access, Expr, TensorExpr, accesses, bound, operands, variables
-from tilec.ir.graph import Graph, Node
-from tilec.ir.intervals import Candidates
+from tilec.ir.expr import Access, TensorExpr, accesses, bound, operands, variables
+from tilec.ir.plan import Sizes
 from tilec.scheduler.contraction import is_contraction
-from tilec.scheduler.registers import RegisterTile
+from tilec.scheduler.follow import extent_of
+from tilec.scheduler.problem import Problem
 from tilec.scheduler.rows import rows_of
-from tilec.scheduler.target import Target
-from tilec.scheduler.windows import element_bytes, leaves, shapes_of, windows
-
-Objective = Literal["time", "traffic", "footprint"]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-TASK = 50e-9
-"""Seconds that a task costs beside its work."""
-
-IMBALANCE = 0.2
-"""Part of a task for which the other cores wait at the end, on average."""
-
-OVERLAP = 0.5
-"""Part of the shorter of computing and streaming that does not hide behind the longer."""
+from tilec.scheduler.score import Floats, Ints, Score, score
+from tilec.scheduler.windows import windows
 
 STEPS = 0.9
 """How much faster reduce steps must be expected to be where their sums go through a core's level."""
@@ -44,134 +28,221 @@ STEPS = 0.9
 CHOICES = 12
 """Candidate sizes of an iterator."""
 
+ROUGH = 4
+"""The same for a first look."""
+
+MOST = 12000
+"""Candidates of all iterators together."""
+
+STEPPED = 3
+"""Nodes of a group, those with the longest reductions, that reduce steps are tried for."""
+
+ROUNDS = 12
+"""Candidate reduce steps of a node."""
+
 
 @dataclass(frozen=True, slots=True)
 class CoreTile:
-    """Tile sizes of the group's final node at a core's level, reduce steps of its first node, and loop orders.
+    """Tile sizes of the group's final node at a core's level, and reduce steps of its nodes.
 
-    `seconds` is what the model expects, `order` the tile loops at the level of a core, outermost first.
+    `objective` and `seconds` are predicted, `held` bytes of a core's level; `fits` says whether that is no more than
+    it has.
     """
 
-    sizes: Mapping[str, int]
-    steps: Mapping[str, int]
-    order: tuple[str, ...]
+    sizes: Sizes
+    steps: Mapping[str, Sizes]
+    objective: float
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One group whose core tile is wanted.
-
-    `outputs` are the tensors that leave it; `fine` allows tiles smaller than register tiles, but for the vector
-    iterator of packed weights.
-    """
-
-    parts: Sequence[Sequence[Node]]
-    tiles: Sequence[RegisterTile]
-    graph: Graph
-    target: Target
-    numbers: Candidates
-    outputs: tuple[str, ...] = ()
-    objective: Objective = "time"
-    steps: Mapping[str, int] = field(default_factory=dict)
-    fine: bool = False
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """All nodes in topological order."""
-        return tuple(node for part in self.parts for node in part)
-
-    @property
-    def final(self) -> TensorExpr:
-        """The expression of the final node."""
-        return self.nodes[-1].expr
-
-    @property
-    def shapes(self) -> dict[str, tuple[Expr, ...]]:
-        """Shapes of the tensors that nodes make and read."""
-        return shapes_of((node.expr for node in self.nodes), self.graph)
-
-    def extent(self, iterator: str) -> int:
-        """Extent of an iterator of the final node (what is likely, where it is symbolic)."""
-        return int(self.numbers.size(self.final.domain[iterator]))
-
-    def bytes_of(self, tensor: str) -> int:
-        """Bytes of one element of a tensor."""
-        return element_bytes(self.graph.tensors[tensor].ttype)
-
-
-def core_tile(problem: Problem) -> CoreTile:
-    """The best candidate; reduce steps are taken where nothing fits without, and wherever they pay."""
-    staged = staged_operands(problem)
-    best = _candidate(problem, staged)
-    if not best.fits:
-        best = _candidate(replace(problem, fine=True), staged)
-    shorter = _shorter_steps(problem)
-    worth = 1.0 if problem.target.threads > 1 else STEPS
-    while shorter is not None:
-        found = _candidate(shorter, staged)
-        if best.fits and (not found.fits or found.tile.seconds >= best.tile.seconds * worth):
-            break
-        best, shorter = found, _shorter_steps(shorter)
-    return best.tile
-
-
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    tile: CoreTile
+    held: int
     fits: bool
 
 
-def _candidate(problem: Problem, staged: tuple[str, ...]) -> _Candidate:
-    """The fastest tile that fits (the smallest if none does); among equals the largest."""
-    sizes = candidates(problem)
-    seconds, held = _evaluate(problem, sizes, staged)
-    fits = held <= problem.target.capacity
-    key = np.atleast_1d(np.where(fits, seconds, np.inf) if fits.any() else held.astype(np.float64))
-    volume = prod((n.astype(np.float64) for n in sizes.values()), start=np.ones(key.shape))
-    best = int(np.lexsort((-volume, np.round(key, 12)))[0])
-    chosen = {i: int(size[best]) for i, size in sizes.items()}
-    tile = CoreTile(
-        sizes={i: n for i, n in chosen.items() if n < problem.extent(i)},
-        steps=problem.steps,
-        order=_order(problem, chosen),
-        seconds=float(np.atleast_1d(seconds)[best]),
-    )
-    return _Candidate(tile, bool(fits.any()))
+def core_tile(problem: Problem) -> CoreTile:
+    """The best candidate."""
+    return core_tiles(problem, 1)[0]
 
 
-def staged_operands(problem: Problem) -> tuple[str, ...]:
-    """Operands from outside that are copied: guarded halos, and those laid out anew for a product's vectors."""
-    made = {node.name for node in problem.nodes}
-    found: dict[str, None] = {}
-    for part, tile in zip(problem.parts, problem.tiles, strict=True):
-        found |= {a.tensor: None for a in tile.vector.staged}
-        for node in part:
-            for access in accesses(node.expr) if node.expr.reduce else ():
-                shape = problem.graph.tensors[access.tensor].shape
-                if access.tensor not in made and leaves(access, node.expr, shape, problem.numbers):
-                    found[access.tensor] = None
+def roughly(problem: Problem) -> float:
+    """About what the best tile comes to, from a few candidates that may not even fit."""
+    return float(np.min(score(problem, candidates(problem, choices=ROUGH), {}).objective))
+
+
+def core_tiles(problem: Problem, most: int) -> tuple[CoreTile, ...]:
+    """The best candidates, best first (W17): those that fit, or the smallest one if none does."""
+    trials = [_trial(problem, candidates(problem), {})]
+    trials += _with_steps(problem, candidates(problem, most=MOST // ROUNDS))
+    if not any(trial.fits.any() for trial in trials):
+        finer = candidates(problem, fine=True, most=MOST // ROUNDS)
+        trials += [_trial(problem, finer, {}), *_with_steps(problem, finer)]
+    return _ranked(problem, trials, most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Candidates with reduce steps of the same nodes, and their scores."""
+
+    sizes: Mapping[str, Ints]
+    steps: Mapping[str, Mapping[str, Ints]]
+    score: Score
+    fits: np.ndarray
+
+
+def _trial(problem: Problem, sizes: Mapping[str, Ints], steps: Mapping[str, Mapping[str, Ints]]) -> _Trial:
+    found = score(problem, sizes, steps)
+    return _Trial(sizes, steps, found, np.asarray(found.held <= problem.target.capacity))
+
+
+def _worth(problem: Problem, trial: _Trial) -> Floats:
+    """What candidates are ranked by."""
+    paid = problem.target.threads > 1 or not trial.steps
+    return np.where(trial.fits, trial.score.objective, np.inf) / (1.0 if paid else STEPS)
+
+
+def least_held(problem: Problem) -> int:
+    """Bytes that a core's level must hold at least: one element of the final node, all reductions one by one."""
+    one = np.asarray(1, np.int64)
+    sizes = {i: one for i, e in zip(problem.final.spatial, problem.final.shape, strict=True) if bound(e) != 1}
+    steps = {name: dict.fromkeys(expr.reduce, one) for name, expr in _steppable(problem)}
+    return int(score(problem, sizes, steps).held[0])
+
+
+def _with_steps(problem: Problem, sizes: Mapping[str, Ints]) -> list[_Trial]:
+    """Trials with reduce steps of one node, then of a second beside the best of these if nothing fits."""
+    trials: list[_Trial] = []
+    fixed: dict[str, Mapping[str, int]] = {}
+    nodes = dict(_steppable(problem))
+    for _ in range(STEPPED):
+        found = [
+            _stepped(problem, sizes, name, chain, fixed)
+            for name, expr in nodes.items()
+            if name not in fixed and (chain := _shorter(problem, expr))
+        ]
+        trials += found
+        if not found or any(trial.fits.any() for trial in found):
+            break
+        smallest = min(found, key=lambda trial: int(np.min(trial.score.held)))
+        place = int(np.argmin(smallest.score.held))
+        shape = smallest.score.held.shape
+        fixed = {
+            n: {i: int(np.broadcast_to(s, shape)[place]) for i, s in of.items()} for n, of in smallest.steps.items()
+        }
+    return trials
+
+
+def _steppable(problem: Problem) -> Iterator[tuple[str, TensorExpr]]:
+    """Reductions that may be cut: a cache that reads a single pass over its operands needs no steps for it."""
+    implicit = problem.target.levels[problem.target.core].managed == "implicit"
+    anchors = [part[0].expr for part in problem.parts if part[0].expr.reduce]
+    cut = [e for e in anchors if is_contraction(e) or not implicit]
+    length = {e.tensor: prod(extent_of(e.domain[i], problem.numbers) for i in e.reduce) for e in cut}
+    for expr in sorted(cut, key=lambda e: length[e.tensor], reverse=True)[:STEPPED]:
+        yield expr.tensor, expr
+
+
+def _shorter(problem: Problem, expr: TensorExpr) -> list[dict[str, int]]:
+    """Ever shorter reduce steps of a node: the longest is halved until all are 1."""
+    whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
+    steps, found = dict(whole), list[dict[str, int]]()
+    while steps[longest := max(steps, key=lambda i: steps[i])] > 1:
+        steps[longest] = max((d for d in _divisors(whole[longest]) if d <= steps[longest] // 2), default=1)
+        found.append({i: n for i, n in steps.items() if n < whole[i]})
+    places = np.unique(np.linspace(0, len(found) - 1, ROUNDS).astype(int)) if len(found) > ROUNDS else range(len(found))
+    return [found[int(p)] for p in places]
+
+
+def _stepped(
+    problem: Problem,
+    sizes: Mapping[str, Ints],
+    node: str,
+    chain: Sequence[Mapping[str, int]],
+    fixed: Mapping[str, Mapping[str, int]],
+) -> _Trial:
+    """Every candidate tile with every step of a chain."""
+    domain = next(n.expr.domain for n in problem.nodes if n.name == node)
+    iterators = list(dict.fromkeys(i for steps in chain for i in steps))
+    whole = {i: extent_of(domain[i], problem.numbers) for i in iterators}
+    count = next((len(n) for n in sizes.values()), 1)
+    each = {i: np.repeat(np.asarray([s.get(i, whole[i]) for s in chain], np.int64), count) for i in iterators}
+    tiled = {i: np.tile(n, len(chain)) for i, n in sizes.items()}
+    rest = {n: {i: np.asarray(s, np.int64) for i, s in of.items()} for n, of in fixed.items()}
+    return _trial(problem, tiled, {**rest, node: each})
+
+
+def _ranked(problem: Problem, trials: Sequence[_Trial], most: int) -> tuple[CoreTile, ...]:
+    """Candidates of all trials by what they are worth; among equals those with the largest tiles."""
+    worth = np.concatenate([_worth(problem, trial) for trial in trials])
+    if not np.isfinite(worth).any():
+        worth = np.concatenate([trial.score.held.astype(np.float64) for trial in trials])
+    volumes = np.concatenate([np.broadcast_to(_volume(trial), np.shape(_worth(problem, trial))) for trial in trials])
+    order = np.lexsort((-volumes, _rounded(worth)))
+    found: list[CoreTile] = []
+    ends = np.cumsum([np.size(_worth(problem, trial)) for trial in trials])
+    for position in order[: 4 * most]:
+        if not np.isfinite(worth[position]):
+            break
+        which = int(np.searchsorted(ends, position, side="right"))
+        tile = _tile(problem, trials[which], int(position - (ends[which - 1] if which else 0)))
+        if all((tile.sizes, tile.steps) != (other.sizes, other.steps) for other in found):
+            found.append(tile)
+        if len(found) == most:
+            break
     return tuple(found)
 
 
-def candidates(problem: Problem) -> dict[str, Ints]:
-    """Sizes of every iterator of the final node that tiles may cut, all combinations, flat arrays."""
+def _rounded(worth: Floats) -> Floats:
+    """Ten significant digits: what differs less is equal on every machine."""
+    with np.errstate(divide="ignore"):
+        scale = 10.0 ** (9 - np.floor(np.log10(np.where(np.isfinite(worth) & (worth > 0), worth, 1.0))))
+    return np.where(np.isfinite(worth), np.round(worth * scale) / scale, worth)
+
+
+def _volume(trial: _Trial) -> Floats:
+    return prod((n.astype(np.float64) for n in trial.sizes.values()), start=np.ones(1))
+
+
+def _tile(problem: Problem, trial: _Trial, place: int) -> CoreTile:
+    shape = trial.score.held.shape
+    chosen = {i: int(np.broadcast_to(n, shape)[place]) for i, n in trial.sizes.items()}
+    steps = {
+        node: {i: int(np.broadcast_to(n, shape)[place]) for i, n in of.items()} for node, of in trial.steps.items()
+    }
+    domains = {node.name: node.expr.domain for node in problem.nodes}
+    short = {
+        node: {i: n for i, n in of.items() if n < extent_of(domains[node][i], problem.numbers)}
+        for node, of in steps.items()
+    }
+    return CoreTile(
+        sizes={i: n for i, n in chosen.items() if n < problem.extent(i)},
+        steps={node: of for node, of in short.items() if of},
+        objective=float(trial.score.objective[place]),
+        seconds=float(trial.score.seconds[place]),
+        held=int(trial.score.held[place]),
+        fits=bool(trial.fits[place]),
+    )
+
+
+def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, most: int = MOST) -> dict[str, Ints]:
+    """Sizes of every iterator of the final node that tiles may cut, all combinations, flat arrays.
+
+    `fine` allows tiles smaller than register tiles, but for the vector iterator of packed weights.
+    """
     final = problem.final
     moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if bound(e) != 1]
-    free = rows_of(problem.nodes).iterators if len(problem.parts) > 1 else tuple(moving)
-    grain = _grain(problem)
-    whole = {i: problem.extent(i) for i in moving}
-    axes = [_sizes(whole[i], grain[i]) if i in free else [whole[i]] for i in moving]
-    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij")
+    grain = _grain(problem, fine)
+    axes = [_sizes(problem.extent(i), grain[i], choices) for i in moving]
+    while choices > 2 and prod(len(axis) for axis in axes) > most:
+        choices -= 1
+        axes = [_sizes(problem.extent(i), grain[i], choices) for i in moving]
+    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij") if moving else []
     return {i: g.ravel() for i, g in zip(moving, grid, strict=True)}
 
 
-def _grain(problem: Problem) -> dict[str, int]:
+def _grain(problem: Problem, fine: bool) -> dict[str, int]:
     """What sizes are multiples of: the register tile, for rows the largest of any part."""
     shared = rows_of(problem.nodes).shared
     grain: dict[str, int] = {}
     for iterator in problem.final.spatial:
-        if problem.fine and iterator != problem.tiles[-1].along:
+        if fine and iterator != problem.tiles[-1].along:
             grain[iterator] = 1
             continue
         sizes = [problem.tiles[-1].sizes.get(iterator, problem.extent(iterator))]
@@ -183,13 +254,13 @@ def _grain(problem: Problem) -> dict[str, int]:
     return grain
 
 
-def _sizes(extent: int, grain: int) -> list[int]:
+def _sizes(extent: int, grain: int, choices: int) -> list[int]:
     """Multiples of a grain that cut an extent evenly, thinned out, and the whole extent."""
     grain = max(1, grain)
     even = sorted({min(extent, -(-part // grain) * grain) for part in _parts(extent, -(-extent // grain))} | {extent})
-    if len(even) <= CHOICES:
+    if len(even) <= choices:
         return even
-    places = np.unique(np.geomspace(1, len(even), CHOICES).astype(int) - 1)
+    places = np.unique(np.geomspace(1, len(even), choices).astype(int) - 1)
     return [even[int(p)] for p in places]
 
 
@@ -204,84 +275,6 @@ def _parts(extent: int, most: int) -> Iterator[int]:
         n = (extent - 1) // rest + 1
 
 
-def _evaluate(problem: Problem, sizes: Mapping[str, Ints], staged: Sequence[str]) -> tuple[Floats, Ints]:
-    """Seconds of the whole group and bytes held at a core's level, for every candidate.
-
-    Sums that wait for the next reduce step in a core's level are copied there and back, unless units of a higher
-    level hold them.
-    """
-    target, nodes = problem.target, problem.nodes
-    made = {node.name for node in nodes}
-    kept = {part[-1].name for part in problem.parts} | set(problem.outputs)
-    boxes = windows(
-        nodes, sizes, {i: np.asarray(n, np.int64) for i, n in problem.steps.items()}, problem.shapes, problem.numbers
-    )
-    held = {t: n * problem.bytes_of(t) for t, n in boxes.items() if t not in made or t in kept}
-    footprint: Ints = np.asarray(sum(held.values()), np.int64)
-    read: Ints = np.asarray(sum(n for t, n in held.items() if t not in made), np.int64)
-    rounds = prod(-(-_reduce_extent(problem, i) // n) for i, n in problem.steps.items())
-    written = held[nodes[-1].name] * 2
-    copied: Ints = np.asarray(sum((held[t] for t in staged), 0), np.int64)
-    tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
-    work = _cycles(problem, sizes) / target.clock
-    moved = read * rounds + written
-    stream = moved / target.refill
-    if rounds > 1 and target.threads == 1:
-        copied = copied + 2 * held[nodes[-1].name]
-    task = np.maximum(work, stream) + OVERLAP * np.minimum(work, stream) + copied * rounds / target.copy + TASK
-    span = np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task)
-    total = target.launch + np.where(tasks == 1, task, span)
-    if problem.objective == "traffic":
-        total = (tasks * moved).astype(np.float64) + total * 1e-3
-    elif problem.objective == "footprint":
-        total = footprint + total * 1e-3
-    return total, np.broadcast_to(footprint, np.shape(tasks))
-
-
-def _reduce_extent(problem: Problem, iterator: str) -> int:
-    for node in problem.nodes:
-        if iterator in node.expr.reduce:
-            return int(problem.numbers.size(node.expr.domain[iterator]))
-    return 1
-
-
-def _cycles(problem: Problem, sizes: Mapping[str, Ints]) -> Floats:
-    """Cycles of one task: the register tiles of all parts."""
-    shared = rows_of(problem.nodes).shared
-    total: Floats = np.zeros(1)
-    for part, tile in zip(problem.parts, problem.tiles, strict=True):
-        expr = part[-1].expr
-        own = {names[expr.tensor]: sizes[i] for i, names in shared.items() if i in sizes}
-        if expr is problem.final:
-            own = dict(sizes)
-        count: Ints = np.asarray(1, np.int64)
-        for iterator in expr.spatial:
-            extent = int(problem.numbers.size(expr.domain[iterator]))
-            width = own.get(iterator, np.asarray(extent, np.int64))
-            count = count * -(-width // tile.sizes.get(iterator, extent or 1))
-        total = total + count * tile.cycles
-    threads = problem.target.threads
-    return total / threads if threads > 1 else total
-
-
-def _shorter_steps(problem: Problem) -> Problem | None:
-    """The problem with the longest reduce step halved; None when all steps are 1.
-
-    A cache that reads a single pass over its operands through itself needs no steps for it.
-    """
-    anchor = problem.parts[0][0].expr
-    passes = problem.target.levels[problem.target.core].managed == "implicit" and not is_contraction(anchor)
-    if not anchor.reduce or len(problem.parts) > 1 or passes:
-        return None
-    steps = {i: problem.steps.get(i, int(problem.numbers.size(anchor.domain[i]))) for i in anchor.reduce}
-    longest = max(steps, key=lambda i: steps[i])
-    if steps[longest] <= 1:
-        return None
-    extent = int(problem.numbers.size(anchor.domain[longest]))
-    half = max((d for d in _divisors(extent) if d <= steps[longest] // 2), default=1)
-    return replace(problem, steps={**problem.steps, longest: half})
-
-
 @lru_cache(maxsize=1024)
 def _divisors(number: int) -> tuple[int, ...]:
     """Every divisor of a positive number, in pairs of small and large."""
@@ -289,16 +282,17 @@ def _divisors(number: int) -> tuple[int, ...]:
     return (*small, *(number // d for d in small))
 
 
-def _order(problem: Problem, sizes: Mapping[str, int]) -> tuple[str, ...]:
+def task_order(problem: Problem, sizes: Sizes) -> tuple[str, ...]:
     """Tile loops at a core's level, outermost first: the loop that leaves most bytes in place runs innermost."""
-    return kept_order(problem, {i: n for i, n in sizes.items() if n < problem.extent(i)}, sizes, 1 << 62)
+    whole = {i: sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
+    return kept_order(problem, sizes, whole, 1 << 62)
 
 
 def kept_order(problem: Problem, loops: Mapping[str, int], sizes: Mapping[str, int], capacity: int) -> tuple[str, ...]:
     """Loops of the final node sorted so that what stays in place while the inner ones run is large but fits."""
     nodes = problem.nodes
     arrays = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
-    base = windows(nodes, arrays, {}, problem.shapes, problem.numbers)
+    base = windows(nodes, arrays, {}, problem.shapes, problem.numbers).elements
     made = {node.name for node in nodes}
 
     def kept(iterator: str) -> int:
@@ -308,7 +302,7 @@ def kept_order(problem: Problem, loops: Mapping[str, int], sizes: Mapping[str, i
             name = shared.get(node.name, iterator)
             for tensor in operands(node.expr):
                 reads = [a for a in accesses(node.expr) if a.tensor == tensor]
-                if tensor not in made and not any(_moves(a, name) for a in reads):
+                if tensor not in made and tensor in base and not any(_moves(a, name) for a in reads):
                     size = int(base[tensor]) * problem.bytes_of(tensor)
                     total += size if size <= capacity else 0
         return total

@@ -1,4 +1,7 @@
-"""cost: what every group moves, holds and computes, counted on its tile program (W07, W08, W50)."""
+"""cost: what every group moves, holds and computes, counted on its tile program (W07, W08, W50).
+
+The predicted time of a group is that of the search and stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def _cost(group: Group, plan: Plan) -> Cost:
         read = {level: Const(m.read) for level, m in moved.items()}
         written = {level: Const(m.written) for level, m in moved.items()}
         asked = {level: Const(n) for level, n in transactions(program).items()}
-    return Cost(read, written, footprint(program), _flops(group), asked)
+    return Cost(read, written, footprint(program), _flops(group), asked, group.cost.picoseconds)
 
 
 def _operands(group: Group) -> tuple[str, ...]:

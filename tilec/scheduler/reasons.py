@@ -14,12 +14,12 @@ REASONS: dict[str, str] = {
     "recomputed": "the consumer reads each element several times, so the producer would be computed again",
     "reduction": "the consumer reduces over what the producer computes tile by tile",
     "cycle": "another path from producer to consumer leaves the group",
-    "capacity": "the tiles of whole rows exceed the level",
-    "parallelism": "too few independent rows to keep the units busy",
+    "capacity": "the smallest tiles of the joined group exceed the level",
+    "slower": "joined, the two groups are predicted to take longer than apart (or to move or hold more)",
     "outputs-differ": "the group would have two results that are tiled differently",
     "not-affine": "composing the movement would leave // or % in an index that a reduction runs over",
     "choice": "composing the movement would put a choice between tensors into a reduction",
-    "length": "composing the movement would make the consumer's expression too long",
+    "length": "the consumer's expression, or the group, would become too long",
 }
 """Code -> what it means; `Refusal.numbers` holds the figures behind it."""
 

@@ -11,18 +11,20 @@ from tilec.ir.graph import Graph, Node, Port
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.segments import handed, results, stages
-from tilec.scheduler.build import Draught, draughts, group_of, levels_of
+from tilec.scheduler.atoms import Atoms
+from tilec.scheduler.block import Block
+from tilec.scheduler.build import Builder, Draught, group_of, levels_of
 from tilec.scheduler.compose import compose
 from tilec.scheduler.cost import costed
 from tilec.scheduler.fold import fold
 from tilec.scheduler.inline import inline
 from tilec.scheduler.layout import layout
 from tilec.scheduler.literals import literals
+from tilec.scheduler.partition import partition, separate
 from tilec.scheduler.parts import fuse, single_nodes
 from tilec.scheduler.reasons import Draft, edge
 from tilec.scheduler.reindex import reindex
 from tilec.scheduler.rewrite import constant_tensors, live
-from tilec.scheduler.stitch import Grouping, separate, stitch
 from tilec.scheduler.target import Target, target_of
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
@@ -61,9 +63,14 @@ def schedule(
         draft = PASSES[name](draft)
         if observe is not None:
             observe(name, draft.graph)
-    grouping = _grouped(draft.graph, chosen, target, numbers)
-    decided, planned, packs = draughts(draft.graph, grouping.groups, target, numbers, chosen.objective)
-    return _plan(graph, planned, decided, packs, {**grouping.refused, **draft.refused}, target)
+    builder = Builder(draft.graph)
+    refused = dict(draft.refused)
+    decided: list[Draught] = []
+    for segment in _segments(draft.graph):
+        found, reasons = _decided(segment, builder, chosen, target, numbers)
+        decided += found
+        refused |= reasons
+    return _plan(graph, builder.graph, decided, tuple(builder.packs.values()), refused, target)
 
 
 def _exposed(graph: Graph) -> Graph:
@@ -93,14 +100,22 @@ def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
     return options.passes
 
 
-def _grouped(graph: Graph, options: ScheduleOptions, target: Target, numbers: Candidates) -> Grouping:
-    """Groups in execution order; none reaches over a call."""
-    found = [
-        separate(single_nodes(segment)) if options.fusion == "none" else stitch(segment, fuse(segment), target, numbers)
-        for segment in _segments(graph)
-    ]
-    refused = {edge: why for grouping in found for edge, why in grouping.refused.items()}
-    return Grouping(tuple(group for grouping in found for group in grouping.groups), refused)
+def _decided(
+    graph: Graph, builder: Builder, options: ScheduleOptions, target: Target, numbers: Candidates
+) -> tuple[list[Draught], Mapping[str, Refusal]]:
+    """The groups of a graph in execution order, and why edges are not connected."""
+    parted = single_nodes(graph) if options.fusion == "none" else fuse(graph)
+    outputs = frozenset(port.tensor for port in graph.outputs)
+    atoms = Atoms(graph, parted.parts, target, numbers, options.objective, outputs)
+    grouping = partition(atoms, parted.refused) if options.fusion == "full" else separate(atoms, parted.refused)
+    found: list[Draught] = []
+    for members in grouping.groups:
+        tile = atoms.core_tiles(members)[0]
+        block = builder.core_block(atoms, members, tile)
+        for level in range(target.core - 1, 0, -1):
+            block = Block(level, block.nodes, inner=(block,))
+        found.append(builder.draught(block, atoms.leaving(members), target, tile.seconds))
+    return found, grouping.refused
 
 
 def _segments(graph: Graph) -> tuple[Graph, ...]:

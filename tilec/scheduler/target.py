@@ -1,15 +1,18 @@
 """The device as far as schedules depend on it: a subset of its levels, its cores, vectors and rates.
 
-A first-form plan holds tiles at three levels: the lowest, that of a core, and the highest (registers).  Levels in
-between are left out; their units multiply.
+Plans hold tiles at the lowest level, at every explicit level between it and a core's, at that of a core and at the
+highest (registers).  Other levels are left out; their units multiply.  Caches between them still count: what they
+keep is not read from the lowest level again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from tilec.ir.plan import PlanLevel
-from tilec.spec.device import DeviceSpec
+from tilec.spec.device import DeviceSpec, Level
 
 _MOST_REGISTERS = 96
 """Scalar registers of a thread that a tile is spread over at most."""
@@ -18,8 +21,8 @@ _COPY = 4
 """A staging copy moves this fraction of what the core's level delivers: it loads, stores and tests bounds."""
 
 _FEED = (24.0, 32.0)
-"""Bytes that a core's level delivers to registers in a cycle, beside everything else: half of its bandwidth, but
-measured bandwidths and rates are only lower bounds, so not less or more than caches do."""
+"""Bytes that a core's cache delivers to vector registers in a cycle, beside everything else: half of its bandwidth,
+but measured bandwidths and rates are only lower bounds, so not less or more than caches do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,11 @@ class Target:
     """What the passes ask of a device. Bytes, bytes per second, cycles per second, seconds.
 
     `levels` lowest first, the last one holds register tiles; `core` is the index of the level of a core (the last
-    one where a device has no level above it).  `near` is what the level above a core's holds, `lanes_bytes` the
-    width of a vector, `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a
-    cycle from its level into registers, fills it with `refill` bytes a second and copies within it at `copy`.
+    one where a device has no level above it).  `links` are the bandwidths with which each level is filled from the
+    one before it.  `cache` is what the largest cache below a core's level keeps.  `near` is what the level above a
+    core's holds, `lanes_bytes` the width of a vector, `registers` their number (`vectors`: whether there are any).
+    A core reads `feed` bytes a cycle from its level into registers, fills it with `refill` bytes a second and copies
+    within it at `copy`.  `peak` counts operations a second of all cores.
     """
 
     name: str
@@ -45,6 +50,9 @@ class Target:
     refill: float
     copy: float
     launch: float
+    links: tuple[float, ...] = ()
+    cache: int = 0
+    peak: float = 1.0
 
     @property
     def bottom(self) -> str:
@@ -84,15 +92,8 @@ class Target:
 def target_of(device: DeviceSpec) -> Target:
     """Choose levels by mechanism and take rates from the device file."""
     core = device.index(device.core_level)
-    chosen = sorted({0, core, len(device.levels) - 1})
-    levels: list[PlanLevel] = []
-    for place, index in enumerate(chosen):
-        level = device.levels[index]
-        units = 1
-        for between in device.levels[(chosen[place - 1] + 1 if place else 0) : index + 1]:
-            units *= between.units
-        scope = level.scope or (level.name if units > 1 else "")
-        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, level.transaction.bytes))
+    staged = {i for i, level in enumerate(device.levels[:core]) if level.managed == "explicit"}
+    chosen = sorted({0, *staged, core, len(device.levels) - 1})
     vector = device.vector
     lanes_bytes = vector.bytes if vector else 4
     peak = device.peak(("f32", "f32"), "f32") or max(unit.rate for unit in device.compute)
@@ -100,23 +101,45 @@ def target_of(device: DeviceSpec) -> Target:
     near = [level.capacity for level in device.levels[core + 1 : -1]]
     clock = peak / device.cores / max(1, lanes_bytes // 4) / 4
     own = device.bandwidth(device.core_level) or device.bandwidth(device.level_names[0]) or 1
+    feed = own / device.cores / clock / 2
     return Target(
         name=device.name,
-        levels=tuple(levels),
+        levels=_levels(device, chosen),
         core=chosen.index(core),
         cores=device.cores,
         near=min(near, default=device.levels[core].capacity),
         lanes_bytes=lanes_bytes,
-        registers=vector.registers if vector else _scalar_registers(levels[-1]),
+        registers=vector.registers if vector else _scalar_registers(device.levels[-1]),
         vectors=vector is not None,
         clock=clock,
-        feed=min(_FEED[1], max(_FEED[0], own / device.cores / clock / 2)),
+        feed=min(_FEED[1], max(_FEED[0], feed)) if vector else feed * 2,
         refill=(device.bandwidth(below) or own) / device.cores,
         copy=own / device.cores / _COPY,
         launch=device.launch_overhead * 1e-12,
+        links=_links(device, chosen, own),
+        cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
+        peak=float(peak),
     )
 
 
-def _scalar_registers(top: PlanLevel) -> int:
+def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
+    """The chosen levels; the units of those between them multiply."""
+    levels: list[PlanLevel] = []
+    for place, index in enumerate(chosen):
+        level = device.levels[index]
+        units = prod(between.units for between in device.levels[(chosen[place - 1] + 1 if place else 0) : index + 1])
+        scope = level.scope or (level.name if units > 1 else "")
+        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, level.transaction.bytes))
+    return tuple(levels)
+
+
+def _links(device: DeviceSpec, chosen: Sequence[int], otherwise: float) -> tuple[float, ...]:
+    """For every chosen level the bytes per second that come from the one before it: the narrowest on the way."""
+    names = device.level_names
+    ways = [names[chosen[max(0, place - 1)] : max(1, index)] for place, index in enumerate(chosen)]
+    return tuple(min((float(device.bandwidth(name) or otherwise) for name in way), default=otherwise) for way in ways)
+
+
+def _scalar_registers(top: Level) -> int:
     """Registers for a tile where there are no vectors: a third of what the highest level holds."""
-    return min(_MOST_REGISTERS, max(8, (top.capacity or 0) // 12))
+    return min(_MOST_REGISTERS, max(8, top.capacity // 12))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
 from tilec.ir.types import TTYPES
-from tilec.scheduler.access import is_data_dependent
-
-Ints = NDArray[np.int64]
-Box = Mapping[str, tuple[Ints, Ints]]
-Windows = Mapping[str, tuple[tuple[Ints, Ints], ...]]
-Shapes = Mapping[str, tuple[Expr, ...]]
+from tilec.scheduler.follow import Box, Ends, Ints, Shapes, extent_of, follow, least, most, seats, volume
 
 
 def element_bytes(ttype: str) -> int:
@@ -30,61 +25,86 @@ def shapes_of(exprs: Iterable[TensorExpr], graph: Graph) -> dict[str, tuple[Expr
     return {tensor: graph.tensors[tensor].shape for expr in exprs for tensor in (expr.tensor, *operands(expr))}
 
 
-def tile_box(expr: TensorExpr, sizes: Mapping[str, Ints], steps: Mapping[str, Ints], numbers: Candidates) -> Box:
+def tile_box(
+    expr: TensorExpr, sizes: Mapping[str, Ints | int], steps: Mapping[str, Ints | int], numbers: Candidates
+) -> dict[str, Ends]:
     """The iterators of a node for one tile at the origin: `sizes` and `steps` where given, else the whole extent."""
-    box: dict[str, tuple[Ints, Ints]] = {}
+    box: dict[str, Ends] = {}
     for iterator, extent in expr.domain.items():
-        whole = numbers.size(extent)
+        whole = extent_of(extent, numbers)
         size = sizes.get(iterator, steps.get(iterator, whole))
-        box[iterator] = (np.zeros_like(size), np.minimum(size, whole))
+        box[iterator] = (0, least(size, whole))
     return box
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a tile of the final node needs: elements of every tensor's window, and the box of every node."""
+
+    elements: dict[str, Ints]
+    boxes: dict[str, Box]
 
 
 def windows(
     nodes: Sequence[Node],
     sizes: Mapping[str, Ints],
-    steps: Mapping[str, Ints],
-    shapes: Mapping[str, tuple[Expr, ...]],
+    steps: Mapping[str, Mapping[str, Ints]],
+    shapes: Shapes,
     numbers: Candidates,
-    follow: Callable[[TensorExpr, Box, Shapes, Candidates], Windows] = propagate,
-) -> dict[str, Ints]:
-    """Elements of the window of every tensor that a group touches, for candidate tiles of its final node.
+    stored: Mapping[str, Ints] | None = None,
+) -> Seen:
+    """Propagate candidate tiles of the final node to everything that a group touches.
 
-    `steps` are reduce steps by iterator, of whichever node has it.  Data-dependent reads count one element for
-    each point that reads.  `follow` may remember what Propagate says of a node.
+    `steps` are reduce steps by node and iterator; `stored` are elements that a tile must at least hold of tensors
+    that leave the group: where it reads less of one, it holds all of it.  Data-dependent reads count one element for
+    each point that reads.  Nodes that the final one does not need are left out.
     """
     made = {node.name: node.expr for node in nodes}
-    boxes: dict[str, Box] = {nodes[-1].name: tile_box(nodes[-1].expr, sizes, steps, numbers)}
+    final = nodes[-1]
+    boxes: dict[str, Box] = {final.name: tile_box(final.expr, sizes, steps.get(final.name, {}), numbers)}
     found: dict[str, Ints] = {}
     gathered: dict[str, Ints] = {}
     for node in reversed(nodes):
         if node.name not in boxes:
             continue
+        if stored and node.name in stored:
+            boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], numbers)
         box = boxes[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
-        by_data = {a.tensor for a in accesses(node.expr) if is_data_dependent(a)}
+        by_data = {seat.tensor for seat in seats(node.expr) if seat.by_data}
         for tensor, window in follow(node.expr, box, shapes, numbers).items():
             if tensor in by_data:
-                points = volume(list(box.values()))
-                gathered[tensor] = np.minimum(points, volume(list(window)))
+                gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
             producer = made.get(tensor)
             if producer is None:
-                found[tensor] = np.maximum(found.get(tensor, np.int64(0)), volume(list(window)))
+                found[tensor] = np.maximum(found.get(tensor, np.int64(0)), volume(window))
                 continue
-            hull = dict(zip(producer.spatial, window, strict=True))
+            whole = tile_box(producer, {}, steps.get(tensor, {}), numbers)
+            hull = {i: _inside(ends, whole[i]) for i, ends in zip(producer.spatial, window, strict=True)}
             if tensor in boxes:
                 old = boxes[tensor]
-                hull = {i: (np.minimum(old[i][0], lo), np.maximum(old[i][1], hi)) for i, (lo, hi) in hull.items()}
-            boxes[tensor] = {**tile_box(producer, {}, steps, numbers), **hull}
-    return found | gathered
+                hull = {i: (least(old[i][0], lo), most(old[i][1], hi)) for i, (lo, hi) in hull.items()}
+            boxes[tensor] = {**whole, **hull}
+    return Seen(found | gathered, boxes)
 
 
-def volume(intervals: Sequence[tuple[Ints, Ints]]) -> Ints:
-    """Elements of a box of intervals."""
-    total: Ints = np.asarray(1, np.int64)
-    for lo, hi in intervals:
-        total = total * np.maximum(hi - lo, 0)
-    return total
+def _inside(ends: Ends, whole: Ends) -> Ends:
+    """An interval moved inside its tensor, cut where it is wider: what a tile in the middle computes."""
+    (lo, hi), (_, extent) = ends, whole
+    width = least(hi - lo, extent)
+    start = least(most(lo, 0), extent - width)
+    return start, start + width
+
+
+def _covering(expr: TensorExpr, box: Box, stored: Ints, numbers: Candidates) -> Box:
+    """The box, all of the tensor where it holds less than a tile's share of what must be stored."""
+    enough = volume([box[i] for i in expr.spatial]) >= stored
+    wide = {
+        i: (np.where(enough, lo, 0), np.where(enough, hi, extent_of(expr.domain[i], numbers)))
+        for i, (lo, hi) in box.items()
+        if i in expr.spatial
+    }
+    return {**box, **wide}
 
 
 def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Candidates) -> bool:
@@ -92,7 +112,8 @@ def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Can
 
     A data-dependent index never does; what it is read from does not matter.
     """
-    box = tile_box(expr, {}, {}, numbers)
+    whole = tile_box(expr, {}, {}, numbers)
+    box = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64)) for i, (lo, hi) in whole.items()}
     plain = TensorExpr(expr.tensor, expr.spatial, expr.reduce, expr.extents, access)
     inner = {a.tensor: (Const(1),) * len(a.index) for a in accesses(access)}
     window = propagate(plain, box, {**inner, access.tensor: tuple(shape)}, numbers)[access.tensor]

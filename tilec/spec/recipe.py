@@ -50,7 +50,7 @@ class ImportOptions(Spec):
 class ScheduleOptions(Spec):
     """Options of `schedule`: how far to fuse, what to minimise, how many candidates to cost exactly (W17)."""
 
-    fusion: Literal["none", "register"] = "register"
+    fusion: Literal["none", "register", "full"] = "full"
     objective: Literal["time", "traffic", "footprint"] = "time"
     passes: tuple[str, ...] | None = None
     budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly")

@@ -1,0 +1,169 @@
+"""atoms: the parts that groups are made of, numbered, with what does not change while groups are tried (W41).
+
+Two sets of parts that are alike up to the names of tensors have one key, so that what was found for the first layer
+of a network holds for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import inf
+
+from tilec.ir.expr import TensorExpr, operands, rename_tensors
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.block import Extents
+from tilec.scheduler.cores import CoreTile, core_tiles, least_held, roughly
+from tilec.scheduler.problem import Objective, Problem
+from tilec.scheduler.registers import RegisterTile, register_tile
+from tilec.scheduler.rewrite import constant_tensors
+from tilec.scheduler.target import Target
+from tilec.scheduler.vector import vector_of
+
+Part = tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Parts in execution order.
+
+    `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
+    the level below (absent: all of it).  `tiles` and `known` remember decisions by content.
+    """
+
+    graph: Graph
+    parts: tuple[Part, ...]
+    target: Target
+    numbers: Candidates
+    objective: Objective
+    outputs: frozenset[str]
+    extents: Mapping[str, Extents] = field(default_factory=dict)
+    tiles: dict[object, RegisterTile] = field(default_factory=dict)
+    known: dict[object, tuple[CoreTile, ...]] = field(default_factory=dict)
+    looks: dict[object, tuple[int, float]] = field(default_factory=dict)
+
+    @cached_property
+    def constants(self) -> frozenset[str]:
+        """Tensors that do not depend on the model's inputs."""
+        return constant_tensors(self.graph)
+
+    @cached_property
+    def home(self) -> dict[str, int]:
+        """Tensor -> number of the part that computes it."""
+        return {node.name: number for number, part in enumerate(self.parts) for node in part}
+
+    @cached_property
+    def edges(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """For every part the (tensor, node) pairs by which it reads other parts."""
+        return tuple(
+            tuple((t, n.name) for n in part for t in operands(n.expr) if self.home.get(t, number) != number)
+            for number, part in enumerate(self.parts)
+        )
+
+    @cached_property
+    def needs(self) -> tuple[frozenset[int], ...]:
+        """For every part the parts that it reads."""
+        return tuple(frozenset(self.home[t] for t, _ in edges) for edges in self.edges)
+
+    @cached_property
+    def users(self) -> dict[str, frozenset[int]]:
+        """Tensor -> other parts that read it."""
+        found: dict[str, set[int]] = {}
+        for number, edges in enumerate(self.edges):
+            for tensor, _ in edges:
+                found.setdefault(tensor, set()).add(number)
+        return {tensor: frozenset(numbers) for tensor, numbers in found.items()}
+
+    @cached_property
+    def contents(self) -> tuple[tuple[object, tuple[str, ...]], ...]:
+        """Every part up to the names of tensors, and these names in order of appearance."""
+        return tuple(self._content(part) for part in self.parts)
+
+    def _content(self, part: Part) -> tuple[object, tuple[str, ...]]:
+        names: dict[str, str] = {}
+        for node in part:
+            for tensor in (*operands(node.expr), node.name):
+                names.setdefault(tensor, f"t{len(names)}")
+        exprs = tuple(_renamed(node.expr, names) for node in part)
+        seen = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
+        return (exprs, seen), tuple(names)
+
+    @cached_property
+    def numbered(self) -> tuple[int, ...]:
+        """A number for the content of every part."""
+        found: dict[object, int] = {}
+        return tuple(found.setdefault(content, len(found)) for content, _ in self.contents)
+
+    def tile(self, number: int) -> RegisterTile:
+        """The register tile of a part."""
+        part, content = self.parts[number], self.contents[number][0]
+        known = self.tiles.get(content)
+        if known is None:
+            known = register_tile(part, self.graph, self.constants, self.target, self.numbers)
+            self.tiles[content] = known
+            return known
+        return replace(known, vector=vector_of(part[0].expr, self.graph, self.constants))
+
+    def leaving(self, members: Sequence[int]) -> tuple[str, ...]:
+        """Tensors of some parts that others or the model's outputs need, in the order of the nodes."""
+        inside = frozenset(members)
+        return tuple(
+            node.name
+            for number in members
+            for node in self.parts[number]
+            if node.name in self.outputs or self.users.get(node.name, frozenset()) - inside
+        )
+
+    def key(self, members: Sequence[int], outputs: Sequence[str]) -> object:
+        """What decisions about a group depend on, up to the names of tensors."""
+        names: dict[str, int] = {}
+        found = []
+        for number in members:
+            own = self.contents[number][1]
+            found.append((self.numbered[number], tuple(names.setdefault(t, len(names)) for t in own)))
+        final = self.parts[members[-1]][-1].name
+        extents = tuple(sorted(self.extents.get(final, {}).items()))
+        return tuple(found), tuple(names[t] for t in outputs), extents
+
+    def problem(self, members: Sequence[int], outputs: tuple[str, ...]) -> Problem:
+        """The group of some parts."""
+        parts = tuple(self.parts[n] for n in members)
+        return Problem(
+            parts,
+            [self.tile(n) for n in members],
+            self.graph,
+            self.target,
+            self.numbers,
+            outputs,
+            self.objective,
+            self.extents.get(parts[-1][-1].name, {}),
+        )
+
+    def core_tiles(self, members: Sequence[int], most: int = 1) -> tuple[CoreTile, ...]:
+        """The best tiles at a core's level of the group of some parts, remembered by content."""
+        outputs = self.leaving(members)
+        key = (self.key(members, outputs), most)
+        places = [node.name for n in members for node in self.parts[n]]
+        known = self.known.get(key)
+        if known is None:
+            found = core_tiles(self.problem(members, outputs), most)
+            numbers = {name: str(i) for i, name in enumerate(places)}
+            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
+            self.known[key] = known
+        return tuple(replace(t, steps={places[int(n)]: of for n, of in t.steps.items()}) for t in known)
+
+    def look(self, members: Sequence[int]) -> tuple[int, float]:
+        """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""
+        outputs = self.leaving(members)
+        key = self.key(members, outputs)
+        if key not in self.looks:
+            problem = self.problem(members, outputs)
+            held = least_held(problem)
+            self.looks[key] = held, roughly(problem) if held <= self.target.capacity else inf
+        return self.looks[key]
+
+
+def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
+    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))

@@ -1,0 +1,160 @@
+"""follow: Propagate through one node for many candidates, its affine reads found once (W04).
+
+Nearly all reads are sums of iterators times integers without guards: their windows are a few additions on the ends of
+the box.  Everything else goes through `tilec.ir.propagate`, of which this is the quick half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.algebra import linear_form
+from tilec.ir.expr import Expr, TensorExpr, Var, accesses, bound, variables
+from tilec.ir.intervals import Candidates
+from tilec.ir.propagate import propagate
+from tilec.ir.reads import Read, reads
+from tilec.scheduler.access import is_data_dependent
+
+Ints = NDArray[np.int64]
+Ends = tuple[Ints | int, Ints | int]
+"""`[lo, hi)`, plain integers where all candidates agree."""
+Box = Mapping[str, Ends]
+Window = tuple[Ends, ...]
+Shapes = Mapping[str, tuple[Expr, ...]]
+
+
+def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Window]:
+    """Windows of the tensors that a node reads for a box of its iterators, not cut to the tensors."""
+    known = _affine(_Same(expr))
+    if known is None:
+        arrays = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64)) for i, (lo, hi) in box.items()}
+        wide: dict[str, tuple[tuple[Ints, Ints], ...]] = propagate(expr, arrays, shapes, numbers)
+        return dict(wide.items())
+    found: dict[str, Window] = {}
+    for read in known:
+        window = tuple(
+            _ends(form, box) if form is not None else (0, extent_of(shapes[read.tensor][dim], numbers))
+            for dim, form in enumerate(read.index)
+        )
+        if read.tensor in found:
+            window = tuple((least(a, c), most(b, d)) for (a, b), (c, d) in zip(found[read.tensor], window, strict=True))
+        found[read.tensor] = window
+    return found
+
+
+def extent_of(extent: Expr, numbers: Candidates) -> int:
+    """An extent as a number: what is likely, where it is symbolic."""
+    known = bound(extent)
+    return int(numbers.size(extent)) if known is None else known
+
+
+def least(a: Ints | int, b: Ints | int) -> Ints | int:
+    """The smaller, candidate by candidate."""
+    return min(a, b) if type(a) is int and type(b) is int else np.minimum(a, b)
+
+
+def most(a: Ints | int, b: Ints | int) -> Ints | int:
+    """The larger, candidate by candidate."""
+    return max(a, b) if type(a) is int and type(b) is int else np.maximum(a, b)
+
+
+def volume(intervals: Sequence[Ends]) -> Ints:
+    """Elements of a box of intervals."""
+    total: Ints | int = 1
+    for lo, hi in intervals:
+        total = total * most(hi - lo, 0)
+    return np.asarray(total, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A constant and iterators with their scales."""
+
+    constant: int
+    terms: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Affine:
+    """A read with the form of every index (None: data-dependent)."""
+
+    tensor: str
+    index: tuple[_Form | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One read of a node: the tensor, the variables in the index of each dimension, whether data chooses it."""
+
+    tensor: str
+    variables: tuple[frozenset[str], ...]
+    by_data: bool
+
+    def moves(self, iterators: Set[str]) -> bool:
+        """Whether any of some iterators moves what is read."""
+        return any(names & iterators for names in self.variables)
+
+
+def seats(expr: TensorExpr) -> tuple[Seat, ...]:
+    """The reads of a node, each with what moves it."""
+    return _seats(_Same(expr))
+
+
+class _Same:
+    """An expression that is only equal to itself: to compare expressions takes longer than to follow them."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: TensorExpr) -> None:
+        self.expr = expr
+
+    def __hash__(self) -> int:
+        return id(self.expr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.expr is other.expr
+
+
+@lru_cache(maxsize=8192)
+def _seats(node: _Same) -> tuple[Seat, ...]:
+    return tuple(
+        Seat(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(node.expr)
+    )
+
+
+@lru_cache(maxsize=8192)
+def _affine(node: _Same) -> tuple[_Affine, ...] | None:
+    """The reads of a node if all are affine and none is guarded by its iterators."""
+    found = [_affine_read(read, frozenset(node.expr.iterators)) for read in reads(node.expr)]
+    return None if None in found else tuple(read for read in found if read is not None)
+
+
+def _affine_read(read: Read, iterators: frozenset[str]) -> _Affine | None:
+    if read.iterator_guards:
+        return None
+    forms: list[_Form | None] = []
+    for index in read.index:
+        if index is None:
+            forms.append(None)
+            continue
+        terms, constant = linear_form(index)
+        if any(not isinstance(atom, Var) or atom.name not in iterators for atom in terms):
+            return None
+        forms.append(_Form(constant, tuple((atom.name, n) for atom, n in terms.items() if isinstance(atom, Var))))
+    return _Affine(read.tensor, tuple(forms))
+
+
+def _ends(form: _Form, box: Box) -> Ends:
+    lo: Ints | int = form.constant
+    hi: Ints | int = form.constant + 1
+    for iterator, scale in form.terms:
+        first, end = box[iterator]
+        low, high = (first, end - 1) if scale > 0 else (end - 1, first)
+        lo = lo + low * scale
+        hi = hi + high * scale
+    return lo, hi

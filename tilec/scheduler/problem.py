@@ -1,0 +1,146 @@
+"""problem: a group whose tile at a core's level is wanted, and what holds for all its candidate tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+from tilec.ir.expr import Expr, TensorExpr, accesses
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.block import Extents
+from tilec.scheduler.follow import Seat, extent_of, seats
+from tilec.scheduler.registers import RegisterTile
+from tilec.scheduler.target import Target
+from tilec.scheduler.windows import element_bytes, leaves, shapes_of
+
+Objective = Literal["time", "traffic", "footprint"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One group: its parts, each with its register tile; what leaves it; how far its final node's iterators run.
+
+    `outputs` are the tensors that leave the group, `extents` those of the final node in the tile of the level below
+    (absent: all of it).
+    """
+
+    parts: Sequence[Sequence[Node]]
+    tiles: Sequence[RegisterTile]
+    graph: Graph
+    target: Target
+    numbers: Candidates
+    outputs: tuple[str, ...] = ()
+    objective: Objective = "time"
+    extents: Extents = field(default_factory=dict)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes in topological order."""
+        return tuple(node for part in self.parts for node in part)
+
+    @property
+    def final(self) -> TensorExpr:
+        """The expression of the final node."""
+        return self.nodes[-1].expr
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[Expr, ...]]:
+        """Shapes of the tensors that nodes make and read."""
+        return shapes_of((node.expr for node in self.nodes), self.graph)
+
+    @cached_property
+    def made(self) -> dict[str, int]:
+        """Tensor made here -> number of its part."""
+        return {node.name: number for number, part in enumerate(self.parts) for node in part}
+
+    @cached_property
+    def readers(self) -> dict[str, list[tuple[int, Seat, str]]]:
+        """Tensor -> the part, seat and node of every read."""
+        found: dict[str, list[tuple[int, Seat, str]]] = {}
+        for number, part in enumerate(self.parts):
+            for node in part:
+                for seat in seats(node.expr):
+                    found.setdefault(seat.tensor, []).append((number, seat, node.name))
+        return found
+
+    @cached_property
+    def indexed(self) -> frozenset[str]:
+        """Tensors that data index: they stay where they are and are read element by element."""
+        return frozenset(t for t, reads in self.readers.items() if any(seat.by_data for _, seat, _ in reads))
+
+    @cached_property
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Tensor with a window at a core's level -> the first and the last part that needs it (W08)."""
+        found: dict[str, tuple[int, int]] = {}
+        for tensor, reads in self.readers.items():
+            parts = [number for number, _, _ in reads]
+            own = self.made.get(tensor)
+            if own is None:
+                if tensor not in self.indexed:
+                    found[tensor] = (min(parts), max(parts))
+            elif max(parts) > own or tensor in self.outputs:
+                found[tensor] = (own, max(parts))
+        last = len(self.parts) - 1
+        for tensor in (*self.outputs, self.final.tensor):
+            found.setdefault(tensor, (self.made.get(tensor, last), self.made.get(tensor, last)))
+        return found
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Tensors that leave the group, the final one left out."""
+        return tuple(t for t in self.outputs if t != self.final.tensor)
+
+    @cached_property
+    def staged(self) -> frozenset[str]:
+        """Operands from outside that are copied: guarded halos, and those laid out anew for a product's vectors."""
+        found: set[str] = set()
+        for part, tile in zip(self.parts, self.tiles, strict=True):
+            found |= {a.tensor for a in tile.vector.staged if a.tensor not in self.made}
+            for node in part:
+                for access in accesses(node.expr) if node.expr.reduce else ():
+                    shape = self.graph.tensors[access.tensor].shape
+                    if access.tensor not in self.made and leaves(access, node.expr, shape, self.numbers):
+                        found.add(access.tensor)
+        return frozenset(found)
+
+    def inside(self, stepped: str, iterators: Sequence[str]) -> dict[str, frozenset[str]]:
+        """Nodes in the reduce loop of a node -> their iterators that it moves (tilec.lower.placement)."""
+        moving = {stepped: frozenset(iterators)}
+        nodes = self.nodes
+        at = next(i for i, node in enumerate(nodes) if node.name == stepped)
+        for node in reversed(nodes[:at]):
+            reads = self.readers.get(node.name, [])
+            if node.name in self.outputs or not reads or any(reader not in moving for _, _, reader in reads):
+                continue
+            moved = [
+                frozenset(
+                    own for own, names in zip(node.expr.spatial, seat.variables, strict=True) if names & moving[reader]
+                )
+                for _, seat, reader in reads
+            ]
+            if all(moved):
+                moving[node.name] = frozenset().union(*moved)
+        return moving
+
+    def extent(self, iterator: str) -> int:
+        """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
+        found = self.extents.get(iterator)
+        return extent_of(self.final.domain[iterator], self.numbers) if found is None else found
+
+    def bytes_of(self, tensor: str) -> int:
+        """Bytes of one element of a tensor."""
+        return element_bytes(self.graph.tensors[tensor].ttype)
+
+    def whole(self, tensor: str) -> int:
+        """Bytes of a whole tensor."""
+        shape = self.graph.tensors[tensor].shape
+        return prod(extent_of(extent, self.numbers) for extent in shape) * self.bytes_of(tensor)
+
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        """Tensors that come from outside."""
+        return tuple(t for t in self.readers if t not in self.made)

@@ -1,0 +1,198 @@
+"""score: the predicted time of a group for many candidate tiles at once (W07, W08, W22-W24).
+
+A task is one tile of the final node at a core's level.  It computes while its windows stream in, after it has staged
+what needs a copy; tasks are dealt to cores, and a last task that the others wait for costs what it costs.  However
+well tiles are chosen, what no cache keeps has to come from the level below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.scheduler.follow import extent_of
+from tilec.scheduler.problem import Problem
+from tilec.scheduler.windows import Seen, windows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Steps = Mapping[str, Mapping[str, Ints]]
+"""Node -> reduce iterator -> reduce steps."""
+
+TASK = 50e-9
+"""Seconds that a task costs beside its work."""
+
+IMBALANCE = 0.2
+"""Part of a task for which the other cores wait at the end, on average."""
+
+OVERLAP = 0.5
+"""Part of the shorter of computing and streaming that does not hide behind the longer."""
+
+CHAINS = 8
+"""Independent operations of a unit of the highest level that hide latency as well as more units would."""
+
+RESIDENT = 16
+"""Tasks that share a core at most."""
+
+KEPT = 4
+"""A cache keeps, until it is read, a tensor that takes no more than this fraction of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """For every candidate: what the objective minimises, seconds, bytes held at a core's level, bytes that all tasks
+    move to and from it."""
+
+    objective: Floats
+    seconds: Floats
+    held: Ints
+    moved: Ints
+
+
+def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
+    """Predict the group for tiles of its final node and reduce steps of its nodes, arrays of one shape."""
+    target = problem.target
+    tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
+    stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
+    seen = windows(problem.nodes, sizes, steps, problem.shapes, problem.numbers, stored)
+    loops = _Loops(problem, steps)
+    held = _held(problem, seen, loops)
+    implicit = target.levels[target.core].managed == "implicit"
+    size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
+    loaded = {t: n * loops.times(t) for t, n in size.items()}
+    read: Ints = np.asarray(sum(loaded.values()), np.int64)
+    out = sum(problem.whole(t) for t in problem.outputs)
+    final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
+    stream = (read + (2 * final if implicit else out / np.maximum(tasks, 1))) / target.refill
+    copied = sum((loaded[t] for t in problem.staged if t in loaded), start=np.asarray(0, np.int64))
+    if target.threads == 1:
+        copied = copied + sum(
+            (2 * seen.elements[n] * problem.bytes_of(n) * r * (r > 1) for n, r in loops.rounds.items()),
+            start=np.asarray(0, np.int64),
+        )
+    work = _cycles(problem, seen, loops, held, tasks) / target.clock
+    task = np.maximum(work, stream) + OVERLAP * np.minimum(work, stream) + copied / target.copy + TASK
+    span = np.where(
+        tasks == 1,
+        task,
+        np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task),
+    )
+    seconds = target.launch + np.maximum(span, _lowest(problem, loaded, tasks) / target.links[target.core])
+    moved = tasks * read + out
+    found = np.broadcast_arrays(_objective(problem, seconds, moved, held), seconds, held, moved)
+    return Score(*(np.atleast_1d(values) for values in found))
+
+
+def _objective(problem: Problem, seconds: Floats, moved: Ints, held: Ints) -> Floats:
+    if problem.objective == "traffic":
+        return moved + seconds * 1e-3
+    if problem.objective == "footprint":
+        return held + seconds * 1e-3
+    return seconds
+
+
+class _Loops:
+    """Reduce loops at a core's level: how often they go round, and what lives in them."""
+
+    def __init__(self, problem: Problem, steps: Steps) -> None:
+        self.problem = problem
+        self.rounds: dict[str, Ints] = {}
+        self.inside: dict[str, dict[str, frozenset[str]]] = {}
+        for node in problem.nodes:
+            if node.name in steps:
+                extents = {i: extent_of(node.expr.domain[i], problem.numbers) for i in steps[node.name]}
+                self.rounds[node.name] = np.asarray(
+                    prod(-(-extents[i] // np.maximum(n, 1)) for i, n in steps[node.name].items()), np.int64
+                )
+                self.inside[node.name] = problem.inside(node.name, tuple(steps[node.name]))
+
+    def times(self, tensor: str) -> Ints:
+        """How often a task loads a window of a tensor from outside: loads that a loop does not move stand before it."""
+        most: Ints = np.asarray(1, np.int64)
+        for _, seat, node in self.problem.readers[tensor] if self.inside else ():
+            times: Ints = np.asarray(1, np.int64)
+            for stepped, moving in self.inside.items():
+                if seat.moves(moving.get(node, frozenset())):
+                    times = times * self.rounds[stepped]
+            most = np.maximum(most, times)
+        return most
+
+    def around(self, part: int) -> Ints:
+        """How often a part runs in a task."""
+        names = [node.name for node in self.problem.parts[part]]
+        return prod(
+            (self.rounds[s] for s, moving in self.inside.items() if s not in names and names[-1] in moving),
+            start=np.asarray(1, np.int64),
+        )
+
+    def span(self, tensor: str, first: int, last: int) -> tuple[int, int]:
+        """The parts during which a window is held: all of a loop that does not move it."""
+        problem = self.problem
+        for stepped, moving in self.inside.items():
+            members = [problem.made[name] for name in moving]
+            low, high = min(members), max(members)
+            if tensor in moving and tensor != stepped:
+                continue
+            if last < low or first > high:
+                continue
+            reads = [(seat, n) for _, seat, n in problem.readers.get(tensor, []) if n in moving]
+            if tensor == stepped or not any(seat.moves(moving[n]) for seat, n in reads):
+                first, last = min(first, low), max(last, high)
+        return first, last
+
+
+def _held(problem: Problem, seen: Seen, loops: _Loops) -> Ints:
+    """The most bytes that a core's level holds at a time (W08): windows count from first to last use."""
+    total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
+    for tensor, (first, last) in problem.held.items():
+        if tensor not in seen.elements:
+            continue
+        size = seen.elements[tensor] * problem.bytes_of(tensor)
+        first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
+        for number in range(first, last + 1):
+            total[number] = total[number] + size
+    most = total[0]
+    for other in total[1:]:
+        most = np.maximum(most, other)
+    return most
+
+
+def _cycles(problem: Problem, seen: Seen, loops: _Loops, held: Ints, tasks: Ints) -> Floats:
+    """Cycles of one task: the register tiles of all parts, as many at a time as there are units to hold them."""
+    target = problem.target
+    share = -(-tasks // target.cores)
+    resident = np.clip((target.capacity // np.maximum(held, 1)), 1, np.clip(share, 1, RESIDENT))
+    total: Floats = np.zeros(1)
+    for number, (part, tile) in enumerate(zip(problem.parts, problem.tiles, strict=True)):
+        expr = part[-1].expr
+        box = seen.boxes.get(expr.tensor)
+        if box is None:
+            continue
+        count: Ints = np.asarray(1, np.int64)
+        points = 1
+        for iterator in expr.spatial:
+            lo, hi = box[iterator]
+            size = tile.sizes.get(iterator) or extent_of(expr.domain[iterator], problem.numbers) or 1
+            count = count * -(-(hi - lo) // size)
+            points *= size
+        cycles = count * tile.cycles * loops.around(number)
+        if target.threads > 1:
+            cycles = cycles / np.clip(resident * count * min(points, CHAINS) / target.threads, 1e-9, 1)
+        total = total + cycles
+    return total
+
+
+def _lowest(problem: Problem, loaded: Mapping[str, Ints], tasks: Ints) -> Ints:
+    """Bytes that must come from and go to the level below a core's, past what caches between them keep."""
+    cache = problem.target.cache // KEPT
+    total: Ints = np.asarray(sum(n for t in problem.outputs if (n := problem.whole(t)) > cache), np.int64)
+    for tensor, size in loaded.items():
+        whole = problem.whole(tensor)
+        if whole > cache:
+            kept = whole <= problem.target.cache
+            total = total + (np.minimum(tasks * size, whole) if kept else tasks * size)
+    return total
