@@ -13,7 +13,7 @@ from tilec.cli.console import Console
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
-VERBS = ["import", "schedule", "codegen", "verify", "compile", "run", "bench", "diff", "inspect", "schema"]
+VERBS = ["import", "schedule", "codegen", "verify", "compile", "run", "bench", "diff", "inspect", "report", "schema"]
 VERBS += ["device list", "device show", "device probe", "zoo list", "zoo export"]
 
 

@@ -12,6 +12,7 @@ from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import BenchRecipe, CompileRecipe
 from tilec.spec.resolve import device_source, packaged, recipe_source, resolve_device
 from tilec.spec.schema import schema
+from tilec.spec.sweep import SweepRecipe
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,8 +78,8 @@ def test_memory_below_the_device_changes_nothing_above(
 @pytest.mark.parametrize("name", sorted(packaged("recipes")))
 def test_packaged_recipes(name: str) -> None:
     located = parse_yaml(recipe_source(name).text, name)
-    model = BenchRecipe if located.data["kind"] == "bench" else CompileRecipe
-    assert validate(model, located).kind == located.data["kind"]
+    models = {"bench": BenchRecipe, "compile": CompileRecipe, "sweep": SweepRecipe}
+    assert validate(models[located.data["kind"]], located).kind == located.data["kind"]
 
 
 def test_the_default_recipe_says_what_happens_without_one() -> None:

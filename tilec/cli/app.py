@@ -13,6 +13,7 @@ from tilec.cli.compile import compile_
 from tilec.cli.diff import diff
 from tilec.cli.import_ import import_
 from tilec.cli.inspect import inspect
+from tilec.cli.report import report
 from tilec.cli.run import run_
 from tilec.cli.schedule import schedule
 from tilec.cli.schema import schema
@@ -51,7 +52,7 @@ def _root(
     """
 
 
-for command in (import_, schedule, codegen, verify, compile_, run_, bench, diff, inspect, schema):
+for command in (import_, schedule, codegen, verify, compile_, run_, bench, diff, inspect, report, schema):
     app.command(command.__name__.rstrip("_"), epilog=EXIT_CODES)(verb(command))
 app.add_typer(device.app, name="device")
 app.add_typer(zoo.app, name="zoo")

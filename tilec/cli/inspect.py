@@ -13,8 +13,6 @@ from tilec.cli.options import AsJson
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
-_UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
-
 _WIDTH = 120
 """Columns where there is no terminal."""
 
@@ -100,11 +98,11 @@ def _rows(value: Any) -> list[list[str]] | None:
 
 def _word(key: str, value: Any) -> str:
     """One fact in one line; bytes with a unit."""
-    if key.endswith("bytes") and isinstance(value, int):
-        return _bytes(value)
-    if key.endswith("picoseconds") and isinstance(value, int):
-        from tilec.report.wording import time_text
+    from tilec.report.wording import bytes_text, time_text
 
+    if key.endswith("bytes") and isinstance(value, int):
+        return bytes_text(value)
+    if key.endswith("picoseconds") and isinstance(value, int):
         return time_text(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -130,8 +128,3 @@ def _listed(words: Iterable[str]) -> str:
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-def _bytes(size: int) -> str:
-    unit, shift = next(((unit, shift) for unit, shift in _UNITS if size >= 1 << shift), ("bytes", 0))
-    return f"{size / (1 << shift):.1f} {unit}" if shift else f"{size} bytes"

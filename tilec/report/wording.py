@@ -40,6 +40,15 @@ def word_of(change: Change) -> str:
     return change.kind
 
 
+_SIZES = (("GiB", 30), ("MiB", 20), ("KiB", 10))
+
+
+def bytes_text(size: int) -> str:
+    """Bytes with a binary unit: `2.3 GiB`, `512 bytes`."""
+    unit, shift = next(((unit, shift) for unit, shift in _SIZES if size >= 1 << shift), ("bytes", 0))
+    return f"{size / (1 << shift):.1f} {unit}" if shift else f"{size} bytes"
+
+
 _TIMES = (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3))
 
 

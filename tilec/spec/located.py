@@ -84,7 +84,8 @@ def validate(model: type[S], located: Located) -> S:
         # Through JSON, where strictness still lets a list become a tuple.
         return model.model_validate_json(to_json(located.data))
     except ValidationError as error:
-        problems = [_problem(model, located, detail) for detail in error.errors()]
+        details = [detail for detail in error.errors() if not _follows(located, detail)]
+        problems = [_problem(model, located, detail) for detail in details]
     # An unknown key comes first: it often explains a missing one.
     problems.sort(key=lambda problem: not problem.message.startswith("unknown key"))
     first, *others = problems
@@ -166,6 +167,12 @@ def _text(text: str, place: str) -> str:
     return text
 
 
+def _follows(located: Located, detail: ErrorDetails) -> bool:
+    """Whether a list is only too short because of the wrong values in it, which are told."""
+    found = _at(located.data, detail["loc"])
+    return detail["type"] == "too_short" and isinstance(found, list) and len(found) >= detail["ctx"]["min_length"]
+
+
 def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> ConfigError:
     """One pydantic error as a sentence with a place."""
     path, context = detail["loc"], detail.get("ctx", {})
@@ -179,6 +186,8 @@ def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> 
             return ConfigError(f"key {path[-1]!r} is missing", located.place(path[:-1]))
         case "value_error":
             message = str(context["error"])
+        case "too_short":
+            message = f"expected at least {context['min_length']}, found {found!r}"
         case "literal_error":
             message = f"expected {context['expected']}, found {found!r}"
         case _:

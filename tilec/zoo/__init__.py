@@ -15,7 +15,7 @@ from tilec.zoo.registry import MODELS, Entry, Form, Size, find
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-__all__ = ["Form", "build", "describe", "export", "names"]
+__all__ = ["Form", "build", "describe", "export", "names", "sizes"]
 
 
 def names() -> tuple[str, ...]:
@@ -26,6 +26,11 @@ def names() -> tuple[str, ...]:
 def describe(name: str) -> str:
     """One line about a model: what it is, what goes in and out. Raises UsageError on an unknown name."""
     return find(name).description
+
+
+def sizes(name: str) -> tuple[str, ...]:
+    """Which of `batch` and `seq` the model `name` can be built for. Raises UsageError on an unknown name."""
+    return ("batch",) if find(name).seq is None else ("batch", "seq")
 
 
 def build(

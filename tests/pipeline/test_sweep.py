@@ -1,0 +1,103 @@
+"""Sweeps: which combinations are planned, and what is said of those that cannot be."""
+
+from pathlib import Path
+
+import pytest
+from cli import models
+
+from tilec.errors import ConfigError
+from tilec.pipeline.sweep import sweep
+from tilec.report.sweep import Row
+from tilec.spec.located import parse_yaml, validate
+from tilec.spec.sweep import SweepRecipe
+
+
+def rows(text: str, folder: Path, steps: list[tuple[int, int]] | None = None) -> list[Row]:
+    located = parse_yaml(f"kind: sweep\n{text}", "s.yaml")
+    told = steps if steps is not None else []
+    places = {"models": folder, "devices": folder}
+    return sweep(validate(SweepRecipe, located), located, lambda *step: told.append(step), places)
+
+
+@pytest.mark.feature("W49", "W51")
+def test_every_combination_is_a_row(tmp_path: Path) -> None:
+    models.mlp(tmp_path / "open.onnx", batch="batch")
+    models.mlp(tmp_path / "fixed.onnx")
+    steps: list[tuple[int, int]] = []
+    text = "models: [open.onnx, fixed.onnx]\ndevices: [a100, avx2]\nfusion: [none, register]\nshapes: {batch: [2, 8]}"
+    found = rows(text, tmp_path, steps)
+    heads = [(row.model, row.sizes.get("batch"), row.device, row.fusion) for row in found]
+    assert heads == [
+        (model, batch, device, fusion)
+        for model, batch in (("open.onnx", 2), ("open.onnx", 8), ("fixed.onnx", None))
+        for device in ("a100", "avx2")
+        for fusion in ("none", "register")
+    ]
+    assert steps == [(done, 12) for done in range(13)]
+    numbers = {(row.sizes.get("batch"), row.device, row.fusion): row.found for row in found}
+    none, register = numbers[8, "a100", "none"], numbers[8, "a100", "register"]
+    assert none is not None
+    assert register is not None
+    assert (none.groups, none.patterns, none.largest) == (4, 0, 1)
+    assert register.groups < none.groups
+    assert register.intermediate.value < none.intermediate.value  # type: ignore[union-attr]
+    small = numbers[2, "a100", "none"]
+    assert small is not None
+    assert small.intermediate.value * 4 == none.intermediate.value  # type: ignore[union-attr]
+
+
+def test_sizes_of_a_model_replace_the_common_ones(tmp_path: Path) -> None:
+    models.mlp(tmp_path / "a.onnx", batch="batch")
+    text = "models: [a.onnx, {model: a.onnx, shapes: {batch: 3}}]\ndevices: [a100]\nfusion: [none]\nshapes: {batch: 2}"
+    assert [row.sizes for row in rows(text, tmp_path)] == [{"batch": 2}, {"batch": 3}]
+
+
+def test_sizes_may_stay_open(tmp_path: Path) -> None:
+    models.mlp(tmp_path / "a.onnx", batch="batch")
+    (row,) = rows("models: [a.onnx]\ndevices: [a100]\nfusion: [register]", tmp_path)
+    assert row.sizes == {}
+    assert row.found is not None
+    assert "batch" in str(row.found.traffic)
+
+
+def test_models_of_the_zoo_are_built_for_batch_and_seq(tmp_path: Path) -> None:
+    text = "models: [nerf-mlp]\ndevices: [a100]\nfusion: [register]\nshapes: {seq: [16, 32], batch: 1}"
+    first, second = rows(text, tmp_path)
+    assert (first.sizes, second.sizes) == ({"seq": 16, "batch": 1}, {"seq": 32, "batch": 1})
+    assert first.found is not None
+    assert second.found is not None
+    assert first.found.intermediate.value * 2 == second.found.intermediate.value  # type: ignore[union-attr]
+
+
+def test_a_combination_without_a_plan_is_a_row_with_an_error(tmp_path: Path) -> None:
+    models.unary(tmp_path / "a.onnx", "NoSuchOperator")
+    text = "models: [nerf-mlp, a.onnx]\ndevices: [a100]\nfusion: [none]\nshapes: {seq: [0, 8]}"
+    empty, planned, strange = rows(text, tmp_path)
+    assert (empty.found, empty.error) == (None, "seq 0 is less than 1")
+    assert planned.found is not None
+    assert strange.found is None
+    assert "NoSuchOperator" in strange.error
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("models: [nerf-mpl]", "s.yaml:2:10: there is no model 'nerf-mpl'\n  Did you mean 'nerf-mlp' of the zoo?"),
+        ("models: [{model: none.onnx}]", "s.yaml:2:18: there is no model 'none.onnx'"),
+        ("models: [nerf-mlp]\ndevices: [a100, a10]", "s.yaml:3:17: no device is called 'a10'\n  Did you mean 'a100'?"),
+        ("models: [nerf-mlp]\nshapes: {bach: 1}", "s.yaml:3:10: no model takes a size 'bach'\n  Did you mean 'batch'?"),
+        (
+            "models: [nerf-mlp, {model: resnet-50, shapes: {seq: 1}}]",
+            "s.yaml:2:48: no model takes a size 'seq'\n  Sizes are batch.",
+        ),
+        (
+            "models: [fixed.onnx]\nshapes: {batch: 1}",
+            "s.yaml:3:10: no model takes a size 'batch'\n  Sizes are all fixed.",
+        ),
+    ],
+)
+def test_what_is_not_there_is_an_error_of_the_recipe(text: str, message: str, tmp_path: Path) -> None:
+    models.mlp(tmp_path / "fixed.onnx")
+    with pytest.raises(ConfigError) as error:
+        rows(text if "devices" in text else f"{text}\ndevices: [a100]", tmp_path)
+    assert str(error.value).startswith(message)

@@ -1,0 +1,99 @@
+"""What a sweep found, one row a combination: for a terminal, as CSV, as JSON (W49, W51)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilec.report.statistics import Statistics, statistics_to_json
+from tilec.report.wording import bytes_text, time_text
+
+_NUMBERS = (
+    *("groups", "fused_patterns", "reducing_patterns", "largest_group", "launches", "kernels", "intermediate_bytes"),
+    *("traffic_bytes", "unfused_traffic_bytes", "transactions", "transacted_bytes", "predicted_picoseconds"),
+)
+"""Columns of a row's plan; transactions are those of the lowest level."""
+
+_HEADS = {
+    "groups": "groups",
+    "fused_patterns": "patterns",
+    "reducing_patterns": "reducing",
+    "largest_group": "largest",
+    "intermediate_bytes": "intermediate",
+    "traffic_bytes": "traffic",
+    "transacted_bytes": "transacted",
+    "predicted_picoseconds": "predicted",
+}
+"""Columns for a terminal, and how they are called there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One combination: `found` is its plan in numbers, None where there is none and `error` says why."""
+
+    model: str
+    device: str
+    fusion: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    found: Statistics | None = None
+    error: str = ""
+
+
+def sweep_to_json(rows: Sequence[Row]) -> dict[str, Any]:
+    """The rows as plain data; sizes that stay open make numbers text."""
+    return {"rows": [{**_head(row), "sizes": dict(row.sizes), "plan": _plan(row)} for row in rows]}
+
+
+def sweep_csv(rows: Sequence[Row]) -> str:
+    """The rows with a heading; sizes have columns of their own."""
+    symbols = list(dict.fromkeys(symbol for row in rows for symbol in row.sizes))
+    memory = io.StringIO()
+    writer = csv.writer(memory, lineterminator="\n")
+    writer.writerow(["model", *symbols, "device", "fusion", *_NUMBERS, "error"])
+    for row in rows:
+        numbers = _numbers(row)
+        cells = ["" if numbers.get(name) is None else numbers[name] for name in _NUMBERS]
+        sizes = [row.sizes.get(symbol, "") for symbol in symbols]
+        writer.writerow([row.model, *sizes, row.device, row.fusion, *cells, row.error])
+    return memory.getvalue()
+
+
+def sweep_cells(rows: Sequence[Row]) -> list[list[str]]:
+    """The rows for a terminal, headings first; bytes and times have units."""
+    sized = any(row.sizes for row in rows)
+    told = [["model", *(["sizes"] if sized else []), "device", "fusion", *_HEADS.values()]]
+    for row in rows:
+        sizes = [" ".join(f"{symbol}={size}" for symbol, size in row.sizes.items())] if sized else []
+        numbers = _numbers(row)
+        cells = [_cell(name, numbers[name]) for name in _HEADS] if numbers else ["no plan"]
+        told.append([row.model, *sizes, row.device, row.fusion, *cells])
+    return told
+
+
+def _head(row: Row) -> dict[str, Any]:
+    head = {"model": row.model, "device": row.device, "fusion": row.fusion}
+    return {**head, "error": row.error} if row.error else head
+
+
+def _plan(row: Row) -> dict[str, Any] | None:
+    return statistics_to_json(row.found) if row.found is not None else None
+
+
+def _numbers(row: Row) -> dict[str, Any]:
+    """Columns of a row; none without a plan."""
+    plan = _plan(row)
+    if plan is None:
+        return {}
+    lowest = next(iter(plan["levels"].values()))
+    return {**plan, "transactions": lowest["transactions"], "transacted_bytes": lowest["transacted_bytes"]}
+
+
+def _cell(name: str, value: int | str | None) -> str:
+    if isinstance(value, int) and name.endswith("bytes"):
+        return bytes_text(value)
+    if isinstance(value, int) and name.endswith("picoseconds"):
+        return time_text(value)
+    return "-" if value is None else str(value)
