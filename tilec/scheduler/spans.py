@@ -1,0 +1,119 @@
+"""spans: which parts share the memory of a level below a core's, and the tile that it holds of them (W10, W17, W46).
+
+Such a level (device memory above a host's, chip memory above streaming memory) is filled by serial loops over tiles.
+What it costs is counted by `tier_walk`, which sets of parts it holds together is decided by `tier_partition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.problem import Objective
+from tilec.scheduler.target import Target
+from tilec.scheduler.tier import Around, Tier
+from tilec.scheduler.tier_partition import GAIN, Set, components, partition, running_order
+from tilec.scheduler.tier_runs import Runs
+from tilec.scheduler.tier_tiles import Tiles, finer
+from tilec.scheduler.tier_walk import Found
+
+ROUNDS = 8
+"""How often a tile is refined at most."""
+
+TRIES, LESS = 24, 0.95
+"""How often a tile of which some instance does not fit is replaced by one that holds less, and how much less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Parts that a level holds together, by number in topological order, and the tile of their last node.
+
+    `sizes` and `order` (outermost first) are its tile loops, both empty for whole tensors; `extents` says for every
+    node how far each iterator runs in one tile.  `moved` counts bytes over the link from the level below, `held` the
+    most bytes that the level holds, `seconds` is what the model expects.
+    """
+
+    members: tuple[int, ...]
+    sizes: Mapping[str, int]
+    order: tuple[str, ...]
+    extents: Around
+    moved: int
+    held: int
+    seconds: float
+
+
+def spans(
+    parts: Sequence[Sequence[Node]],
+    graph: Graph,
+    target: Target,
+    level: int,
+    numbers: Candidates,
+    objective: Objective = "time",
+    closed: bool = False,
+    around: Around | None = None,
+) -> tuple[Span, ...]:
+    """The spans of `parts` (topological order) at a level between the lowest and a core's, in execution order.
+
+    Every part is in one span, every span is connected by what it makes; what fits whole is not cut.  `around` gives,
+    for nodes in the tile of a span of the level below, how far their iterators run.  With `closed` every part is a span
+    of its own.  Raises ConfigError for a part of which not even one element's tile fits.
+    """
+    if not parts:
+        return ()
+    runs = Runs(Tier(parts, graph, target, level, numbers, objective, around or {}))
+    needs = runs.tier.needs
+    found = [(number,) for number in range(len(parts))] if closed else _whole(runs) or partition(runs)
+    order = running_order(needs, found)
+    assert order is not None
+    return tuple(span for at in order for span in _spans(runs, found[at]))
+
+
+def _whole(runs: Runs) -> list[Set] | None:
+    """Everything that is connected as one span with whole tensors; None where that does not fit."""
+    found = components(runs.tier.needs)
+    return found if all(runs.walk(members, Tiles({}, {})).best().value < inf for members in found) else None
+
+
+def _spans(runs: Runs, members: Set) -> tuple[Span, ...]:
+    """The span of some parts, or those of every one of them if no tile fits after all."""
+    found = _span(runs, members)
+    if found is not None:
+        return (found,)
+    if len(members) == 1:
+        raise runs.too_small(members[0], runs.cost(members))
+    return tuple(span for number in members for span in _spans(runs, (number,)))
+
+
+def _span(runs: Runs, members: Set) -> Span | None:
+    """The span of some parts with the best tile of which every instance fits; None for no tile."""
+    limit = runs.tier.capacity
+    for _ in range(TRIES):
+        tiles, found = _refined(runs, members, limit)
+        if found.value == inf:
+            break
+        sure = runs.walk(members, tiles.only(found.candidate))
+        best = sure.best()
+        if best.value < inf:
+            extents = runs.tier.facts[runs.tier.parts[members[-1]][-1].name].extents
+            sizes = {i: int(n[found.candidate]) for i, n in tiles.sizes.items()}
+            loops = {i: n for i, n in sizes.items() if n < extents[i]}
+            return Span(members, loops, best.order, sure.extents(0), int(best.moved), int(best.held), best.seconds)
+        limit = found.held * LESS
+    return None
+
+
+def _refined(runs: Runs, members: Set, limit: float) -> tuple[Tiles, Found]:
+    """The best of finer and finer candidates that hold no more than a limit."""
+    extents = runs.tier.facts[runs.tier.parts[members[-1]][-1].name].extents
+    tiles = runs.grid(members[-1])
+    found = runs.walk(members, tiles).best(limit)
+    for _ in range(ROUNDS if found.value < inf else 0):
+        nearer = finer({i: int(n[found.candidate]) for i, n in tiles.sizes.items()}, extents)
+        better = runs.walk(members, nearer).best(limit)
+        if not better.value < found.value * (1 - GAIN):
+            break
+        tiles, found = nearer, better
+    return tiles, found
