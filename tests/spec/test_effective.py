@@ -93,7 +93,11 @@ def test_the_device_is_not_looked_up_where_nobody_asks() -> None:
     [
         ({"schedule.budget": ("--budget", 0)}, {}, "--budget: expected greater than 0, found 0"),
         ({"shapes.batch.value": ("--shape", -2)}, {}, "--shape: expected greater than or equal to 0, found -2"),
-        ({}, {"TILEC_SCHEDULE_FUSION": "full"}, "TILEC_SCHEDULE_FUSION: expected 'none' or 'register', found 'full'"),
+        (
+            {},
+            {"TILEC_SCHEDULE_FUSION": "fully"},
+            "TILEC_SCHEDULE_FUSION: expected 'none', 'register' or 'full', found 'fully'",
+        ),
         ({}, {"TILEC_VERIFY_SEEDS": "[a"}, "TILEC_VERIFY_SEEDS:1:10: not valid YAML: "),
         (
             {},

@@ -29,7 +29,7 @@ def test_import_is_a_key_although_a_python_keyword() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("schedule: {fusion: regster}", "r.yaml:1:20: expected 'none' or 'register', found 'regster'"),
+        ("schedule: {fusion: regster}", "r.yaml:1:20: expected 'none', 'register' or 'full', found 'regster'"),
         ("shcedule: {}", "r.yaml:1:1: unknown key 'shcedule'\n  Did you mean 'schedule'?"),
         ("schedule:\n  fussion: none", "r.yaml:2:3: unknown key 'fussion'\n  Did you mean 'fusion'?"),
         ("shapes:\n  seq: {devisor: 8}", "r.yaml:2:9: unknown key 'devisor'\n  Did you mean 'divisor'?"),
