@@ -213,7 +213,7 @@ def test_one_step_of_a_reduction_takes_at_least_its_loads() -> None:
     expr = graph.nodes[0].expr
     shapes = {name: t.shape for name, t in graph.tensors.items()}
     vector = vector_of(expr, graph, frozenset())
-    sizes, cycles = accumulator_tile(expr, vector, 16, False, shapes, ZEN5, NUMBERS)
+    sizes, cycles = accumulator_tile(expr, vector, 16, False, shapes, ZEN5, NUMBERS, {})
     loads = sizes["m"] + sizes["n"] // 16
     assert cycles >= 64 * loads / 2
     assert cycles >= 64 * sizes["m"] * sizes["n"] / 16 / 2
