@@ -72,8 +72,9 @@ def rescalable(
     for node in nodes:
         if not node.reduce or not is_float(tensors[node.tensor].ttype):
             continue
+        read = search.ahead(node.tensor)
         for position, growth in enumerate(found):
-            longer = search.joined(growth, node)
+            longer = None if read.isdisjoint(growth.members) else search.joined(growth, node)
             if longer is not None:
                 found[position] = longer
                 break
@@ -90,10 +91,11 @@ def _chain(search: Search, growth: Growth, outputs: Collection[str]) -> Chain:
     if growth.estimated:
         first, count = nodes[members[0]], Access(growth.count, ())
         added[growth.count] = count_node(growth.count, first)
-        tensors[growth.count] = Tensor((), count_type(first, tensors[members[0]].ttype))
+        counted = count_type(first, tensors[members[0]].ttype)
+        tensors[growth.count] = Tensor((), counted)
         for name in (m for m in members if m in growth.estimated):
             names[name] = search.unused(f"{name}_estimate")
-            added[names[name]] = estimate_node(names[name], nodes[name], count, tensors)
+            added[names[name]] = estimate_node(names[name], nodes[name], count, tensors[name].ttype, counted)
     inside = inside_of(members, nodes)
     behind = {tensor for name, node in nodes.items() if name not in inside for tensor in operands(node)}
     copied = [name for name in nodes if name in inside - set(members) and (name in outputs or name in behind)]

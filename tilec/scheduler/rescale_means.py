@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr, Var, bound
-from tilec.ir.graph import Tensor
 
 EXACT = 1 << 24
 """Up to here every count is an f32."""
@@ -22,9 +21,8 @@ def count_node(name: str, node: TensorExpr) -> TensorExpr:
     return TensorExpr(name, (), node.reduce, extents, Reduce("sum", node.reduce, Const(1.0)))
 
 
-def estimate(value: Access, node: TensorExpr, count: Access, tensors: dict[str, Tensor]) -> Expr:
-    """A sum so far as an estimate of the whole sum: `T[s] * (24.0 / T_count[()])`."""
-    own, counted = tensors[value.tensor].ttype, tensors[count.tensor].ttype
+def estimate(value: Access, node: TensorExpr, count: Access, own: str, counted: str) -> Expr:
+    """A sum so far, of type `own`, as an estimate of the whole sum: `T[s] * (24.0 / T_count[()])`."""
     elements = _elements(node)
     known = bound(elements)
     total: Expr = Call(counted, (elements,)) if known is None else Const(float(known))
@@ -34,10 +32,10 @@ def estimate(value: Access, node: TensorExpr, count: Access, tensors: dict[str, 
     return Call(own, (Binary("*", Call(counted, (value,)), ratio),))
 
 
-def estimate_node(name: str, node: TensorExpr, count: Access, tensors: dict[str, Tensor]) -> TensorExpr:
+def estimate_node(name: str, node: TensorExpr, count: Access, own: str, counted: str) -> TensorExpr:
     """The estimates of all results of a sum."""
     value = Access(node.tensor, tuple(map(Var, node.spatial)))
-    return TensorExpr(name, node.spatial, (), node.shape, estimate(value, node, count, tensors))
+    return TensorExpr(name, node.spatial, (), node.shape, estimate(value, node, count, own, counted))
 
 
 def _elements(node: TensorExpr) -> Expr:

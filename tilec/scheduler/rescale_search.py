@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import islice, permutations
 
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import (
@@ -28,6 +28,9 @@ from tilec.scheduler.rescale_terms import ONE, terms_of
 
 LONGEST = 4000
 """Sub-expressions of a body, above which it is not followed any further."""
+
+CHEAP = 40
+"""Sub-expressions of a node that does not grow, above which it is not followed: its readers have no copies of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,14 @@ class Search:
 
     nodes: Mapping[str, TensorExpr]
     tensors: dict[str, Tensor]
-    _bodies: dict[tuple[str, tuple[str, ...], frozenset[str]], Expr] = field(default_factory=dict)
+    _reads: dict[str, tuple[str, ...]] = field(init=False)
+    _place: dict[str, int] = field(init=False)
+    _bodies: dict[tuple[str, str, frozenset[str]], Expr] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._reads = {name: operands(node) for name, node in self.nodes.items()}
+        self._place = {name: place for place, name in enumerate(self.nodes)}
 
     def unused(self, wish: str) -> str:
         """A name that no tensor has."""
@@ -71,10 +81,8 @@ class Search:
         return Growth((name,), {name: {i: i for i in node.reduce}}, self.unused(f"{name}_count"), {name: _own(node)})
 
     def joined(self, growth: Growth, node: TensorExpr) -> Growth | None:
-        """The chain with one more member behind the others; None where it reads none of them or no rule applies."""
+        """The chain with one more member behind the others, of which it reads some; None where no rule applies."""
         name = node.tensor
-        if not self._behind(growth.members) & set(self._ahead(name)):
-            return None
         members = (*growth.members, name)
         for axes in self._alignments(growth, node):
             aligned = {**growth.axes, name: axes}
@@ -116,8 +124,6 @@ class Search:
         for access in accesses(body):
             if access.tensor not in grows or access in growing:
                 continue
-            if access.tensor == name or any(variables(i) & set(node.reduce) for i in access.index):
-                raise _NoRuleError
             growing[access] = self._growing(growth, node, access)
         whole = len(growth.axes[name]) == len(node.reduce)
         count = Access(growth.count, ()) if growth.estimated and whole else None
@@ -141,65 +147,69 @@ class Search:
 
     def _sums(self, growth: Growth, node: TensorExpr) -> frozenset[str]:
         """Sums that a node reads while they grow and that are not estimated yet."""
-        read = {
-            access.tensor
-            for access in accesses(
-                self._body(Growth((*growth.members, node.tensor), {}, growth.count, {}, growth.estimated), node.tensor)
-            )
-        }
+        alone = Growth((*growth.members, node.tensor), {}, growth.count, {}, growth.estimated)
+        read = {access.tensor for access in accesses(self._body(alone, node.tensor))}
         sums = {name for name in growth.members if name in read and self.nodes[name].reducer == "sum"}
         return frozenset(sums - growth.estimated)
 
-    def _behind(self, members: tuple[str, ...]) -> set[str]:
-        """Nodes that read a member, directly or not, and the members."""
+    def ahead(self, name: str) -> set[str]:
+        """Tensors that a node reads through elementwise nodes."""
+        waiting, found = list(self._reads[name]), set[str]()
+        while waiting:
+            tensor = waiting.pop()
+            if tensor in self.nodes and tensor not in found:
+                found.add(tensor)
+                waiting += () if self.nodes[tensor].reduce else self._reads[tensor]
+        return found
+
+    def _behind(self, members: tuple[str, ...], last: str) -> set[str]:
+        """Nodes up to `last` that read a member, directly or not, and the members."""
         found = set(members)
-        for name, node in self.nodes.items():
-            if found.intersection(operands(node)):
+        for name in islice(self.nodes, self._place[members[0]], self._place[last]):
+            if not found.isdisjoint(self._reads[name]):
                 found.add(name)
         return found
 
-    def _ahead(self, name: str) -> Iterator[str]:
-        """Tensors that a node reads through elementwise nodes."""
-        waiting, seen = list(operands(self.nodes[name])), set[str]()
-        while waiting:
-            tensor = waiting.pop()
-            if tensor in seen or tensor not in self.nodes:
-                continue
-            seen.add(tensor)
-            yield tensor
-            if not self.nodes[tensor].reduce:
-                waiting += operands(self.nodes[tensor])
-
     def _body(self, growth: Growth, name: str) -> Expr:
         """The body of a member over members, other reductions and what comes from outside."""
-        key = (name, growth.members, growth.estimated)
+        key = (name, growth.members[0], growth.estimated)
         known = self._bodies.get(key)
         if known is None:
             node = self.nodes[name]
-            followed = self._followed(node.value, growth, self._behind(growth.members))
+            behind = self._behind(growth.members, name)
+            followed = self._followed(node.value, growth, behind, frozenset(node.reduce))
             known = self._bodies[key] = _canonical(followed, node)
         return known
 
-    def _followed(self, expr: Expr, growth: Growth, behind: set[str]) -> Expr:
+    def _followed(self, expr: Expr, growth: Growth, behind: set[str], axes: frozenset[str]) -> Expr:
+        """An expression over members, which it must not read along its own `axes`, and what does not grow."""
         if isinstance(expr, Access) and expr.tensor in self.nodes:
             node = self.nodes[expr.tensor]
-            if expr.tensor in growth.estimated:
-                return estimate(expr, node, Access(growth.count, ()), self._counted(growth))
             if expr.tensor in growth.members:
-                return expr
+                if any(variables(i) & axes for i in expr.index):
+                    raise _NoRuleError
+                if expr.tensor not in growth.estimated:
+                    return expr
+                first = growth.members[0]
+                counted = count_type(self.nodes[first], self.tensors[first].ttype)
+                return estimate(expr, node, Access(growth.count, ()), self.tensors[expr.tensor].ttype, counted)
             if node.reduce and expr.tensor in behind:
                 raise _NoRuleError
-            if not node.reduce:
+            if not node.reduce and (expr.tensor in behind or self._size(expr.tensor) <= CHEAP):
                 inner = substitute(node.body, dict(zip(node.spatial, expr.index, strict=True)))
                 if sum(1 for _ in walk(inner)) > LONGEST:
                     raise _NoRuleError
-                return self._followed(inner, growth, behind)
-        return rebuild(expr, lambda part: self._followed(part, growth, behind))
+                return self._followed(inner, growth, behind, axes)
+        return rebuild(expr, lambda part: self._followed(part, growth, behind, axes))
 
-    def _counted(self, growth: Growth) -> dict[str, Tensor]:
-        first = growth.members[0]
-        ttype = count_type(self.nodes[first], self.tensors[first].ttype)
-        return {**self.tensors, growth.count: Tensor((), ttype)}
+    def _size(self, name: str) -> int:
+        """Sub-expressions of an elementwise node with those in front of it."""
+        known = self._sizes.get(name)
+        if known is None:
+            node = self.nodes[name]
+            inner = (t for t in self._reads[name] if t in self.nodes and not self.nodes[t].reduce)
+            known = self._sizes[name] = sum(1 for _ in walk(node.body)) + sum(map(self._size, inner))
+        return known
 
 
 def _own(node: TensorExpr) -> Access:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import isfinite
 
 from tilec.ir.expr import Binary, Call, Const, Expr
@@ -66,6 +67,7 @@ def vanishes(terms: Terms, size: Terms) -> bool:
     return all(abs(c) <= largest * _CLOSE for c in terms.values())
 
 
+@lru_cache(maxsize=4096)
 def terms_of(expr: Expr) -> Terms:
     """The normal form of a scalar expression."""
     match expr:
