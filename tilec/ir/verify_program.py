@@ -15,8 +15,9 @@ import numpy as np
 
 from tilec.ir.algebra import equal
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Expr, as_expr
+from tilec.ir.expr import Const, Expr, as_expr
 from tilec.ir.lifetimes import lifetimes
+from tilec.ir.lockstep import turns
 from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
 from tilec.ir.program_flow import Flow
 from tilec.ir.program_races import Races
@@ -55,6 +56,7 @@ def _overflows(program: Program, symbols: Mapping[str, int]) -> list[str]:
     explicit = {level.name: level for level in program.levels if level.managed == "explicit"}
     limits = {f"level {name}": level.capacity for name, level in explicit.items() if level.capacity is not None}
     limits |= {f"pool {level.pool.name}": level.pool.capacity for level in explicit.values() if level.pool is not None}
+    often = turns(program.body, program.levels) if limits else {}
     live = dict.fromkeys(limits, 0)
     peak = dict(live)
 
@@ -63,6 +65,7 @@ def _overflows(program: Program, symbols: Mapping[str, int]) -> list[str]:
         if level is None:
             return []
         size = int(integer(tensor_bytes(held.ttype, held.shape), symbols)) * held.copies
+        size *= int(integer(often.get(held.name, Const(1)), symbols))
         found = [(f"level {level.name}", size)]
         found += [] if level.pool is None else [(f"pool {level.pool.name}", level.pool.share(size))]
         return [(place, bytes_) for place, bytes_ in found if place in limits]

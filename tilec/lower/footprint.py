@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.lifetimes import lifetimes
+from tilec.ir.lockstep import turns
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
 from tilec.ir.types import tensor_bytes
@@ -18,34 +19,37 @@ Takes = Callable[[Buffer], tuple[str, Expr] | None]
 def footprint(program: Program) -> dict[str, Expr]:
     """Bytes by level, parameters left out, expressions in the program's symbols.
 
-    A buffer counts, with its pipeline copies, from the first statement that uses it to the last one.
+    A buffer counts, with its pipeline copies, from the first statement that uses it to the last one, and as often as
+    iterations that wait for each other share a unit.
     """
-    found = footprint_of(program.body)
+    found = footprint_of(program.body, program.levels)
     return {level.name: found.get(level.name, Const(0)) for level in program.levels}
 
 
-def footprint_of(body: tuple[Statement, ...]) -> dict[str, Expr]:
-    """The same for some statements of a program; levels that they do not use are left out."""
-    return _most(body, lambda held: (held.level, bytes_held(held)))
+def footprint_of(body: tuple[Statement, ...], levels: Sequence[PlanLevel]) -> dict[str, Expr]:
+    """The same for the statements of a program; levels that they do not use are left out."""
+    often = turns(body, levels)
+    return _most(body, lambda held: (held.level, _bytes(held, often)))
 
 
-def pools_of(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> dict[str, Expr]:
+def pools_of(body: tuple[Statement, ...], levels: Sequence[PlanLevel]) -> dict[str, Expr]:
     """Bytes that explicit levels with a common pool take of it together, by pool."""
     pools = {level.name: level.pool for level in levels if level.managed == "explicit"}
+    often = turns(body, levels) if any(pools.values()) else {}
 
     def takes(held: Buffer) -> tuple[str, Expr] | None:
         pool = pools.get(held.level)
         if pool is None:
             return None
-        rounded = Binary("+", bytes_held(held), Const(pool.instances - 1))
+        rounded = Binary("+", _bytes(held, often), Const(pool.instances - 1))
         return pool.name, simplify(Binary("//", rounded, Const(pool.instances)))
 
     return _most(body, takes) if any(pools.values()) else {}
 
 
-def bytes_held(held: Buffer) -> Expr:
-    """Bytes of a buffer with its pipeline copies."""
-    return simplify(Binary("*", tensor_bytes(held.ttype, held.shape), Const(held.copies)))
+def _bytes(held: Buffer, often: Mapping[str, Expr]) -> Expr:
+    size = Binary("*", tensor_bytes(held.ttype, held.shape), Const(held.copies))
+    return simplify(Binary("*", size, often.get(held.name, Const(1))))
 
 
 def _most(body: tuple[Statement, ...], takes: Takes) -> dict[str, Expr]:

@@ -22,7 +22,7 @@ def hoisted(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> tuple[S
     allowed = {level.name for level in levels}
     while True:
         result = _body(body, allowed)
-        before, after = footprint_of(body), footprint_of(result)
+        before, after = footprint_of(body, levels), footprint_of(result, levels)
         pools = pools_of(result, levels)
         full = {
             level.name

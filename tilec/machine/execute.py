@@ -12,6 +12,7 @@ import numpy as np
 from tilec.ir.evaluate import Points, Window, evaluate_box, integer
 from tilec.ir.expr import Expr, TensorExpr
 from tilec.ir.lifetimes import Lifetimes, lifetimes, statements
+from tilec.ir.lockstep import turns
 from tilec.ir.moved import Moved
 from tilec.ir.numpy_scalars import Array, cast, widen
 from tilec.ir.program import (
@@ -88,6 +89,7 @@ class _Machine:
         self._rank = {level.name: position for position, level in enumerate(program.levels)}
         self._scopes = scope_ranks(program.levels)
         self._meter = Meter(program.levels)
+        self._turns = turns(program.body, program.levels)
         self._lives: dict[int, Lifetimes] = {}
         self._memory: dict[tuple[str, Lane], Held] = {}
         self._buffers = {b.name: b for b in program.parameters}
@@ -202,7 +204,8 @@ class _Machine:
 
     def _bytes(self, buffer: Buffer) -> int:
         elements = volume(tuple((0, n) for n in self._ints(buffer.shape, {})))
-        return bytes_of(buffer.ttype, elements) * buffer.copies
+        often = int(integer(self._turns[buffer.name], self._symbols)) if buffer.name in self._turns else 1
+        return bytes_of(buffer.ttype, elements) * buffer.copies * often
 
     def _allocate(self, buffer: Buffer, env: Mapping[str, int], lane: Lane) -> None:
         self._memory[buffer.name, lane] = reserve(buffer, self._window(buffer, env), self._ints(buffer.shape, {}))
