@@ -43,6 +43,12 @@ class Quiet:
     def skipped(self, stage: str) -> None:
         return
 
+    def step(self, text: str) -> None:
+        return
+
+    def note(self, text: str) -> None:
+        return
+
 
 @cache
 def host() -> Effective:

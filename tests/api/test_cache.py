@@ -74,6 +74,10 @@ def test_the_key_changes_with_all_that_the_code_depends_on(monkeypatch, tmp_path
     assert keyed(replace(request, model="elsewhere.onnx", cache="b", background=True)).key == keys[0]
     recipe.write_text("kind: compile\nschedule: {fusion: none}\n")
     keys.append(keyed(others[-1]).key)
+    recipe.write_text("kind: compile\nschedule: {record: r.json}\n")
+    keys.append(keyed(others[-1]).key)
+    (tmp_path / "r.json").write_text("{}")
+    keys.append(keyed(others[-1]).key)
     monkeypatch.setenv("TILEC_SCHEDULE_FUSION", "none")
     keys.append(keyed(request).key)
     monkeypatch.setattr("tilec.api.compiling.tools", lambda: {**tools(), "onnx": "0"})

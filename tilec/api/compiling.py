@@ -19,7 +19,7 @@ from tilec import errors
 from tilec.api.cache import Cache, tools
 from tilec.api.keeping import LIMIT_VARIABLE, remove, used
 from tilec.api.notices import warn_once
-from tilec.artifact import bring_files, digest_bytes, digest_object, encode
+from tilec.artifact import bring_files, digest_bytes, digest_file, digest_object, encode
 from tilec.errors import ArtifactError, TilecError, UsageError
 
 log = logging.getLogger("tilec")
@@ -29,6 +29,8 @@ LINKS = "links.json"
 
 _WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE})
 """Variables that say nothing about the code."""
+
+_RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def keyed(request: Request) -> Request:
             "device": digest_bytes(device_source(request.device).text.encode()),
             "model": request.sha256,
             "recipe": digest_bytes(recipe.encode()),
+            "record": _record(request.recipe),
             "sizes": dict(request.sizes),
             "tools": tools(),
             "variables": variables,
@@ -73,6 +76,16 @@ def keyed(request: Request) -> Request:
         }
     )
     return replace(request, key=key)
+
+
+def _record(recipe: str | None) -> str:
+    """The sha256 of the tuning record that a recipe or a variable names; empty where there is none."""
+    if recipe is None and _RECORD_VARIABLE not in os.environ:
+        return ""
+    from tilec.spec.effective import recipe_without_device
+
+    named = recipe_without_device(recipe, {}, os.environ).schedule.record
+    return digest_file(Path(named)) if named is not None and Path(named).is_file() else ""
 
 
 def available(request: Request) -> bool:

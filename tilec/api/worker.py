@@ -103,6 +103,14 @@ class _Log:
         """A stage was fresh."""
         log.info("%s: unchanged, skipped", stage)
 
+    def step(self, text: str) -> None:
+        """A part of a stage is done."""
+        log.info("%s", text)
+
+    def note(self, text: str) -> None:
+        """A stage has something to say."""
+        log.info("%s", text)
+
 
 def main() -> None:
     """Read a request, compile, exit with 0, or with the error's exit code after telling it."""

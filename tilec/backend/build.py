@@ -64,3 +64,9 @@ class _Quiet:
 
     def skipped(self, _stage: str) -> None:
         return
+
+    def step(self, _text: str) -> None:
+        return
+
+    def note(self, _text: str) -> None:
+        return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
@@ -28,12 +29,13 @@ SHORT = 0.01
 
 
 class Builder:
-    """Builds plans for a device; object files that plans share are kept in `cache`."""
+    """Builds plans for a device; object files that plans share are kept in `cache`, temporary ones beside it."""
 
     def __init__(self, device: DeviceSpec, options: CodegenOptions, cache: Path) -> None:
         self._device = device
         self._options = options
         self._cache = cache
+        tempfile.tempdir = str(cache.parent)  # what a compiler that is killed leaves goes with the cache
 
     def build(self, plan: Plan, folder: Path, seconds: float) -> str | None:
         """Build into `folder`; says why that failed. Raises UnavailableError where nothing can be built.

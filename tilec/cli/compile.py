@@ -9,9 +9,12 @@ from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
 from tilec.cli.options import (
     AsJson,
+    Budget,
     Device,
     PrintRecipe,
+    Profile,
     Recipe,
+    Record,
     Shapes,
     Strict,
     Threads,
@@ -30,6 +33,9 @@ def compile_(
     device: Device = None,
     shape: Shapes = None,
     threads: Threads = None,
+    profile: Profile = False,
+    record: Record = None,
+    budget: Budget = None,
     recipe: Recipe = None,
     strict: Strict = False,
     first: Annotated[str, typer.Option("--from", metavar="STAGE", help="First stage to run.")] = "import",
@@ -58,7 +64,9 @@ def compile_(
     from tilec.ir.codec import plan_from_json
 
     folder = output or folder_of(model)
-    given = flags(device=device, shapes=shape, strict=strict, threads=threads)
+    given = flags(
+        device=device, shapes=shape, strict=strict, threads=threads, profile=profile, record=record, budget=budget
+    )
     job = job_on_device(console, recipe, given, folder, print_recipe)
     if job is None:
         return

@@ -69,6 +69,11 @@ class Console:
         """A stage had nothing to do."""
         self.note(f"{stage}: unchanged, skipped")
 
+    def step(self, text: str) -> None:
+        """Say a line about a part of a stage where no progress is shown."""
+        if not self.progress:
+            self.note(text)
+
     @contextmanager
     def stage(self, name: str) -> "Iterator[Callable[[int, int], None]]":
         """Show a stage while it runs and one line when it is done; yields `advance(done, total)`."""

@@ -31,6 +31,14 @@ Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker th
 Model = Annotated[
     Path | None, typer.Option("--model", metavar="FILE", help="Where the model is, if not beside the artifacts.")
 ]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Measure candidates of every group on this machine; keeps a tuning record.")
+]
+Record = Annotated[
+    str | None,
+    typer.Option("--record", metavar="FILE", help="Tuning record (with --profile: tuning.json beside the plan)."),
+]
+Budget = Annotated[int | None, typer.Option("--budget", min=1, help="Candidates of a group to look at (default: 20).")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 PrintRecipe = Annotated[
     bool, typer.Option("--print-recipe", help="Print the recipe in effect, with the origin of each value, and stop.")
@@ -38,7 +46,14 @@ PrintRecipe = Annotated[
 
 
 def flags(
-    *, device: str | None = None, shapes: Iterable[str] | None = None, strict: bool = False, threads: int | None = None
+    *,
+    device: str | None = None,
+    shapes: Iterable[str] | None = None,
+    strict: bool = False,
+    threads: int | None = None,
+    profile: bool = False,
+    record: str | None = None,
+    budget: int | None = None,
 ) -> dict[str, tuple[str, Any]]:
     """What the shared flags say about recipe keys. Raises UsageError for a malformed --shape."""
     given: dict[str, tuple[str, Any]] = {}
@@ -50,6 +65,12 @@ def flags(
         given["fallback"] = ("--strict", "refuse")
     if threads is not None:
         given["codegen.threads"] = ("--threads", threads)
+    if profile:
+        given["schedule.profile"] = ("--profile", True)
+    if record is not None:
+        given["schedule.record"] = ("--record", record)
+    if budget is not None:
+        given["schedule.budget"] = ("--budget", budget)
     return given
 
 

@@ -6,7 +6,19 @@ from typing import Annotated
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Device, PrintRecipe, Recipe, Shapes, flags, job_on_device, target_of
+from tilec.cli.options import (
+    AsJson,
+    Budget,
+    Device,
+    PrintRecipe,
+    Profile,
+    Recipe,
+    Record,
+    Shapes,
+    flags,
+    job_on_device,
+    target_of,
+)
 from tilec.pipeline import bound, read_source, run_stage, stage_named
 
 
@@ -21,6 +33,9 @@ def schedule(
     ] = None,
     device: Device = None,
     shape: Shapes = None,
+    profile: Profile = False,
+    record: Record = None,
+    budget: Budget = None,
     recipe: Recipe = None,
     print_recipe: PrintRecipe = False,
     json: AsJson = False,
@@ -31,6 +46,8 @@ def schedule(
     tilec schedule model.tilec/ --device host
     tilec schedule g.json --device a100 -o p.json
     tilec schedule g.json --device device.yaml --shape batch=1,seq=128 -o p.json
+    tilec schedule g.json --profile --record r.json -o p.json   # measures what the record lacks
+    tilec schedule g.json --record r.json -o p.json             # measures nothing
     """
     from tilec.cli.summary import placement, placement_line, plan_details, plan_line, plan_summary
     from tilec.ir.codec import plan_from_json
@@ -38,9 +55,8 @@ def schedule(
     stage = stage_named("schedule")
     folder = graph if graph.is_dir() else graph.parent
     target = target_of(output, folder, stage.file)
-    job = job_on_device(
-        console, recipe, flags(device=device, shapes=shape), target.parent if target else folder, print_recipe
-    )
+    given = flags(device=device, shapes=shape, profile=profile, record=record, budget=budget)
+    job = job_on_device(console, recipe, given, target.parent if target else folder, print_recipe)
     if job is None:
         return
     artifact = run_stage(stage, job, bound(job, read_source("graph", graph)), target)

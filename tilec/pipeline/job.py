@@ -45,13 +45,19 @@ Advance = Callable[[int, int], None]
 
 
 class Listener(Protocol):
-    """Hears which stage runs."""
+    """Hears which stage runs, and what it has to say."""
 
     def stage(self, name: str) -> AbstractContextManager[Advance]:
         """The context in which a stage runs."""
 
     def skipped(self, stage: str) -> None:
         """A stage was fresh."""
+
+    def step(self, text: str) -> None:
+        """A step of a long stage is done; of no interest beside a progress bar."""
+
+    def note(self, text: str) -> None:
+        """Something that whoever asked for the stage should know."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +104,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Made:
-    """What a stage made: the artifact's data, files to write before it, and a failure to raise after it."""
+    """What a stage made: the artifact's data, files to write before it, digests of inputs that the stage itself
+    changed, and a failure to raise after it."""
 
     body: Mapping[str, Any]
     files: Mapping[str, Iterable[bytes | memoryview]] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
     failure: TilecError | None = None
 
 

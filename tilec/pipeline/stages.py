@@ -66,7 +66,7 @@ def run_stage(stage: Stage, job: Job, source: Source, target: Path | None) -> Ar
     with job.listener.stage(stage.name) as advance:
         made = stage.run(job, source, target or Path(), advance)
         edited = source.artifact is not None and source.artifact.edited
-        artifact = Artifact(stage.writes, inputs, made.body, edited)
+        artifact = Artifact(stage.writes, {**inputs, **made.inputs}, made.body, edited)
         _write(made, artifact, target)
     if target is not None:
         if stage.writes in ("graph", "plan"):

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import Artifact, bring_files, digest_file, digest_object, pretty, require_files
 from tilec.errors import ArtifactError, TilecError, UnsupportedError, VerificationMismatch
+from tilec.pipeline.here import elsewhere
 from tilec.pipeline.job import DEVICE_FILE, FILES, RUN_FILE, Advance, Job, Made, Source, read_source
+from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
-    from tilec.spec.device import DeviceSpec
 
 
 def graph_inputs(job: Job, source: Source) -> dict[str, str]:
@@ -78,6 +79,7 @@ def plan_inputs(job: Job, source: Source) -> dict[str, str]:
         "graph": digest_object(source.body),
         "device": job.device.digest(),
         "recipe": job.recipe.digest("schedule"),
+        **record_digests(job),
     }
 
 
@@ -102,7 +104,7 @@ def bound(job: Job, source: Source) -> Source:
     return replace(source, artifact=replace(source.artifact, body=graph_to_json(graph)))
 
 
-def schedule_graph(job: Job, source: Source, _target: Path, _advance: Advance) -> Made:
+def schedule_graph(job: Job, source: Source, target: Path, advance: Advance) -> Made:
     """Plan a graph for the job's device."""
     from tilec.ir.codec import graph_from_json, plan_to_json
     from tilec.ir.verify_graph import check_graph
@@ -111,8 +113,13 @@ def schedule_graph(job: Job, source: Source, _target: Path, _advance: Advance) -
     assert job.device is not None
     graph = graph_from_json(source.body, source.place)
     _refuse("graph", check_graph(graph), source)
-    plan = schedule(graph, job.device, job.recipe.schedule)
-    return Made(plan_to_json(plan), {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {})
+    files = {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {}
+    with tuner_of(job, graph, target, advance) as tuner:
+        plan = schedule(graph, job.device, job.recipe.schedule, tuner=tuner)
+    if tuner is None:
+        return Made(plan_to_json(plan), files)
+    job.listener.note(told(tuner))
+    return Made(plan_to_json(plan), files, {"record": digest_file(record_place(job, target))})
 
 
 def _refuse(kind: str, problems: tuple[str, ...], source: Source) -> None:
@@ -235,25 +242,12 @@ def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) ->
     model = model_file(job, source, plan.files)
     bring_files(plan.files, source.folder, source.folder, _moved(job, source, plan.files))
     instrument = _instrument(job, source.folder) if job.device else None
-    because = _elsewhere(job.device) if job.device else None
+    because = elsewhere(job.device) if job.device else None
     outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument, because)
     files = {RUN_FILE: [pretty(outcome.run).encode()]}
     if outcome.failure is None:
         return Made(outcome.report, files)
-    return Made(outcome.report, files, VerificationMismatch(outcome.failure, str(source.folder), outcome.hint))
-
-
-def _elsewhere(device: "DeviceSpec") -> str | None:
-    """Why the code of a device cannot run on this machine: another processor, or wider registers."""
-    from tilec.spec.host import read_host
-
-    host = read_host()
-    if device.target.backend != "cpu":
-        return f"no {device.name} code generator yet"
-    same = device.target.triple is None or device.target.triple.split("-")[0] == host.triple.split("-")[0]
-    if same and (device.vector is None or device.vector.bytes <= host.vector_bytes):
-        return None
-    return f"this machine does not run {device.name} code"
+    return Made(outcome.report, files, failure=VerificationMismatch(outcome.failure, str(source.folder), outcome.hint))
 
 
 def _instrument(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":

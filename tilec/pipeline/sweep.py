@@ -42,6 +42,12 @@ class _Silent:
     def skipped(self, _stage: str) -> None:
         """Nothing is skipped."""
 
+    def step(self, text: str) -> None:
+        """Part of a stage is done."""
+
+    def note(self, text: str) -> None:
+        """Something is said."""
+
 
 def sweep(recipe: SweepRecipe, located: Located, advance: Advance, folders: Mapping[str, Path]) -> list[Row]:
     """One row for each model, its sizes, each device and way to fuse, in this order.

@@ -14,7 +14,9 @@ from tilec.ir.segments import handed, results, stages
 from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.block import Block
 from tilec.scheduler.build import Builder, Draught, group_of, levels_of
+from tilec.scheduler.choose import Tuner
 from tilec.scheduler.compose import compose
+from tilec.scheduler.cores import CoreTile
 from tilec.scheduler.cost import costed
 from tilec.scheduler.fold import fold
 from tilec.scheduler.inline import inline
@@ -26,6 +28,7 @@ from tilec.scheduler.reasons import Draft, edge
 from tilec.scheduler.reindex import reindex
 from tilec.scheduler.rewrite import constant_tensors, live
 from tilec.scheduler.target import Target, target_of
+from tilec.scheduler.tuned import tuned
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
@@ -48,12 +51,17 @@ Observe = Callable[[str, Graph], None]
 
 
 def schedule(
-    graph: Graph, device: DeviceSpec, options: ScheduleOptions | None = None, observe: Observe | None = None
+    graph: Graph,
+    device: DeviceSpec,
+    options: ScheduleOptions | None = None,
+    observe: Observe | None = None,
+    tuner: Tuner | None = None,
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
-    Symbolic sizes stay symbols in the plan.  `observe` sees the graph after every pass.  Raises ConfigError for a
-    pass that does not exist.
+    Symbolic sizes stay symbols in the plan.  `observe` sees the graph after every pass.  A `tuner` chooses among
+    the candidates that the cost model likes best; without one the first is taken.  Raises ConfigError for a pass that
+    does not exist.
     """
     chosen = options or ScheduleOptions()
     target = target_of(device)
@@ -67,7 +75,7 @@ def schedule(
     refused = dict(draft.refused)
     decided: list[Draught] = []
     for segment in _segments(draft.graph):
-        found, reasons = _decided(segment, builder, chosen, target, numbers)
+        found, reasons = _decided(segment, builder, chosen, target, numbers, tuner)
         decided += found
         refused |= reasons
     return _plan(graph, builder.graph, decided, tuple(builder.packs.values()), refused, target)
@@ -101,21 +109,28 @@ def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
 
 
 def _decided(
-    graph: Graph, builder: Builder, options: ScheduleOptions, target: Target, numbers: Candidates
+    graph: Graph,
+    builder: Builder,
+    options: ScheduleOptions,
+    target: Target,
+    numbers: Candidates,
+    tuner: Tuner | None,
 ) -> tuple[list[Draught], Mapping[str, Refusal]]:
     """The groups of a graph in execution order, and why edges are not connected."""
     parted = single_nodes(graph) if options.fusion == "none" else fuse(graph)
     outputs = frozenset(port.tensor for port in graph.outputs)
     atoms = Atoms(graph, parted.parts, target, numbers, options.objective, outputs)
     grouping = partition(atoms, parted.refused) if options.fusion == "full" else separate(atoms, parted.refused)
-    found: list[Draught] = []
-    for members in grouping.groups:
-        tile = atoms.core_tiles(members)[0]
+
+    def made(builder: Builder, members: Sequence[int], tile: CoreTile) -> Draught:
         block = builder.core_block(atoms, members, tile)
         for level in range(target.core - 1, 0, -1):
             block = Block(level, block.nodes, inner=(block,))
-        found.append(builder.draught(block, atoms.leaving(members), target, tile.seconds))
-    return found, grouping.refused
+        return builder.draught(block, atoms.leaving(members), target, tile.seconds)
+
+    if tuner is not None:
+        return tuned(grouping.groups, atoms, builder, made, tuner, options.budget), grouping.refused
+    return [made(builder, members, atoms.core_tiles(members)[0]) for members in grouping.groups], grouping.refused
 
 
 def _segments(graph: Graph) -> tuple[Graph, ...]:

@@ -46,10 +46,11 @@ def effective_recipe(
     """
     file, over, folder = _layers(recipe, flags, environ)
     chosen = validate(CompileRecipe, _merge([file, *over]))
-    found = device_source(chosen.device, relative_to=folder, host_file=host_file)
+    beside = None if any("device" in layer.data for layer in over) else folder
+    found = device_source(chosen.device, relative_to=beside, host_file=host_file)
     device = parse_device(found)
     merged = _merge([_from_device(device), file, *over])
-    result = validate(CompileRecipe, merged)
+    result = _placed(validate(CompileRecipe, merged), over, folder)
     given = {path: merged.place(path) or "default" for path, _ in _leaves(merged.data)}
     origins = {_dotted(path): _origin(path, given) for path, _ in _leaves(result.model_dump(mode="json"))}
     return Effective(result, device, found, origins)
@@ -62,14 +63,14 @@ def recipe_without_device(
 
     Raises what `effective_recipe` raises about recipe, flags and variables.
     """
-    file, over, _ = _layers(recipe, flags, environ)
-    return validate(CompileRecipe, _merge([file, *over]))
+    file, over, folder = _layers(recipe, flags, environ)
+    return _placed(validate(CompileRecipe, _merge([file, *over])), over, folder)
 
 
 def _layers(
     recipe: str | None, flags: Mapping[str, tuple[str, Any]], environ: Mapping[str, str]
 ) -> tuple[Located, list[Located], Path | None]:
-    """The recipe file, what overrides it, and the folder that its device is named from (None: the current one)."""
+    """The recipe file, what overrides it, and the folder that files are named from in it (None: the current one)."""
     file = Located({})
     folder = None
     if recipe is not None:
@@ -78,8 +79,16 @@ def _layers(
         if file.data.get("kind", "compile") != "compile":
             raise ConfigError(f"expected kind 'compile', found {file.data['kind']!r}", file.place(("kind",)))
         folder = None if recipe in packaged("recipes") else Path(source.place).parent
-    over = [_from_environment(environ), _from_flags(flags)]
-    return file, over, None if any("device" in layer.data for layer in over) else folder
+    return file, [_from_environment(environ), _from_flags(flags)], folder
+
+
+def _placed(recipe: CompileRecipe, over: list[Located], folder: Path | None) -> CompileRecipe:
+    """The recipe with the tuning record that its file names, if it does, at its place beside that file."""
+    record = recipe.schedule.record
+    if record is None or folder is None or any("record" in layer.data.get("schedule", {}) for layer in over):
+        return recipe
+    schedule = recipe.schedule.model_copy(update={"record": str(folder / record)})
+    return recipe.model_copy(update={"schedule": schedule})
 
 
 def _dotted(path: KeyPath) -> str:

@@ -48,12 +48,16 @@ class ImportOptions(Spec):
 
 
 class ScheduleOptions(Spec):
-    """Options of `schedule`: how far to fuse, what to minimise, how many candidates to cost exactly (W17)."""
+    """Options of `schedule`: how far to fuse, what to minimise, how many candidates to look at, by what (W17, W20)."""
 
     fusion: Literal["none", "register", "full"] = "full"
     objective: Literal["time", "traffic", "footprint"] = "time"
     passes: tuple[str, ...] | None = None
-    budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly")
+    budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly, or measured")
+    profile: bool = Field(default=False, description="measure candidates on this machine, keep the times in a record")
+    record: str | None = Field(
+        default=None, description="file of the tuning record (default with profile: tuning.json beside the plan)"
+    )
 
 
 class CodegenOptions(Spec):
@@ -90,8 +94,11 @@ class CompileRecipe(Spec):
     )
 
     def digest(self, *sections: str) -> str:
-        """sha256 of the named top-level keys, so that a stage goes stale only when what it reads changes."""
-        everything = self.model_dump(mode="json")
+        """sha256 of the named top-level keys, so that a stage goes stale only when what it reads changes.
+
+        Of a tuning record the content counts, not where it is or who wrote it.
+        """
+        everything = self.model_dump(mode="json", exclude={"schedule": {"profile", "record"}})
         return digest_object({name: everything[name] for name in sections})
 
 

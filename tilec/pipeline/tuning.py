@@ -1,0 +1,119 @@
+"""How `schedule` gets its tuning: the record's file, where its times hold, and measuring on this machine (W20, W40)."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilec.artifact import digest_bytes, digest_file, digest_object
+from tilec.errors import ConfigError, UnsupportedError
+from tilec.pipeline.here import require_here
+from tilec.pipeline.job import Advance, Job
+from tilec.pipeline.record_file import existing, read_record, require_writable, update_record
+
+if TYPE_CHECKING:
+    from tilec.ir.graph import Graph
+    from tilec.ir.plan import Plan
+    from tilec.scheduler.choose import Tuner
+    from tilec.scheduler.record import Entry
+
+RECORD_FILE = "tuning.json"
+"""The record beside the plan, where none is named."""
+
+_DECIDING = ("ir", "lower", "codegen", "runtime")
+"""Packages that decide how fast a plan runs."""
+
+
+def record_digests(job: Job) -> dict[str, str]:
+    """What a plan depends on beside graph, device and recipe; measuring is never done already."""
+    options = job.recipe.schedule
+    if options.profile:
+        return {"record": ""}
+    return {"record": digest_file(existing(Path(options.record)))} if options.record is not None else {}
+
+
+@contextmanager
+def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Iterator[Tuner | None]":
+    """What chooses between candidates while a plan for `target` is made; None where the cost model alone does.
+
+    Raises UsageError, ArtifactError for a record that cannot be read, UnavailableError and UnsupportedError for what
+    cannot be measured.
+    """
+    options = job.recipe.schedule
+    if options.record is None and not options.profile:
+        yield None
+        return
+    from tilec.scheduler.choose import Tuner, Tuning
+    from tilec.scheduler.record import Record
+
+    assert job.device is not None
+    if options.objective != "time":
+        raise ConfigError(
+            f"tuning records hold times, the objective is {options.objective}",
+            "schedule.objective",
+            "Leave --profile and --record out, or minimise time.",
+        )
+    place = record_place(job, target)
+    setting = {
+        "device": job.device.digest(),
+        "codegen": job.recipe.digest("codegen"),
+        "tilec": _sources(),
+        "tvm": _version("apache-tvm"),
+    }
+    if not options.profile:
+        yield Tuner(Tuning(read_record(existing(place)), setting, options.budget, advance=advance))
+        return
+    if graph.symbols:
+        flags = " ".join(f"--shape {symbol}=SIZE" for symbol in graph.symbols)
+        raise UnsupportedError("only fixed sizes can be measured", graph.name, f"Bind them: {flags}.")
+    require_here(job.device)
+    from tilec.bench.measure import measuring
+
+    with measuring(job.device, job.recipe.codegen) as bench:
+
+        def measure(plans: "Sequence[Plan]") -> "list[float | None]":
+            require_writable(place)
+            return bench(plans)
+
+        def keep(entry: "Entry", instead: "Entry | None") -> Record:
+            return update_record(place, lambda record: record.merged(entry, instead))
+
+        record = read_record(place) if place.exists() else Record()
+        yield Tuner(Tuning(record, setting, options.budget, measure, keep, job.listener.step, advance))
+        update_record(place, lambda record: record)
+
+
+def record_place(job: Job, target: Path) -> Path:
+    """The file of the tuning record of a plan that is written to `target`."""
+    named = job.recipe.schedule.record
+    return target.parent / RECORD_FILE if named is None else Path(named)
+
+
+def told(tuner: "Tuner") -> str:
+    """`tuning: 12 measured, 29 recorded, 3 left to the model (no entry for this group: 3)`."""
+    from tilec.scheduler.choose import MEASURED, RECORDED
+
+    counts = tuner.sources
+    parts = [f"{counts[source]} {source}" for source in (MEASURED, RECORDED) if counts[source]]
+    reasons = {why: count for why, count in sorted(counts.items()) if why not in (MEASURED, RECORDED)}
+    if reasons:
+        why = ", ".join(f"{why}: {count}" for why, count in reasons.items())
+        parts.append(f"{sum(reasons.values())} left to the model ({why})")
+    return f"tuning: {', '.join(parts) or 'no group has more than one candidate'}"
+
+
+def _sources() -> str:
+    """What changes when the code does that decides how fast a plan runs."""
+    root = Path(__file__).parents[1]
+    files = sorted(path for name in _DECIDING for kind in ("*.py", "*.ll") for path in (root / name).rglob(kind))
+    contents = {path.relative_to(root).as_posix(): digest_bytes(path.read_bytes()) for path in files}
+    return digest_object(contents)[:16]
+
+
+def _version(tool: str) -> str:
+    """The version of a tool; empty when it is not installed."""
+    try:
+        return version(tool)
+    except PackageNotFoundError:
+        return ""
