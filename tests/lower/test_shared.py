@@ -11,7 +11,7 @@ from tests.lower.shared import FLASH, SHARED, SOFTMAX, shared
 from tilec.ir.codec import plan_from_json, plan_to_json
 from tilec.ir.lifetimes import statements
 from tilec.ir.plan import Shared
-from tilec.ir.program import Allocate, ComputeTile
+from tilec.ir.program import Allocate, ComputeTile, LoadTiles
 from tilec.ir.text import text_of
 from tilec.lower.check_plan import problems
 from tilec.lower.legal import REASONS, PlanError
@@ -118,3 +118,10 @@ def test_codes(code: str) -> None:
 
 def test_every_code_has_a_test() -> None:
     assert {code for code in REASONS if code.startswith("shared-")} <= set(BAD)
+
+
+def test_former_values_are_loaded_like_what_they_were() -> None:
+    program = SHARED["levels without loads"].program()
+    loaded = {s.target.split("_")[0] for s in statements(program.body) if isinstance(s, LoadTiles)}
+    assert not loaded & {"X", "Z"}
+    assert "O" in loaded

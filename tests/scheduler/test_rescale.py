@@ -13,7 +13,7 @@ import pytest
 from tests.lower.cases import ATTENTION, SOFTMAX, Case, check
 from tests.scheduler.rescaled import ROWS, attention, normalized, only_chain, planned
 from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import Const, TensorExpr
+from tilec.ir.expr import Const, TensorExpr, Var
 from tilec.ir.graph import Tensor
 from tilec.ir.lifetimes import statements
 from tilec.ir.program import Allocate
@@ -221,6 +221,17 @@ def test_half_precision_is_rescaled_in_f32() -> None:
     arrays = {name: array.astype(np.float16) for name, array in shared.arrays().items()}
     got = execute(shared.program(), arrays).outputs["O"]
     np.testing.assert_allclose(got, reference(found, arrays)["O"], atol=4e-3)
+
+
+@pytest.mark.parametrize("size", [1, 6, 7, 8, 23])
+def test_rows_of_any_length(size: int) -> None:
+    length = Var("N")
+    rows = Case(ROWS, {"s": 5, "r": length, "d": 2}, {"A": (5, length), "V": (length, 2)}, symbols=("N",))
+    check(planned(rows, {"l2": {"r": 7}}), N=size)
+    texts = [text.replace("1000.0", "f32(N)") for text in normalized(1000)]
+    rows = Case(texts, {"s": 5, "r": length}, {"A": (5, length)}, symbols=("N",))
+    assert only_chain(rows).tensors["T_count"].ttype == "f64"
+    check(planned(rows, {"l2": {"r": 7}}), N=size)
 
 
 # how well

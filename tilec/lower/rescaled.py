@@ -69,17 +69,10 @@ def _pointwise(
 
 
 def _like(variant: Variant, node: str, name: str) -> Variant:
-    """A variant that tiles `name` as it does `node`, whose loads it shares."""
+    """A variant that tiles `name` as it does `node`."""
 
     def tiling(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         return {level: {name: of[node]} for level, of in table.items() if node in of}
 
-    loads = {**variant.loads, **({name: variant.loads[node]} if node in variant.loads else {})}
-    return replace(
-        variant,
-        tiles=tiling(variant.tiles),
-        order=tiling(variant.order),
-        tails=tiling(variant.tails),
-        steps={},
-        loads=loads,
-    )
+    tiles, order, tails = map(tiling, (variant.tiles, variant.order, variant.tails))
+    return replace(variant, tiles=tiles, order=order, tails=tails, steps={})

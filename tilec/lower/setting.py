@@ -106,6 +106,7 @@ def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
     names = Names(taken)
     before = {tensor: names.new(f"{tensor}_before") for tensor in formers(shared.values())}
     tensors = {**plan.tensors, **{name: plan.tensors[tensor] for tensor, name in before.items()}}
+    loads = {name: variant.loads[tensor] for tensor, name in before.items() if tensor in variant.loads}
     return Setting(
         nodes=nodes,
         operands=read,
@@ -114,7 +115,7 @@ def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
         shapes={name: tensor.shape for name, tensor in tensors.items()},
         outputs=group.outputs,
         connect=group.connect,
-        variant=variant,
+        variant=replace(variant, loads={**variant.loads, **loads}) if loads else variant,
         levels=tuple(by_name[name] for name in variant.levels),
         names=names,
         sizes=Sizes(KnownRanges(symbol_ranges(variant.guard))),

@@ -14,9 +14,10 @@ from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, operands, rebu
 from tilec.ir.graph import Tensor
 from tilec.ir.plan import Shared
 from tilec.ir.types import is_float
-from tilec.lower.sharing import BEFORE, inside_of
+from tilec.lower.sharing import inside_of
 from tilec.scheduler.rescale_means import count_node, count_type, estimate_node
 from tilec.scheduler.rescale_search import Growth, Search
+from tilec.scheduler.rescale_types import typed
 
 _COMBINED = {"sum": "+", "prod": "*"}
 
@@ -90,8 +91,8 @@ def _chain(search: Search, growth: Growth, outputs: Collection[str]) -> Chain:
     names: dict[str, str] = {}
     if growth.estimated:
         first, count = nodes[members[0]], Access(growth.count, ())
-        added[growth.count] = count_node(growth.count, first)
         counted = count_type(first, tensors[members[0]].ttype)
+        added[growth.count] = count_node(growth.count, first, counted)
         tensors[growth.count] = Tensor((), counted)
         for name in (m for m in members if m in growth.estimated):
             names[name] = search.unused(f"{name}_estimate")
@@ -126,27 +127,8 @@ def _shared(growth: Growth, nodes: Mapping[str, TensorExpr], tensors: Mapping[st
         shared[growth.count] = Shared(leader, iterators, Access(growth.count, ()))
     for name in growth.members:
         iterators = {iterator: own[axis] for iterator, axis in growth.axes[name].items()}
-        shared[name] = Shared(leader, iterators, _typed(growth.rescale[name], name, tensors))
+        shared[name] = Shared(leader, iterators, typed(growth.rescale[name], name, tensors))
     return shared
-
-
-def _typed(rescale: Expr, name: str, tensors: Mapping[str, Tensor]) -> Expr:
-    """A rescaling with casts between the types of what it reads: in f32 at least, in f64 where one of them is."""
-    if isinstance(rescale, Access):
-        return rescale
-    types = {tensor: tensors[tensor].ttype for tensor in operands(rescale)}
-    if len(set(types.values())) == 1 and types[name] in ("f32", "f64"):
-        return rescale
-    wide = "f64" if "f64" in types.values() else "f32"
-
-    def cast(part: Expr) -> Expr:
-        value = part.args[0] if isinstance(part, Call) and part.fn == BEFORE else part
-        if isinstance(value, Access):
-            return part if types[value.tensor] == wide else Call(wide, (part,))
-        return rebuild(part, cast)
-
-    body = cast(rescale)
-    return body if types[name] == wide else Call(types[name], (body,))
 
 
 def merged(

@@ -15,10 +15,11 @@ def count_type(node: TensorExpr, ttype: str) -> str:
     return "f64" if ttype == "f64" or elements is None or elements > EXACT else "f32"
 
 
-def count_node(name: str, node: TensorExpr) -> TensorExpr:
+def count_node(name: str, node: TensorExpr, ttype: str) -> TensorExpr:
     """How many elements each result of a reduction is made of: `T_count[()] = sum(r, 1.0)`."""
     extents = node.extents[len(node.spatial) :]
-    return TensorExpr(name, (), node.reduce, extents, Reduce("sum", node.reduce, Const(1.0)))
+    one: Expr = Const(1.0) if ttype == "f32" else Call(ttype, (Const(1.0),))
+    return TensorExpr(name, (), node.reduce, extents, Reduce("sum", node.reduce, one))
 
 
 def estimate(value: Access, node: TensorExpr, count: Access, own: str, counted: str) -> Expr:
