@@ -56,9 +56,9 @@ def binary(s: Sketch) -> None:
     if kind == "Pow":
         _power(s, a, b)
         return
-    if kind in ("Max", "Min") and s.type(a) == "i64" and max(_largest(s, a), _largest(s, b)) >= 2**31:
-        return  # onnxruntime compares halves of them
     more = [s.like(a) for _ in range(s.integer(0, 2))] if kind in ("Max", "Min", "Sum", "Mean") else []
+    if kind in ("Max", "Min") and s.type(a) == "i64" and max(_largest(s, x) for x in (a, b, *more)) >= 2**31:
+        return  # onnxruntime compares halves of them
     s.node(kind, [a, b, *more] if s.chance(0.95) or not more else [a])
 
 
