@@ -75,12 +75,15 @@ def accumulator_tile(
     shapes: Mapping[str, tuple[Expr, ...]],
     target: Target,
     numbers: Candidates,
+    within: Mapping[str, int],
 ) -> tuple[dict[str, int], float]:
     """Sizes of the spatial iterators and the cycles of one tile with its whole reduction.
 
-    `lanes` are the elements of a vector, `panels` says that weights are packed along the vector iterator.
+    `lanes` are the elements of a vector, `panels` says that weights are packed along the vector iterator, `within`
+    how far iterators run in a core's tile.
     """
     extents = {i: int(numbers.size(e)) for i, e in expr.domain.items()}
+    extents |= {i: min(n, extents[i]) for i, n in within.items()}
     spatial = vector.iterator if vector.kind == "spatial" else ""
     size = _grid(expr, vector, lanes, extents, target)
     widths, which = np.unique(size.get(spatial, np.ones(1, np.int64)), return_inverse=True)

@@ -15,7 +15,7 @@ from tilec.ir.expr import TensorExpr, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.block import Extents
-from tilec.scheduler.cores import CoreTile, core_tiles, least_held, roughly
+from tilec.scheduler.cores import CoreTile, core_tiles, extents_in, least_held, roughly
 from tilec.scheduler.problem import Objective, Problem
 from tilec.scheduler.registers import RegisterTile, register_tile
 from tilec.scheduler.rewrite import constant_tensors
@@ -24,13 +24,17 @@ from tilec.scheduler.vector import vector_of
 
 Part = tuple[Node, ...]
 
+FEWER = (40, 20, 12, 8, 5)
+"""Registers that are tried instead of all of them."""
+
 
 @dataclass(frozen=True)
 class Atoms:
     """Parts in execution order.
 
     `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
-    the level below (absent: all of it).  `tiles` and `known` remember decisions by content.
+    the level below (absent: all of it).  `registers`, `known` and `looks` remember decisions by
+    content.
     """
 
     graph: Graph
@@ -40,7 +44,7 @@ class Atoms:
     objective: Objective
     outputs: frozenset[str]
     extents: Mapping[str, Extents] = field(default_factory=dict)
-    tiles: dict[object, RegisterTile] = field(default_factory=dict)
+    registers: dict[object, tuple[RegisterTile, ...]] = field(default_factory=dict)
     known: dict[object, tuple[CoreTile, ...]] = field(default_factory=dict)
     looks: dict[object, tuple[int, float]] = field(default_factory=dict)
 
@@ -96,15 +100,23 @@ class Atoms:
         found: dict[object, int] = {}
         return tuple(found.setdefault(content, len(found)) for content, _ in self.contents)
 
-    def tile(self, number: int) -> RegisterTile:
-        """The register tile of a part."""
+    def tiles(self, number: int, within: Mapping[str, int] | None = None) -> tuple[RegisterTile, ...]:
+        """Register tiles of a part for how far its first node's iterators run in a core's tile, the largest first.
+
+        Where units of the highest level run side by side, smaller tiles may keep more of them busy.
+        """
         part, content = self.parts[number], self.contents[number][0]
-        known = self.tiles.get(content)
+        key = (content, tuple(sorted((within or {}).items())))
+        known = self.registers.get(key)
         if known is None:
-            known = register_tile(part, self.graph, self.constants, self.target, self.numbers)
-            self.tiles[content] = known
+            targets = [self.target]
+            if self.target.threads > 1 and part[0].expr.reduce:
+                targets += [replace(self.target, registers=n) for n in FEWER if n < self.target.registers]
+            found = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
+            known = self.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in found}.values())
             return known
-        return replace(known, vector=vector_of(part[0].expr, self.graph, self.constants))
+        vector = vector_of(part[0].expr, self.graph, self.constants)
+        return tuple(replace(tile, vector=vector) for tile in known)
 
     def leaving(self, members: Sequence[int]) -> tuple[str, ...]:
         """Tensors of some parts that others or the model's outputs need, in the order of the nodes."""
@@ -127,39 +139,60 @@ class Atoms:
         extents = tuple(sorted(self.extents.get(final, {}).items()))
         return tuple(found), tuple(names[t] for t in outputs), extents
 
-    def problem(self, members: Sequence[int], outputs: tuple[str, ...]) -> Problem:
-        """The group of some parts."""
+    def problem(self, members: Sequence[int], outputs: tuple[str, ...], tiles: Sequence[RegisterTile]) -> Problem:
+        """The group of some parts with their register tiles."""
         parts = tuple(self.parts[n] for n in members)
-        return Problem(
-            parts,
-            [self.tile(n) for n in members],
-            self.graph,
-            self.target,
-            self.numbers,
-            outputs,
-            self.objective,
-            self.extents.get(parts[-1][-1].name, {}),
-        )
+        extents = self.extents.get(parts[-1][-1].name, {})
+        return Problem(parts, tiles, self.graph, self.target, self.numbers, outputs, self.objective, extents)
+
+    def usual(self, members: Sequence[int]) -> list[RegisterTile]:
+        """The register tiles that parts have by themselves."""
+        return [self.core_tiles((n,))[0].registers[0] for n in members]
 
     def core_tiles(self, members: Sequence[int], most: int = 1) -> tuple[CoreTile, ...]:
-        """The best tiles at a core's level of the group of some parts, remembered by content."""
+        """The best tiles at a core's level of the group of some parts, best first, remembered by content."""
         outputs = self.leaving(members)
         key = (self.key(members, outputs), most)
         places = [node.name for n in members for node in self.parts[n]]
         known = self.known.get(key)
         if known is None:
-            found = core_tiles(self.problem(members, outputs), most)
+            found = self._found(members, outputs, most)
             numbers = {name: str(i) for i, name in enumerate(places)}
-            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
-            self.known[key] = known
-        return tuple(replace(t, steps={places[int(n)]: of for n, of in t.steps.items()}) for t in known)
+            self.known[key] = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
+            return found
+        vectors = [vector_of(self.parts[n][0].expr, self.graph, self.constants) for n in members]
+        return tuple(
+            replace(
+                tile,
+                steps={places[int(n)]: of for n, of in tile.steps.items()},
+                registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
+            )
+            for tile in known
+        )
+
+    def _found(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[CoreTile, ...]:
+        """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile
+        leaves them."""
+        if len(members) == 1:
+            trials = [[tile] for tile in self.tiles(members[0])]
+        else:
+            usual = self.usual(members)
+            first = self.problem(members, outputs, usual)
+            runs = extents_in(first, core_tiles(first, 1)[0])
+            fitted = [self.tiles(n, within) for n, within in zip(members, runs, strict=True)]
+            trials = [usual, [tiles[0] for tiles in fitted]]
+            if self.target.threads > 1:
+                trials.append([tiles[-1] for tiles in fitted])
+        found = [t for tiles in trials for t in core_tiles(self.problem(members, outputs, tiles), most)]
+        kept = [t for t in found if t.fits] or found
+        return tuple(sorted(kept, key=lambda t: t.objective if t.fits else t.held)[:most])
 
     def look(self, members: Sequence[int]) -> tuple[int, float]:
         """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""
         outputs = self.leaving(members)
         key = self.key(members, outputs)
         if key not in self.looks:
-            problem = self.problem(members, outputs)
+            problem = self.problem(members, outputs, self.usual(members))
             held = least_held(problem)
             self.looks[key] = held, roughly(problem) if held <= self.target.capacity else inf
         return self.looks[key]

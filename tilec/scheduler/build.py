@@ -53,13 +53,13 @@ class Builder:
         """The block of a core's level, made of one block of the highest level for each part."""
         target = atoms.target
         pieces: list[tuple[object, Part, RegisterTile]] = []
-        for number in members:
-            part, register = atoms.parts[number], atoms.tile(number)
+        for number, register in zip(members, tile.registers, strict=True):
+            part = atoms.parts[number]
             if part[0].name in tile.steps and target.threads == 1 and len(part) > 1:
                 pieces += _apart(part, register, atoms)
             else:
                 pieces.append((atoms.contents[number][0], part, register))
-        problem = atoms.problem(members, atoms.leaving(members))
+        problem = atoms.problem(members, atoms.leaving(members), tile.registers)
         inner = tuple(self._register_block(*piece, problem, atoms) for piece in pieces)
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)

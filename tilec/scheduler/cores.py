@@ -18,6 +18,7 @@ from tilec.ir.plan import Sizes
 from tilec.scheduler.contraction import is_contraction
 from tilec.scheduler.follow import extent_of
 from tilec.scheduler.problem import Problem
+from tilec.scheduler.registers import RegisterTile
 from tilec.scheduler.rows import rows_of
 from tilec.scheduler.score import Floats, Ints, Score, score
 from tilec.scheduler.windows import windows
@@ -45,12 +46,13 @@ ROUNDS = 12
 class CoreTile:
     """Tile sizes of the group's final node at a core's level, and reduce steps of its nodes.
 
-    `objective` and `seconds` are predicted, `held` bytes of a core's level; `fits` says whether that is no more than
-    it has.
+    `registers` are the register tiles of its parts.  `objective` and `seconds` are predicted, `held` bytes of a core's
+    level; `fits` says whether that is no more than it has.
     """
 
     sizes: Sizes
     steps: Mapping[str, Sizes]
+    registers: tuple[RegisterTile, ...]
     objective: float
     seconds: float
     held: int
@@ -68,9 +70,13 @@ def roughly(problem: Problem) -> float:
 
 
 def core_tiles(problem: Problem, most: int) -> tuple[CoreTile, ...]:
-    """The best candidates, best first (W17): those that fit, or the smallest one if none does."""
+    """The best candidates, best first (W17): those that fit, or the smallest one if none does.
+
+    Groups of several parts that fit a cache take no reduce steps: sums that go through it seldom pay.
+    """
     trials = [_trial(problem, candidates(problem), {})]
-    trials += _with_steps(problem, candidates(problem, most=MOST // ROUNDS))
+    if len(problem.parts) == 1 or problem.target.threads > 1 or not trials[0].fits.any():
+        trials += _with_steps(problem, candidates(problem, most=MOST // ROUNDS))
     if not any(trial.fits.any() for trial in trials):
         finer = candidates(problem, fine=True, most=MOST // ROUNDS)
         trials += [_trial(problem, finer, {}), *_with_steps(problem, finer)]
@@ -214,11 +220,26 @@ def _tile(problem: Problem, trial: _Trial, place: int) -> CoreTile:
     return CoreTile(
         sizes={i: n for i, n in chosen.items() if n < problem.extent(i)},
         steps={node: of for node, of in short.items() if of},
+        registers=tuple(problem.tiles),
         objective=float(trial.score.objective[place]),
         seconds=float(trial.score.seconds[place]),
         held=int(trial.score.held[place]),
         fits=bool(trial.fits[place]),
     )
+
+
+def extents_in(problem: Problem, tile: CoreTile) -> list[dict[str, int]]:
+    """For every part how far the iterators of its first node run in a task."""
+    sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
+    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+    whole = {i: np.asarray(problem.extent(i), np.int64) for i in problem.final.spatial}
+    inside = frozenset(name for node, of in tile.steps.items() for name in problem.inside(node, tuple(of)))
+    shapes, numbers = problem.shapes, problem.numbers
+    boxes = windows(problem.nodes, {**whole, **sizes}, steps, shapes, numbers, inside=inside).boxes
+    return [
+        {i: int(hi - lo) for i, (lo, hi) in boxes.get(part[0].name, {}).items() if i in part[0].expr.spatial}
+        for part in problem.parts
+    ]
 
 
 def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, most: int = MOST) -> dict[str, Ints]:

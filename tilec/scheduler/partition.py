@@ -115,7 +115,7 @@ def _all_lead_to_last(atoms: Atoms, members: Sequence[int]) -> bool:
 def _least(atoms: Atoms, members: Sequence[int]) -> float:
     """What no group of these parts can fall short of: its arithmetic at full rate, what it must read and write."""
     target, inside = atoms.target, frozenset(members)
-    problem = atoms.problem(members, atoms.leaving(members))
+    problem = atoms.problem(members, atoms.leaving(members), ())
     if any(atoms.extents.get(node.name) for node in problem.nodes):
         return 0.0
     moved = float(sum(problem.whole(t) for t in problem.outputs))

@@ -36,18 +36,28 @@ class RegisterTile:
 
 
 def register_tile(
-    part: Sequence[Node], graph: Graph, constants: frozenset[str], target: Target, numbers: Candidates
+    part: Sequence[Node],
+    graph: Graph,
+    constants: frozenset[str],
+    target: Target,
+    numbers: Candidates,
+    within: Mapping[str, int] | None = None,
 ) -> RegisterTile:
-    """The register tile of a part, for the node that begins it and everything computed on its result."""
+    """The register tile of a part, for the node that begins it and everything computed on its result.
+
+    `within` says how far the first node's iterators run in a core's tile (absent: all of it).
+    """
     anchor, final = part[0].expr, part[-1].expr
     vector = vector_of(anchor, graph, constants)
     lanes = target.lanes(max(element_bytes(graph.tensors[t].ttype) for t in (anchor.tensor, *_values(anchor, graph))))
     if anchor.reduce:
         lanes = lanes if vector.kind != "none" else 1
         panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
-        sizes, cycles = accumulator_tile(anchor, vector, lanes, panels, shapes_of([anchor], graph), target, numbers)
+        shapes = shapes_of([anchor], graph)
+        rows = {i: n for i, n in (within or {}).items() if i != vector.iterator or not panels}
+        sizes, cycles = accumulator_tile(anchor, vector, lanes, panels, shapes, target, numbers, rows)
     else:
-        sizes, cycles = _elementwise(anchor, lanes, numbers), float(OVERHEAD)
+        sizes, cycles = _elementwise(anchor, lanes, numbers, within or {}), float(OVERHEAD)
     if not target.vectors:
         sizes = _within(sizes, sum(element_bytes(graph.tensors[node.name].ttype) for node in part), target)
     points = prod(pieces(n, lanes) if i == vector.iterator else n for i, n in sizes.items())
@@ -73,14 +83,15 @@ def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:
     return tuple(o.access.tensor for o in operands_of(expr) if graph.tensors[o.access.tensor].ttype[0] in "bf")
 
 
-def _elementwise(expr: TensorExpr, lanes: int, numbers: Candidates) -> dict[str, int]:
+def _elementwise(expr: TensorExpr, lanes: int, numbers: Candidates, within: Mapping[str, int]) -> dict[str, int]:
     """A few vectors along the last iterator; rows where that is short."""
     iterators = moving(expr)
     sizes = dict.fromkeys(iterators, 1)
     left = ELEMENTWISE
     for iterator in reversed(iterators):
         step = lanes if iterator == iterators[-1] else 1
-        sizes[iterator] = _even(int(numbers.size(expr.domain[iterator])), step, left)
+        extent = int(numbers.size(expr.domain[iterator]))
+        sizes[iterator] = _even(min(extent, within.get(iterator, extent)), step, left)
         left //= max(1, pieces(sizes[iterator], step))
         if left <= 1:
             break

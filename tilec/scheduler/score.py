@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Steps = Mapping[str, Mapping[str, Ints]]
 """Node -> reduce iterator -> reduce steps."""
 
-TASK = 50e-9
+TASK = 10e-9
 """Seconds that a task costs beside its work."""
 
 IMBALANCE = 0.2
@@ -58,8 +58,9 @@ def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
     target = problem.target
     tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
     stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
-    seen = windows(problem.nodes, sizes, steps, problem.shapes, problem.numbers, stored)
     loops = _Loops(problem, steps)
+    inside = frozenset(name for moving in loops.inside.values() for name in moving)
+    seen = windows(problem.nodes, sizes, steps, problem.shapes, problem.numbers, stored, inside)
     held = _held(problem, seen, loops)
     implicit = target.levels[target.core].managed == "implicit"
     size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,22 +52,45 @@ def windows(
     shapes: Shapes,
     numbers: Candidates,
     stored: Mapping[str, Ints] | None = None,
+    inside: Set[str] = frozenset(),
 ) -> Seen:
     """Propagate candidate tiles of the final node to everything that a group touches.
 
-    `steps` are reduce steps by node and iterator; `stored` are elements that a tile must at least hold of tensors
-    that leave the group: where it reads less of one, it holds all of it.  Data-dependent reads count one element for
-    each point that reads.  Nodes that the final one does not need are left out.
+    `steps` are reduce steps by node and iterator, `inside` the nodes that live in their loops: what others read or
+    compute takes the hull over all steps.  `stored` are elements that a tile must at least hold of tensors that leave
+    the group: where it reads less of one, it holds all of it.  Data-dependent reads count one element for each point
+    that reads.  Nodes that the final one does not need are left out.
     """
+    wide = _windows(nodes, sizes, {}, shapes, numbers, stored or {}, frozenset(), {})
+    if not steps:
+        return wide
+    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, inside, wide.boxes)
+    outside = {seat.tensor for node in nodes if node.name not in inside for seat in seats(node.expr)}
+    return Seen({t: wide.elements[t] if t in outside else n for t, n in seen.elements.items()}, seen.boxes)
+
+
+def _windows(
+    nodes: Sequence[Node],
+    sizes: Mapping[str, Ints],
+    steps: Mapping[str, Mapping[str, Ints]],
+    shapes: Shapes,
+    numbers: Candidates,
+    stored: Mapping[str, Ints],
+    inside: Set[str],
+    known: Mapping[str, Box],
+) -> Seen:
+    """Windows where nodes outside of reduce loops have boxes that are known."""
     made = {node.name: node.expr for node in nodes}
     final = nodes[-1]
     boxes: dict[str, Box] = {final.name: tile_box(final.expr, sizes, steps.get(final.name, {}), numbers)}
     found: dict[str, Ints] = {}
     gathered: dict[str, Ints] = {}
     for node in reversed(nodes):
+        if node.name in known and node.name not in inside:
+            boxes[node.name] = known[node.name]
         if node.name not in boxes:
             continue
-        if stored and node.name in stored:
+        if node.name in stored:
             boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], numbers)
         box = boxes[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
