@@ -10,6 +10,7 @@ from tilec.ir.plan import Refusal
 
 REASONS: dict[str, str] = {
     "fusion-off": "the recipe asks for one group per node",
+    "closed": "the recipe closes the level for connections",
     "iterates-differently": "the consumer does not read, at each of its points, the element of that point",
     "recomputed": "the consumer reads each element several times, so the producer would be computed again",
     "reduction": "the consumer reduces over what the producer computes tile by tile",

@@ -12,16 +12,16 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.segments import handed, results, stages
 from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.block import Block
 from tilec.scheduler.build import Builder, Draught, group_of, levels_of
 from tilec.scheduler.choose import Tuner
 from tilec.scheduler.compose import compose
-from tilec.scheduler.cores import CoreTile
 from tilec.scheduler.cost import costed
+from tilec.scheduler.exact import settled
 from tilec.scheduler.fold import fold
 from tilec.scheduler.inline import inline
 from tilec.scheduler.layout import layout
 from tilec.scheduler.literals import literals
+from tilec.scheduler.nest import Nest, require_levels
 from tilec.scheduler.partition import partition, separate
 from tilec.scheduler.parts import fuse, single_nodes
 from tilec.scheduler.reasons import Draft, edge
@@ -65,6 +65,7 @@ def schedule(
     """
     chosen = options or ScheduleOptions()
     target = target_of(device)
+    require_levels(chosen.closed, target)
     numbers = Candidates(dict.fromkeys(graph.symbols, LIKELY))
     draft = Draft(live(_exposed(graph)))
     for name in passes_of(chosen):
@@ -119,18 +120,20 @@ def _decided(
     """The groups of a graph in execution order, and why edges are not connected."""
     parted = single_nodes(graph) if options.fusion == "none" else fuse(graph)
     outputs = frozenset(port.tensor for port in graph.outputs)
+    if target.core > 1:
+        nest = Nest(graph, builder, target, numbers, options, outputs, dict(parted.refused))
+        return nest.draughts(parted.parts), nest.refused
     atoms = Atoms(graph, parted.parts, target, numbers, options.objective, outputs)
     grouping = partition(atoms, parted.refused) if options.fusion == "full" else separate(atoms, parted.refused)
 
-    def made(builder: Builder, members: Sequence[int], tile: CoreTile) -> Draught:
-        block = builder.core_block(atoms, members, tile)
-        for level in range(target.core - 1, 0, -1):
-            block = Block(level, block.nodes, inner=(block,))
-        return builder.draught(block, atoms.leaving(members), target, tile.seconds)
-
+    groups = settled(grouping.groups, atoms, builder, options.budget if tuner is not None else 1)
     if tuner is not None:
-        return tuned(grouping.groups, atoms, builder, made, tuner, options.budget), grouping.refused
-    return [made(builder, members, atoms.core_tiles(members)[0]) for members in grouping.groups], grouping.refused
+        groups = tuned(groups, atoms, builder, tuner)
+    found: list[Draught] = []
+    for members, (tile, *_) in groups:
+        block = builder.core_block(atoms, members, tile)
+        found.append(builder.draught(block, atoms.leaving(members), target, tile.seconds))
+    return found, grouping.refused
 
 
 def _segments(graph: Graph) -> tuple[Graph, ...]:

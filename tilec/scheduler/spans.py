@@ -12,10 +12,11 @@ from math import inf
 
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.ir.plan import Refusal
 from tilec.scheduler.problem import Objective
 from tilec.scheduler.target import Target
 from tilec.scheduler.tier import Around, Tier
-from tilec.scheduler.tier_partition import GAIN, Set, components, partition, running_order
+from tilec.scheduler.tier_partition import GAIN, Set, components, partition, refusals, running_order
 from tilec.scheduler.tier_runs import Runs
 from tilec.scheduler.tier_tiles import Tiles, finer
 from tilec.scheduler.tier_walk import Found
@@ -59,16 +60,22 @@ def spans(
 
     Every part is in one span, every span is connected by what it makes; what fits whole is not cut.  `around` gives,
     for nodes in the tile of a span of the level below, how far their iterators run.  With `closed` every part is a span
-    of its own.  Raises ConfigError for a part of which not even one element's tile fits.
+    of its own.  Raises LevelTooSmallError for a part of which not even one element's tile fits.
     """
-    if not parts:
-        return ()
-    runs = Runs(Tier(parts, graph, target, level, numbers, objective, around or {}))
-    needs = runs.tier.needs
-    found = [(number,) for number in range(len(parts))] if closed else _whole(runs) or partition(runs)
-    order = running_order(needs, found)
+    return search(Tier(parts, graph, target, level, numbers, objective, around or {}), closed)[0]
+
+
+def search(tier: Tier, closed: bool = False) -> tuple[tuple[Span, ...], dict[str, Refusal]]:
+    """The spans of a tier's parts, and why edges between them are not inside one (none where the level is closed)."""
+    if not tier.parts:
+        return (), {}
+    runs = Runs(tier)
+    single = [(number,) for number in range(len(tier.parts))]
+    sets = single if closed else _whole(runs) or partition(runs)
+    order = running_order(tier.needs, sets)
     assert order is not None
-    return tuple(span for at in order for span in _spans(runs, found[at]))
+    found = tuple(span for at in order for span in _spans(runs, sets[at]))
+    return found, {} if closed else refusals(runs, [span.members for span in found])
 
 
 def _whole(runs: Runs) -> list[Set] | None:
@@ -80,20 +87,20 @@ def _whole(runs: Runs) -> list[Set] | None:
 def _spans(runs: Runs, members: Set) -> tuple[Span, ...]:
     """The span of some parts, or those of every one of them if no tile fits after all."""
     found = _span(runs, members)
-    if found is not None:
+    if isinstance(found, Span):
         return (found,)
     if len(members) == 1:
-        raise runs.too_small(members[0], runs.cost(members))
+        raise runs.too_small(members[0], found)
     return tuple(span for number in members for span in _spans(runs, (number,)))
 
 
-def _span(runs: Runs, members: Set) -> Span | None:
-    """The span of some parts with the best tile of which every instance fits; None for no tile."""
+def _span(runs: Runs, members: Set) -> Span | Found:
+    """The span of some parts with the best tile of which every instance fits; without one, what was found instead."""
     limit = runs.tier.capacity
     for _ in range(TRIES):
         tiles, found = _refined(runs, members, limit)
         if found.value == inf:
-            break
+            return found
         sure = runs.walk(members, tiles.only(found.candidate))
         best = sure.best()
         if best.value < inf:
@@ -102,7 +109,7 @@ def _span(runs: Runs, members: Set) -> Span | None:
             loops = {i: n for i, n in sizes.items() if n < extents[i]}
             return Span(members, loops, best.order, sure.extents(0), int(best.moved), int(best.held), best.seconds)
         limit = found.held * LESS
-    return None
+    return best
 
 
 def _refined(runs: Runs, members: Set, limit: float) -> tuple[Tiles, Found]:

@@ -25,7 +25,7 @@ Around = Mapping[str, Mapping[str, int]]
 
 
 POOLED = 0.5
-"""Part of a pool that a level takes of it at most where higher levels need some too."""
+"""Part of a pool that a level takes where higher levels need some too, as long as anything fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +70,17 @@ class Tier:
     around: Around = field(default_factory=dict)
 
     @property
+    def most(self) -> float:
+        """Bytes of one instance of the level."""
+        found = self.target.levels[self.level].capacity
+        return float("inf") if found is None else found
+
+    @property
     def capacity(self) -> float:
-        """Bytes that one instance of the level may hold; higher levels of its pool get theirs."""
-        level, above = self.target.levels[self.level], self.target.levels[self.level + 1 :]
-        if level.capacity is None:
-            return float("inf")
-        shared = level.pool is not None and any(other.pool and other.pool.name == level.pool.name for other in above)
-        return level.capacity * POOLED if shared else level.capacity
+        """Bytes that one instance of the level should hold at most: of its pool higher levels get their part."""
+        pool, above = self.target.levels[self.level].pool, self.target.levels[self.level + 1 :]
+        shared = pool is not None and any(level.pool is not None and level.pool.name == pool.name for level in above)
+        return self.most * POOLED if shared else self.most
 
     @property
     def units(self) -> int:

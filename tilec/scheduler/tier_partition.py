@@ -8,9 +8,14 @@ such an edge on its other side, while that gains.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import inf
 
+from tilec.ir.expr import operands
+from tilec.ir.plan import Refusal
+from tilec.scheduler.partition import PICO
 from tilec.scheduler.parts import execution_order
+from tilec.scheduler.reasons import edge, refusal
 from tilec.scheduler.tier_runs import Run, Runs
 
 Set = tuple[int, ...]
@@ -42,7 +47,7 @@ def components(needs: Needs) -> list[Set]:
 
 
 def partition(runs: Runs) -> list[Set]:
-    """The cheapest sets that were found. Raises ConfigError for a part of which no tile fits."""
+    """The cheapest sets that were found. Raises LevelTooSmallError for a part of which no tile fits."""
     needs = runs.tier.needs
     orders = {tuple(range(len(needs))): None, tuple(chained(needs)): None}
     found = min((_cut(runs, order) for order in orders), key=lambda cut: cut[0])[1]
@@ -91,6 +96,38 @@ def _improved(runs: Runs, found: Sequence[Set]) -> Iterator[list[Set]]:
             spent = sum(runs.cost(members).value for members in old)
             if sum(runs.cost(members).value for members in new) < spent * (1 - GAIN):
                 yield after
+
+
+def refusals(runs: Runs, found: Sequence[Set]) -> dict[str, Refusal]:
+    """Why edges between sets are not inside one: what joining the two comes to."""
+    tier = runs.tier
+    home = {number: members for members in found for number in members}
+    reasons: dict[tuple[Set, Set], Refusal] = {}
+    refused: dict[str, Refusal] = {}
+    for number, part in enumerate(tier.parts):
+        for node in part:
+            for tensor in operands(node.expr):
+                pair = home[tier.made.get(tensor, number)], home[number]
+                if pair[0] != pair[1]:
+                    if pair not in reasons:
+                        reasons[pair] = _objection(runs, found, pair)
+                    refused[edge(tensor, node.name)] = replace(reasons[pair], edge=edge(tensor, node.name))
+    return refused
+
+
+def _objection(runs: Runs, found: Sequence[Set], pair: tuple[Set, Set]) -> Refusal:
+    tier, joined = runs.tier, tuple(sorted((*pair[0], *pair[1])))
+    if running_order(tier.needs, [members for members in found if members not in pair] + [joined]) is None:
+        return refusal("", "", "cycle")
+    cost, apart = runs.cost(joined), [runs.cost(members) for members in pair]
+    if cost.value < inf:
+        unit = PICO if tier.objective == "time" else 1
+        spent = sum(each.value for each in apart if each.value < inf)
+        return refusal("", "", "slower", joined=int(cost.value * unit), apart=int(spent * unit))
+    if cost.held > tier.capacity:
+        level = tier.target.levels[tier.level].name
+        return refusal("", "", "capacity", level=level, bytes=int(cost.held), capacity=int(tier.capacity))
+    return refusal("", "", "outputs-differ")
 
 
 def changes(needs: Needs, found: Sequence[Set]) -> Iterator[tuple[tuple[Set, Set], tuple[Set, ...]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
-from tilec.errors import ConfigError
+from tilec.scheduler.fits import LevelTooSmallError
 from tilec.scheduler.tier import Tier
 from tilec.scheduler.tier_tiles import Tiles, coarse
 from tilec.scheduler.tier_walk import Found, Walk
@@ -41,15 +41,11 @@ class Runs:
             walk.add(number)
         return walk
 
-    def too_small(self, number: int, found: Found) -> ConfigError:
+    def too_small(self, number: int, found: Found) -> LevelTooSmallError:
         """What to say of a part of which no tile fits."""
-        name = self.tier.target.levels[self.tier.level].name
-        return ConfigError(
-            f"level {name} has {int(self.tier.capacity)} bytes, one element's tile of"
-            f" {self.tier.parts[number][-1].name} needs {int(found.held)}",
-            self.tier.target.name,
-            f"Give {name} more capacity, or leave the level out of the device.",
-        )
+        tier, level = self.tier, self.tier.target.levels[self.tier.level]
+        node = tier.parts[number][-1].name
+        return LevelTooSmallError(f"level {level.name}", int(found.held), level.capacity or 0, node, tier.target.name)
 
 
 class Run:

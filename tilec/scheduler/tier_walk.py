@@ -169,6 +169,8 @@ class Walk:
         kept = sum((size * tiles.times(loops) for loops, size in once.items()), every * number)
         room = np.take_along_axis(held, tiles.inner, axis=0)
         limit = tier.capacity if limit is None else limit
+        if len(self.members) == 1 and limit < float(held[self.loops].min()) <= tier.most:
+            limit = float(held[self.loops].min())
         keeps = (room <= limit) & (tier.units == 1)
         moved = np.where(keeps, kept, each) + self.leaving
         room = np.where(keeps, room, held[self.loops])

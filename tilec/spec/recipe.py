@@ -53,6 +53,7 @@ class ScheduleOptions(Spec):
     fusion: Literal["none", "register", "full"] = "full"
     objective: Literal["time", "traffic", "footprint"] = "time"
     passes: tuple[str, ...] | None = None
+    closed: tuple[str, ...] = Field(default=(), description="levels below a core's at which nothing is connected")
     budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly, or measured")
     profile: bool = Field(default=False, description="measure candidates on this machine, keep the times in a record")
     record: str | None = Field(
