@@ -17,6 +17,8 @@ from tilec.codegen.cpu.vectors import PrimExpr, bind, cast, constant, llvm, rein
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440054691e-4
 _ROUND = 12582912.0  # 1.5 * 2**23: adding it leaves round(x) in the low bits of the sum
 _ROUND_BITS = 0x4B400000
+_SCALED = 16
+"""Lanes of AVX-512, which multiplies by a power of two in one instruction; others would call the C library."""
 
 _EXP = (0.00138152560692, 0.00836876976762, 0.0416683822207, 0.166665201763, 0.499999934385)
 _LOG = (
@@ -67,8 +69,10 @@ def exp(x: PrimExpr, lanes: int) -> PrimExpr:
     n = bind(rounded - _f(_ROUND, lanes))
     r = bind((x - n * _f(_LN2_HIGH, lanes)) - n * _f(_LN2_LOW, lanes))
     y = bind(_polynomial(r, _EXP, lanes) * (r * r) + r + _f(1.0, lanes))
-    # Two factors: n reaches from -151 to 128, beyond what one exponent holds.
     exponent = bind(reinterpret(rounded, "int32", lanes) - _i(_ROUND_BITS, lanes))
+    if lanes == _SCALED:
+        return bind(llvm("llvm.ldexp", "float32", lanes, y, exponent))
+    # Two factors: n reaches from -151 to 128, beyond what one exponent holds.
     half = bind(tirx.shift_right(exponent, _i(1, lanes)))
     return bind(y * _power_of_two(half, lanes) * _power_of_two(exponent - half, lanes))
 

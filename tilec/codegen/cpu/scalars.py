@@ -321,6 +321,18 @@ def combiner(op: str, element: str, lanes: int) -> Callable[[PrimExpr, PrimExpr]
     return lambda a, b: printer(element, lanes, a, b)
 
 
+def grown(op: str, element: str, lanes: int, total: PrimExpr, value: PrimExpr) -> PrimExpr:
+    """A partial result with one more value. An extremum takes half the instructions of `llvm.maximum`, which also
+    tells zeros of different signs apart; its selects must not be nested deeply, so results are combined with the other.
+    """
+    if op not in ("max", "min") or not is_float(element):
+        return combiner(op, element, lanes)(total, value)
+    total, value = bind(total), bind(value)
+    better = tirx.GT(total, value) if op == "max" else tirx.LT(total, value)
+    # A NaN on either side comes through: it is never better, nor is anything better than it.
+    return tirx.Select(tirx.EQ(total, total), tirx.Select(better, total, value), total)
+
+
 def neutral(op: str, element: str) -> float | int:
     """What changes nothing in a reduction of this element type."""
     if op in ("sum", "prod"):

@@ -16,7 +16,7 @@ from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer
 from tilec.codegen.cpu.memory import Memories, element, stored
 from tilec.codegen.cpu.runs import Run, neighbours, pieces
-from tilec.codegen.cpu.scalars import combiner, convert, neutral
+from tilec.codegen.cpu.scalars import combiner, convert, grown, neutral
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Tile
 from tilec.codegen.cpu.values import Point, Values
@@ -332,4 +332,4 @@ class _Printer:
             value = self.values.value(self.values.root, self.ttype, where).across(width)
             value = convert(value, self.element, kind, width)
             accumulator = table[index, width, number % self.cut.chains]
-            accumulator.set(self._combiner(width)(accumulator.get(), value))
+            accumulator.set(grown(str(self.tile.reducer), kind, width, accumulator.get(), value))
