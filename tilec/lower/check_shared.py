@@ -113,7 +113,7 @@ def _ends(s: Setting, chain: Chain, part: Part, level: int) -> Iterator[Refusal]
             if name in part and steps:
                 stepped[name] = {*stepped.get(name, ()), *steps}
     kept = [name for name in part if name in s.outputs or any(c not in part for c in s.readers.get(name, ()))]
-    chains = [c for c in s.chains.values() if c.leader in stepped and c.inside <= set(part)]
+    chains = [c for c in s.chains.values() if c.inside <= set(part)]
     placed = homes(s, part, stepped, kept, [inner for inner in above if len(inner) > 1], chains)
     here = {"loop": chain.leader, "level": s.levels[min(level + 1, s.top)].name}
     for inner in above:

@@ -40,7 +40,7 @@ class Frame:
         self.owner = {name: part for part in self.parts for name in part}
         self.nests: dict[str, tuple[ReduceNest, ...]] = {}
         self.chunks: dict[str, Box] = {}
-        together = [chain for chain in s.chains.values() if all(name in task.part for name in chain.members)]
+        together = [chain for chain in s.chains.values() if chain.inside <= set(task.part)]
         following = {name for chain in together for name in chain.members[:-1]}
         for name in task.part:
             if name not in following:
@@ -50,7 +50,7 @@ class Frame:
         for leader, chain in self.chains.items():
             self._place_members(leader, chain)
         above = self._parts_above() if self.nests else ()
-        self.homes = homes(s, task.part, stepped, task.targets, above, self.chains.values())
+        self.homes = homes(s, task.part, stepped, task.targets, above, together)
         self.views: dict[tuple[str, ...], View] = {}
         self.buffers: dict[str, Buffer] = {}
         self.sources: dict[tuple[str, str], Buffer] = {}

@@ -27,8 +27,8 @@ def homes(
     `stepped` maps the nodes with reduce loops to the iterators that their loops move, `kept` are the tensors that
     must exist as a whole, `parts_above` the parts of all higher levels, each of which runs as one.  A producer lives
     in a consumer's reduce loop iff all its consumers do and its window varies with that loop in every access;
-    everything else takes the hull over all steps, in front of the loop.  The leaders of `chains` have reduce loops that
-    everything inside the chain lives in.
+    everything else takes the hull over all steps, in front of the loop.  Everything inside one of `chains` stays
+    together, in the reduce loops of its leader if that has any here, for it may have some further up.
     """
     bound = {(name, chain.leader) for chain in chains for name in chain.inside}
     barred: set[tuple[str, str]] = set()
@@ -90,8 +90,11 @@ def _placed(
             chain = leaders[name]
             behind = {m: [c for c in s.consumers(m, part) if c not in chain.inside] for m in chain.inside}
             placed[name] = place(chain.inside, behind)
-            moving |= {(m, name): frozenset(chain.moved(m, stepped[name])) for m in chain.members}
-            placed |= dict.fromkeys(chain.inside - {name}, (*placed[name], name))
+            inner = placed[name]
+            if name in stepped:
+                moving |= {(m, name): frozenset(chain.moved(m, stepped[name])) for m in chain.members}
+                inner = (*inner, name)
+            placed |= dict.fromkeys(chain.inside - {name}, inner)
         elif name not in placed:
             placed[name] = place([name], {name: s.consumers(name, part)})
         follow(name)
