@@ -49,6 +49,10 @@ class Builder:
     layouts: dict[str, Orders] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
 
+    def aside(self) -> Builder:
+        """Another builder that knows the same; what it makes stays with it."""
+        return Builder(self.graph, dict(self.packs), dict(self.layouts), self.orders)
+
     def core_block(self, atoms: Atoms, members: Sequence[int], tile: CoreTile) -> Block:
         """The block of a core's level, made of one block of the highest level for each part."""
         target = atoms.target

@@ -6,17 +6,23 @@ of the level below, and at a core's level into the groups that `partition` finds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
 
 from tilec.errors import ConfigError, did_you_mean
 from tilec.ir.expr import operands
-from tilec.ir.graph import Graph
+from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Refusal
+from tilec.lower.check_plan import overflows
+from tilec.lower.lowering import lower
+from tilec.scheduler.alone import alone
 from tilec.scheduler.atoms import Atoms, Part
 from tilec.scheduler.block import Block
-from tilec.scheduler.build import Builder, Draught
+from tilec.scheduler.build import Builder, Draught, group_of, levels_of
+from tilec.scheduler.exact import settled
 from tilec.scheduler.exact import settled
 from tilec.scheduler.partition import partition, separate
 from tilec.scheduler.reasons import edge, refusal
@@ -25,6 +31,9 @@ from tilec.scheduler.target import Target
 from tilec.scheduler.tier import Around, Tier
 from tilec.scheduler.tier_walk import OVERLAP
 from tilec.spec.recipe import ScheduleOptions
+
+LESS, LEAST = 0.8, 0.1
+"""What is left of the capacities when a group did not fit and is cut again, and where that ends."""
 
 
 @dataclass(frozen=True)
@@ -39,41 +48,65 @@ class Nest:
     outputs: frozenset[str]
     refused: dict[str, Refusal] = field(default_factory=dict)
 
-    def draughts(self, parts: Sequence[Part]) -> list[Draught]:
-        """The groups of some parts in execution order."""
-        readers = self.graph.consumers()
+    def draughts(self, parts: Sequence[Part], share: float = 1.0) -> list[Draught]:
+        """The groups of some parts in execution order; `share` of the capacities may be used.
+
+        A group whose tile program exceeds a level after all is cut again, with less room.
+        """
         found: list[Draught] = []
-        for block, seconds in self._blocks(parts, 1, {}, 0):
-            names = {node.name for node in block.nodes}
-            leaving = tuple(
-                node.name
-                for node in block.nodes
-                if node.name in self.outputs or any(reader.name not in names for reader in readers[node.name])
-            )
-            found.append(self.builder.draught(block, leaving, self.target, seconds))
+        for span, block, seconds in self._blocks(parts, 1, {}, 0, share):
+            draught = self.builder.draught(block, self._leaving(block), self.target, seconds)
+            if share * LESS < LEAST or self._fits(draught):
+                found.append(draught)
+            else:
+                found += self.draughts([parts[n] for n in span.members], share * LESS)
         return found
 
-    def _blocks(self, parts: Sequence[Part], level: int, around: Around, taken: int) -> list[tuple[Block, float]]:
-        """Blocks of a level and the seconds each takes; `taken` bytes of a pool are held by lower levels."""
-        if level == self.target.core:
-            return self._cores(parts, around, taken)
-        tier = Tier(parts, self.graph, self.target, level, self.numbers, self.options.objective, around)
+    def _leaving(self, block: Block) -> tuple[str, ...]:
+        names = {node.name for node in block.nodes}
+        own = [node.name for node in block.nodes]
+        return tuple(name for name in own if name in self.outputs or self._read_beyond(name, names))
+
+    def _read_beyond(self, tensor: str, names: Set[str]) -> bool:
+        return any(reader.name not in names for reader in self.readers[tensor])
+
+    @cached_property
+    def readers(self) -> Mapping[str, Sequence[Node]]:
+        """Tensor -> nodes that read it."""
+        return self.graph.consumers()
+
+    def _fits(self, draught: Draught) -> bool:
+        """Whether a group fits when it is lowered; not asked while sizes are symbols."""
+        if self.graph.symbols:
+            return True
+        levels, tensors = levels_of(self.target), self.builder.graph.tensors
+        plan = alone([group_of(draught)], draught.outputs, tensors, levels, self.target.name)
+        return not overflows(lower(plan.groups[0], draught.variant, plan))
+
+    def _blocks(
+        self, parts: Sequence[Part], level: int, around: Around, taken: int, share: float
+    ) -> list[tuple[Span, Block, float]]:
+        """Spans of a level, their blocks and the seconds each takes; lower levels hold `taken` bytes of a pool."""
+        tier = Tier(parts, self.graph, self.target, level, self.numbers, self.options.objective, around, share)
         closed = self.options.fusion != "full" or self.target.levels[level].name in self.options.closed
         found, refused = search(tier, closed)
         self.refused.update(refused)
         if self.options.fusion == "full" and closed:
             self._close(tier)
-        return [self._block(tier, span, taken) for span in found]
+        return [(span, *self._block(tier, span, taken)) for span in found]
 
     def _block(self, tier: Tier, span: Span, taken: int) -> tuple[Block, float]:
         """A span around the blocks of the next level."""
         level, members = self.target.levels[tier.level], [tuple(tier.parts[n]) for n in span.members]
         extents = span.extents if span.sizes or tier.around else {}
-        inner = self._blocks(members, tier.level + 1, extents, taken + (span.held if level.pool else 0))
+        held = taken + (span.held if level.pool else 0)
+        if tier.level + 1 == self.target.core:
+            inner = self._cores(members, extents, held)
+        else:
+            spans = self._blocks(members, tier.level + 1, extents, held, tier.share)
+            inner = [(block, seconds) for _, block, seconds in spans]
         whole = tier.facts[members[-1][-1].name].extents
-        tiles = 1
-        for iterator, size in span.sizes.items():
-            tiles *= -(-whole[iterator] // size)
+        tiles = prod(-(-whole[iterator] // size) for iterator, size in span.sizes.items())
         busy = -(-tiles // level.units) * sum(seconds for _, seconds in inner)
         link = span.moved / tier.link
         blocks = tuple(block for block, _ in inner)
@@ -83,18 +116,16 @@ class Nest:
 
     def _cores(self, parts: Sequence[Part], around: Around, taken: int) -> list[tuple[Block, float]]:
         """The groups at a core's level, in what lower levels leave it of a pool."""
-        target = _left(self.target, taken)
+        target = upper_levels(self.target, taken)
         names = {node.name for part in parts for node in part}
-        readers = self.graph.consumers()
-        outputs = {name for name in names if any(reader.name not in names for reader in readers[name])}
-        atoms = Atoms(
-            self.graph, tuple(parts), target, self.numbers, self.options.objective, self.outputs | outputs, around
-        )
+        outputs = self.outputs | {name for name in names if self._read_beyond(name, names)}
+        atoms = Atoms(self.graph, tuple(parts), target, self.numbers, self.options.objective, outputs, around)
         found = partition(atoms, self.refused) if self.options.fusion == "full" else separate(atoms, self.refused)
         self.refused.update(found.refused)
         blocks: list[tuple[Block, float]] = []
         for members, (tile, *_) in settled(found.groups, atoms, self.builder):
-            blocks.append((self.builder.core_block(atoms, members, tile), tile.seconds))
+            block = self.builder.core_block(atoms, members, tile)
+            blocks.append((_raised(block, self.target.core - 1), tile.seconds))
         return blocks
 
     def _close(self, tier: Tier) -> None:
@@ -121,13 +152,23 @@ def require_levels(closed: Sequence[str], target: Target) -> None:
             )
 
 
-def _left(target: Target, taken: int) -> Target:
-    """The device with what `taken` bytes of lower levels leave of the pool that a core's level shares with them."""
-    level = target.levels[target.core]
-    if level.pool is None or not taken:
-        return target
-    below = [other.pool for other in target.levels[: target.core] if other.pool and other.pool.name == level.pool.name]
-    share = max((pool.share(taken) for pool in below), default=0)
-    room = max(1, level.pool.capacity - share)
-    own = replace(level, capacity=min(room, level.capacity or room))
-    return replace(target, levels=(*target.levels[: target.core], own, *target.levels[target.core + 1 :]))
+def upper_levels(target: Target, taken: int = 0) -> Target:
+    """The device from the level below a core's upward, as if that were its lowest; of the pool of a core's level
+    without the `taken` bytes that lower levels hold."""
+    below, level = target.levels[target.core - 1], target.levels[target.core]
+    if level.pool is not None:
+        shared = [other.pool for other in target.levels[: target.core] if other.pool is not None]
+        used = max((pool.share(taken) for pool in shared if pool.name == level.pool.name), default=0)
+        room = max(1, level.pool.capacity - used)
+        level = replace(level, capacity=min(room, level.capacity or room))
+    return replace(
+        target,
+        levels=(replace(below, capacity=None, pool=None), level, *target.levels[target.core + 1 :]),
+        core=1,
+        links=target.links[target.core - 1 :],
+    )
+
+
+def _raised(block: Block, by: int) -> Block:
+    """A block whose levels count from a lower one."""
+    return replace(block, level=block.level + by, inner=tuple(_raised(inner, by) for inner in block.inner))

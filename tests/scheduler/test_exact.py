@@ -1,0 +1,56 @@
+"""exact: on explicit levels every group fits when it is lowered; where no tile does, a group falls apart."""
+
+from dataclasses import replace
+
+import pytest
+from scheduler.graphs import make_graph
+from scheduler.models import attention, convolutions
+from scheduler.running import device
+
+from tilec.ir.graph import Graph
+from tilec.ir.intervals import Candidates
+from tilec.lower.check_plan import overflows
+from tilec.lower.lowering import lower
+from tilec.scheduler.atoms import Atoms
+from tilec.scheduler.build import Builder
+from tilec.scheduler.exact import settled
+from tilec.scheduler.parts import fuse
+from tilec.scheduler.schedule import schedule
+from tilec.scheduler.target import Target, target_of
+from tilec.spec.recipe import ScheduleOptions
+
+
+@pytest.mark.feature("W24")
+@pytest.mark.parametrize("objective", ["time", "traffic"])
+@pytest.mark.parametrize("graph", [attention(), convolutions()], ids=["attention", "convolutions"])
+def test_no_group_overflows_a_level(graph: Graph, objective: str) -> None:
+    plan = schedule(graph, device("a100"), ScheduleOptions(objective=objective))  # type: ignore[arg-type]
+    for group in plan.groups:
+        assert overflows(lower(group, group.variants[0], plan)) == ()
+
+
+def softmax(target: Target) -> tuple[Atoms, Builder]:
+    e = {"s": 4, "n": 200}
+    nodes = [
+        ("top[s] = max(n, x[s, n])", e),
+        ("e[s, n] = exp(x[s, n] - top[s])", e),
+        ("total[s] = sum(n, e[s, n])", e),
+        ("y[s, n] = e[s, n] / total[s]", e),
+    ]
+    graph = make_graph({"x": (4, 200)}, nodes, ["y"])
+    return Atoms(graph, fuse(graph).parts, target, Candidates(), "time", frozenset({"y"})), Builder(graph)
+
+
+def test_a_group_that_fits_nowhere_falls_apart() -> None:
+    gpu = target_of(device("a100"))
+    small = replace(gpu, levels=(gpu.levels[0], replace(gpu.levels[1], capacity=1024), gpu.levels[2]))
+    atoms, builder = softmax(small)
+    assert [members for members, _ in settled([(0, 1, 2, 3)], atoms, builder)] == [(0,), (1,), (2,), (3,)]
+    assert builder.packs == {}
+
+
+def test_caches_need_no_second_look() -> None:
+    atoms, builder = softmax(target_of(device("zen5-avx512")))
+    ((members, tiles),) = settled([(0, 1, 2, 3)], atoms, builder, 3)
+    assert members == (0, 1, 2, 3)
+    assert len(tiles) == 3
