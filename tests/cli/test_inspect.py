@@ -87,12 +87,12 @@ def test_a_compiled_folder(cli, build):
     assert "  verified on               host" in text.splitlines()
     found = json.loads(cli("inspect", "model.tilec", "--json").out)
     assert found["graph"]["placement"] == {"compiled": 4, "total": 4}
-    assert found["plan"]["groups"] == 2
+    assert found["plan"]["groups"] == found["plan"]["launches"] > 0
     assert found["plan"]["traffic_bytes"] > 0
     lowest = next(iter(found["plan"]["per_level"].values()))
     assert lowest["transacted_bytes"] >= found["plan"]["traffic_bytes"]
     assert lowest["transactions"] > 0
-    assert (found["plan"]["fused_patterns"], found["plan"]["launches"]) == (1, 2)
+    assert found["plan"]["fused_patterns"] == 1
     assert "  fused patterns            1" in text.splitlines()
     assert "transactions" in text
     assert found["kernels"]["library"].endswith(".a")
