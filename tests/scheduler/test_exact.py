@@ -53,4 +53,4 @@ def test_caches_need_no_second_look() -> None:
     atoms, builder = softmax(target_of(device("zen5-avx512")))
     ((members, tiles),) = settled([(0, 1, 2, 3)], atoms, builder, 3)
     assert members == (0, 1, 2, 3)
-    assert len(tiles) == 3
+    assert 1 < len(tiles) <= 3
