@@ -211,7 +211,7 @@ class _Machine:
         self._memory[buffer.name, lane] = reserve(buffer, self._window(buffer, env), self._ints(buffer.shape, {}))
 
     def _fill(self, held: Held, value: float) -> None:
-        held.array[...] = value
+        held.array[...] = cast(np.asarray(value), held.array.dtype)
         held.written[...] = True
 
     def _load(self, statement: LoadTiles, lane: Lane) -> None:
@@ -222,7 +222,7 @@ class _Machine:
             outside = np.ones(target.array.shape, bool)
             if volume(overlap(target.window, tensor)):
                 outside[inside] = False
-            target.array[outside] = statement.fill
+            target.array[outside] = cast(np.asarray(statement.fill), target.array.dtype)
             target.written[outside] = True
         region = overlap(target.window, source.window, tensor)
         if volume(region):

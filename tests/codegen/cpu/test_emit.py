@@ -12,6 +12,7 @@ from tilec.codegen.cpu.compile import compile_function
 from tilec.codegen.cpu.emit import emit, emit_kernel
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Var
+from tilec.machine import execute
 from tilec.spec.device import Target
 
 
@@ -221,3 +222,14 @@ def test_code_stays_small():
     """The reduce loop of a register tile is unrolled twice at most."""
     text = emit(gemm(28, 64, 512, (14, 32), (28, 64)).program(), AVX512).function.script()
     assert text.count("\n") < 400
+
+
+def test_a_literal_that_its_type_cannot_hold_wraps(tmp_path):
+    padded = "Y[i] = max(r, where(0 <= i + r - 1 and i + r - 1 < 5, X[i + r - 1], -1000))"
+    case = plain(padded, {"i": 5, "r": 3}, {"X": (5,)}, ttypes={"X": "i8", "Y": "i8"})
+    arrays = {"X": np.arange(-5, 0, dtype=np.int8)}
+    batch = Batch()
+    batch.add(case.program(), arrays)
+    (made,) = batch.run(tmp_path)
+    assert made["Y"].tolist() == case.reference(arrays)["Y"].tolist() == [24, -3, -2, -1, 24]
+    assert execute(case.program(), arrays).outputs["Y"].tolist() == made["Y"].tolist()

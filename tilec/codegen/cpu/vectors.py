@@ -52,9 +52,14 @@ def _real(text: str, element: str) -> PrimExpr:
 
 @lru_cache(maxsize=4096)
 def _integer(value: int, element: str) -> PrimExpr:
+    """A literal, wrapped where its type is too narrow, as NumPy converts it."""
+    if element == "bool":
+        return tirx.IntImm(element, bool(value))
+    bits = int(element.lstrip("uint"))
+    low = value % (1 << bits)
     if element.startswith("uint"):
-        return tirx.const(value % (1 << int(element[4:])), element)
-    return tirx.IntImm(element, bool(value) if element == "bool" else value)
+        return tirx.const(low, element)
+    return tirx.IntImm(element, low - (1 << bits) if low >> (bits - 1) else low)
 
 
 def constant(value: bool | int | float, element: str, lanes: int = 1) -> PrimExpr:
