@@ -9,20 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
 
-from tilec.ir.expr import TensorExpr, operands, rename_tensors
+from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.block import Extents
-from tilec.scheduler.cores import CoreTile, core_tiles, extents_in, least_held, roughly
+from tilec.scheduler.cores import CoreTile, core_tiles, extents_in, look
 from tilec.scheduler.problem import Objective, Problem
 from tilec.scheduler.registers import RegisterTile, register_tile
+from tilec.scheduler.rescale import Chain
 from tilec.scheduler.rewrite import constant_tensors
 from tilec.scheduler.target import Target
-from tilec.scheduler.vector import vector_of
+from tilec.scheduler.vector import Vector, vector_of
+from tilec.scheduler.windows import leaves
 
 Part = tuple[Node, ...]
+
+HOPE = 0.7
+"""A closer look finds tiles that take no less than this fraction of what a first look found."""
 
 FEWER = (40, 20, 12, 8, 5)
 """Registers that are tried instead of all of them."""
@@ -33,8 +37,8 @@ class Atoms:
     """Parts in execution order.
 
     `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
-    the level below (absent: all of it).  `registers`, `known` and `looks` remember decisions by
-    content.
+    the level below (absent: all of it).  Groups that hold all of a `chain` run its reductions in one loop.
+    `numbering`, `registers`, `known`, `looks` and `fitting` remember contents and decisions by content.
     """
 
     graph: Graph
@@ -44,9 +48,12 @@ class Atoms:
     objective: Objective
     outputs: frozenset[str]
     extents: Mapping[str, Extents] = field(default_factory=dict)
+    chain: Chain | None = None
+    numbering: dict[object, int] = field(default_factory=dict)
     registers: dict[object, tuple[RegisterTile, ...]] = field(default_factory=dict)
     known: dict[object, tuple[CoreTile, ...]] = field(default_factory=dict)
     looks: dict[object, tuple[int, float]] = field(default_factory=dict)
+    fitting: dict[object, tuple[int, ...]] = field(default_factory=dict)
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -97,8 +104,39 @@ class Atoms:
     @cached_property
     def numbered(self) -> tuple[int, ...]:
         """A number for the content of every part."""
-        found: dict[object, int] = {}
-        return tuple(found.setdefault(content, len(found)) for content, _ in self.contents)
+        return tuple(self.numbering.setdefault(content, len(self.numbering)) for content, _ in self.contents)
+
+    @cached_property
+    def together(self) -> frozenset[int]:
+        """Parts of the chain, one behind the other; they stay together."""
+        return frozenset(self.home[name] for name in self.chain.inside) if self.chain is not None else frozenset()
+
+    def chain_of(self, members: Sequence[int]) -> Chain | None:
+        """The chain, if a group of these parts holds it."""
+        return self.chain if self.together and self.together <= set(members) else None
+
+    @cached_property
+    def vectors(self) -> tuple[Vector, ...]:
+        """How the first node of every part is vectorised."""
+        return tuple(vector_of(part[0].expr, self.graph, self.constants) for part in self.parts)
+
+    @cached_property
+    def halos(self) -> tuple[frozenset[str], ...]:
+        """For every part the tensors that its reductions read outside of, so that guards keep them in."""
+        return tuple(
+            frozenset(
+                access.tensor
+                for node in part
+                for access in (accesses(node.expr) if node.expr.reduce else ())
+                if leaves(access, node.expr, self.graph.tensors[access.tensor].shape, self.numbers)
+            )
+            for part in self.parts
+        )
+
+    @cached_property
+    def singles(self) -> tuple[CoreTile, ...]:
+        """The best tile of every part by itself."""
+        return tuple(self.core_tiles((n,))[0] for n in range(len(self.parts)))
 
     def tiles(self, number: int, within: Mapping[str, int] | None = None) -> tuple[RegisterTile, ...]:
         """Register tiles of a part for how far its first node's iterators run in a core's tile, the largest first.
@@ -115,8 +153,7 @@ class Atoms:
             found = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
             known = self.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in found}.values())
             return known
-        vector = vector_of(part[0].expr, self.graph, self.constants)
-        return tuple(replace(tile, vector=vector) for tile in known)
+        return tuple(replace(tile, vector=self.vectors[number]) for tile in known)
 
     def leaving(self, members: Sequence[int]) -> tuple[str, ...]:
         """Tensors of some parts that others or the model's outputs need, in the order of the nodes."""
@@ -137,17 +174,22 @@ class Atoms:
             found.append((self.numbered[number], tuple(names.setdefault(t, len(names)) for t in own)))
         final = self.parts[members[-1]][-1].name
         extents = tuple(sorted(self.extents.get(final, {}).items()))
-        return tuple(found), tuple(names[t] for t in outputs), extents
+        chain = self.chain_of(members)
+        shared = tuple(names[name] for name in chain.members) if chain is not None else ()
+        return tuple(found), tuple(names[t] for t in outputs), extents, shared
 
     def problem(self, members: Sequence[int], outputs: tuple[str, ...], tiles: Sequence[RegisterTile]) -> Problem:
         """The group of some parts with their register tiles."""
         parts = tuple(self.parts[n] for n in members)
         extents = self.extents.get(parts[-1][-1].name, {})
-        return Problem(parts, tiles, self.graph, self.target, self.numbers, outputs, self.objective, extents)
+        halos, chain = frozenset().union(*(self.halos[n] for n in members)), self.chain_of(members)
+        return Problem(
+            parts, tiles, self.graph, self.target, self.numbers, outputs, self.objective, extents, chain, halos
+        )
 
     def usual(self, members: Sequence[int]) -> list[RegisterTile]:
         """The register tiles that parts have by themselves."""
-        return [self.core_tiles((n,))[0].registers[0] for n in members]
+        return [self.singles[n].registers[0] for n in members]
 
     def core_tiles(self, members: Sequence[int], most: int = 1) -> tuple[CoreTile, ...]:
         """The best tiles at a core's level of the group of some parts, best first, remembered by content."""
@@ -160,7 +202,7 @@ class Atoms:
             numbers = {name: str(i) for i, name in enumerate(places)}
             self.known[key] = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
             return found
-        vectors = [vector_of(self.parts[n][0].expr, self.graph, self.constants) for n in members]
+        vectors = [self.vectors[n] for n in members]
         return tuple(
             replace(
                 tile,
@@ -174,28 +216,35 @@ class Atoms:
         """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile
         leaves them."""
         if len(members) == 1:
-            trials = [[tile] for tile in self.tiles(members[0])]
-        else:
-            usual = self.usual(members)
-            first = self.problem(members, outputs, usual)
-            runs = extents_in(first, core_tiles(first, 1)[0])
-            fitted = [self.tiles(n, within) for n, within in zip(members, runs, strict=True)]
-            trials = [usual, [tiles[0] for tiles in fitted]]
+            found = [
+                t for tile in self.tiles(members[0]) for t in core_tiles(self.problem(members, outputs, [tile]), most)
+            ]
+            return _best(found, most)
+        usual = self.usual(members)
+        first = self.problem(members, outputs, usual)
+        found = list(core_tiles(first, most))
+        apart = sum(self.singles[n].objective for n in members)
+        if found[0].objective * HOPE < apart:
+            fitted = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, found[0]), strict=True)]
+            trials = [[tiles[0] for tiles in fitted]]
             if self.target.threads > 1:
                 trials.append([tiles[-1] for tiles in fitted])
-        found = [t for tiles in trials for t in core_tiles(self.problem(members, outputs, tiles), most)]
-        kept = [t for t in found if t.fits] or found
-        return tuple(sorted(kept, key=lambda t: t.objective if t.fits else t.held)[:most])
+            found += [t for tiles in trials for t in core_tiles(self.problem(members, outputs, tiles), most)]
+        return _best(found, most)
 
     def look(self, members: Sequence[int]) -> tuple[int, float]:
         """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""
         outputs = self.leaving(members)
         key = self.key(members, outputs)
         if key not in self.looks:
-            problem = self.problem(members, outputs, self.usual(members))
-            held = least_held(problem)
-            self.looks[key] = held, roughly(problem) if held <= self.target.capacity else inf
+            self.looks[key] = look(self.problem(members, outputs, self.usual(members)))
         return self.looks[key]
+
+
+def _best(found: Sequence[CoreTile], most: int) -> tuple[CoreTile, ...]:
+    """Those with the least objective that fit, the smallest if none does."""
+    kept = [t for t in found if t.fits] or found
+    return tuple(sorted(kept, key=lambda t: t.objective if t.fits else t.held)[:most])
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tilec.ir.expr import operands
 from tilec.ir.graph import Node
-from tilec.ir.plan import Sizes
+from tilec.ir.plan import Shared, Sizes
 from tilec.scheduler.reasons import edge
 
 Extents = Mapping[str, int]
@@ -19,7 +19,8 @@ class Block:
     """Nodes that stay together from a level upward, and the tile of their final node that the level holds.
 
     `level` is an index into the target's levels, 1 for a whole group.  `sizes` and `order` are the tile loops of the
-    final (last) node, `steps` the reduce steps of any node at this level.  `inner` are the blocks one level up in
+    final (last) node, `steps` the reduce steps of any node at this level, `shared` the reductions in one of its reduce
+    loops.  `inner` are the blocks one level up in
     execution order, none at the highest level.
     """
 
@@ -29,6 +30,7 @@ class Block:
     order: tuple[str, ...] = ()
     steps: Mapping[str, Sizes] = field(default_factory=dict)
     inner: tuple[Block, ...] = ()
+    shared: Mapping[str, Shared] = field(default_factory=dict)
 
     @property
     def final(self) -> Node:

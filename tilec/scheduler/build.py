@@ -55,7 +55,9 @@ class Builder:
 
     def core_block(self, atoms: Atoms, members: Sequence[int], tile: CoreTile) -> Block:
         """The block of a core's level, made of one block of the highest level for each part."""
-        target = atoms.target
+        target, chain = atoms.target, atoms.chain_of(members)
+        if chain is not None:
+            self.graph = replace(self.graph, tensors={**self.graph.tensors, **chain.tensors})
         pieces: list[tuple[object, Part, RegisterTile]] = []
         for number, register in zip(members, tile.registers, strict=True):
             part = atoms.parts[number]
@@ -71,7 +73,8 @@ class Builder:
         key = (atoms.key(members, problem.outputs), tuple(tile.sizes.items()))
         if key not in self.orders:
             self.orders[key] = task_order(problem, tile.sizes)
-        return Block(target.core, nodes, tile.sizes, self.orders[key], tile.steps, inner)
+        shared = chain.shared if chain is not None else {}
+        return Block(target.core, nodes, tile.sizes, self.orders[key], tile.steps, inner, shared)
 
     def _register_block(
         self, content: object, part: Part, register: RegisterTile, problem: Problem, atoms: Atoms
@@ -113,6 +116,7 @@ class Builder:
             order=order,
             loads=_loads(block, target),
             layouts={target.core_level: layouts} if layouts else {},
+            shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
         )
         kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
         return Draught(block, outputs, connect, replace(variant, kernel=kernel), seconds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isqrt, prod
+from math import inf, isqrt, prod
 
 import numpy as np
 
@@ -64,22 +64,34 @@ def core_tile(problem: Problem) -> CoreTile:
     return core_tiles(problem, 1)[0]
 
 
-def roughly(problem: Problem) -> float:
-    """About what the best tile comes to, from a few candidates that may not even fit."""
-    return float(np.min(score(problem, candidates(problem, choices=ROUGH), {}).objective))
+def look(problem: Problem) -> tuple[int, float]:
+    """Bytes that a core's level must hold at least, as far as a few candidates show, and about what the best tile comes
+    to (infinite if even the smallest tile does not fit)."""
+    sizes = candidates(problem, choices=ROUGH)
+    if problem.chain is None:
+        found = score(problem, sizes, {})
+    else:
+        leader = problem.chain.leader
+        found = _stepped(problem, sizes, leader, _shorter(problem, leader), {}).score
+    held = int(np.min(found.held))
+    if held > problem.target.capacity:
+        held = least_held(problem)
+    return held, float(np.min(found.objective)) if held <= problem.target.capacity else inf
 
 
 def core_tiles(problem: Problem, most: int) -> tuple[CoreTile, ...]:
     """The best candidates, best first (W17): those that fit, or the smallest one if none does.
 
-    Groups of several parts that fit a cache take no reduce steps: sums that go through it seldom pay.
+    Groups of several parts that fit a cache take no reduce steps: sums that go through it seldom pay.  Those that
+    share a reduce loop always do.
     """
-    trials = [_trial(problem, candidates(problem), {})]
-    if len(problem.parts) == 1 or problem.target.threads > 1 or not trials[0].fits.any():
+    trials = [_trial(problem, candidates(problem), {})] if problem.chain is None else []
+    if len(problem.parts) == 1 or problem.target.threads > 1 or not any(trial.fits.any() for trial in trials):
         trials += _with_steps(problem, candidates(problem, most=MOST // ROUNDS))
     if not any(trial.fits.any() for trial in trials):
         finer = candidates(problem, fine=True, most=MOST // ROUNDS)
-        trials += [_trial(problem, finer, {}), *_with_steps(problem, finer)]
+        trials += [_trial(problem, finer, {})] if problem.chain is None else []
+        trials += _with_steps(problem, finer)
     return _ranked(problem, trials, most)
 
 
@@ -108,20 +120,23 @@ def least_held(problem: Problem) -> int:
     """Bytes that a core's level must hold at least: one element of the final node, all reductions one by one."""
     one = np.asarray(1, np.int64)
     sizes = {i: one for i, e in zip(problem.final.spatial, problem.final.shape, strict=True) if bound(e) != 1}
-    steps = {name: dict.fromkeys(expr.reduce, one) for name, expr in _steppable(problem)}
+    cut = [*_steppable(problem), *((problem.chain.leader,) if problem.chain is not None else ())]
+    steps = {name: dict.fromkeys(problem.sharing(name)[name], one) for name in cut}
     return int(score(problem, sizes, steps).held[0])
 
 
 def _with_steps(problem: Problem, sizes: Mapping[str, Ints]) -> list[_Trial]:
-    """Trials with reduce steps of one node, then of a second beside the best of these if nothing fits."""
+    """Trials with reduce steps of one node, that of a shared loop if there is one, then of a second beside the best of
+    these if nothing fits."""
     trials: list[_Trial] = []
     fixed: dict[str, Mapping[str, int]] = {}
-    nodes = dict(_steppable(problem))
-    for _ in range(STEPPED):
+    cut = _steppable(problem)
+    for turn in range(STEPPED):
+        names = [problem.chain.leader] if problem.chain is not None and turn == 0 else cut
         found = [
             _stepped(problem, sizes, name, chain, fixed)
-            for name, expr in nodes.items()
-            if name not in fixed and (chain := _shorter(problem, expr))
+            for name in names
+            if name not in fixed and (chain := _shorter(problem, name))
         ]
         trials += found
         if not found or any(trial.fits.any() for trial in found):
@@ -135,22 +150,30 @@ def _with_steps(problem: Problem, sizes: Mapping[str, Ints]) -> list[_Trial]:
     return trials
 
 
-def _steppable(problem: Problem) -> Iterator[tuple[str, TensorExpr]]:
-    """Reductions that may be cut: a cache that reads a single pass over its operands needs no steps for it."""
+def _steppable(problem: Problem) -> list[str]:
+    """Reductions that may be cut by themselves: a cache that reads a single pass over its operands needs no steps for
+    it."""
+    shared = problem.chain.members if problem.chain is not None else ()
     implicit = problem.target.levels[problem.target.core].managed == "implicit"
-    anchors = [part[0].expr for part in problem.parts if part[0].expr.reduce]
+    anchors = [part[0].expr for part in problem.parts if part[0].expr.reduce and part[0].name not in shared]
     cut = [e for e in anchors if is_contraction(e) or not implicit]
     length = {e.tensor: prod(extent_of(e.domain[i], problem.numbers) for i in e.reduce) for e in cut}
-    for expr in sorted(cut, key=lambda e: length[e.tensor], reverse=True)[:STEPPED]:
-        yield expr.tensor, expr
+    return sorted((e.tensor for e in cut), key=lambda name: length[name], reverse=True)[:STEPPED]
 
 
-def _shorter(problem: Problem, expr: TensorExpr) -> list[dict[str, int]]:
-    """Ever shorter reduce steps of a node: the longest is halved until all are 1."""
+def _shorter(problem: Problem, name: str) -> list[dict[str, int]]:
+    """Ever shorter reduce steps of a node: the longest is halved until all are 1.
+
+    Those of a shared loop are powers of two, for a last step that is shorter costs it little.
+    """
+    expr = next(node.expr for node in problem.nodes if node.name == name)
+    shared = problem.chain is not None and name == problem.chain.leader
     whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
     steps, found = dict(whole), list[dict[str, int]]()
     while steps[longest := max(steps, key=lambda i: steps[i])] > 1:
-        steps[longest] = max((d for d in _divisors(whole[longest]) if d <= steps[longest] // 2), default=1)
+        now = steps[longest]
+        divisors = (d for d in _divisors(whole[longest]) if d <= now // 2)
+        steps[longest] = 1 << (now - 1).bit_length() - 1 if shared else max(divisors, default=1)
         found.append({i: n for i, n in steps.items() if n < whole[i]})
     places = np.unique(np.linspace(0, len(found) - 1, ROUNDS).astype(int)) if len(found) > ROUNDS else range(len(found))
     return [found[int(p)] for p in places]
@@ -234,6 +257,7 @@ def extents_in(problem: Problem, tile: CoreTile) -> list[dict[str, int]]:
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
     whole = {i: np.asarray(problem.extent(i), np.int64) for i in problem.final.spatial}
     inside = frozenset(name for node, of in tile.steps.items() for name in problem.inside(node, tuple(of)))
+    steps = problem.spread(steps)
     shapes, numbers = problem.shapes, problem.numbers
     boxes = windows(problem.nodes, {**whole, **sizes}, steps, shapes, numbers, inside=inside).boxes
     return [

@@ -25,13 +25,13 @@ def settled(groups: Sequence[tuple[int, ...]], atoms: Atoms, builder: Builder, m
     level = atoms.target.levels[atoms.target.core]
     if level.managed == "implicit" or level.capacity is None or atoms.graph.symbols:
         return [(members, atoms.core_tiles(members, most)) for members in groups]
-    known: dict[object, tuple[int, ...]] = {}
+    known = atoms.fitting
     found: Settled = []
     waiting = list(reversed(groups))
     while waiting:
         members = waiting.pop()
         tiles = atoms.core_tiles(members, max(most, CLOSELY))
-        key = atoms.key(members, atoms.leaving(members))
+        key = (atoms.key(members, atoms.leaving(members)), most)
         if key not in known:
             known[key] = _fitting(members, tiles, atoms, builder, most)
         if known[key] or len(members) == 1:

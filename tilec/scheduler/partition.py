@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 
 from tilec.ir.expr import operands
 from tilec.ir.plan import Refusal
 from tilec.scheduler.ancestry import Ancestry
-from tilec.scheduler.atoms import Atoms
+from tilec.scheduler.atoms import HOPE, Atoms
 from tilec.scheduler.cost import flops
 from tilec.scheduler.parts import execution_order
 from tilec.scheduler.reasons import edge, refusal
@@ -25,9 +26,6 @@ LONGEST = 16
 
 GAIN = 0.99
 """A group is joined where it is expected to take less than this fraction of its pieces' time."""
-
-HOPE = 0.7
-"""A closer look finds tiles that take no less than this fraction of what a first look found."""
 
 PICO = 1e12
 
@@ -62,7 +60,7 @@ class _Trials:
     @cached_property
     def single(self) -> tuple[float, ...]:
         """What every part costs by itself."""
-        return tuple(self.atoms.core_tiles((n,))[0].objective for n in range(len(self.atoms.parts)))
+        return tuple(tile.objective for tile in self.atoms.singles)
 
     def cost(self, members: tuple[int, ...]) -> float | Refusal:
         """What a group is predicted to cost, or why it may not be one; the edge is filled in by the caller."""
@@ -133,14 +131,16 @@ def _multiplies(reduce: Iterable[str]) -> bool:
 
 
 def _runs(trial: _Trials) -> tuple[tuple[int, ...], ...]:
-    """The best cut of the parts' order into runs."""
+    """The best cut of the parts' order into runs; parts that stay together are not cut."""
     count = len(trial.atoms.parts)
+    whole = {n for n in trial.atoms.together if n - 1 in trial.atoms.together}
     best: list[float] = [0.0]
     cut: list[int] = [0]
     for end in range(1, count + 1):
-        found, where = best[end - 1] + trial.single[end - 1], end - 1
-        for start in range(end - 2, max(-1, end - 1 - LONGEST), -1):
-            if not _joins(trial.atoms, start, end):
+        where = next(start for start in range(end - 1, -1, -1) if start not in whole)
+        found = best[where] + _total(trial, [tuple(range(where, end))]) if end not in whole else inf
+        for start in range(where - 1, max(-1, end - 1 - LONGEST), -1):
+            if start in whole or end in whole or not _joins(trial.atoms, start, end):
                 continue
             cost = trial.cost(tuple(range(start, end)))
             if not isinstance(cost, Refusal):
@@ -210,7 +210,7 @@ def _through_others(
 
 def _total(trial: _Trials, groups: Iterable[tuple[int, ...]]) -> float:
     found = [trial.cost(numbers) for numbers in groups]
-    return sum(c if not isinstance(c, Refusal) else float("inf") for c in found)
+    return sum(c if not isinstance(c, Refusal) else inf for c in found)
 
 
 def _refusals(trial: _Trials, groups: Sequence[tuple[int, ...]], refused: Mapping[str, Refusal]) -> dict[str, Refusal]:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Literal
+from typing import Literal, TypeVar
 
-from tilec.ir.expr import Expr, TensorExpr, accesses
+from tilec.ir.expr import Access, Expr, TensorExpr
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.lower.sharing import earlier, present
 from tilec.scheduler.block import Extents
 from tilec.scheduler.follow import Seat, extent_of, seats
+from tilec.scheduler.inline import operations
 from tilec.scheduler.registers import RegisterTile
+from tilec.scheduler.rescale import Chain
 from tilec.scheduler.target import Target
-from tilec.scheduler.windows import element_bytes, leaves, shapes_of
+from tilec.scheduler.windows import element_bytes, shapes_of
 
 Objective = Literal["time", "traffic", "footprint"]
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,8 @@ class Problem:
     """One group: its parts, each with its register tile; what leaves it; how far its final node's iterators run.
 
     `outputs` are the tensors that leave the group, `extents` those of the final node in the tile of the level below
-    (absent: all of it).
+    (absent: all of it), `halos` operands that reductions read outside of, so that guards keep them in.
+    The reductions of a `chain` run in one reduce loop, in parts of their own.
     """
 
     parts: Sequence[Sequence[Node]]
@@ -36,6 +42,8 @@ class Problem:
     outputs: tuple[str, ...] = ()
     objective: Objective = "time"
     extents: Extents = field(default_factory=dict)
+    chain: Chain | None = None
+    halos: frozenset[str] = frozenset()
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
@@ -97,24 +105,39 @@ class Problem:
     @cached_property
     def staged(self) -> frozenset[str]:
         """Operands from outside that are copied: guarded halos, and those laid out anew for a product's vectors."""
-        found: set[str] = set()
-        for part, tile in zip(self.parts, self.tiles, strict=True):
-            found |= {a.tensor for a in tile.vector.staged if a.tensor not in self.made}
-            for node in part:
-                for access in accesses(node.expr) if node.expr.reduce else ():
-                    shape = self.graph.tensors[access.tensor].shape
-                    if access.tensor not in self.made and leaves(access, node.expr, shape, self.numbers):
-                        found.add(access.tensor)
-        return frozenset(found)
+        laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
+        return frozenset(t for t in laid_out | self.halos if t not in self.made)
+
+    def sharing(self, stepped: str) -> Mapping[str, Mapping[str, str]]:
+        """Reductions in the reduce loop of a node, itself or all of a chain -> their reduce iterators -> the node's."""
+        if self.chain is not None and stepped == self.chain.leader:
+            return {name: entry.iterators for name, entry in self.chain.shared.items()}
+        reduce = next(node.expr.reduce for node in self.nodes if node.name == stepped)
+        return {stepped: {i: i for i in reduce}}
+
+    def spread(self, steps: Mapping[str, Mapping[str, S]]) -> dict[str, dict[str, S]]:
+        """Reduce steps of every reduction that runs in the loops of some."""
+        return {
+            name: {own: of[other] for own, other in iterators.items() if other in of}
+            for stepped, of in steps.items()
+            for name, iterators in self.sharing(stepped).items()
+        }
 
     def inside(self, stepped: str, iterators: Sequence[str]) -> dict[str, frozenset[str]]:
         """Nodes in the reduce loop of a node -> their iterators that it moves (tilec.lower.placement)."""
-        moving = {stepped: frozenset(iterators)}
+        sharing = self.sharing(stepped)
+        moving = {name: frozenset(i for i in own if own[i] in iterators) for name, own in sharing.items()}
+        between = self.chain.inside if self.chain is not None and stepped == self.chain.leader else frozenset()
         nodes = self.nodes
         at = next(i for i, node in enumerate(nodes) if node.name == stepped)
         for node in reversed(nodes[:at]):
             reads = self.readers.get(node.name, [])
-            if node.name in self.outputs or not reads or any(reader not in moving for _, _, reader in reads):
+            if (
+                node.name in moving
+                or node.name in self.outputs
+                or not reads
+                or any(reader not in moving for _, _, reader in reads)
+            ):
                 continue
             moved = [
                 frozenset(
@@ -122,7 +145,7 @@ class Problem:
                 )
                 for _, seat, reader in reads
             ]
-            if all(moved):
+            if all(moved) or node.name in between:
                 moving[node.name] = frozenset().union(*moved)
         return moving
 
@@ -139,6 +162,20 @@ class Problem:
         """Bytes of a whole tensor."""
         shape = self.graph.tensors[tensor].shape
         return prod(extent_of(extent, self.numbers) for extent in shape) * self.bytes_of(tensor)
+
+    @cached_property
+    def rescaling(self) -> dict[str, int]:
+        """Reductions of the chain that are rescaled -> the operations that this takes for an element."""
+        exprs = {node.name: node.expr for node in self.nodes}
+        entries = self.chain.shared.items() if self.chain is not None else ()
+        changed = [(exprs[name], entry.rescale) for name, entry in entries if not isinstance(entry.rescale, Access)]
+        return {e.tensor: operations(present(TensorExpr(e.tensor, e.spatial, (), e.shape, r))) for e, r in changed}
+
+    @cached_property
+    def formers(self) -> frozenset[str]:
+        """Reductions of the chain of which the loop holds the former values."""
+        entries = self.chain.shared.values() if self.chain is not None else ()
+        return frozenset(tensor for entry in entries for tensor in earlier(entry.rescale))
 
     @cached_property
     def operands(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
     stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
     loops = _Loops(problem, steps)
     inside = frozenset(name for moving in loops.inside.values() for name in moving)
-    seen = windows(problem.nodes, sizes, steps, problem.shapes, problem.numbers, stored, inside)
+    seen = windows(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside)
     held = _held(problem, seen, loops)
     implicit = target.levels[target.core].managed == "implicit"
     size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
@@ -70,11 +70,9 @@ def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
     final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
     stream = (read + (2 * final if implicit else out / np.maximum(tasks, 1))) / target.refill
     copied = sum((loaded[t] for t in problem.staged if t in loaded), start=np.asarray(0, np.int64))
-    if target.threads == 1:
-        copied = copied + sum(
-            (2 * seen.elements[n] * problem.bytes_of(n) * r * (r > 1) for n, r in loops.rounds.items()),
-            start=np.asarray(0, np.int64),
-        )
+    for name, rounds in loops.sums.items():
+        if target.threads == 1 or problem.chain is not None:
+            copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * rounds * (rounds > 1)
     work = _cycles(problem, seen, loops, held, tasks) / target.clock
     task = np.maximum(work, stream) + OVERLAP * np.minimum(work, stream) + copied / target.copy + TASK
     span = np.where(
@@ -97,12 +95,14 @@ def _objective(problem: Problem, seconds: Floats, moved: Ints, held: Ints) -> Fl
 
 
 class _Loops:
-    """Reduce loops at a core's level: how often they go round, and what lives in them."""
+    """Reduce loops at a core's level: how often they go round, what lives in them, how often sums are added to."""
 
     def __init__(self, problem: Problem, steps: Steps) -> None:
         self.problem = problem
         self.rounds: dict[str, Ints] = {}
         self.inside: dict[str, dict[str, frozenset[str]]] = {}
+        self.sums: dict[str, Ints] = {}
+        self.sharing: dict[str, frozenset[str]] = {}
         for node in problem.nodes:
             if node.name in steps:
                 extents = {i: extent_of(node.expr.domain[i], problem.numbers) for i in steps[node.name]}
@@ -110,6 +110,8 @@ class _Loops:
                     prod(-(-extents[i] // np.maximum(n, 1)) for i, n in steps[node.name].items()), np.int64
                 )
                 self.inside[node.name] = problem.inside(node.name, tuple(steps[node.name]))
+                self.sharing[node.name] = frozenset(problem.sharing(node.name))
+                self.sums |= dict.fromkeys(self.sharing[node.name], self.rounds[node.name])
 
     def times(self, tensor: str) -> Ints:
         """How often a task loads a window of a tensor from outside: loads that a loop does not move stand before it."""
@@ -123,10 +125,14 @@ class _Loops:
         return most
 
     def around(self, part: int) -> Ints:
-        """How often a part runs in a task."""
+        """How often a part runs in a task; a reduction that a loop cuts runs once."""
         names = [node.name for node in self.problem.parts[part]]
         return prod(
-            (self.rounds[s] for s, moving in self.inside.items() if s not in names and names[-1] in moving),
+            (
+                self.rounds[s]
+                for s, moving in self.inside.items()
+                if names[-1] in moving and self.sharing[s].isdisjoint(names)
+            ),
             start=np.asarray(1, np.int64),
         )
 
@@ -136,12 +142,13 @@ class _Loops:
         for stepped, moving in self.inside.items():
             members = [problem.made[name] for name in moving]
             low, high = min(members), max(members)
-            if tensor in moving and tensor != stepped:
+            summed = tensor in self.sharing[stepped]
+            if tensor in moving and not summed:
                 continue
             if last < low or first > high:
                 continue
             reads = [(seat, n) for _, seat, n in problem.readers.get(tensor, []) if n in moving]
-            if tensor == stepped or not any(seat.moves(moving[n]) for seat, n in reads):
+            if summed or not any(seat.moves(moving[n]) for seat, n in reads):
                 first, last = min(first, low), max(last, high)
         return first, last
 
@@ -154,6 +161,8 @@ def _held(problem: Problem, seen: Seen, loops: _Loops) -> Ints:
             continue
         size = seen.elements[tensor] * problem.bytes_of(tensor)
         first, last = loops.span(tensor, first, last) if loops.rounds else (first, last)
+        if tensor in problem.formers:
+            size = 2 * size
         for number in range(first, last + 1):
             total[number] = total[number] + size
     most = total[0]
@@ -181,6 +190,9 @@ def _cycles(problem: Problem, seen: Seen, loops: _Loops, held: Ints, tasks: Ints
             count = count * -(-(hi - lo) // size)
             points *= size
         cycles = count * tile.cycles * loops.around(number)
+        if expr.tensor in problem.rescaling and expr.tensor in loops.sums:
+            vectors = seen.elements[expr.tensor] / target.lanes(problem.bytes_of(expr.tensor))
+            cycles = cycles + loops.sums[expr.tensor] * vectors * (problem.rescaling[expr.tensor] + 2) / 2
         if target.threads > 1:
             cycles = cycles / np.clip(resident * count * min(points, CHAINS) / target.threads, 1e-9, 1)
         total = total + cycles
