@@ -149,8 +149,8 @@ class Bench:
         return answer
 
     def _timed(self, plans: Sequence[Plan], folders: Mapping[int, Path]) -> dict[int, float]:
-        """Plan's number -> seconds, of those that run. Times drift: the close ones are timed again, and so is the first,
-        which another has to beat."""
+        """Plan's number -> seconds, of those that run. Times drift: those that are close are timed again, and so is the
+        first, which they have to beat."""
         seconds: dict[int, float] = {}
         with precedence():
             for number in folders:
