@@ -49,6 +49,16 @@ CHIP = replace(
     steps={"dram": {"O": {"n": 32}}, "reg": {"S": {"k": 4}}},
 )
 
+PROJECTED = replace(
+    FLASH,
+    texts=[*FLASH.texts, "Y[b, m, f] = sum(d, O[b, m, d] * W[d, f])"],
+    extents={**FLASH.extents, "f": 3},
+    inputs={**FLASH.inputs, "W": (16, 3)},
+    tiles={"l2": {"Y": {"m": 8}}, "reg": {"O": {"m": 4}, "Y": {"m": 3}}},
+    steps={"l2": {"O": {"n": 20}, "Y": {"d": 6}}, "reg": {"Y": {"d": 4}}},
+)
+"""A contraction whose steps the attention in front of it could follow."""
+
 VARIANCE = Case(
     [
         "K[()] = sum(c, 1.0)",
@@ -102,8 +112,27 @@ SHARED: dict[str, Case] = {
     "results that leave": replace(FLASH, outputs=("O", "X", "Z")),
     "levels without loads": replace(FLASH, more={"shared": SOFTMAX, "loads": {"X": (), "Z": (), "O": ("reg",)}}),
     "mean and variance": VARIANCE,
+    "in the steps of another reduction": PROJECTED,
+    "not in the steps below of another reduction": replace(
+        PROJECTED,
+        connect=dict.fromkeys((*EDGES, "O->Y"), "reg"),
+        steps={"l2": {"Y": {"d": 6}}, "reg": {"O": {"n": 20}}},
+        outputs=("Y", "X"),
+    ),
+    "steps of a producer below the loop": replace(
+        CHIP,
+        connect={**dict.fromkeys(EDGES, "l2"), "S->X": "reg"},
+        tiles={"dram": {"O": {"b": 1}}, "l2": {"O": {"m": 8}}, "reg": {"X": {"m": 4}, "O": {"m": 4}}},
+        steps={"dram": {"S": {"k": 8}}, "l2": {"O": {"n": 20}}},
+    ),
     **{
         f"{name} on threads": on_gpu(case)
-        for name, case in (("alone", FLASH), ("registers", IN_REGISTERS), ("ends", ENDS), ("variance", VARIANCE))
+        for name, case in (
+            ("alone", FLASH),
+            ("registers", IN_REGISTERS),
+            ("ends", ENDS),
+            ("variance", VARIANCE),
+            ("projected", PROJECTED),
+        )
     },
 }

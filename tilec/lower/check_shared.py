@@ -114,7 +114,8 @@ def _ends(s: Setting, chain: Chain, part: Part, level: int) -> Iterator[Refusal]
                 stepped[name] = {*stepped.get(name, ()), *steps}
     kept = [name for name in part if name in s.outputs or any(c not in part for c in s.readers.get(name, ()))]
     chains = [c for c in s.chains.values() if c.inside <= set(part)]
-    placed = homes(s, part, stepped, kept, [inner for inner in above if len(inner) > 1], chains)
+    parts = [inner for inner in above if len(inner) > 1]
+    placed = homes(s, part, stepped, kept, parts, chains, s.spread_above(level))
     here = {"loop": chain.leader, "level": s.levels[min(level + 1, s.top)].name}
     for inner in above:
         for name in inner:

@@ -64,11 +64,13 @@ def _in_place(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, 
     out += inner
 
 
-def _deferred(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+def _deferred(
+    frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live, accumulate: bool = False
+) -> None:
     """Reduce loops, and what their steps load here, go inside the part's tile loops one level up."""
     pending: dict[str, tuple[ReduceNest, ...]] = {}
-    resumed = _resume(frame, part[-1], out)
-    stepped = [name for name in part if name in frame.nests]
+    resumed = _resume(frame, part[-1], out) or accumulate
+    stepped = [name for name in part if name in frame.nests and name not in loops]
     limits: dict[str, Limit] = {}
     rest = list(part)
     for name in stepped:
@@ -122,11 +124,11 @@ def _member(frame: Frame, chain: Chain, part: Part, out: list[Statement], loops:
         if name != final:
             allocate(frame, name, loops, out, may_skip=False)
     out += rescaled(frame, chain, final, loops, statements)
-    load(frame, part, loops, out, live)
     if frame.task.level == frame.s.top:
+        load(frame, part, loops, out, live)
         out.append(_compute(frame, final, loops, accumulate=True))
     else:
-        out += _above(frame, part, loops, True, {}, {})
+        _deferred(frame, part, out, loops, live, accumulate=True)
 
 
 def _resume(frame: Frame, name: str, out: list[Statement]) -> bool:

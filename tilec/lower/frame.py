@@ -50,7 +50,8 @@ class Frame:
         for leader, chain in self.chains.items():
             self._place_members(leader, chain)
         above = self._parts_above() if self.nests else ()
-        self.homes = homes(s, task.part, stepped, task.targets, above, together)
+        apart = s.spread_above(task.level)
+        self.homes = homes(s, task.part, stepped, task.targets, above, together, apart)
         self.views: dict[tuple[str, ...], View] = {}
         self.buffers: dict[str, Buffer] = {}
         self.sources: dict[tuple[str, str], Buffer] = {}

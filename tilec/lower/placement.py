@@ -21,6 +21,7 @@ def homes(
     kept: Collection[str],
     parts_above: Sequence[Part] = (),
     chains: Collection[Chain] = (),
+    apart: bool = False,
 ) -> Homes:
     """Place every node of a part.
 
@@ -28,12 +29,13 @@ def homes(
     must exist as a whole, `parts_above` the parts of all higher levels, each of which runs as one.  A producer lives
     in a consumer's reduce loop iff all its consumers do and its window varies with that loop in every access;
     everything else takes the hull over all steps, in front of the loop.  Everything inside one of `chains` stays
-    together, in the reduce loops of its leader if that has any here, for it may have some further up.
+    together, in the reduce loops of its leader if that has any here, for it may have some further up; `apart` says that
+    it stays out of the loops of others, whose units would all add to the same results.
     """
     bound = {(name, chain.leader) for chain in chains for name in chain.inside}
     barred: set[tuple[str, str]] = set()
     while True:
-        placed = _placed(s, part, stepped, kept, barred, chains)
+        placed = _placed(s, part, stepped, kept, barred, chains, apart)
         split = {
             (name, loop)
             for above in parts_above
@@ -62,6 +64,7 @@ def _placed(
     kept: Collection[str],
     barred: Collection[tuple[str, str]],
     chains: Collection[Chain],
+    apart: bool,
 ) -> Homes:
     placed: Homes = {}
     leaders = {chain.leader: chain for chain in chains}
@@ -89,7 +92,7 @@ def _placed(
         if name in leaders:
             chain = leaders[name]
             behind = {m: [c for c in s.consumers(m, part) if c not in chain.inside] for m in chain.inside}
-            placed[name] = place(chain.inside, behind)
+            placed[name] = () if apart else place(chain.inside, behind)
             inner = placed[name]
             if name in stepped:
                 moving |= {(m, name): frozenset(chain.moved(m, stepped[name])) for m in chain.members}

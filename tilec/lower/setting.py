@@ -72,6 +72,10 @@ class Setting:
         """Whether a level has several instances under one of the level below."""
         return level <= self.top and self.levels[level].units > 1
 
+    def spread_above(self, level: int) -> bool:
+        """Whether several units of some higher level share an instance of a level."""
+        return any(self.spread(higher) for higher in range(level + 1, self.top + 1))
+
     def scope(self, level: int) -> str:
         """The name of the units of a level."""
         return self.levels[level].scope or self.levels[level].name
