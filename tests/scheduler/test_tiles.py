@@ -14,6 +14,7 @@ from tilec.ir.expr import accesses
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.accumulators import accumulator_tile, pieces
+from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.cores import candidates, core_tile
 from tilec.scheduler.parts import fuse
 from tilec.scheduler.problem import Problem
@@ -188,15 +189,16 @@ def test_objectives_move_less_or_hold_less() -> None:
     assert bytes_and_moved("footprint")[0] <= bytes_and_moved("time")[0]
 
 
+def staged(graph: Graph) -> frozenset[str]:
+    atoms = Atoms(graph, fuse(graph).parts, ZEN5, NUMBERS, "time", frozenset({"y"}))
+    return atoms.problem((0,), ("y",), atoms.tiles(0)).staged
+
+
 def test_halos_are_staged() -> None:
     e = {"h": 8, "r": 3}
     text = "y[h] = sum(r, where(h + r >= 1 and h + r < 9, x[h + r - 1], 0.0))"
-    graph = make_graph({"x": (8,)}, [(text, e)], ["y"])
-    parts = fuse(graph).parts
-    tiles = [register_tile(parts[0], graph, frozenset(), ZEN5, NUMBERS)]
-    assert Problem(parts, tiles, graph, ZEN5, NUMBERS).staged == {"x"}
-    inside = make_graph({"x": (10,)}, [("y[h] = sum(r, x[h + r])", e)], ["y"])
-    assert not Problem(fuse(inside).parts, tiles, inside, ZEN5, NUMBERS).staged
+    assert staged(make_graph({"x": (8,)}, [(text, e)], ["y"])) == {"x"}
+    assert staged(make_graph({"x": (10,)}, [("y[h] = sum(r, x[h + r])", e)], ["y"])) == frozenset()
 
 
 def test_candidates_are_multiples_of_the_register_tile() -> None:
