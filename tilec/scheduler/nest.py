@@ -22,9 +22,7 @@ from tilec.scheduler.alone import alone
 from tilec.scheduler.atoms import Atoms, Part
 from tilec.scheduler.block import Block
 from tilec.scheduler.build import Builder, Draught, group_of, levels_of
-from tilec.scheduler.exact import settled
-from tilec.scheduler.exact import settled
-from tilec.scheduler.partition import partition, separate
+from tilec.scheduler.groups import chosen_groups
 from tilec.scheduler.reasons import edge, refusal
 from tilec.scheduler.spans import Span, search
 from tilec.scheduler.target import Target
@@ -68,7 +66,7 @@ class Nest:
         return tuple(name for name in own if name in self.outputs or self._read_beyond(name, names))
 
     def _read_beyond(self, tensor: str, names: Set[str]) -> bool:
-        return any(reader.name not in names for reader in self.readers[tensor])
+        return any(reader.name not in names for reader in self.readers.get(tensor, ()))
 
     @cached_property
     def readers(self) -> Mapping[str, Sequence[Node]]:
@@ -76,12 +74,15 @@ class Nest:
         return self.graph.consumers()
 
     def _fits(self, draught: Draught) -> bool:
-        """Whether a group fits when it is lowered; not asked while sizes are symbols."""
+        """Whether a group fits the levels below a core's when it is lowered; not asked while sizes are symbols."""
         if self.graph.symbols:
             return True
         levels, tensors = levels_of(self.target), self.builder.graph.tensors
         plan = alone([group_of(draught)], draught.outputs, tensors, levels, self.target.name)
-        return not overflows(lower(plan.groups[0], draught.variant, plan))
+        below = levels[: self.target.core]
+        names = {level.name for level in below} | {f"pool {level.pool.name}" for level in below if level.pool}
+        found = overflows(lower(plan.groups[0], draught.variant, plan))
+        return not any(refusal.numbers["level"] in names for refusal in found)
 
     def _blocks(
         self, parts: Sequence[Part], level: int, around: Around, taken: int, share: float
@@ -120,11 +121,11 @@ class Nest:
         names = {node.name for part in parts for node in part}
         outputs = self.outputs | {name for name in names if self._read_beyond(name, names)}
         atoms = Atoms(self.graph, tuple(parts), target, self.numbers, self.options.objective, outputs, around)
-        found = partition(atoms, self.refused) if self.options.fusion == "full" else separate(atoms, self.refused)
-        self.refused.update(found.refused)
+        groups, refused = chosen_groups(atoms, self.refused, self.builder, self.options)
+        self.refused.update(refused)
         blocks: list[tuple[Block, float]] = []
-        for members, (tile, *_) in settled(found.groups, atoms, self.builder):
-            block = self.builder.core_block(atoms, members, tile)
+        for own, members, tile in groups:
+            block = self.builder.core_block(own, members, tile)
             blocks.append((_raised(block, self.target.core - 1), tile.seconds))
         return blocks
 

@@ -58,7 +58,8 @@ class Facts:
 class Tier:
     """One level below a core's, and the parts whose tiles it holds.
 
-    `level` indexes the target's levels; `around` says how far nodes run in the tile of the level below.
+    `level` indexes the target's levels; `around` says how far nodes run in the tile of the level below, `share` how
+    much of the capacity may be used.
     """
 
     parts: Parts
@@ -68,6 +69,7 @@ class Tier:
     numbers: Candidates
     objective: Objective
     around: Around = field(default_factory=dict)
+    share: float = 1.0
 
     @property
     def most(self) -> float:
@@ -80,7 +82,7 @@ class Tier:
         """Bytes that one instance of the level should hold at most: of its pool higher levels get their part."""
         pool, above = self.target.levels[self.level].pool, self.target.levels[self.level + 1 :]
         shared = pool is not None and any(level.pool is not None and level.pool.name == pool.name for level in above)
-        return self.most * POOLED if shared else self.most
+        return self.most * self.share * (POOLED if shared else 1)
 
     @property
     def units(self) -> int:
