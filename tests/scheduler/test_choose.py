@@ -130,6 +130,13 @@ def test_a_tool_that_is_not_here_may_have_any_version() -> None:
     assert tuned(record, setting={"device": "d1", "tvm": ""})[0] == 1
 
 
+def test_candidates_that_were_measured_stay_of_interest() -> None:
+    _, record, _ = tuned(Record(), Clock(lambda rows: rows * 1e-6))
+    assert Tuner(Tuning(record, HERE, 2)).most == 4
+    assert Tuner(Tuning(record, HERE, 9)).most == 9
+    assert tuned(record, Clock(lambda rows: rows), budget=2)[0] == 1
+
+
 def test_settings_stand_side_by_side_in_a_record() -> None:
     _, record, _ = tuned(Record(), Clock(lambda rows: rows * 1e-6))
     other = {**HERE, "tvm": "0.28"}

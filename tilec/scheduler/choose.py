@@ -55,6 +55,12 @@ class Tuner:
         self._done = 0
         self.sources: Counter[str] = Counter()
 
+    @property
+    def most(self) -> int:
+        """How many candidates of a group are of interest: as many as may be measured, or were for the record."""
+        recorded = (len(entry.trials) for entry in self._tuning.record.entries.values())
+        return max(self._tuning.budget, *recorded, 1)
+
     def expect(self, groups: int) -> None:
         """Say how many more groups will be asked for."""
         self._expected += groups

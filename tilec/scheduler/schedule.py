@@ -126,7 +126,7 @@ def _decided(
     atoms = Atoms(graph, parted.parts, target, numbers, options.objective, outputs)
     grouping = partition(atoms, parted.refused) if options.fusion == "full" else separate(atoms, parted.refused)
 
-    groups = settled(grouping.groups, atoms, builder, options.budget if tuner is not None else 1)
+    groups = settled(grouping.groups, atoms, builder, tuner.most if tuner is not None else 1)
     if tuner is not None:
         groups = tuned(groups, atoms, builder, tuner)
     found: list[Draught] = []
