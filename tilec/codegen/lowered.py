@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilec.codegen.arena import Arena, Life, arrange
+from tilec.codegen.handed import check_orders
 from tilec.codegen.operands import renaming
 from tilec.codegen.prepare import Weights, prepare_weights
 from tilec.errors import ArtifactError, UnsupportedError
@@ -68,6 +69,7 @@ def lowered(plan: Plan, folder: Path, advance: Advance) -> Kernels:
         steps.append(Step(group.name, variant.kernel, tensors, max(there[node.name] for node in group.nodes)))
         advance(done + 1, 2 * len(plan.groups))
     steps.sort(key=lambda step: step.segment)
+    check_orders(plan, [(step.group, step.kernel, step.tensors) for step in steps], programs)
     weights = prepare_weights(plan, folder, folder)
     return Kernels(programs, groups, tuple(steps), _arena(plan, tuple(steps)), weights)
 
