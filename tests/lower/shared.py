@@ -116,6 +116,7 @@ SHARED: dict[str, Case] = {
     "not in the steps below of another reduction": replace(
         PROJECTED,
         connect=dict.fromkeys((*EDGES, "O->Y"), "reg"),
+        tiles={"l2": {"Y": {"m": 8}}, "reg": {"Y": {"m": 3}}},
         steps={"l2": {"Y": {"d": 6}}, "reg": {"O": {"n": 20}}},
         outputs=("Y", "X"),
     ),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.lower.cases import ATTENTION, CASES, MATMUL, Case
+from tests.lower.shared import FLASH, SHARED
 from tilec.ir.plan import Refusal
 from tilec.lower.heeded import unheeded
 from tilec.lower.legal import REASONS
@@ -29,6 +30,7 @@ VAIN = {
         "layout at l2",
         "not held",
     ),
+    "shared loop": (replace(FLASH, steps={"reg": {"X": {"n": 16}}}), "O", "shared loop at reg", "no reduce step"),
     "copies": (
         replace(ATTENTION, more={"loads": {"V": ("l2",)}, "copies": {"reg": {"V": 2}}}),
         "V",
@@ -48,6 +50,6 @@ def test_decisions_without_effect(name: str) -> None:
     assert why in said
 
 
-@pytest.mark.parametrize("name", ["attention", "convolution with epilogue", "four levels", "softmax"])
+@pytest.mark.parametrize("name", ["attention", "convolution with epilogue", "four levels", "softmax", *SHARED])
 def test_decisions_with_an_effect(name: str) -> None:
-    assert unused(CASES[name]) == ()
+    assert unused({**CASES, **SHARED}[name]) == ()

@@ -16,7 +16,8 @@ def unheeded(group: Group, variant: Variant, plan: Plan, program: Program) -> tu
     """The decisions of a variant that its program does not show; empty where all of them have an effect.
 
     A tile, an order of loops and a tail policy belong to the final node of a part; the lowest level, which holds whole
-    tensors, has none of them, nor reduce steps.  A layout and a number of copies belong to a window.
+    tensors, has none of them, nor reduce steps.  A layout and a number of copies belong to a window, a shared loop
+    to the steps of its leader.
     """
     s = setting(group, variant, plan)
     final: dict[str, dict[str, str]] = {level.name: {} for level in s.levels}
@@ -34,6 +35,11 @@ def unheeded(group: Group, variant: Variant, plan: Plan, program: Program) -> tu
         Refusal(node, "unused", {"what": "reduce step", "level": lowest, "why": _why(None)})
         for level, node in _entries(variant.steps)
         if level == lowest
+    ]
+    found += [
+        Refusal(leader, "unused", {"what": "shared loop", "level": s.levels[-1].name, "why": "it has no reduce step"})
+        for leader in s.chains
+        if not any(of.get(leader) for of in variant.steps.values())
     ]
     held = {(b.level, b.tensor) for b in program.parameters}
     held |= {(b.buffer.level, b.buffer.tensor) for b in statements(program.body) if isinstance(b, Allocate)}
