@@ -267,6 +267,20 @@ def test_long_rows_with_masks_and_offsets(step: int) -> None:
     assert np.isnan(got["O"][2]).all(), "as in two passes"
 
 
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_special_values_come_out_as_in_two_passes(step: int) -> None:
+    special = np.array([-np.inf, np.inf, np.nan, -3.4028235e38, 3.4028235e38, -1e9, 0.0, 1.0], np.float32)
+    rows = np.random.default_rng(step).choice(special, (200, 12), p=[0.4, 0.01, 0.01, 0.3, 0.01, 0.09, 0.09, 0.09])
+    short = case(ROWS, ("O", "Z"), s=200, r=12)
+    arrays = {"A": rows, "V": np.ones((12, 2), np.float32)}
+    shared = planned(short, {"l2": {"r": step}})
+    with np.errstate(all="ignore"):
+        got, exact = execute(shared.program(), arrays).outputs, shared.reference(arrays)
+    assert np.isnan(exact["Z"]).any()
+    for name in ("O", "Z"):
+        np.testing.assert_allclose(got[name], exact[name], rtol=1e-6)
+
+
 @pytest.mark.feature("W09")
 @pytest.mark.parametrize("step", [7777, 33333])
 def test_variance_of_long_rows_far_from_zero(step: int) -> None:
