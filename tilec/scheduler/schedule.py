@@ -17,6 +17,7 @@ from tilec.scheduler.choose import Tuner
 from tilec.scheduler.compose import compose
 from tilec.scheduler.cost import costed
 from tilec.scheduler.exact import settled
+from tilec.scheduler.fits import require_room
 from tilec.scheduler.fold import fold
 from tilec.scheduler.inline import inline
 from tilec.scheduler.layout import layout
@@ -61,7 +62,7 @@ def schedule(
 
     Symbolic sizes stay symbols in the plan.  `observe` sees the graph after every pass.  A `tuner` chooses among
     the candidates that the cost model likes best; without one the first is taken.  Raises ConfigError for a pass that
-    does not exist.
+    does not exist, LevelTooSmallError for a level that cannot hold one element's tile.
     """
     chosen = options or ScheduleOptions()
     target = target_of(device)
@@ -72,6 +73,7 @@ def schedule(
         draft = PASSES[name](draft)
         if observe is not None:
             observe(name, draft.graph)
+    _require_room(draft.graph, target)
     builder = Builder(draft.graph)
     refused = dict(draft.refused)
     decided: list[Draught] = []
@@ -80,6 +82,13 @@ def schedule(
         decided += found
         refused |= reasons
     return _plan(graph, builder.graph, decided, tuple(builder.packs.values()), refused, target)
+
+
+def _require_room(graph: Graph, target: Target) -> None:
+    constants = constant_tensors(graph)
+    nodes = [node for node in graph.nodes if node.name not in constants]
+    least = Candidates(dict.fromkeys(graph.symbols, 1))
+    require_room(nodes, graph.tensors, levels_of(target), target.core, least, target.name)
 
 
 def _exposed(graph: Graph) -> Graph:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tilec.ir.plan import PlanLevel
+from tilec.ir.plan import PlanLevel, Pool
 from tilec.spec.device import DeviceSpec, Level
 
 _MOST_REGISTERS = 96
@@ -129,7 +129,9 @@ def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
         level = device.levels[index]
         units = prod(between.units for between in device.levels[(chosen[place - 1] + 1 if place else 0) : index + 1])
         scope = level.scope or (level.name if units > 1 else "")
-        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, level.transaction.bytes))
+        shared = device.shared(level.name)
+        pool = None if shared is None else Pool(*shared)
+        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, level.transaction.bytes, pool))
     return tuple(levels)
 
 
