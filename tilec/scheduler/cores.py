@@ -13,14 +13,14 @@ from math import inf, isqrt, prod
 
 import numpy as np
 
-from tilec.ir.expr import Access, TensorExpr, accesses, bound, operands, variables
+from tilec.ir.expr import Access, accesses, bound, operands, variables
 from tilec.ir.plan import Sizes
 from tilec.scheduler.contraction import is_contraction
 from tilec.scheduler.follow import extent_of
 from tilec.scheduler.problem import Problem
 from tilec.scheduler.registers import RegisterTile
 from tilec.scheduler.rows import rows_of
-from tilec.scheduler.score import Floats, Ints, Score, score
+from tilec.scheduler.score import Floats, Ints, Score, register_tiles, score
 from tilec.scheduler.windows import windows
 
 STEPS = 0.9
@@ -251,11 +251,22 @@ def _tile(problem: Problem, trial: _Trial, place: int) -> CoreTile:
     )
 
 
+def fitted(problem: Problem, tile: CoreTile, options: Sequence[Sequence[RegisterTile]]) -> list[RegisterTile]:
+    """For every part the best of some register tiles in a core tile."""
+    sizes = {i: np.asarray(n, np.int64) for i, n in {**_whole(problem), **tile.sizes}.items()}
+    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+    return register_tiles(problem, sizes, steps, options)
+
+
+def _whole(problem: Problem) -> dict[str, int]:
+    return {i: problem.extent(i) for i in problem.final.spatial}
+
+
 def extents_in(problem: Problem, tile: CoreTile) -> list[dict[str, int]]:
     """For every part how far the iterators of its first node run in a task."""
     sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
-    whole = {i: np.asarray(problem.extent(i), np.int64) for i in problem.final.spatial}
+    whole = {i: np.asarray(n, np.int64) for i, n in _whole(problem).items()}
     inside = frozenset(name for node, of in tile.steps.items() for name in problem.inside(node, tuple(of)))
     steps = problem.spread(steps)
     shapes, numbers = problem.shapes, problem.numbers
@@ -274,10 +285,14 @@ def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, mos
     final = problem.final
     moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if bound(e) != 1]
     grain = _grain(problem, fine)
-    axes = [_sizes(problem.extent(i), grain[i], choices) for i in moving]
+    whole = {i: problem.extent(i) for i in moving}
+    finer = {i: _finer(whole[i], grain[i]) if i not in _panelled(problem) else [] for i in moving}
+    axes = [_sizes(whole[i], grain[i], choices) for i in moving]
     while choices > 2 and prod(len(axis) for axis in axes) > most:
         choices -= 1
-        axes = [_sizes(problem.extent(i), grain[i], choices) for i in moving]
+        axes = [_sizes(whole[i], grain[i], choices) for i in moving]
+    if prod(len(axis) + len(finer[i]) for i, axis in zip(moving, axes, strict=True)) <= most:
+        axes = [[*finer[i], *axis] for i, axis in zip(moving, axes, strict=True)]
     grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij") if moving else []
     return {i: g.ravel() for i, g in zip(moving, grid, strict=True)}
 
@@ -307,6 +322,17 @@ def _sizes(extent: int, grain: int, choices: int) -> list[int]:
         return even
     places = np.unique(np.geomspace(1, len(even), choices).astype(int) - 1)
     return [even[int(p)] for p in places]
+
+
+def _finer(extent: int, grain: int) -> list[int]:
+    """Sizes below a grain: powers of two and divisors of the extent, for work that is short of tasks."""
+    return [n for n in range(1, min(extent, grain)) if extent % n == 0 or n & (n - 1) == 0]
+
+
+def _panelled(problem: Problem) -> frozenset[str]:
+    """The final node's iterator along which weights may be cut into panels: it is tiled by whole ones."""
+    last = problem.tiles[-1]
+    return frozenset({last.along} if is_contraction(problem.parts[-1][0].expr) else ())
 
 
 def _parts(extent: int, most: int) -> Iterator[int]:
