@@ -14,7 +14,7 @@ from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.block import Extents
-from tilec.scheduler.cores import CoreTile, core_tiles, extents_in, look
+from tilec.scheduler.cores import CoreTile, core_tiles, extents_in, fitted, look
 from tilec.scheduler.problem import Objective, Problem
 from tilec.scheduler.registers import RegisterTile, register_tile
 from tilec.scheduler.rescale import Chain
@@ -224,12 +224,9 @@ class Atoms:
         first = self.problem(members, outputs, usual)
         found = list(core_tiles(first, most))
         apart = sum(self.singles[n].objective for n in members)
-        if found[0].objective * HOPE < apart:
-            fitted = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, found[0]), strict=True)]
-            trials = [[tiles[0] for tiles in fitted]]
-            if self.target.threads > 1:
-                trials.append([tiles[-1] for tiles in fitted])
-            found += [t for tiles in trials for t in core_tiles(self.problem(members, outputs, tiles), most)]
+        if found[0].objective * HOPE < apart or first.chain is not None:
+            options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, found[0]), strict=True)]
+            found += core_tiles(self.problem(members, outputs, fitted(first, found[0], options)), most)
         return _best(found, most)
 
     def look(self, members: Sequence[int]) -> tuple[int, float]:

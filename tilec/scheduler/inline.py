@@ -103,17 +103,18 @@ def _once(tensor: str, reader: TensorExpr) -> bool:
 
 def operations(expr: TensorExpr) -> int:
     """Scalar operations per point; a transcendental function counts as many, index arithmetic as none."""
-    return _operations(expr.value)
+    return arithmetic(expr.value)
 
 
-def _operations(body: Expr) -> int:
+def arithmetic(body: Expr) -> int:
+    """The same for a part of an expression."""
     match body:
         case Access():
             return 0
         case Binary(op, left, right):
-            return (SLOW // 3 if op in ("/", "//", "%") else 1) + _operations(left) + _operations(right)
+            return (SLOW // 3 if op in ("/", "//", "%") else 1) + arithmetic(left) + arithmetic(right)
         case Call(fn, args):
-            return (1 if fn in _FAST or fn in TTYPES else SLOW) + sum(_operations(a) for a in args)
+            return (1 if fn in _FAST or fn in TTYPES else SLOW) + sum(arithmetic(a) for a in args)
         case _:
             return 0
 

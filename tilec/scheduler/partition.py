@@ -83,7 +83,7 @@ class _Trials:
         held, rough = atoms.look(members)
         if held > atoms.target.capacity:
             return refusal("", "", "capacity", level=level.name, bytes=held, capacity=level.capacity or 0)
-        if rough * HOPE >= apart:
+        if rough * HOPE >= apart and atoms.chain_of(members) is None:
             return refusal("", "", "slower", **_times(rough, apart, atoms))
         tile = atoms.core_tiles(members)[0]
         if not tile.fits:

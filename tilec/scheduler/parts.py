@@ -81,12 +81,12 @@ def fuse(graph: Graph) -> Partition:
         members[part].append(node)
         multiplies[part] = multiplies[part] or is_contraction(node.expr)
         home[node.name] = part
-    whole, split_off = _with_one_final(members, reads)
+    whole, split_off = with_one_final(members, reads)
     refused |= split_off
     return Partition(_ordered(whole, graph, reads), refused)
 
 
-def _with_one_final(
+def with_one_final(
     members: Sequence[Sequence[Node]], reads: Mapping[str, Sequence[str]]
 ) -> tuple[list[list[Node]], dict[str, Refusal]]:
     """Parts whose last node depends on all others: what does not lead to it is cut off as parts of its own."""

@@ -8,13 +8,13 @@ from functools import cached_property
 from math import prod
 from typing import Literal, TypeVar
 
-from tilec.ir.expr import Access, Expr, TensorExpr
+from tilec.ir.expr import Access, Call, Expr, TensorExpr, children, rebuild, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
-from tilec.lower.sharing import earlier, present
+from tilec.lower.sharing import BEFORE, earlier
 from tilec.scheduler.block import Extents
 from tilec.scheduler.follow import Seat, extent_of, seats
-from tilec.scheduler.inline import operations
+from tilec.scheduler.inline import arithmetic
 from tilec.scheduler.registers import RegisterTile
 from tilec.scheduler.rescale import Chain
 from tilec.scheduler.target import Target
@@ -164,12 +164,10 @@ class Problem:
         return prod(extent_of(extent, self.numbers) for extent in shape) * self.bytes_of(tensor)
 
     @cached_property
-    def rescaling(self) -> dict[str, int]:
-        """Reductions of the chain that are rescaled -> the operations that this takes for an element."""
-        exprs = {node.name: node.expr for node in self.nodes}
+    def rescaling(self) -> dict[str, dict[frozenset[str], int]]:
+        """Reductions of the chain that are rescaled -> iterators -> operations that depend on these alone."""
         entries = self.chain.shared.items() if self.chain is not None else ()
-        changed = [(exprs[name], entry.rescale) for name, entry in entries if not isinstance(entry.rescale, Access)]
-        return {e.tensor: operations(present(TensorExpr(e.tensor, e.spatial, (), e.shape, r))) for e, r in changed}
+        return {name: _dependent(entry.rescale) for name, entry in entries if not isinstance(entry.rescale, Access)}
 
     @cached_property
     def formers(self) -> frozenset[str]:
@@ -181,3 +179,22 @@ class Problem:
     def operands(self) -> tuple[str, ...]:
         """Tensors that come from outside."""
         return tuple(t for t in self.readers if t not in self.made)
+
+
+def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
+    """Operations of an expression by the iterators that they depend on; former values are read like any others."""
+    found: dict[frozenset[str], int] = {}
+
+    def visit(expr: Expr) -> Expr:
+        if isinstance(expr, Call) and expr.fn == BEFORE:
+            return visit(expr.args[0])
+        parts = [visit(part) for part in children(expr)]
+        rest = iter(parts)
+        plain = rebuild(expr, lambda _: next(rest))
+        own = arithmetic(plain) - sum(map(arithmetic, parts))
+        moved = frozenset(variables(plain))
+        found[moved] = found.get(moved, 0) + own
+        return plain
+
+    visit(rescale)
+    return {moved: count for moved, count in found.items() if count}

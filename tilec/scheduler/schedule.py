@@ -16,20 +16,18 @@ from tilec.scheduler.build import Builder, Draught, group_of, levels_of
 from tilec.scheduler.choose import Tuner
 from tilec.scheduler.compose import compose
 from tilec.scheduler.cost import costed
-from tilec.scheduler.exact import settled
 from tilec.scheduler.fits import require_room
 from tilec.scheduler.fold import fold
+from tilec.scheduler.groups import chosen_groups
 from tilec.scheduler.inline import inline
 from tilec.scheduler.layout import layout
 from tilec.scheduler.literals import literals
 from tilec.scheduler.nest import Nest, require_levels
-from tilec.scheduler.partition import partition, separate
 from tilec.scheduler.parts import fuse, single_nodes
 from tilec.scheduler.reasons import Draft, edge
 from tilec.scheduler.reindex import reindex
 from tilec.scheduler.rewrite import constant_tensors, live
 from tilec.scheduler.target import Target, target_of
-from tilec.scheduler.tuned import tuned
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
@@ -133,16 +131,12 @@ def _decided(
         nest = Nest(graph, builder, target, numbers, options, outputs, dict(parted.refused))
         return nest.draughts(parted.parts), nest.refused
     atoms = Atoms(graph, parted.parts, target, numbers, options.objective, outputs)
-    grouping = partition(atoms, parted.refused) if options.fusion == "full" else separate(atoms, parted.refused)
-
-    groups = settled(grouping.groups, atoms, builder, tuner.most if tuner is not None else 1)
-    if tuner is not None:
-        groups = tuned(groups, atoms, builder, tuner)
+    groups, refused = chosen_groups(atoms, parted.refused, builder, options, tuner)
     found: list[Draught] = []
-    for members, (tile, *_) in groups:
-        block = builder.core_block(atoms, members, tile)
-        found.append(builder.draught(block, atoms.leaving(members), target, tile.seconds))
-    return found, grouping.refused
+    for own, members, tile in groups:
+        block = builder.core_block(own, members, tile)
+        found.append(builder.draught(block, own.leaving(members), target, tile.seconds))
+    return found, refused
 
 
 def _segments(graph: Graph) -> tuple[Graph, ...]:

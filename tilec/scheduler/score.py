@@ -7,7 +7,7 @@ well tiles are chosen, what no cache keeps has to come from the level below.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tilec.scheduler.follow import extent_of
 from tilec.scheduler.problem import Problem
+from tilec.scheduler.registers import RegisterTile
 from tilec.scheduler.windows import Seen, windows
 
 Floats = NDArray[np.float64]
@@ -25,6 +26,9 @@ Steps = Mapping[str, Mapping[str, Ints]]
 
 TASK = 10e-9
 """Seconds that a task costs beside its work."""
+
+JOIN = 0.4e-6
+"""Seconds until several cores have begun a launch and waited for each other, where launches themselves are free."""
 
 IMBALANCE = 0.2
 """Part of a task for which the other cores wait at the end, on average."""
@@ -56,12 +60,7 @@ class Score:
 def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
     """Predict the group for tiles of its final node and reduce steps of its nodes, arrays of one shape."""
     target = problem.target
-    tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
-    stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
-    loops = _Loops(problem, steps)
-    inside = frozenset(name for moving in loops.inside.values() for name in moving)
-    seen = windows(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside)
-    held = _held(problem, seen, loops)
+    tasks, loops, seen, held = _held(problem, sizes, steps)
     implicit = target.levels[target.core].managed == "implicit"
     size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
     loaded = {t: n * loops.times(t) for t, n in size.items()}
@@ -73,12 +72,13 @@ def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
     for name, rounds in loops.sums.items():
         if target.threads == 1 or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * rounds * (rounds > 1)
-    work = _cycles(problem, seen, loops, held, tasks) / target.clock
+    work = _cycles(problem, seen, loops, _resident(problem, held, tasks)) / target.clock
     task = np.maximum(work, stream) + OVERLAP * np.minimum(work, stream) + copied / target.copy + TASK
     span = np.where(
         tasks == 1,
         task,
-        np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task),
+        np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task)
+        + (JOIN if target.launch == 0 else 0),
     )
     seconds = target.launch + np.maximum(span, _lowest(problem, loaded, tasks) / target.links[target.core])
     moved = tasks * read + out
@@ -153,8 +153,14 @@ class _Loops:
         return first, last
 
 
-def _held(problem: Problem, seen: Seen, loops: _Loops) -> Ints:
-    """The most bytes that a core's level holds at a time (W08): windows count from first to last use."""
+def _held(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> tuple[Ints, _Loops, Seen, Ints]:
+    """The number of tasks, their loops, what they need, and the most bytes that a core's level holds at a time (W08):
+    windows count from first to last use."""
+    tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
+    stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
+    loops = _Loops(problem, steps)
+    inside = frozenset(name for moving in loops.inside.values() for name in moving)
+    seen = windows(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside)
     total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
     for tensor, (first, last) in problem.held.items():
         if tensor not in seen.elements:
@@ -168,35 +174,63 @@ def _held(problem: Problem, seen: Seen, loops: _Loops) -> Ints:
     most = total[0]
     for other in total[1:]:
         most = np.maximum(most, other)
-    return most
+    return tasks, loops, seen, most
 
 
-def _cycles(problem: Problem, seen: Seen, loops: _Loops, held: Ints, tasks: Ints) -> Floats:
+def _resident(problem: Problem, held: Ints, tasks: Ints) -> Ints:
+    """Tasks that share a core."""
+    share = -(-tasks // problem.target.cores)
+    return np.asarray(np.clip(problem.target.capacity // np.maximum(held, 1), 1, np.clip(share, 1, RESIDENT)), np.int64)
+
+
+def register_tiles(
+    problem: Problem, sizes: Mapping[str, Ints], steps: Steps, options: Sequence[Sequence[RegisterTile]]
+) -> list[RegisterTile]:
+    """For every part the one of its register tiles that takes the fewest cycles in a core's tile."""
+    tasks, loops, seen, held = _held(problem, sizes, steps)
+    resident = _resident(problem, held, tasks)
+
+    found: list[RegisterTile] = []
+    for number, tiles in enumerate(options):
+        cycles = [float(np.max(_part_cycles(problem, number, tile, seen, loops, resident))) for tile in tiles]
+        found.append(tiles[cycles.index(min(cycles))])
+    return found
+
+
+def _cycles(problem: Problem, seen: Seen, loops: _Loops, resident: Ints) -> Floats:
     """Cycles of one task: the register tiles of all parts, as many at a time as there are units to hold them."""
-    target = problem.target
-    share = -(-tasks // target.cores)
-    resident = np.clip((target.capacity // np.maximum(held, 1)), 1, np.clip(share, 1, RESIDENT))
     total: Floats = np.zeros(1)
-    for number, (part, tile) in enumerate(zip(problem.parts, problem.tiles, strict=True)):
-        expr = part[-1].expr
-        box = seen.boxes.get(expr.tensor)
-        if box is None:
-            continue
-        count: Ints = np.asarray(1, np.int64)
-        points = 1
-        for iterator in expr.spatial:
-            lo, hi = box[iterator]
-            size = tile.sizes.get(iterator) or extent_of(expr.domain[iterator], problem.numbers) or 1
-            count = count * -(-(hi - lo) // size)
-            points *= size
-        cycles = count * tile.cycles * loops.around(number)
-        if expr.tensor in problem.rescaling and expr.tensor in loops.sums:
-            vectors = seen.elements[expr.tensor] / target.lanes(problem.bytes_of(expr.tensor))
-            cycles = cycles + loops.sums[expr.tensor] * vectors * (problem.rescaling[expr.tensor] + 2) / 2
-        if target.threads > 1:
-            cycles = cycles / np.clip(resident * count * min(points, CHAINS) / target.threads, 1e-9, 1)
-        total = total + cycles
+    for number, tile in enumerate(problem.tiles):
+        total = total + _part_cycles(problem, number, tile, seen, loops, resident)
     return total
+
+
+def _part_cycles(
+    problem: Problem, number: int, tile: RegisterTile, seen: Seen, loops: _Loops, resident: Ints
+) -> Floats:
+    """Cycles of one part in a task; `resident` tasks share a core."""
+    target, expr = problem.target, problem.parts[number][-1].expr
+    box = seen.boxes.get(expr.tensor)
+    if box is None:
+        return np.zeros(1)
+    tiles: dict[str, Ints] = {}
+    points = 1
+    for iterator in expr.spatial:
+        lo, hi = box[iterator]
+        size = tile.sizes.get(iterator) or extent_of(expr.domain[iterator], problem.numbers) or 1
+        tiles[iterator] = np.asarray(-(-(hi - lo) // size), np.int64)
+        points *= size
+    count: Ints = np.asarray(prod(tiles.values()), np.int64)
+    cycles: Floats = np.asarray(count * tile.cycles * loops.around(number), np.float64)
+    if expr.tensor in loops.sums:
+        for moved, operations in problem.rescaling.get(expr.tensor, {}).items():
+            times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
+            lanes = target.lanes(problem.bytes_of(expr.tensor)) if tile.along in moved else 1
+            cycles = cycles + loops.sums[expr.tensor] * times * operations / lanes / 2
+    if target.threads > 1:
+        chains = CHAINS if tile.vector.kind == "reduce" else min(points, CHAINS)
+        cycles = cycles / np.clip(resident * count * chains / target.threads, 1e-9, 1)
+    return cycles
 
 
 def _lowest(problem: Problem, loaded: Mapping[str, Ints], tasks: Ints) -> Ints:

@@ -1,0 +1,41 @@
+"""groups: what a core's level holds together and how it is tiled, in execution order (W16, W17, W20)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilec.ir.plan import Refusal
+from tilec.scheduler.atoms import Atoms
+from tilec.scheduler.build import Builder
+from tilec.scheduler.choose import Tuner
+from tilec.scheduler.cores import CoreTile
+from tilec.scheduler.exact import settled
+from tilec.scheduler.online import Online, online, ordered
+from tilec.scheduler.partition import partition, separate
+from tilec.scheduler.tuned import tuned
+from tilec.spec.recipe import ScheduleOptions
+
+Chosen = list[tuple[Atoms, tuple[int, ...], CoreTile]]
+"""Groups in execution order: the numbers of their parts among some, and their tile."""
+
+
+def chosen_groups(
+    atoms: Atoms,
+    refused: Mapping[str, Refusal],
+    builder: Builder,
+    options: ScheduleOptions,
+    tuner: Tuner | None = None,
+) -> tuple[Chosen, Mapping[str, Refusal]]:
+    """The groups of some parts and why edges are not connected; `refused` says it of those between parts."""
+    if options.fusion == "full":
+        found = online(atoms, partition(atoms, refused), builder)
+    else:
+        single = separate(atoms, refused)
+        found = Online(((atoms, single.groups),), single.refused)
+    chosen: Chosen = []
+    for own, groups in found.groups:
+        tiled = settled(groups, own, builder, tuner.most if tuner is not None else 1)
+        if tuner is not None:
+            tiled = tuned(tiled, own, builder, tuner)
+        chosen += [(own, members, tile) for members, (tile, *_) in tiled]
+    return [chosen[n] for n in ordered([(own, members) for own, members, _ in chosen])], found.refused
