@@ -230,7 +230,8 @@ def _volume(trial: _Trial) -> Floats:
 
 
 def _tile(problem: Problem, trial: _Trial, place: int) -> CoreTile:
-    shape = trial.score.held.shape
+    candidates = [*trial.sizes.values(), *(n for of in trial.steps.values() for n in of.values())]
+    shape = np.broadcast_shapes(np.shape(trial.score.held), *map(np.shape, candidates))
     chosen = {i: int(np.broadcast_to(n, shape)[place]) for i, n in trial.sizes.items()}
     steps = {
         node: {i: int(np.broadcast_to(n, shape)[place]) for i, n in of.items()} for node, of in trial.steps.items()
