@@ -51,10 +51,19 @@ def check(drawn: list[tuple[Case, Program]], folder) -> None:
         wanted, reference = execute(program, arrays).outputs, case.reference(arrays)
         assert set(made) == set(wanted)
         for name, value in wanted.items():
-            rounding = 1e-4 if value.dtype.itemsize == 4 else None
-            assert close(made[name], np.asarray(value), rounding), (name, case)
+            assert agree(made[name], np.asarray(value)), (name, case)
             if value.dtype.itemsize >= 4:
-                assert close(made[name], np.asarray(reference[name]), rounding), (name, case)
+                assert agree(made[name], np.asarray(reference[name])), (name, case)
+
+
+def agree(a: np.ndarray, b: np.ndarray) -> bool:
+    """Up to the order of summation; in 16 bits the rounding of terms that cancel is larger than their sum."""
+    if b.dtype.itemsize == 2 and b.dtype.kind not in "iu":
+        wide, exact = a.astype(np.float64), b.astype(np.float64)
+        return bool(
+            np.allclose(wide, exact, rtol=2e-2, atol=2e-2 * max(1.0, np.abs(exact).max(initial=0)), equal_nan=True)
+        )
+    return close(a, b, 1e-4 if b.dtype.itemsize == 4 else None)
 
 
 @pytest.mark.feature("W31")
