@@ -11,6 +11,7 @@ import pytest
 from tests.codegen.cpu.patterns import attention, depthwise_pointwise, layer_norm_matmul
 from tests.codegen.cpu.running import AVX2, AVX512, NEON, Batch, close
 from tests.lower.cases import CASES, DRAM, L2, MLP, REG, Case
+from tests.lower.shared import SHARED
 from tilec.codegen.cpu.emit import emit
 from tilec.ir.lifetimes import statements
 from tilec.ir.plan import PlanLevel
@@ -81,6 +82,19 @@ def test_stitched_groups(tmp_path: Path) -> None:
         for output, value in one[number].items():
             assert close(value, reference[output].astype(np.float32)), name
             assert np.array_equal(value, two[number][output]), name
+
+
+@pytest.mark.slow
+def test_everything_that_lowering_writes_runs(tmp_path: Path) -> None:
+    """Any levels and units, reductions that share a loop and rescale; a stored output in another order is left out."""
+    cases = {name: case for name, case in {**CASES, **SHARED}.items() if name != "layouts and copies"}
+    batch = Batch()
+    for number, case in enumerate(cases.values()):
+        batch.add(case.program(), case.arrays(number))
+    for number, ((name, case), made) in enumerate(zip(cases.items(), batch.run(tmp_path), strict=True)):
+        reference = case.reference(case.arrays(number))
+        for output, value in made.items():
+            assert close(value, reference[output].astype(np.float32), 1e-4), name
 
 
 @pytest.mark.feature("W33", "A11")
