@@ -20,7 +20,10 @@ def check_orders(
     outside = {port.tensor for port in (*plan.inputs, *plan.outputs)} | set(plan.constants)
     outside |= {node.name for node in plan.prepared}
     outside |= {port.tensor for port in (*handed(plan.calls, plan.tensors), *results(plan.calls, plan.tensors))}
-    known = {tensor: ("the model", tuple(range(len(plan.tensors[tensor].shape)))) for tensor in sorted(outside)}
+    known = {
+        tensor: ("the model", tuple(range(len(plan.tensors[tensor].shape))))
+        for tensor in sorted(outside & plan.tensors.keys())
+    }
     for group, kernel, tensors in launches:
         for tensor, buffer in zip(tensors, programs[kernel].parameters, strict=True):
             layout = buffer.layout or tuple(range(len(buffer.lo)))
