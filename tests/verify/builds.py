@@ -12,16 +12,16 @@ from tilec.ir.expr import Binary, Const
 from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
 from tilec.spec.device import DeviceSpec
-from tilec.spec.recipe import CodegenOptions, VerifyOptions
+from tilec.spec.recipe import CodegenOptions, ScheduleOptions, VerifyOptions
 from tilec.spec.resolve import resolve_device
 
 OPTIONS = VerifyOptions()
 
 
 def planned(folder: Path, device: str) -> tuple[Path, Plan]:
-    """The model in `folder` and its plan."""
+    """The model in `folder` and its plan, a group for each of its two products."""
     model = mlp(folder / "model.onnx")
-    return model, schedule(import_model(model).graph, resolve_device(device))
+    return model, schedule(import_model(model).graph, resolve_device(device), ScheduleOptions(fusion="register"))
 
 
 def generated(plan: Plan, folder: Path, device: str) -> Artifact:
