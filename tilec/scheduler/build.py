@@ -42,16 +42,20 @@ class Draught:
 
 @dataclass
 class Builder:
-    """Turns decisions into blocks; `graph` grows by the tensors of packed weights, `packs` are their nodes."""
+    """Turns decisions into blocks; `graph` grows by the tensors of packed weights, `packs` are their nodes.
+
+    `orders` remembers loop orders by content, in the `numbering` of all Atoms that blocks are made of.
+    """
 
     graph: Graph
     packs: dict[str, Node] = field(default_factory=dict)
     layouts: dict[str, Orders] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
+    numbering: dict[object, int] = field(default_factory=dict)
 
     def aside(self) -> Builder:
         """Another builder that knows the same; what it makes stays with it."""
-        return Builder(self.graph, dict(self.packs), dict(self.layouts), self.orders)
+        return Builder(self.graph, dict(self.packs), dict(self.layouts), self.orders, self.numbering)
 
     def core_block(self, atoms: Atoms, members: Sequence[int], tile: CoreTile) -> Block:
         """The block of a core's level, made of one block of the highest level for each part."""

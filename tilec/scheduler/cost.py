@@ -109,6 +109,15 @@ def unfused_traffic(plan: Plan) -> Expr:
     return total
 
 
+def lowest_traffic(plan: Plan) -> Expr:
+    """Bytes that all groups of a costed plan move between the lowest level and the next one that they use."""
+    total: Expr = Const(0)
+    for group in plan.groups:
+        for _, moved in _first(group, plan):
+            total = simplify(Binary("+", total, moved))
+    return total
+
+
 def _first(group: Group, plan: Plan) -> list[tuple[str, Expr]]:
     """What a group reads from and writes to the lowest level, counted at the lowest level that it uses above it."""
     names = [level.name for level in plan.levels[1:]]

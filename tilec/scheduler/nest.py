@@ -120,7 +120,10 @@ class Nest:
         target = upper_levels(self.target, taken)
         names = {node.name for part in parts for node in part}
         outputs = self.outputs | {name for name in names if self._read_beyond(name, names)}
-        atoms = Atoms(self.graph, tuple(parts), target, self.numbers, self.options.objective, outputs, around)
+        numbering = self.builder.numbering
+        atoms = Atoms(
+            self.graph, tuple(parts), target, self.numbers, self.options.objective, outputs, around, None, numbering
+        )
         groups, refused = chosen_groups(atoms, self.refused, self.builder, self.options)
         self.refused.update(refused)
         blocks: list[tuple[Block, float]] = []

@@ -76,24 +76,24 @@ class _Trials:
         if not _all_lead_to_last(atoms, members):
             return refusal("", "", "outputs-differ")
         apart = sum(self.single[n] for n in members)
-        least = _least(atoms, members)
-        if least >= apart * GAIN:
-            return refusal("", "", "slower", **_times(least, apart, atoms))
+        bound = least(atoms, members)
+        if bound >= apart * GAIN:
+            return refusal("", "", "slower", **times(bound, apart, atoms))
         level = atoms.target.levels[atoms.target.core]
         held, rough = atoms.look(members)
         if held > atoms.target.capacity:
             return refusal("", "", "capacity", level=level.name, bytes=held, capacity=level.capacity or 0)
         if rough * HOPE >= apart and atoms.chain_of(members) is None:
-            return refusal("", "", "slower", **_times(rough, apart, atoms))
+            return refusal("", "", "slower", **times(rough, apart, atoms))
         tile = atoms.core_tiles(members)[0]
         if not tile.fits:
             return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=level.capacity or 0)
         if tile.objective >= apart * GAIN:
-            return refusal("", "", "slower", **_times(tile.objective, apart, atoms))
+            return refusal("", "", "slower", **times(tile.objective, apart, atoms))
         return tile.objective
 
 
-def _times(joined: float, apart: float, atoms: Atoms) -> dict[str, int | str]:
+def times(joined: float, apart: float, atoms: Atoms) -> dict[str, int | str]:
     """What a group and its pieces cost, as whole picoseconds or bytes."""
     unit = PICO if atoms.objective == "time" else 1
     return {"joined": int(joined * unit), "apart": int(apart * unit)}
@@ -110,7 +110,7 @@ def _all_lead_to_last(atoms: Atoms, members: Sequence[int]) -> bool:
     return True
 
 
-def _least(atoms: Atoms, members: Sequence[int]) -> float:
+def least(atoms: Atoms, members: Sequence[int]) -> float:
     """What no group of these parts can fall short of: its arithmetic at full rate, what it must read and write."""
     target, inside = atoms.target, frozenset(members)
     problem = atoms.problem(members, atoms.leaving(members), ())
@@ -232,8 +232,6 @@ def _refusals(trial: _Trials, groups: Sequence[tuple[int, ...]], refused: Mappin
             if not isinstance(reason, Refusal):
                 apart = _total(trial, (groups[producer], groups[home[reader]]))
                 gains = reason < apart * GAIN
-                reason = (
-                    refusal("", "", "cycle") if gains else refusal("", "", "slower", **_times(reason, apart, atoms))
-                )
+                reason = refusal("", "", "cycle") if gains else refusal("", "", "slower", **times(reason, apart, atoms))
             found[edge(tensor, name)] = Refusal(edge(tensor, name), reason.code, reason.numbers)
     return found

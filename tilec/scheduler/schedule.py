@@ -16,6 +16,7 @@ from tilec.scheduler.build import Builder, Draught, group_of, levels_of
 from tilec.scheduler.choose import Tuner
 from tilec.scheduler.compose import compose
 from tilec.scheduler.cost import costed
+from tilec.scheduler.cut import cut
 from tilec.scheduler.fits import require_room
 from tilec.scheduler.fold import fold
 from tilec.scheduler.groups import chosen_groups
@@ -27,6 +28,7 @@ from tilec.scheduler.parts import fuse, single_nodes
 from tilec.scheduler.reasons import Draft, edge
 from tilec.scheduler.reindex import reindex
 from tilec.scheduler.rewrite import constant_tensors, live
+from tilec.scheduler.rivals import Fusion, best_plan
 from tilec.scheduler.target import Target, target_of
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
@@ -66,20 +68,35 @@ def schedule(
     target = target_of(device)
     require_levels(chosen.closed, target)
     numbers = Candidates(dict.fromkeys(graph.symbols, LIKELY))
-    draft = Draft(live(_exposed(graph)))
-    for name in passes_of(chosen):
-        draft = PASSES[name](draft)
+    drafts = _drafts(Draft(live(_exposed(graph))), chosen, observe)
+    _require_room(drafts[0].graph, target)
+    root = Atoms(graph, (), target, numbers, chosen.objective, frozenset())
+
+    def planned(draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Plan:
+        builder = Builder(draft.graph, numbering=root.numbering)
+        own = chosen.model_copy(update={"fusion": fusion})
+        refused = dict(draft.refused)
+        decided: list[Draught] = []
+        for segment in _segments(draft.graph):
+            found, reasons = _decided(segment, builder, own, root, tuner)
+            decided += found
+            refused |= reasons
+        return _plan(graph, builder.graph, decided, tuple(builder.packs.values()), refused, target)
+
+    return costed(best_plan(planned, drafts, chosen, numbers, tuner))
+
+
+def _drafts(draft: Draft, options: ScheduleOptions, observe: Observe | None) -> tuple[Draft, ...]:
+    """The graph after all passes and, unless a recipe names them, after all but `inline` where that changes it."""
+    found = [draft]
+    for name in passes_of(options):
+        made = [PASSES[name](each) for each in found]
+        if name == "inline" and options.passes is None and made[0].graph is not found[0].graph:
+            made += found
+        found = made
         if observe is not None:
-            observe(name, draft.graph)
-    _require_room(draft.graph, target)
-    builder = Builder(draft.graph)
-    refused = dict(draft.refused)
-    decided: list[Draught] = []
-    for segment in _segments(draft.graph):
-        found, reasons = _decided(segment, builder, chosen, target, numbers, tuner)
-        decided += found
-        refused |= reasons
-    return _plan(graph, builder.graph, decided, tuple(builder.packs.values()), refused, target)
+            observe(name, found[0].graph)
+    return tuple(found)
 
 
 def _require_room(graph: Graph, target: Target) -> None:
@@ -117,20 +134,18 @@ def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
 
 
 def _decided(
-    graph: Graph,
-    builder: Builder,
-    options: ScheduleOptions,
-    target: Target,
-    numbers: Candidates,
-    tuner: Tuner | None,
+    graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, tuner: Tuner | None
 ) -> tuple[list[Draught], Mapping[str, Refusal]]:
-    """The groups of a graph in execution order, and why edges are not connected."""
+    """The groups of a graph in execution order, and why edges are not connected; `root` remembers decisions."""
     parted = single_nodes(graph) if options.fusion == "none" else fuse(graph)
-    outputs = frozenset(port.tensor for port in graph.outputs)
+    outputs, target = frozenset(port.tensor for port in graph.outputs), root.target
     if target.core > 1:
-        nest = Nest(graph, builder, target, numbers, options, outputs, dict(parted.refused))
+        nest = Nest(graph, builder, target, root.numbers, options, outputs, dict(parted.refused))
         return nest.draughts(parted.parts), nest.refused
-    atoms = Atoms(graph, parted.parts, target, numbers, options.objective, outputs)
+    atoms = replace(root, graph=graph, parts=parted.parts, outputs=outputs)
+    if options.fusion != "none":
+        parted = cut(parted, atoms)
+        atoms = replace(atoms, parts=parted.parts)
     groups, refused = chosen_groups(atoms, parted.refused, builder, options, tuner)
     found: list[Draught] = []
     for own, members, tile in groups:
@@ -161,7 +176,8 @@ def _plan(
     refused: Mapping[str, Refusal],
     target: Target,
 ) -> Plan:
-    """The plan of `given`, from the graph that passes made of it and what was decided for every group."""
+    """The plan of `given`, from the graph that passes made of it and what was decided for every group, its traffic not
+    yet counted."""
     constants = constant_tensors(graph)
     prepared = (*(node for node in graph.nodes if node.name in constants), *packs)
     used = {t for draught in decided for node in draught.nodes for t in operands(node.expr)}
@@ -176,7 +192,7 @@ def _plan(
     used |= made | {port.tensor for port in graph.inputs}
     inside = {e for group in groups for e in group.connect}
     read = {edge(t, n.name) for group in groups for n in group.nodes for t in operands(n.expr) if t in made}
-    plan = Plan(
+    return Plan(
         name=graph.name,
         device=target.name,
         levels=levels_of(target),
@@ -193,4 +209,3 @@ def _plan(
         calls=graph.calls,
         opaque=graph.opaque,
     )
-    return costed(plan)
