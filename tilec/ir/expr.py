@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import inf
 
 Scalar = bool | int | float
@@ -31,10 +32,11 @@ class Const:
         if not isinstance(other, Const):
             return NotImplemented
         a, b = self.value, other.value
-        return type(a) is type(b) and repr(a) == repr(b)
+        return type(a) is type(b) and (a == b if type(a) is int else repr(a) == repr(b))
 
     def __hash__(self) -> int:
-        return hash((type(self.value).__name__, repr(self.value)))
+        value = self.value
+        return hash(value) if type(value) is int else hash((type(value).__name__, repr(value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +135,13 @@ def bound(extent: int | Expr) -> int | None:
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """Direct sub-expressions, left to right."""
-    match expr:
-        case Binary(_, left, right):
-            return (left, right)
-        case Call(_, args):
-            return args
-        case Access(_, index):
-            return index
-        case Reduce(_, _, body):
-            return (body,)
-        case _:
-            return ()
+    if isinstance(expr, Var | Const):
+        return ()
+    if isinstance(expr, Binary):
+        return (expr.left, expr.right)
+    if isinstance(expr, Access):
+        return expr.index
+    return expr.args if isinstance(expr, Call) else (expr.body,)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -152,7 +150,8 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while waiting:
         part = waiting.pop()
         yield part
-        waiting.extend(reversed(children(part)))
+        if below := children(part):
+            waiting.extend(below[::-1])
 
 
 def rebuild(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
@@ -192,13 +191,38 @@ def rename_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 def accesses(expr: Expr | TensorExpr) -> tuple[Access, ...]:
     """All accesses, in reading order, those inside indices included."""
-    root = expr.body if isinstance(expr, TensorExpr) else expr
-    return tuple(e for e in walk(root) if isinstance(e, Access))
+    if isinstance(expr, TensorExpr):
+        return _reads(Same(expr))[0]
+    return tuple(e for e in walk(expr) if isinstance(e, Access))
 
 
 def operands(expr: Expr | TensorExpr) -> tuple[str, ...]:
     """Names of the tensors read, each once, in order of first use."""
+    if isinstance(expr, TensorExpr):
+        return _reads(Same(expr))[1]
     return tuple(dict.fromkeys(a.tensor for a in accesses(expr)))
+
+
+class Same:
+    """An expression that is only equal to itself: to compare expressions takes longer than to look them up."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: TensorExpr) -> None:
+        self.expr = expr
+
+    def __hash__(self) -> int:
+        return id(self.expr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.expr is other.expr
+
+
+@lru_cache(maxsize=1 << 15)
+def _reads(node: Same) -> tuple[tuple[Access, ...], tuple[str, ...]]:
+    """Accesses and operands of a tensor expression."""
+    found = accesses(node.expr.body)
+    return found, tuple(dict.fromkeys(a.tensor for a in found))
 
 
 def variables(expr: Expr) -> frozenset[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Expr, TensorExpr, Var, accesses, bound, variables
+from tilec.ir.expr import Expr, Same, TensorExpr, Var, accesses, bound, variables
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
 from tilec.ir.reads import Read, reads
@@ -30,7 +30,7 @@ Shapes = Mapping[str, tuple[Expr, ...]]
 
 def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Window]:
     """Windows of the tensors that a node reads for a box of its iterators, not cut to the tensors."""
-    known = _affine(_Same(expr))
+    known = _affine(Same(expr))
     if known is None:
         arrays = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64)) for i, (lo, hi) in box.items()}
         wide: dict[str, tuple[tuple[Ints, Ints], ...]] = propagate(expr, arrays, shapes, numbers)
@@ -102,33 +102,18 @@ class Seat:
 
 def seats(expr: TensorExpr) -> tuple[Seat, ...]:
     """The reads of a node, each with what moves it."""
-    return _seats(_Same(expr))
-
-
-class _Same:
-    """An expression that is only equal to itself: to compare expressions takes longer than to follow them."""
-
-    __slots__ = ("expr",)
-
-    def __init__(self, expr: TensorExpr) -> None:
-        self.expr = expr
-
-    def __hash__(self) -> int:
-        return id(self.expr)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.expr is other.expr
+    return _seats(Same(expr))
 
 
 @lru_cache(maxsize=8192)
-def _seats(node: _Same) -> tuple[Seat, ...]:
+def _seats(node: Same) -> tuple[Seat, ...]:
     return tuple(
         Seat(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(node.expr)
     )
 
 
 @lru_cache(maxsize=8192)
-def _affine(node: _Same) -> tuple[_Affine, ...] | None:
+def _affine(node: Same) -> tuple[_Affine, ...] | None:
     """The reads of a node if all are affine and none is guarded by its iterators."""
     found = [_affine_read(read, frozenset(node.expr.iterators)) for read in reads(node.expr)]
     return None if None in found else tuple(read for read in found if read is not None)
