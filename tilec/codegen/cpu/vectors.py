@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from tvm import tirx
+from tvm.ir import TensorLoad
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 PrimExpr: TypeAlias = Any
@@ -85,15 +86,28 @@ def ramp(first: PrimExpr, stride: int, lanes: int) -> PrimExpr:
 
 def bind(value: PrimExpr) -> PrimExpr:
     """The value under a name, computed once. Literals and names stay as they are; so do vectors of bool, which
-    TVM's simplifier cannot name."""
+    TVM's simplifier cannot name.
+
+    A float that is computed is kept in a register first: TVM puts the expression of a name in its place wherever it
+    looks at one that uses it, which takes exponential time over the steps of a function, and learns nothing of floats.
+    """
     if isinstance(value, _NAMED) or (isinstance(value, tirx.Broadcast) and isinstance(value.value, _NAMED)):
         return value
-    return value if str(value.ty).startswith("boolx") else I.Bind(value)
+    kind = str(value.ty)
+    if kind.startswith("float") and not isinstance(value, TensorLoad):
+        held = _register(kind)
+        I.buffer_store(held, value, [int64(0)])
+        return I.Bind(held[int64(0)])
+    return value if kind.startswith("boolx") else I.Bind(value)
 
 
 def register(element: str, lanes: int) -> Any:
     """A variable: a local buffer that holds one vector."""
-    return I.alloc_buffer((int64(1),), vector_type(element, lanes), scope="local")
+    return _register(vector_type(element, lanes))
+
+
+def _register(kind: str) -> Any:
+    return I.alloc_buffer((int64(1),), kind, scope="local")
 
 
 def cast(value: PrimExpr, element: str, lanes: int) -> PrimExpr:
