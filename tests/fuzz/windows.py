@@ -86,9 +86,9 @@ def pooling(s: Sketch) -> None:
         return
     if s.chance(0.3) and "auto_pad" not in window and (kind != "LpPool" or s.opset >= 18):
         window["ceil_mode"] = 1
+    if kind != "MaxPool" and s.type(a) == "f64":
+        window.pop("ceil_mode", None)  # onnx's evaluator, the only judge, errs in windows that reach over the end
     if kind == "AveragePool":
-        if s.type(a) == "f64":  # onnx's evaluator, the only judge of it, counts windows that reach over the end
-            window.pop("ceil_mode", None)
         window["count_include_pad"] = s.integer(0, 1)
     s.node(kind, [a], outputs=2 if kind == "MaxPool" and s.chance(0.1) else 1, **window)
 
