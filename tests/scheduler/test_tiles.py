@@ -20,6 +20,7 @@ from tilec.scheduler.parts import fuse
 from tilec.scheduler.problem import Problem
 from tilec.scheduler.registers import RegisterTile, register_tile
 from tilec.scheduler.rewrite import constant_tensors
+from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target import Target, target_of
 from tilec.scheduler.vector import vector_of
 from tilec.scheduler.windows import leaves, windows
@@ -234,3 +235,18 @@ def test_levels_are_chosen_by_mechanism() -> None:
     ipu = target_of(device("ipu-mk2"))
     assert [level.name for level in ipu.levels] == ["streaming", "chip", "tile"], "explicit levels below a core's"
     assert ipu.core_level == ipu.top
+
+
+@pytest.mark.feature("W15", "A11")
+def test_depthwise_halos_are_read_in_place_where_tiles_take_whole_rows() -> None:
+    e = {"h": 56, "w": 56, "c": 32, "r": 3, "s": 3}
+    inside = "h + r >= 1 and h + r < 57 and w + s >= 1 and w + s < 57"
+    text = f"y[h, w, c] = sum(r, s, where({inside}, x[h + r - 1, w + s - 1, c], 0.0) * k[r, s, c])"
+    graph = make_graph({"x": (56, 56, 32), "k": (3, 3, 32)}, [(text, e)], ["y"])
+    plan = schedule(graph, device("zen5-avx512"))
+    (variant,) = plan.groups[0].variants
+    sizes = variant.tiles["l2"]["y"]
+    assert set(sizes) == {"h"}
+    assert variant.loads["x"] == ()
+    explicit = schedule(graph, device("a100"))
+    assert explicit.groups[0].variants[0].loads["x"] == ("smem",)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph, Node
@@ -12,11 +14,13 @@ from tilec.scheduler.access import is_data_dependent
 from tilec.scheduler.atoms import Atoms, Part
 from tilec.scheduler.block import Block
 from tilec.scheduler.cores import CoreTile, kept_order, task_order
+from tilec.scheduler.follow import Ints
 from tilec.scheduler.naming import kernel_name
 from tilec.scheduler.pack import packed
 from tilec.scheduler.problem import Problem
 from tilec.scheduler.registers import RegisterTile, register_tile
 from tilec.scheduler.rows import rows_of
+from tilec.scheduler.score import direct
 from tilec.scheduler.target import Target
 from tilec.scheduler.vector import staged_order
 
@@ -50,12 +54,13 @@ class Builder:
     graph: Graph
     packs: dict[str, Node] = field(default_factory=dict)
     layouts: dict[str, Orders] = field(default_factory=dict)
+    direct: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
     numbering: dict[object, int] = field(default_factory=dict)
 
     def aside(self) -> Builder:
         """Another builder that knows the same; what it makes stays with it."""
-        return Builder(self.graph, dict(self.packs), dict(self.layouts), self.orders, self.numbering)
+        return replace(self, packs=dict(self.packs), layouts=dict(self.layouts), direct=dict(self.direct))
 
     def core_block(self, atoms: Atoms, members: Sequence[int], tile: CoreTile) -> Block:
         """The block of a core's level, made of one block of the highest level for each part."""
@@ -73,6 +78,7 @@ class Builder:
         inner = tuple(self._register_block(*piece, problem, atoms) for piece in pieces)
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)
+        self.direct[nodes[-1].name] = direct(problem, *_arrays(tile))
         inner = inner if target.top != target.core_level else ()
         key = (atoms.key(members, problem.outputs), tuple(tile.sizes.items()))
         if key not in self.orders:
@@ -103,6 +109,7 @@ class Builder:
         order: dict[str, dict[str, tuple[str, ...]]] = {}
         steps: dict[str, dict[str, Sizes]] = {}
         layouts: Orders = {}
+        read_in_place: set[str] = set()
         for part in block.walk():
             if part.sizes:
                 tiles.setdefault(names[part.level], {})[part.final.name] = dict(part.sizes)
@@ -111,6 +118,7 @@ class Builder:
                 steps.setdefault(names[part.level], {}).update({n: dict(of) for n, of in part.steps.items()})
             if part.level == target.core:
                 layouts |= self.layouts[part.final.name]
+                read_in_place |= self.direct[part.final.name]
         variant = Variant(
             guard=Const(True),
             levels=tuple(level.name for level in target.levels),
@@ -118,7 +126,7 @@ class Builder:
             steps=steps,
             kernel="",
             order=order,
-            loads=_loads(block, target),
+            loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
         )
@@ -138,9 +146,15 @@ def _apart(part: Part, register: RegisterTile, atoms: Atoms) -> list[tuple[objec
     return [((anchor.name,), (anchor,), first), ((anchor.name, "rest"), rest, tile)]
 
 
-def _loads(block: Block, target: Target) -> dict[str, tuple[str, ...]]:
-    """Operands travel through every level above the one they wait in, up to a core's, and are read there; tables that
-    data index stay where they are."""
+def _arrays(tile: CoreTile) -> tuple[dict[str, Ints], dict[str, dict[str, Ints]]]:
+    """Tile sizes and reduce steps as the cost model takes them."""
+    sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
+    return sizes, {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+
+
+def _loads(block: Block, target: Target, direct: Set[str]) -> dict[str, tuple[str, ...]]:
+    """Operands travel through every level above the one they wait in, up to a core's, and are read there, those in
+    `direct` up to the level below it; tables that data index stay where they are."""
     made = {node.name for node in block.nodes}
     waits: dict[str, int] = {}
     for e, level in block.connections().items():
@@ -153,11 +167,10 @@ def _loads(block: Block, target: Target) -> dict[str, tuple[str, ...]]:
             below = waits[tensor] if tensor in made else 0
             if below > target.core:
                 continue
-            ways = (
-                () if is_data_dependent(access) and tensor not in made else target.levels[below + 1 : target.core + 1]
-            )
+            stays = is_data_dependent(access) and tensor not in made
             if loads.get(tensor) != ():
-                loads[tensor] = tuple(level.name for level in ways)
+                top = target.core + (tensor not in direct)
+                loads[tensor] = () if stays else tuple(level.name for level in target.levels[below + 1 : top])
     return loads
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal, TypeVar
 
-from tilec.ir.expr import Access, Call, Expr, TensorExpr, children, rebuild, variables
+from tilec.ir.expr import Access, Call, Expr, TensorExpr, bound, children, rebuild, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.lower.sharing import BEFORE, earlier
@@ -123,6 +123,22 @@ class Problem:
             for name, iterators in self.sharing(stepped).items()
         }
 
+    @cached_property
+    def thin(self) -> dict[str, frozenset[str]]:
+        """Staged halos that every reader reads for one point of its result each, so that little is gained by the copy
+        -> these readers.  Caches alone can do without; planned traffic does not see what tiles read in place, so this
+        is a matter of time only."""
+        if self.target.levels[self.target.core].managed == "explicit" or self.objective != "time":
+            return {}
+        exprs = {node.name: node.expr for node in self.nodes}
+        found: dict[str, frozenset[str]] = {}
+        laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
+        for tensor in self.staged - laid_out:
+            reads = [(seat, exprs[name]) for _, seat, name in self.readers[tensor]]
+            if all(ranging(expr) <= frozenset().union(*seat.variables) for seat, expr in reads):
+                found[tensor] = frozenset(expr.tensor for _, expr in reads)
+        return found
+
     def inside(self, stepped: str, iterators: Sequence[str]) -> dict[str, frozenset[str]]:
         """Nodes in the reduce loop of a node -> their iterators that it moves (tilec.lower.placement)."""
         sharing = self.sharing(stepped)
@@ -198,3 +214,8 @@ def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
 
     visit(rescale)
     return {moved: count for moved, count in found.items() if count}
+
+
+def ranging(expr: TensorExpr) -> frozenset[str]:
+    """Spatial iterators with an extent other than 1."""
+    return frozenset(i for i, e in zip(expr.spatial, expr.shape, strict=True) if bound(e) != 1)
