@@ -184,6 +184,27 @@ def test_variance_of_long_rows_takes_one_pass() -> None:
     np.testing.assert_allclose(run_plan(plan, {"A": rows})["Y"], exact, atol=5e-4)
 
 
+def test_copies_stay_in_the_parts_of_their_nodes() -> None:
+    extents = {"m": 6, "n": 700}
+    texts = [
+        "X[m] = max(n, A[m, n])",
+        "D[m, n] = A[m, n] - X[m]",
+        "E[m, n] = exp(D[m, n])",
+        "W[m, n] = E[m, n] * B[n]",
+        "Z[m] = sum(n, W[m, n])",
+        "R[m, n] = E[m, n] / Z[m]",
+    ]
+    graph = make_graph({"A": (6, 700), "B": (700,)}, [(text, extents) for text in texts], ["R"])
+    options = ScheduleOptions(fusion="full", objective="traffic", passes=())
+    plan = planned(graph, tiny(), options)
+    (loop,) = [group for group in plan.groups if shared(group)]
+    assert {"X", "Z"} <= set(shared(loop))
+    arrays = arrays_of(graph)
+    weights = np.exp(arrays["A"] - arrays["A"].max(1, keepdims=True)).astype(np.float64)
+    exact = weights / (weights * arrays["B"]).sum(1, keepdims=True)
+    np.testing.assert_allclose(run_plan(plan, arrays)["R"], exact, rtol=1e-3)
+
+
 @pytest.mark.parametrize("name", ["a100", "avx2"])
 def test_short_rows_keep_the_groups_that_they_have(name: str) -> None:
     plan = planned(attention(256, 128, 32), device(name))

@@ -101,8 +101,8 @@ def _region(atoms: Atoms, chain: Chain, groups: Sequence[Members]) -> Atoms:
     pieces: dict[tuple[int, str | int], list[Node]] = {}
     for name, node in nodes.items():
         turn = 2 if name in behind else int(name in chain.inside)
-        alone = name in chain.members or name in chain.added
-        pieces.setdefault((turn, name) if alone else (turn, atoms.home[name]), []).append(node)
+        home = None if name in chain.members else atoms.home.get(chain.copies.get(name, name))
+        pieces.setdefault((turn, name if home is None else home), []).append(node)
     reads = {name: operands(node.expr) for name, node in nodes.items()}
     parts: list[Part] = []
     ranks: list[int] = []
@@ -133,10 +133,11 @@ def _needs(pieces: Sequence[Sequence[Node]]) -> list[set[int]]:
 def _copied(refused: Mapping[str, Refusal], chain: Chain, region: Atoms) -> dict[str, Refusal]:
     """Why edges are not connected, also those to the copies that a chain has of nodes: for the same reason."""
     found = dict(refused)
-    for name, expr in chain.added.items():
-        for tensor in (t for t in operands(expr) if t not in region.home):
-            same = [r for e, r in refused.items() if e.startswith(edge(tensor, ""))]
-            found |= {edge(tensor, name): Refusal(edge(tensor, name), r.code, r.numbers) for r in same[:1]}
+    for name, original in chain.copies.items():
+        for tensor in operands(chain.added[name]):
+            same = refused.get(edge(tensor, original))
+            if same is not None and tensor not in region.home:
+                found[edge(tensor, name)] = Refusal(edge(tensor, name), same.code, same.numbers)
     return found
 
 
@@ -153,7 +154,7 @@ def ordered(groups: Sequence[tuple[Atoms, Members]]) -> list[int]:
     """
     pieces = [[node for n in members for node in atoms.parts[n]] for atoms, members in groups]
     place = {node.name: i for i, node in enumerate(groups[0][0].graph.nodes)} if groups else {}
-    return execution_order(_needs(pieces), [place[piece[-1].name] for piece in pieces])
+    return execution_order(_needs(pieces), [place.get(piece[-1].name, len(place)) for piece in pieces])
 
 
 def _can_run(groups: Sequence[tuple[Atoms, tuple[Members, ...]]]) -> bool:

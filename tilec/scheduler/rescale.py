@@ -33,6 +33,7 @@ class Chain:
                count and estimates of sums where a mean is read while it grows
     changed    nodes inside that read the new ones
     tensors    tensors of the new nodes
+    copies     copy -> the node that it is one of
     """
 
     members: tuple[str, ...]
@@ -41,6 +42,7 @@ class Chain:
     added: Mapping[str, TensorExpr] = field(default_factory=dict)
     changed: Mapping[str, TensorExpr] = field(default_factory=dict)
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def leader(self) -> str:
@@ -99,7 +101,11 @@ def _chain(search: Search, growth: Growth, outputs: Collection[str]) -> Chain:
             added[names[name]] = estimate_node(names[name], nodes[name], count, tensors[name].ttype, counted)
     inside = inside_of(members, nodes)
     behind = {tensor for name, node in nodes.items() if name not in inside for tensor in operands(node)}
-    copied = [name for name in nodes if name in inside - set(members) and (name in outputs or name in behind)]
+    copied: list[str] = []
+    for name in reversed(list(nodes)):
+        if name in inside - set(members) and (name in outputs or name in behind):
+            copied.insert(0, name)
+            behind.update(operands(nodes[name]))
     names |= {name: search.unused(f"{name}_running") for name in copied}
     added |= {names[name]: replace(_reading(nodes[name], names), tensor=names[name]) for name in copied}
     tensors |= {names[name]: tensors[name] for name in names}
@@ -111,6 +117,7 @@ def _chain(search: Search, growth: Growth, outputs: Collection[str]) -> Chain:
         added,
         {name: node for name, node in changed.items() if node != nodes[name]},
         {name: tensors[name] for name in added},
+        {names[name]: name for name in copied},
     )
 
 
