@@ -44,3 +44,12 @@ def test_times_counts_down_to_the_innermost_loop_that_moves() -> None:
     assert tiles.times(0b01)[:, at].tolist() == [m, 3 * m]
     assert tiles.times(0b10)[:, at].tolist() == [3 * m, 3]
     assert tiles.inner[:, at].tolist() == [1, 0]
+
+
+def test_tiles_that_cut_unevenly_are_handicapped() -> None:
+    tiles = coarse(EXPR, EXTENTS)
+    even = (8192 % tiles.sizes["m"] == 0) & (3 % tiles.sizes["c"] == 0)
+    assert even.any()
+    assert not even.all()
+    assert (tiles.handicap[even] == 1).all()
+    assert (tiles.handicap[~even] > 1).all()

@@ -20,6 +20,9 @@ Flags = NDArray[np.bool_]
 MOST = 300
 """Candidates of a node at most, but for the ones of a node with very many iterators."""
 
+UNEVEN = 1.03
+"""What windows that start anywhere cost more, where the last tile moves back: they are held with some room."""
+
 ORDERED = 4
 """Loops of which every order is tried."""
 
@@ -36,6 +39,7 @@ class Tiles:
 
     sizes: Mapping[str, Ints]
     counts: Mapping[str, Ints]
+    extents: Mapping[str, int] = field(default_factory=dict)
     everywhere: bool = False
     known: dict[int, Floats] = field(default_factory=dict, compare=False)
 
@@ -66,12 +70,19 @@ class Tiles:
                 found[at] = np.where(self.counts[self.loops[k]] > 1, k, found[at])
         return found
 
+    @cached_property
+    def handicap(self) -> Floats:
+        """What costs are multiplied with: more than 1 where tiles do not cut an iterator evenly (`UNEVEN`)."""
+        even: Flags = np.ones(self.number.size, np.bool_)
+        for iterator, size in self.sizes.items():
+            even = even & (self.extents[iterator] % size == 0)
+        return np.where(even, 1.0, UNEVEN)
+
     def only(self, candidate: int) -> Tiles:
         """One candidate, looked at everywhere."""
         place = slice(candidate, candidate + 1)
-        return Tiles(
-            {i: n[place] for i, n in self.sizes.items()}, {i: n[place] for i, n in self.counts.items()}, everywhere=True
-        )
+        sizes, counts = ({i: n[place] for i, n in of.items()} for of in (self.sizes, self.counts))
+        return Tiles(sizes, counts, self.extents, everywhere=True)
 
     def times(self, moving: int) -> Floats:
         """For every order and candidate how often something is loaded that some loops (as bits) move: once for every
@@ -121,7 +132,7 @@ def _combined(counts: Mapping[str, Iterable[int]], extents: Mapping[str, int]) -
     flat = [g.ravel() for g in grid] or [np.ones(1, np.int64)]
     order = np.argsort(-prod((f.astype(np.float64) for f in flat), start=np.ones(flat[0].size)), kind="stable")
     sizes = {i: f[order] for i, f in zip(axes, flat, strict=False)}
-    return Tiles(sizes, {i: -(-extents[i] // n) for i, n in sizes.items()})
+    return Tiles(sizes, {i: -(-extents[i] // n) for i, n in sizes.items()}, extents)
 
 
 def _round(extent: int, count: int) -> int:

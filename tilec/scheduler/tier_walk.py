@@ -176,7 +176,8 @@ class Walk:
         room = np.where(keeps, room, held[self.loops])
         link, inner = moved / tier.link, self.work * -(-number // tier.units)
         seconds = np.maximum(link, inner) + OVERLAP * np.minimum(link, inner)
-        value = np.where(self._valid() & (room <= limit), self._objective(seconds, moved, room), np.inf)
+        value = self._objective(seconds, moved, room) * tiles.handicap
+        value = np.where(self._valid() & (room <= limit), value, np.inf)
         least = float(value.min())
         ties = value <= least * (1 + TIE) if least < np.inf else room <= room.min()
         at = int(np.argmax(ties.any(axis=0)))
