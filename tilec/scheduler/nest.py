@@ -33,10 +33,15 @@ from tilec.spec.recipe import ScheduleOptions
 LESS, LEAST = 0.8, 0.1
 """What is left of the capacities when a group did not fit and is cut again, and where that ends."""
 
+LESS_CORE = 0.95
+"""The same of a core's level, beside what it was exceeded by: windows inside of tiles that move are held with some
+room."""
+
 
 @dataclass(frozen=True)
 class Nest:
-    """What all groups of a graph share while they are built; `refused` gathers why edges are not connected."""
+    """What all groups of a graph share while they are built; `refused` gathers why edges are not connected, and
+    `core_share` of a core's level may be used."""
 
     graph: Graph
     builder: Builder
@@ -45,19 +50,24 @@ class Nest:
     options: ScheduleOptions
     outputs: frozenset[str]
     refused: dict[str, Refusal] = field(default_factory=dict)
+    core_share: float = 1.0
 
     def draughts(self, parts: Sequence[Part], share: float = 1.0) -> list[Draught]:
         """The groups of some parts in execution order; `share` of the capacities may be used.
 
-        A group whose tile program exceeds a level after all is cut again, with less room.
+        A group whose tile program exceeds a level after all is cut again, with less room there.
         """
         found: list[Draught] = []
         for span, block, seconds in self._blocks(parts, 1, {}, 0, share):
             draught = self.builder.draught(block, self._leaving(block), self.target, seconds)
-            if share * LESS < LEAST or self._fits(draught):
-                found.append(draught)
+            low, high = self._excess(draught)
+            own = [parts[n] for n in span.members]
+            if low > 1 and share * LESS >= LEAST:
+                found += self.draughts(own, share * LESS)
+            elif high > 1 >= low and self.core_share / high >= LEAST:
+                found += replace(self, core_share=LESS_CORE * self.core_share / high).draughts(own, share)
             else:
-                found += self.draughts([parts[n] for n in span.members], share * LESS)
+                found.append(draught)
         return found
 
     def _leaving(self, block: Block) -> tuple[str, ...]:
@@ -73,16 +83,23 @@ class Nest:
         """Tensor -> nodes that read it."""
         return self.graph.consumers()
 
-    def _fits(self, draught: Draught) -> bool:
-        """Whether a group fits the levels below a core's when it is lowered; not asked while sizes are symbols."""
+    def _excess(self, draught: Draught) -> tuple[float, float]:
+        """How many times over the capacity a group is when it is lowered: of levels below a core's, and of that and
+        those above it; 1 at most where it fits, and while sizes are symbols."""
         if self.graph.symbols:
-            return True
+            return 1.0, 1.0
         levels, tensors = levels_of(self.target), self.builder.graph.tensors
         plan = alone([group_of(draught)], draught.outputs, tensors, levels, self.target.name)
         below = levels[: self.target.core]
         names = {level.name for level in below} | {f"pool {level.pool.name}" for level in below if level.pool}
-        found = overflows(lower(plan.groups[0], draught.variant, plan))
-        return not any(refusal.numbers["level"] in names for refusal in found)
+        low = high = 1.0
+        for over in overflows(lower(plan.groups[0], draught.variant, plan)):
+            times = int(over.numbers["bytes"]) / max(1, int(over.numbers["capacity"]))
+            if over.numbers["level"] in names:
+                low = max(low, times)
+            else:
+                high = max(high, times)
+        return low, high
 
     def _blocks(
         self, parts: Sequence[Part], level: int, around: Around, taken: int, share: float
@@ -117,7 +134,7 @@ class Nest:
 
     def _cores(self, parts: Sequence[Part], around: Around, taken: int) -> list[tuple[Block, float]]:
         """The groups at a core's level, in what lower levels leave it of a pool."""
-        target = upper_levels(self.target, taken)
+        target = upper_levels(self.target, taken, self.core_share)
         names = {node.name for part in parts for node in part}
         outputs = self.outputs | {name for name in names if self._read_beyond(name, names)}
         numbering = self.builder.numbering
@@ -156,15 +173,17 @@ def require_levels(closed: Sequence[str], target: Target) -> None:
             )
 
 
-def upper_levels(target: Target, taken: int = 0) -> Target:
+def upper_levels(target: Target, taken: int = 0, share: float = 1.0) -> Target:
     """The device from the level below a core's upward, as if that were its lowest; of the pool of a core's level
-    without the `taken` bytes that lower levels hold."""
+    without the `taken` bytes that lower levels hold, and of what is left a `share`."""
     below, level = target.levels[target.core - 1], target.levels[target.core]
     if level.pool is not None:
         shared = [other.pool for other in target.levels[: target.core] if other.pool is not None]
         used = max((pool.share(taken) for pool in shared if pool.name == level.pool.name), default=0)
         room = max(1, level.pool.capacity - used)
         level = replace(level, capacity=min(room, level.capacity or room))
+    if share < 1 and level.capacity is not None:
+        level = replace(level, capacity=max(1, int(level.capacity * share)))
     return replace(
         target,
         levels=(replace(below, capacity=None, pool=None), level, *target.levels[target.core + 1 :]),
