@@ -167,6 +167,16 @@ class Atoms:
 
     def key(self, members: Sequence[int], outputs: Sequence[str]) -> object:
         """What decisions about a group depend on, up to the names of tensors."""
+        group = (tuple(members), tuple(outputs))
+        if group not in self._keys:
+            self._keys[group] = self._key(*group)
+        return self._keys[group]
+
+    @cached_property
+    def _keys(self) -> dict[tuple[tuple[int, ...], tuple[str, ...]], object]:
+        return {}
+
+    def _key(self, members: tuple[int, ...], outputs: tuple[str, ...]) -> object:
         names: dict[str, int] = {}
         found = []
         for number in members:

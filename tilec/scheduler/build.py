@@ -200,5 +200,10 @@ def group_of(draught: Draught) -> Group:
         draught.outputs,
         draught.connect,
         (draught.variant,),
-        Cost({}, {}, {}, picoseconds=round(draught.seconds * 1e12)),
+        Cost({}, {}, {}, picoseconds=picoseconds(draught.seconds)),
     )
+
+
+def picoseconds(seconds: float) -> int:
+    """Seconds as a plan has them."""
+    return round(seconds * 1e12)

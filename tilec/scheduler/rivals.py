@@ -6,8 +6,9 @@ to shows in the finished plan.  So no plan is worse than one of the same graph w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, Protocol
 
 from tilec.ir.intervals import Candidates
@@ -20,15 +21,28 @@ from tilec.spec.recipe import ScheduleOptions
 Fusion = Literal["none", "register", "full"]
 
 
-class Planner(Protocol):
-    """Plans drafts."""
+@dataclass(frozen=True)
+class Outline:
+    """A plan that is decided and need not be made: its predicted time; `made` makes it, other costs not counted."""
 
-    def __call__(self, draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Plan:
-        """The plan of a draft with a way to fuse; of costs it has predicted times alone."""
+    picoseconds: int
+    made: Callable[[], Plan]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.made()
+
+
+class Outliner(Protocol):
+    """Decides the plans of drafts."""
+
+    def __call__(self, draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Outline:
+        """The plan of a draft with a way to fuse; a tuner chooses its tiles."""
 
 
 def best_plan(
-    planned: Planner, drafts: Sequence[Draft], options: ScheduleOptions, numbers: Candidates, tuner: Tuner | None
+    outlined: Outliner, drafts: Sequence[Draft], options: ScheduleOptions, numbers: Candidates, tuner: Tuner | None
 ) -> Plan:
     """The plan with the asked fusion, or with less where that comes to less; `drafts` are the graph with and without
     what passes compute again, of which full fusion takes the better one.
@@ -36,32 +50,34 @@ def best_plan(
     A `tuner` chooses tiles of the winner.
     """
     if options.fusion == "none" or options.objective == "footprint":
-        return planned(drafts[0], options.fusion, tuner)
+        return outlined(drafts[0], options.fusion, tuner).plan
 
-    def worth(plan: Plan) -> int:
+    def rival(draft: Draft, fusion: Fusion) -> _Rival:
+        outline = outlined(draft, fusion)
         if options.objective == "traffic":
-            return int(numbers.size(lowest_traffic(costed(plan))))
-        return sum(group.cost.picoseconds for group in plan.groups)
+            return _Rival(int(numbers.size(lowest_traffic(costed(outline.plan)))), draft, fusion, outline)
+        return _Rival(outline.picoseconds, draft, fusion, outline)
 
-    rivals: list[tuple[int, Draft, Fusion, Plan]] = []
-    for draft in drafts:
-        plan = planned(draft, "register")
-        rivals.append((worth(plan), draft, "register", plan))
-    rivals.sort(key=lambda rival: rival[0])
+    rivals = sorted((rival(draft, "register") for draft in drafts), key=lambda found: found.cost)
     if options.fusion == "full":
-        draft = rivals[0][1]
-        plan = planned(draft, "full")
-        rivals.insert(0, (worth(plan), draft, "full", plan))
-    plan = planned(drafts[-1], "none")
-    rivals.append((worth(plan), drafts[-1], "none", plan))
-    place = min(range(len(rivals)), key=lambda n: rivals[n][0])
-    least, draft, fusion, plan = rivals[place]
-    if tuner is not None:
-        plan = planned(draft, fusion, tuner)
-    for cost, own, _, other in reversed(rivals[:place]):
-        if own is draft:
-            plan = _explained(plan, other, cost, least)
+        rivals.insert(0, rival(rivals[0].draft, "full"))
+    rivals.append(rival(drafts[-1], "none"))
+    best = min(rivals, key=lambda found: found.cost)
+    plan = outlined(best.draft, best.fusion, tuner).plan if tuner is not None else best.outline.plan
+    for other in reversed(rivals[: rivals.index(best)]):
+        if other.draft is best.draft:
+            plan = _explained(plan, other.outline.plan, other.cost, best.cost)
     return plan
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Rival:
+    """A plan and what it comes to: picoseconds or bytes."""
+
+    cost: int
+    draft: Draft
+    fusion: Fusion
+    outline: Outline
 
 
 def _explained(plan: Plan, other: Plan, joined: int, apart: int) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tilec.errors import ConfigError, did_you_mean
 from tilec.ir.expr import operands
@@ -12,7 +12,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.segments import handed, results, stages
 from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.build import Builder, Draught, group_of, levels_of
+from tilec.scheduler.build import Builder, Draught, group_of, levels_of, picoseconds
 from tilec.scheduler.choose import Tuner
 from tilec.scheduler.compose import compose
 from tilec.scheduler.cost import costed
@@ -28,7 +28,7 @@ from tilec.scheduler.parts import fuse, single_nodes
 from tilec.scheduler.reasons import Draft, edge
 from tilec.scheduler.reindex import reindex
 from tilec.scheduler.rewrite import constant_tensors, live
-from tilec.scheduler.rivals import Fusion, best_plan
+from tilec.scheduler.rivals import Fusion, Outline, best_plan
 from tilec.scheduler.target import Target, target_of
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
@@ -72,18 +72,20 @@ def schedule(
     _require_room(drafts[0].graph, target)
     root = Atoms(graph, (), target, numbers, chosen.objective, frozenset())
 
-    def planned(draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Plan:
+    def outlined(draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Outline:
         builder = Builder(draft.graph, numbering=root.numbering)
         own = chosen.model_copy(update={"fusion": fusion})
-        refused = dict(draft.refused)
-        decided: list[Draught] = []
-        for segment in _segments(draft.graph):
-            found, reasons = _decided(segment, builder, own, root, tuner)
-            decided += found
-            refused |= reasons
-        return _plan(graph, builder.graph, decided, tuple(builder.packs.values()), refused, target)
+        segments = [_decided(segment, builder, own, root, tuner) for segment in _segments(draft.graph)]
+        seconds = [each for segment in segments for each in segment.seconds]
 
-    return costed(best_plan(planned, drafts, chosen, numbers, tuner))
+        def made() -> Plan:
+            decided = [draught for segment in segments for draught in segment.draughts()]
+            refused = {**draft.refused, **{e: r for segment in segments for e, r in segment.refused.items()}}
+            return _plan(graph, builder.graph, decided, tuple(builder.packs.values()), refused, target)
+
+        return Outline(sum(map(picoseconds, seconds)), made)
+
+    return costed(best_plan(outlined, drafts, chosen, numbers, tuner))
 
 
 def _drafts(draft: Draft, options: ScheduleOptions, observe: Observe | None) -> tuple[Draft, ...]:
@@ -133,25 +135,34 @@ def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
     return options.passes
 
 
-def _decided(
-    graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, tuner: Tuner | None
-) -> tuple[list[Draught], Mapping[str, Refusal]]:
-    """The groups of a graph in execution order, and why edges are not connected; `root` remembers decisions."""
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """Groups in execution order before they are built: what each takes; why edges are not connected."""
+
+    seconds: Sequence[float]
+    draughts: Callable[[], Sequence[Draught]]
+    refused: Mapping[str, Refusal]
+
+
+def _decided(graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, tuner: Tuner | None) -> _Decided:
+    """The groups of a graph; `root` remembers decisions."""
     parted = single_nodes(graph) if options.fusion == "none" else fuse(graph)
     outputs, target = frozenset(port.tensor for port in graph.outputs), root.target
     if target.core > 1:
         nest = Nest(graph, builder, target, root.numbers, options, outputs, dict(parted.refused))
-        return nest.draughts(parted.parts), nest.refused
+        nested = nest.draughts(parted.parts)
+        return _Decided([draught.seconds for draught in nested], lambda: nested, nest.refused)
     atoms = replace(root, graph=graph, parts=parted.parts, outputs=outputs)
     if options.fusion != "none":
         parted = cut(parted, atoms)
         atoms = replace(atoms, parts=parted.parts)
     groups, refused = chosen_groups(atoms, parted.refused, builder, options, tuner)
-    found: list[Draught] = []
-    for own, members, tile in groups:
-        block = builder.core_block(own, members, tile)
-        found.append(builder.draught(block, own.leaving(members), target, tile.seconds))
-    return found, refused
+
+    def draughts() -> list[Draught]:
+        blocks = [(own, members, builder.core_block(own, members, tile), tile) for own, members, tile in groups]
+        return [builder.draught(block, own.leaving(m), target, tile.seconds) for own, m, block, tile in blocks]
+
+    return _Decided([tile.seconds for _, _, tile in groups], draughts, refused)
 
 
 def _segments(graph: Graph) -> tuple[Graph, ...]:
