@@ -53,6 +53,20 @@ def extent_of(extent: Expr, numbers: Candidates) -> int:
     return int(numbers.size(extent)) if known is None else known
 
 
+def extents_of(expr: TensorExpr, numbers: Candidates) -> Mapping[str, int]:
+    """Iterator of a node -> its extent as a number."""
+    known = _bound_extents(Same(expr))
+    return {i: extent_of(e, numbers) for i, e in expr.domain.items()} if known is None else known
+
+
+@lru_cache(maxsize=8192)
+def _bound_extents(node: Same) -> Mapping[str, int] | None:
+    """The extents of a node if none is symbolic."""
+    found = {i: bound(e) for i, e in node.expr.domain.items()}
+    known = {i: n for i, n in found.items() if n is not None}
+    return known if len(known) == len(found) else None
+
+
 def least(a: Ints | int, b: Ints | int) -> Ints | int:
     """The smaller, candidate by candidate."""
     return min(a, b) if type(a) is int and type(b) is int else np.minimum(a, b)

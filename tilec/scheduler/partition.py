@@ -52,10 +52,11 @@ def partition(atoms: Atoms, refused: Mapping[str, Refusal]) -> Grouping:
 
 @dataclass(frozen=True)
 class _Trials:
-    """Groups that were tried: what they cost, or why they may not be."""
+    """Groups that were tried, by members and by content: what they cost, or why they may not be."""
 
     atoms: Atoms
     tried: dict[tuple[int, ...], float | Refusal] = field(default_factory=dict)
+    alike: dict[object, float | Refusal] = field(default_factory=dict)
 
     @cached_property
     def single(self) -> tuple[float, ...]:
@@ -66,7 +67,11 @@ class _Trials:
         """What a group is predicted to cost, or why it may not be one; the edge is filled in by the caller."""
         found = self.tried.get(members)
         if found is None:
-            found = self.tried[members] = self._cost(members)
+            atoms = self.atoms
+            key = (atoms.key(members, atoms.leaving(members)), tuple(self.single[n] for n in members))
+            if key not in self.alike:
+                self.alike[key] = self._cost(members)
+            found = self.tried[members] = self.alike[key]
         return found
 
     def _cost(self, members: tuple[int, ...]) -> float | Refusal:

@@ -12,7 +12,7 @@ from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
 from tilec.ir.types import TTYPES
-from tilec.scheduler.follow import Box, Ends, Ints, Shapes, extent_of, follow, least, most, seats, volume
+from tilec.scheduler.follow import Box, Ends, Ints, Shapes, extent_of, extents_of, follow, least, most, seats, volume
 
 
 def element_bytes(ttype: str) -> int:
@@ -30,10 +30,9 @@ def tile_box(
 ) -> dict[str, Ends]:
     """The iterators of a node for one tile at the origin: `sizes` and `steps` where given, else the whole extent."""
     box: dict[str, Ends] = {}
-    for iterator, extent in expr.domain.items():
-        whole = extent_of(extent, numbers)
+    for iterator, whole in extents_of(expr, numbers).items():
         size = sizes.get(iterator, steps.get(iterator, whole))
-        box[iterator] = (0, least(size, whole))
+        box[iterator] = (0, whole if size is whole else least(size, whole))
     return box
 
 
