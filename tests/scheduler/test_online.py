@@ -104,6 +104,23 @@ def test_long_attention_is_one_group_on_a_gpu() -> None:
     assert held.value <= 164 * 1024
 
 
+@pytest.mark.feature("W09", "W10")
+def test_long_attention_is_one_group_above_a_host_memory() -> None:
+    plan = planned(attention(65_536, 65_536, 64, "S[m, n] * 0.125"), device("a100-host"))
+    (group,) = plan.groups
+    assert shared(group) == ("X", "Z", "O")
+    assert set(group.connect.values()) <= {"smem", "reg"}
+
+
+@pytest.mark.parametrize("name", ["a100", "h100", "zen5-avx512"])
+def test_a_shared_loop_is_predicted_to_gain(name: str) -> None:
+    graph = attention(65_536, 65_536, 64, "S[m, n] * 0.125")
+    plans = [schedule(graph, device(name), ScheduleOptions(fusion=fusion)) for fusion in ("register", "full")]
+    apart, joined = (sum(group.cost.picoseconds for group in plan.groups) for plan in plans)
+    assert any(shared(group) for group in plans[1].groups)
+    assert joined < apart
+
+
 ONNX = """
 <ir_version: 8, opset_import: ["" : 17]>
 attention (float[1,2,{n},64] q, float[1,2,{n},64] k, float[1,2,{n},64] v) => (float[1,2,{n},64] y)
