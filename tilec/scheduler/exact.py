@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tilec.ir.plan import Plan
 from tilec.lower.check_plan import overflows
@@ -54,6 +54,14 @@ def _fitting(
         if len(places) == most:
             break
     return tuple(places)
+
+
+def overflow(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Mapping[str, int | str]:
+    """The level that a group without a tile that fits exceeds, and by how much, with the least of its tiles."""
+    tiles = atoms.core_tiles(members, CLOSELY)
+    plan = one_group(members, min(tiles, key=lambda tile: tile.held), atoms, builder)
+    (group,) = plan.groups
+    return overflows(lower(group, group.variants[0], plan))[0].numbers
 
 
 def one_group(members: Sequence[int], tile: CoreTile, atoms: Atoms, builder: Builder) -> Plan:
