@@ -13,7 +13,7 @@ from tilec.lower.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.build import Builder
-from tilec.scheduler.exact import settled
+from tilec.scheduler.exact import objection, settled
 from tilec.scheduler.parts import fuse
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target import Target, target_of
@@ -54,3 +54,24 @@ def test_caches_need_no_second_look() -> None:
     ((members, tiles),) = settled([(0, 1, 2, 3)], atoms, builder, 3)
     assert members == (0, 1, 2, 3)
     assert 1 < len(tiles) <= 3
+
+
+@pytest.mark.feature("W06")
+def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
+    e = {"s": 4, "n": 13}
+    nodes = [
+        ("top[s] = max(n, x[s, n])", e),
+        ("t[s, n] = exp(x[s, n] - top[s])", e),
+        ("c[s, n] = ceil(t[s, n])", e),
+        ("y[s, n] = where(s < 4, t[s, n], c[s - 4, n])", {"s": 8, "n": 13}),
+    ]
+    graph = make_graph({"x": (4, 13)}, nodes, ["c", "y"])
+    target = target_of(device("zen5-avx512"))
+    atoms = Atoms(graph, fuse(graph).parts, target, Candidates(), "time", frozenset({"c", "y"}))
+    whole = tuple(range(len(atoms.parts)))
+    # The first of two tasks needs nothing of c: the part of t and c would run no tile there and leave t unwritten.
+    halves = replace(atoms.core_tiles(whole)[0], sizes={"s": 4})
+    atoms.known[atoms.key(whole, atoms.leaving(whole)), 1] = (halves,)
+    found = settled([whole], atoms, Builder(graph))
+    assert [members for members, _ in found] == [(n,) for n in whole]
+    assert objection(whole, atoms, Builder(graph)).code == "illegal"

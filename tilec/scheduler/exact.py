@@ -1,16 +1,20 @@
-"""exact: tiles whose tile programs really fit, for the search only estimates what a level holds (W17, W24)."""
+"""exact: tiles whose tile programs are legal and really fit, for the search only estimates what a level holds and does
+not see every way in which results of one group can get into each other's way (W17, W24)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from tilec.ir.plan import Plan
+from tilec.ir.plan import Plan, Refusal
+from tilec.ir.verify_program import check_program
 from tilec.lower.check_plan import overflows
+from tilec.lower.legal import PlanError
 from tilec.lower.lowering import lower
 from tilec.scheduler.alone import alone
 from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.build import Builder, group_of, levels_of
 from tilec.scheduler.cores import CoreTile
+from tilec.scheduler.reasons import refusal
 
 CLOSELY = 6
 """Candidates of a group that are lowered until one fits."""
@@ -20,20 +24,24 @@ Settled = list[tuple[tuple[int, ...], tuple[CoreTile, ...]]]
 
 
 def settled(groups: Sequence[tuple[int, ...]], atoms: Atoms, builder: Builder, most: int = 1) -> Settled:
-    """Every group with up to `most` tiles; on explicit levels only those that fit when they are lowered, for groups
-    that are alike looked at once.  A group without such a tile falls apart into its parts."""
+    """Every group with up to `most` tiles whose programs are legal and, on explicit levels, fit; groups that are alike
+    are looked at once.  A group without such a tile falls apart into its parts."""
     level = atoms.target.levels[atoms.target.core]
-    if level.managed == "implicit" or level.capacity is None or atoms.graph.symbols:
+    roomy = level.managed == "implicit" or level.capacity is None
+    if atoms.graph.symbols:
         return [(members, atoms.core_tiles(members, most)) for members in groups]
     known = atoms.fitting
     found: Settled = []
     waiting = list(reversed(groups))
     while waiting:
         members = waiting.pop()
-        tiles = atoms.core_tiles(members, max(most, CLOSELY))
+        tiles = atoms.core_tiles(members, most if roomy else max(most, CLOSELY))
+        if roomy and len(members) == 1:
+            found.append((members, tiles))
+            continue
         key = (atoms.key(members, atoms.leaving(members)), most)
         if key not in known:
-            known[key] = _fitting(members, tiles, atoms, builder, most)
+            known[key] = _fitting(members, tiles, atoms, builder, most, roomy)
         if known[key] or len(members) == 1:
             found.append((members, tuple(tiles[place] for place in known[key]) or tiles[:1]))
         else:
@@ -42,26 +50,36 @@ def settled(groups: Sequence[tuple[int, ...]], atoms: Atoms, builder: Builder, m
 
 
 def _fitting(
-    members: tuple[int, ...], tiles: Sequence[CoreTile], atoms: Atoms, builder: Builder, most: int
+    members: tuple[int, ...], tiles: Sequence[CoreTile], atoms: Atoms, builder: Builder, most: int, roomy: bool
 ) -> tuple[int, ...]:
-    """Places of the first tiles that fit."""
+    """Places of the first tiles whose programs are legal and fit; a `roomy` level holds anything."""
     places: list[int] = []
     for place, tile in enumerate(tiles):
         plan = one_group(members, tile, atoms, builder)
         (group,) = plan.groups
-        if not overflows(lower(group, group.variants[0], plan)):
+        try:
+            program = lower(group, group.variants[0], plan)
+        except PlanError:
+            continue
+        shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
+        if (roomy or not overflows(program)) and (len(members) == 1 or not check_program(program, shapes)):
             places.append(place)
         if len(places) == most:
             break
     return tuple(places)
 
 
-def overflow(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Mapping[str, int | str]:
-    """The level that a group without a tile that fits exceeds, and by how much, with the least of its tiles."""
+def objection(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Refusal:
+    """Why a group has no tile that it may have: the level that its smallest one exceeds and by how much, or that no
+    legal program comes of it. The edge is filled in by the caller."""
     tiles = atoms.core_tiles(members, CLOSELY)
     plan = one_group(members, min(tiles, key=lambda tile: tile.held), atoms, builder)
     (group,) = plan.groups
-    return overflows(lower(group, group.variants[0], plan))[0].numbers
+    try:
+        found = overflows(lower(group, group.variants[0], plan))
+    except PlanError:
+        found = ()
+    return refusal("", "", "capacity", **found[0].numbers) if found else refusal("", "", "illegal", parts=len(members))
 
 
 def one_group(members: Sequence[int], tile: CoreTile, atoms: Atoms, builder: Builder) -> Plan:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tilec.ir.plan import Refusal
 from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.build import Builder
 from tilec.scheduler.choose import Tuner
 from tilec.scheduler.cores import CoreTile
-from tilec.scheduler.exact import overflow, settled
+from tilec.scheduler.exact import objection, settled
 from tilec.scheduler.online import Online, online, ordered
 from tilec.scheduler.partition import partition, separate
 from tilec.scheduler.reasons import edge
@@ -38,15 +39,15 @@ def chosen_groups(
     for own, groups in found.groups:
         tiled = settled(groups, own, builder, tuner.most if tuner is not None else 1)
         for members in set(groups) - {members for members, _ in tiled}:
-            reasons |= _overflowing(members, own, builder)
+            reasons |= _apart(members, own, builder)
         if tuner is not None:
             tiled = tuned(tiled, own, builder, tuner)
         chosen += [(own, members, tile) for members, (tile, *_) in tiled]
     return [chosen[n] for n in ordered([(own, members) for own, members, _ in chosen])], reasons
 
 
-def _overflowing(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> dict[str, Refusal]:
-    """Why the edges of a group that fell apart are not connected: what it holds when it is lowered."""
-    numbers = overflow(members, atoms, builder)
+def _apart(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> dict[str, Refusal]:
+    """Why the edges of a group that fell apart are not connected: what became of it when it was lowered."""
+    reason = objection(members, atoms, builder)
     inside = [edge(t, name) for n in members for t, name in atoms.edges[n] if atoms.home[t] in members]
-    return {e: Refusal(e, "capacity", numbers) for e in inside}
+    return {e: replace(reason, edge=e) for e in inside}
