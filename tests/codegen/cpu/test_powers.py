@@ -12,7 +12,7 @@ FLOAT, INTEGER = {"x": "f32"}, {"x": "i32"}
         ("pow(x[i], 2)", "x[i] * x[i]"),
         ("pow(x[i], 2.0)", "x[i] * x[i]"),
         ("pow(x[i], 3)", "x[i] * x[i] * x[i]"),
-        ("pow(x[i], 0.5)", "sqrt(x[i])"),
+        ("pow(x[i], 0.5)", "where(x[i] == -inf, inf, abs(sqrt(x[i])))"),
         ("pow(x[i], -1)", "1.0 / x[i]"),
         ("pow(x[i], 1.5)", "pow(x[i], 1.5)"),
         ("pow(2.0, x[i])", "pow(2.0, x[i])"),

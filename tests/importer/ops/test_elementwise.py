@@ -90,7 +90,7 @@ def test_constant_powers(tmp_path: Path, exponent: float) -> None:
     x = np.abs(normal(2, 3)) + np.float32(0.1)
     graph = check(tmp_path, "Pow", x, np.float32(exponent), known=[1])
     assert ("pow(" in tensor_text(graph.nodes[0].expr)) == (exponent in (0.0, 1.7))
-    special = np.array([np.inf, -np.inf, np.nan, 0.0, -1.0], np.float32)
+    special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, -1.0], np.float32)
     check(tmp_path, "Pow", special, np.float32(exponent), known=[1])
 
 

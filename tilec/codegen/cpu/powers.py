@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import inf
 
 from tilec.ir.expr import Binary, Call, Const, Expr, rebuild
 from tilec.ir.scalars import is_weak, type_of
@@ -13,7 +14,8 @@ _POWERS: dict[float, Callable[[Expr], Expr]] = {
     2.0: lambda x: Binary("*", x, x),
     3.0: lambda x: Binary("*", Binary("*", x, x), x),
     4.0: lambda x: Binary("*", Binary("*", x, x), Binary("*", x, x)),
-    0.5: lambda x: Call("sqrt", (x,)),
+    # A root of -0 is -0, its power is 0; -inf has no root but a power.
+    0.5: lambda x: Call("where", (Binary("==", x, Const(-inf)), Const(inf), Call("abs", (Call("sqrt", (x,)),)))),
     -1.0: lambda x: Binary("/", Const(1.0), x),
     -2.0: lambda x: Binary("/", Const(1.0), Binary("*", x, x)),
 }

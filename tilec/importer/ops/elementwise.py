@@ -60,13 +60,13 @@ VARIADIC = {"Max": "maximum({}, {})", "Mean": "{} + {}", "Min": "minimum({}, {})
 
 POWERS = {
     -1.0: "1.0 / x",
-    -0.5: "where(x == -inf, 0.0, 1.0 / sqrt(x))",
-    0.5: "where(x == -inf, inf, sqrt(x))",
+    -0.5: "where(x == -inf, 0.0, 1.0 / abs(sqrt(x)))",
+    0.5: "where(x == -inf, inf, abs(sqrt(x)))",
     1.0: "x",
     2.0: "x * x",
     3.0: "x * x * x",
 }
-"""Exponents with an exactly rounded or cheap form, as frameworks special-case them."""
+"""Exponents with an exactly rounded or cheap form, as frameworks special-case them; powers of -0 are not negative."""
 
 
 @operator(*UNARY)
