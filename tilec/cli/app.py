@@ -8,6 +8,7 @@ import typer
 from tilec import __version__
 from tilec.cli import device, zoo
 from tilec.cli.bench import bench
+from tilec.cli.bounds import bounds
 from tilec.cli.codegen import codegen
 from tilec.cli.compile import compile_
 from tilec.cli.diff import diff
@@ -52,7 +53,7 @@ def _root(
     """
 
 
-for command in (import_, schedule, codegen, verify, compile_, run_, bench, diff, inspect, report, schema):
+for command in (import_, schedule, codegen, verify, compile_, run_, bench, diff, inspect, bounds, report, schema):
     app.command(command.__name__.rstrip("_"), epilog=EXIT_CODES)(verb(command))
 app.add_typer(device.app, name="device")
 app.add_typer(zoo.app, name="zoo")

@@ -1,0 +1,112 @@
+"""`tilec bounds`: what it prints, forms, errors, exit codes, how fast it starts."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+GEMM = "C[m,n] = sum(k, A[m,k]*B[k,n])"
+SQUARE = (GEMM, "--dims", "m=4096,n=4096,k=4096")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.mark.feature("O01", "O05", "O35")
+def test_a_table_with_capacity_mapspace_traffic_and_mapping(cli, golden):
+    ran = cli("bounds", *SQUARE, "--capacity", "1MiB", "--capacity", "40MiB,40MB", "--mapspace", "oro")
+    assert (ran.code, ran.err) == (0, "")
+    golden("bounds-gemm.txt", ran.out)
+
+
+@pytest.mark.feature("O09")
+def test_levels_of_a_device(cli, golden):
+    ran = cli("bounds", *SQUARE, "--device", "a100", "--dtype", "A=f16,B=i8,C=f32", "--mapspace", "oro")
+    assert (ran.code, ran.err) == (0, "")
+    golden("bounds-a100.txt", ran.out)
+
+
+def test_usual_capacities_without_any(cli):
+    ran = cli("bounds", GEMM, "--dims", "m=6,n=5", "--dims", "k=4", "--bits", "8")
+    assert [line.split()[0] for line in ran.out.splitlines()[3:-4:3]] == ["4B", "16B", "29B"]
+
+
+def test_one_mapspace(cli):
+    ran = cli("bounds", *SQUARE, "--mapspace", "oro", "--capacity", "1MiB", "--json")
+    told = json.loads(ran.out)
+    assert set(told["mapspaces"]) == {"oro", "lb"}
+    assert told["subjects"][0]["bounds"][0]["oro"]["traffic_bytes"] == 1600 * 2**20
+
+
+def test_csv_on_standard_output_and_in_a_file(cli, tmp_path):
+    ran = cli("bounds", *SQUARE, "--csv", "-", "--mapspace", "oro")
+    assert ran.code == 0
+    assert len(list(csv.DictReader(io.StringIO(ran.out)))) == 25
+    other = cli("bounds", *SQUARE, "--csv", "rows.csv", "--json", "--mapspace", "oro")
+    assert (tmp_path / "rows.csv").read_text() == ran.out
+    assert other.err == "csv: rows.csv\n"
+    assert len(json.loads(other.out)["subjects"][0]["curves"]["oro"]) == 25
+
+
+@pytest.mark.feature("O07", "O08")
+def test_plots(cli, tmp_path):
+    arguments = ("bounds", GEMM, "--dims", "m=6,n=5,k=4", "--plot", "slope.svg", "--device", "a100")
+    ran = cli(*arguments)
+    assert (ran.code, ran.err) == (0, "plot: slope.svg\n")
+    assert "Performance mesa: a100" in (tmp_path / "slope.svg").read_text()
+    assert cli(*arguments, "--quiet").err == ""
+
+
+def test_plots_without_matplotlib_name_the_extra(cli, monkeypatch, listing):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ran = cli("bounds", *SQUARE, "--plot", "slope.svg")
+    assert (ran.code, ran.out) == (6, "")
+    assert ran.err == "error: slope.svg: pictures need matplotlib\n  pip install 'tilec[plot]'\n"
+    assert listing() == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("C[m,n] = sum(k, A[m,k)",), 2, "column"),
+        ((GEMM,), 2, "no extent for iterator m, n, k"),
+        ((*SQUARE, "--dims", "m=5"), 2, "--dims: m is given twice: 4096 and 5"),
+        ((*SQUARE, "--dims", "l=5"), 2, "l is not an iterator of the Einsum\n  Iterators are m, n, k."),
+        ((GEMM, "--dims", "m=0,n=1,k=1"), 2, "the extent of m is 0"),
+        ((GEMM, "--dims", "4"), 2, "--dims: '4' names no iterator"),
+        ((GEMM, "--dims", "m=x"), 2, "--dims: 'x' is not a whole number"),
+        ((*SQUARE, "--capacity", "40"), 2, "--capacity: '40' has no unit; write bytes as '164KiB'"),
+        ((*SQUARE, "--capacity", "40MIB"), 2, "--capacity: '40MIB' has the unit 'MIB'; did you mean 'MiB'?"),
+        ((*SQUARE, "--dtype", "f33"), 2, "--dtype: no element type is called 'f33'\n  Did you mean 'f32'?"),
+        ((*SQUARE, "--dtype", "f32", "--bits", "8"), 2, "--dtype and --bits both say how large elements are"),
+        ((*SQUARE, "--bits", "A=8"), 2, "no element size for tensor C"),
+        ((*SQUARE, "--device", "a10"), 2, "no device is called 'a10'\n  Did you mean 'a100'?"),
+        ((*SQUARE, "--shape", "batch=1"), 2, "--shape: an Einsum takes no --shape\n  Use --dims."),
+        ((*SQUARE, "--plot", "a.gif"), 2, "a.gif: cannot draw a .gif\n  Name it .png or .svg."),
+        ((*SQUARE, "--json", "--csv", "-"), 2, "--json and --csv - both write to standard output"),
+        (("y[i] = A[i*i]", "--dims", "i=4"), 5, "an index is not a sum of iterators times whole numbers"),
+    ],
+)
+def test_wrong_use(cli, arguments, code, said, listing):
+    ran = cli("bounds", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith("error: ")
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+    assert listing() == {}
+
+
+def test_an_einsum_needs_no_heavy_library():
+    heavy = ("onnx", "onnxruntime", "tvm", "tvm_ffi", "matplotlib", "tilec.importer", "tilec.scheduler")
+    program = (
+        f"import sys; sys.argv = ['tilec', 'bounds', {GEMM!r}, '--dims', 'm=64,n=64,k=64']\n"
+        "from tilec.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        f"sys.exit(','.join(name for name in {heavy!r} if name in sys.modules) or 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith("C[m, n] = ")

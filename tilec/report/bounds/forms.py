@@ -1,0 +1,88 @@
+"""Bounds as CSV and as plain data for JSON; bytes are integers, points without capacities are whole curves."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilec.bounds.levels import NOT_JOINT
+from tilec.report.bounds.rows import At, Row, rows_of
+from tilec.report.bounds.subject import LB, LB_MEANING, Attained, Subject
+
+_SUBJECT = ("name", "count", "sizes")
+_POINT = ("traffic_bytes", "accesses_words", "buffer_bytes", "mapping")
+
+
+def meanings(subjects: Sequence[Subject]) -> dict[str, str]:
+    """Name of every mapspace -> what it holds."""
+    found = {slope.name: slope.meaning for subject in subjects for slope in subject.slopes}
+    return {**found, LB: LB_MEANING}
+
+
+def bounds_csv(subjects: Sequence[Subject], ats: Sequence[At]) -> str:
+    """A line for every subject, capacity and mapspace with a heading; without capacities, for every point."""
+    memory = io.StringIO()
+    writer = csv.writer(memory, lineterminator="\n")
+    at = ("level", "capacity_bytes") if ats else ()
+    writer.writerow([*_SUBJECT, *at, "mapspace", *_POINT, *(("because",) if ats else ())])
+    for subject in subjects:
+        sizes = " ".join(f"{name}={size}" for name, size in subject.sizes.items())
+        head = [subject.name, subject.count, sizes]
+        if ats:
+            for row in rows_of(subject, ats):
+                place = [row.at.level.level if row.at.level else "", row.at.capacity]
+                point = _cells(row.point) if row.point else ["" if row.traffic is None else row.traffic, "", "", ""]
+                writer.writerow([*head, *place, row.mapspace, *point, row.because])
+            continue
+        for slope in subject.slopes:
+            writer.writerows([*head, slope.name, *_cells(point)] for point in slope.points)
+    return memory.getvalue()
+
+
+def _cells(point: Attained) -> list[object]:
+    return [point.traffic_bytes, point.accesses, point.buffer_bytes, str(point.mapping)]
+
+
+def bounds_to_json(subjects: Sequence[Subject], ats: Sequence[At]) -> dict[str, Any]:
+    """Everything as plain data: bounds at the capacities, or whole curves without any."""
+    told: dict[str, Any] = {"mapspaces": meanings(subjects), "subjects": [_subject(each, ats) for each in subjects]}
+    if any(at.level for at in ats):
+        told["levels"] = NOT_JOINT
+    return told
+
+
+def _subject(subject: Subject, ats: Sequence[At]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": subject.name,
+        "count": subject.count,
+        "text": subject.text,
+        "sizes": dict(subject.sizes),
+        "bits": dict(subject.bits),
+        "compulsory_bytes": subject.compulsory,
+        "operations": subject.operations,
+        "largest_useful_buffer_bytes": {slope.name: slope.largest_useful_buffer for slope in subject.slopes},
+    }
+    if ats:
+        rows = list(rows_of(subject, ats))
+        return {**told, "bounds": [_at(at, [row for row in rows if row.at is at]) for at in ats]}
+    curves = {slope.name: [_point(point) for point in slope.points] for slope in subject.slopes}
+    return {**told, "curves": curves}
+
+
+def _at(at: At, rows: Sequence[Row]) -> dict[str, Any]:
+    told: dict[str, Any] = {"capacity_bytes": at.capacity, **{row.mapspace: _bound(row) for row in rows}}
+    if at.level is None:
+        return told
+    return {"level": at.level.level, "below": at.level.below, "instances": at.level.instances, **told}
+
+
+def _bound(row: Row) -> Mapping[str, Any]:
+    if row.point is not None:
+        return _point(row.point)
+    return {"traffic_bytes": row.traffic, "because": row.because}
+
+
+def _point(point: Attained) -> dict[str, Any]:
+    return dict(zip(_POINT, _cells(point), strict=True))

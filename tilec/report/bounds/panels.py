@@ -1,0 +1,98 @@
+"""What the pictures of bounds show, as numbers: ski slope, OI mesa, performance mesa (O01, O07, O08)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tilec.bounds.levels import level_capacities
+from tilec.ir.types import TTYPES
+from tilec.report.bounds.subject import LB, Subject
+from tilec.spec.device import DeviceSpec
+
+_PER_DOUBLING = 4
+"""Capacities at which the provable bound is drawn, per doubling."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve over buffer sizes in bytes; its value lasts until the next point unless it is `proved`, no mapping's."""
+
+    label: str
+    pairs: tuple[tuple[float, float], ...]
+    proved: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture with logarithmic axes unless `linear`; `marks` are capacities in bytes with their names."""
+
+    title: str
+    x: str
+    y: str
+    lines: tuple[Line, ...]
+    marks: tuple[tuple[int, str], ...] = ()
+    linear: bool = False
+
+
+def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel]:
+    """The pictures of some subjects; the performance mesa only of a device, at its lowest level's bandwidth."""
+    levels = level_capacities(device) if device else ()
+    marks = tuple((level.capacity, level.level) for level in levels)
+    end = max([size for size, _ in marks] + [subject.largest_useful_buffer for subject in subjects])
+    curves = [curve for subject in subjects for curve in _curves(subject, end, len(subjects) > 1)]
+
+    def panel(title: str, y: str, value: Callable[[Subject, int], float]) -> Panel:
+        lines = (
+            Line(curve.label, tuple((size, value(curve.subject, moved)) for size, moved in curve.pairs), curve.proved)
+            for curve in curves
+        )
+        return Panel(title, "buffer (bytes)", y, tuple(lines), marks)
+
+    found = [
+        panel("Ski slope", "traffic (bytes)", lambda _, moved: moved),
+        panel("OI mesa", "operations per byte", intensity),
+    ]
+    if device is not None and levels and (bandwidth := levels[0].bandwidth) is not None:
+
+        def attained(subject: Subject, moved: int) -> float:
+            return min(peak(device, subject), intensity(subject, moved) * bandwidth)
+
+        title = f"Performance mesa: {device.name}, {levels[0].below} {bandwidth / 1e9:.0f} GB/s"
+        found.append(panel(title, "operations per second", attained))
+    return found
+
+
+def intensity(subject: Subject, traffic: int) -> float:
+    """Operations per byte of traffic (O07)."""
+    return subject.operations / traffic
+
+
+def peak(device: DeviceSpec, subject: Subject) -> int:
+    """Operations per second of the fastest unit whose inputs are no narrower than the subject's; of any if none is."""
+    widest = max(list(subject.bits.values())[:-1], default=0)
+    fitting = [unit.rate for unit in device.compute if min(TTYPES[t].bits for t in unit.inputs) >= widest]
+    return max(fitting or [unit.rate for unit in device.compute])
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Pairs of (buffer, traffic) in bytes, where anything moves."""
+
+    label: str
+    subject: Subject
+    pairs: tuple[tuple[int, int], ...]
+    proved: bool = False
+
+
+def _curves(subject: Subject, end: int, several: bool) -> Iterator[_Curve]:
+    """The slopes of a subject and its provable bound up to a buffer of `end` bytes."""
+    label = f"{subject.name} " if several else ""
+    for slope in subject.slopes:
+        moved = [(p.buffer_bytes, p.traffic_bytes) for p in slope.points if p.traffic_bytes]
+        yield _Curve(f"{label}{slope.name}", subject, (*moved, *((end, traffic) for _, traffic in moved[-1:])))
+    low = max(1, min(slope.points[0].buffer_bytes for slope in subject.slopes))
+    doublings = (end // low).bit_length() + 1
+    sizes = sorted({min(end, round(low * 2 ** (step / _PER_DOUBLING))) for step in range(_PER_DOUBLING * doublings)})
+    proved = [(size, subject.lower(size).traffic_bytes) for size in sizes]
+    yield _Curve(f"{label}{LB}", subject, tuple(pair for pair in proved if pair[1]), proved=True)

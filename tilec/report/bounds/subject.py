@@ -1,0 +1,94 @@
+"""Something that is bounded - an Einsum, a chain, a whole graph - with its curves and its provable bound."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tilec.bounds.curve import Curve
+from tilec.bounds.einsum import Einsum
+from tilec.bounds.lower import LowerBound, compulsory, lb
+
+LB = "lb"
+LB_MEANING = (
+    "no mapping of any kind moves less: compulsory traffic, for matrix products 2*M*N*K/sqrt(S) - 2*S words of S that"
+    " fit if that is more"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attained:
+    """A point of a curve: the least `traffic_bytes`, and words, of a mapspace within `buffer_bytes`, and the `mapping`
+    that moves so little; its text is for people."""
+
+    buffer_bytes: int
+    traffic_bytes: int
+    accesses: int
+    mapping: object
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The ski slope of a mapspace: points by rising buffer and falling traffic (O01); `meaning` says what it holds."""
+
+    name: str
+    meaning: str
+    points: Sequence[Attained]
+
+    def at(self, capacity: int) -> Attained | None:
+        """The best point within `capacity` bytes; None when nothing fits."""
+        fitting = bisect_right(self.points, capacity, key=lambda point: point.buffer_bytes)
+        return self.points[fitting - 1] if fitting else None
+
+    @classmethod
+    def of(cls, name: str, curve: Curve) -> Slope:
+        """The slope of a curve of one Einsum."""
+        points = (Attained(p.buffer_bytes, p.traffic_bytes, p.accesses, p.mapping) for p in curve.points)
+        return cls(name, curve.mapspace, tuple(points))
+
+    @property
+    def largest_useful_buffer(self) -> int:
+        """Bytes from which more buffer saves nothing (O06)."""
+        return self.points[-1].buffer_bytes
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is bounded: `text` says what it computes, `sizes` and `bits` of what size, `count` how often it occurs.
+
+    `compulsory` bytes move at least, `operations` count a multiply-add as two; `slopes` by rising freedom of their
+    mapspaces; `lower` is the provable bound at a capacity in bytes.
+    """
+
+    name: str
+    text: str
+    sizes: Mapping[str, int]
+    bits: Mapping[str, int]
+    compulsory: int
+    operations: int
+    slopes: tuple[Slope, ...]
+    lower: Callable[[int], LowerBound]
+    count: int = 1
+
+    @property
+    def largest_useful_buffer(self) -> int:
+        """Bytes from which no curve falls any more."""
+        return max(slope.largest_useful_buffer for slope in self.slopes)
+
+
+def of_einsum(einsum: Einsum, slopes: Sequence[Slope], name: str = "", count: int = 1) -> Subject:
+    """The subject of one Einsum with curves found for it."""
+    bits = {operand.tensor: operand.bits for operand in einsum.operands}
+    return Subject(
+        name=name or einsum.output.tensor,
+        text=einsum.text,
+        sizes=dict(einsum.extents),
+        bits=bits,
+        compulsory=compulsory(einsum),
+        operations=2 * prod(einsum.extents.values()),
+        slopes=tuple(slopes),
+        lower=lambda capacity: lb(einsum, capacity),
+        count=count,
+    )

@@ -1,0 +1,70 @@
+"""Bounds for a terminal: a heading for each subject, a line for each capacity and mapspace, what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.bounds.levels import NOT_JOINT
+from tilec.report.bounds.forms import meanings
+from tilec.report.bounds.rows import At, Row, rows_of
+from tilec.report.bounds.subject import Subject
+from tilec.report.wording import NOTHING, bytes_text
+
+HEADS = ("capacity", "mapspace", "traffic", "x least", "buffer", "mapping")
+RIGHT = ("traffic", "x least", "buffer")
+"""Columns, and those that end in line."""
+
+_PREFIXES = (("T", 12), ("G", 9), ("M", 6), ("k", 3))
+
+
+def heading(subject: Subject) -> list[str]:
+    """What is bounded, in two lines."""
+    times = f", {subject.count} times" if subject.count > 1 else ""
+    sizes = " ".join(f"{name}={size}" for name, size in subject.sizes.items())
+    least = f"at least {bytes_text(subject.compulsory)}"
+    useful = f"more than {bytes_text(subject.largest_useful_buffer)} saves nothing"
+    facts = [sizes, _types(subject), f"{_count(subject.operations)} operations", least, useful]
+    named = subject.text if subject.text.startswith(f"{subject.name}[") else f"{subject.name}: {subject.text}"
+    return [f"{named}{times}", f"  {', '.join(fact for fact in facts if fact)}"]
+
+
+def cells(subject: Subject, ats: Sequence[At]) -> list[list[str]]:
+    """Lines of the table without its head; a capacity stands on its first line only."""
+    found: list[list[str]] = []
+    before: At | None = None
+    for row in rows_of(subject, ats):
+        found.append([_at(row.at) if row.at is not before else "", row.mapspace, *_numbers(row)])
+        before = row.at
+    return found
+
+
+def footer(subjects: Sequence[Subject], ats: Sequence[At]) -> list[str]:
+    """What each mapspace holds; that levels do not go together."""
+    told = meanings(subjects)
+    width = max(map(len, told))
+    lines = [f"{name:<{width}}  {meaning}" for name, meaning in told.items()]
+    return [*lines, f"levels: {NOT_JOINT}"] if any(at.level for at in ats) else lines
+
+
+def _at(at: At) -> str:
+    return f"{at.text} {bytes_text(at.capacity)}" if at.level else at.text
+
+
+def _numbers(row: Row) -> list[str]:
+    traffic = NOTHING if row.traffic is None else bytes_text(row.traffic)
+    gap = NOTHING if row.gap is None else f"{row.gap:.2f}"
+    if row.point is None:
+        return [traffic, gap, "", row.because]
+    return [traffic, gap, bytes_text(row.point.buffer_bytes), str(row.point.mapping)]
+
+
+def _types(subject: Subject) -> str:
+    """`f32`, or the bits of each tensor where they differ."""
+    if len(set(subject.bits.values())) == 1:
+        return f"{next(iter(subject.bits.values()))} bits"
+    return " ".join(f"{tensor}:{bits}" for tensor, bits in subject.bits.items()) + " bits" if subject.bits else ""
+
+
+def _count(number: int) -> str:
+    prefix, power = next(((p, n) for p, n in _PREFIXES if number >= 10**n), ("", 0))
+    return f"{number / 10**power:.1f} {prefix}" if power else f"{number}"
