@@ -1,0 +1,113 @@
+"""Brute force for chains: templates run tile by tile over sets of elements, and every mapping that they allow."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise, product
+
+from tilec.bounds.chain import Chain, Product
+
+Tiles = tuple[int, int, int]
+"""Tiles of m, k and n."""
+
+LOOPS = {
+    "Full": "m", "TiledK": "mk", "TiledN": "mn", "TiledKN": "mnk", "TiledNK": "mkn", "flash 1": "nm", "flash 2": "km",
+}  # fmt: skip
+"""The table of templates, loops outermost first."""
+
+
+@cache
+def run(operator: Product, template: str, tiles: Tiles, kept: bool) -> tuple[int, int, int]:
+    """Elements of I, W and O that one operator moves."""
+    extents = {"m": operator.m, "k": operator.k, "n": operator.n}
+    sizes = dict(zip("mkn", tiles, strict=True))
+    loops = LOOPS[template]
+    inputs = weights = evicted = 0
+    held_i, held_w, held_o = frozenset[object](), frozenset[object](), frozenset[object]()
+    for starts in product(*(range(0, extents[dim], sizes[dim]) for dim in loops)):
+        at = dict(zip(loops, starts, strict=True))
+        span = {dim: range(at[dim], min(at[dim] + sizes[dim], extents[dim])) if dim in at else range(extents[dim])
+                for dim in "mkn"}  # fmt: skip
+        tile_i, tile_o = frozenset(product(span["m"], span["k"])), frozenset(product(span["m"], span["n"]))
+        inputs += len(tile_i - held_i)
+        evicted += len(tile_o - held_o)
+        held_i, held_o = tile_i, tile_o
+        for batch in sorted({row * operator.batches // operator.m for row in span["m"]}):
+            tile_w = frozenset(product([batch], span["k"], span["n"]))
+            weights += len(tile_w - held_w) if kept else len(tile_w)
+            held_w = tile_w
+    heads = operator.heads
+    return heads * inputs, heads * weights, heads * (2 * evicted - operator.m * operator.n)
+
+
+def positions(operators: tuple[Product, ...], fusion: str) -> Iterator[tuple[str, ...]]:
+    """Which templates stand together in a chain."""
+    middle = ("Full",) * (len(operators) - 2)
+    rows = operators[0].rows
+    if fusion == "flat":
+        yield ("TiledK", *middle, "TiledN")
+    if fusion == "ffmt" and len(operators) == 2:
+        yield ("TiledKN" if rows == "free" else "TiledK"), "TiledNK"
+    if fusion == "ffmt" and len(operators) > 2:
+        yield ("TiledKN" if rows == "free" else "TiledK"), "TiledK", *middle[1:], "TiledN"
+    if len(operators) == 2 and (fusion == "flash" or (fusion == "ffmt" and rows != "whole")):
+        yield "flash 1", "flash 2"
+
+
+def mappings(chain: Chain, fusion: str, sizes: Callable[[int], list[int]]) -> Iterator[tuple[int, int]]:
+    """(bits of buffer, bits moved) of every mapping of a fused chain, by the first scheme."""
+    first, last = chain.operators[0], chain.operators[-1]
+    for templates in positions(chain.operators, fusion):
+        for rows in sizes(first.m):
+            ways = []
+            for operator, template in zip(chain.operators, templates, strict=True):
+                inner = [sizes(operator.k) if "k" in LOOPS[template] else [operator.k],
+                         sizes(operator.n) if "n" in LOOPS[template] else [operator.n]]  # fmt: skip
+                ways.append([((rows, k, n), kept) for k in inner[0] for n in inner[1] for kept in (False, True)])
+            for way in product(*ways):
+                pairs = list(zip(chain.operators, way, strict=True))
+                widths = [(one.heads * tile[2], other.heads * next_tile[1])
+                          for (one, (tile, _)), (other, (next_tile, _)) in pairwise(pairs)]  # fmt: skip
+                if any(made != read for made, read in widths):
+                    continue
+                room, staying, moved = 0, 0, 0
+                for (operator, (tile, kept)), template in zip(pairs, templates, strict=True):
+                    i, w, o = run(operator, template, tile, kept)
+                    moved += w * operator.weight_bits
+                    moved += i * operator.input_bits if operator is first else 0
+                    moved += o * operator.output_bits if operator is last else 0
+                    weight = operator.heads * operator.weight_bits * (tile[1] * tile[2] if kept else 1)
+                    held = tile[0] * operator.heads * (
+                        tile[1] * operator.input_bits + tile[2] * operator.output_bits
+                    )  # fmt: skip
+                    room = max(room, held + (0 if kept else weight))
+                    staying += weight if kept else 0
+                yield room + staying, moved
+
+
+def front(pairs: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The Pareto front in bytes."""
+    best: list[tuple[int, int]] = []
+    for buffer, moved in sorted({(-(-buffer // 8), -(-moved // 8)) for buffer, moved in pairs}):
+        if not best or moved < best[-1][1]:
+            best.append((buffer, moved))
+    return best
+
+
+def random_chain(seed: int, length: int) -> Chain:
+    """A small chain with random sizes, heads, batches, bits and needs of rows."""
+    rng = random.Random(seed)
+    small = [1, 2, 3, 4] if length > 2 else [1, 2, 3, 4, 6]
+    m, width, bits = rng.choice([2, 4, 6, 12]), rng.choice([2, 3, 4, 6]), rng.choice([8, 16])
+    operators = []
+    for position in range(length):
+        heads = rng.choice([each for each in (1, 2, 3) if width % each == 0])
+        n, out = rng.choice(small), rng.choice([8, 16])
+        operators.append(Product(
+            f"op{position}", m, width // heads, n, heads, rng.choice([b for b in (1, 1, 2, 3) if m % b == 0]),
+            rng.choice(["free", "free", "whole", "softmax"]), bits, rng.choice([4, 8, 16]), out,
+        ))  # fmt: skip
+        width, bits = heads * n, out
+    return Chain(tuple(operators))
