@@ -10,18 +10,36 @@ from tilec.bounds.einsum import parse_einsum
 from tilec.bounds.mapping import Mapping, accesses, footprint
 
 
-@pytest.mark.feature("O04")
+@pytest.mark.feature("O04", "O36")
+@pytest.mark.parametrize("snake", [False, True])
 @pytest.mark.parametrize("sizes", [walk.perfect, walk.every])
-@pytest.mark.parametrize("seed", range(70))
-def test_closed_form_counts_what_a_walk_over_element_sets_counts(seed: int, sizes: Callable[[int], list[int]]) -> None:
+@pytest.mark.parametrize("seed", range(60))
+def test_closed_form_counts_what_a_walk_over_element_sets_counts(
+    seed: int, sizes: Callable[[int], list[int]], snake: bool
+) -> None:
     einsum = walk.random_einsum(seed)
-    mappings = list(walk.mappings(einsum, sizes))
-    for tiles, order in random.Random(seed).sample(mappings, min(12, len(mappings))):
-        mapping = Mapping.of(einsum, tiles, order)
+    found = list(walk.mappings(einsum, sizes))
+    for tiles, order in random.Random(seed).sample(found, min(8, len(found))):
+        mapping = Mapping.of(einsum, tiles, order, snake=snake)
         counted = accesses(einsum, mapping)
-        for operand in einsum.inputs:
-            assert counted[operand.tensor] == walk.fetched(operand, einsum.extents, tiles, order), (einsum, mapping)
-        assert (footprint(einsum, tiles), sum(counted.values())) == walk.traffic(einsum, tiles, order)
+        turning = walk.turning(einsum, tiles) if snake else frozenset[str]()
+        walked = list(walk.visits(einsum.extents, tiles, order, turning))
+        for operand, label in zip(einsum.inputs, einsum.labels, strict=False):
+            assert counted[label] == walk.fetched(operand, walked), (einsum, mapping)
+        expected = walk.traffic(einsum, tiles, order, plus=snake)[0]
+        assert (footprint(einsum, tiles), sum(counted.values())) == expected
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_streamed_operands_move_what_a_walk_over_slices_counts(seed: int) -> None:
+    einsum = walk.random_einsum(seed)
+    streams = [label for operand, label in zip(einsum.operands, einsum.labels, strict=True) if operand.streamable]
+    found = list(walk.mappings(einsum, walk.every))
+    for tiles, order in random.Random(seed).sample(found, min(4, len(found))):
+        _, *expected = walk.traffic(einsum, tiles, order, plus=True)
+        mappings = [Mapping.of(einsum, tiles, order, label, snake=True) for label in streams]
+        counted = [(footprint(einsum, tiles, m.streamed), sum(accesses(einsum, m).values())) for m in mappings]
+        assert counted == expected, (einsum, mappings)
 
 
 @pytest.mark.feature("O04")
@@ -60,6 +78,40 @@ def test_a_mapping_prints_its_loops_and_its_tile() -> None:
     assert str(Mapping.of(einsum, {"m": 2, "n": 1, "k": 1}, ("n", "m"))) == "loops n:6 m:2, tile m:2"
     assert str(Mapping.of(einsum, extents, ())) == "loops -, tile m:4 n:6"
     assert str(Mapping.of(einsum, {"m": 3, "n": 6, "k": 1}, ("m",))) == "loops m:2, tile m:3 n:6"
+    streamed = Mapping.of(einsum, {"m": 2, "n": 3, "k": 1}, ("n", "m"), "A", snake=True)
+    assert str(streamed) == "loops n:2 m:2 to and fro, tile m:2 n:3, A in slices"
+
+
+def test_a_streamed_operand_needs_one_slice_and_leaves_the_others_their_tiles() -> None:
+    extents = {"m": 4, "n": 4, "k": 3}
+    einsum = parse_einsum("C[m,n] = sum(k, A[m,k] * B[k,n])", extents)
+    tiles = {"m": 2, "n": 2, "k": 1}
+    assert (footprint(einsum, tiles), footprint(einsum, tiles, "A")) == (8, 7)
+    kept, streamed = (accesses(einsum, Mapping.of(einsum, tiles, ("m", "n", "k"), label)) for label in (None, "A"))
+    assert kept == streamed == {"A": 24, "B": 24, "C": 16}
+
+
+def test_a_turn_keeps_one_tile_of_every_operand_that_it_does_not_move() -> None:
+    extents = {"m": 4, "n": 4, "k": 6}
+    einsum = parse_einsum("C[m,n] = sum(k, A[m,k] * B[k,n])", extents)
+    # Three loops of 2, 2, 3 passes; n turns twice over a tile of A, m once over a tile of B.
+    mapping = Mapping.of(einsum, {"m": 2, "n": 2, "k": 2}, ("m", "n", "k"), snake=True)
+    assert accesses(einsum, mapping) == {"A": 48 - 2 * 4, "B": 48 - 4, "C": 16}
+    # The last tile of k has one iteration: that much of A and B stays.
+    mapping = Mapping.of(einsum, {"m": 2, "n": 2, "k": 5}, ("m", "n", "k"), snake=True)
+    assert accesses(einsum, mapping) == {"A": 48 - 2 * 2, "B": 48 - 2, "C": 16}
+
+
+def test_loops_of_one_window_turn_only_where_the_other_has_one_tile() -> None:
+    extents = {"p": 4, "k": 2, "r": 3}
+    einsum = parse_einsum("O[p,k] = sum(r, I[p + r] * W[r,k])", extents)
+    tiles = {"p": 2, "k": 1, "r": 3}
+    to_and_fro = accesses(einsum, Mapping.of(einsum, tiles, ("k", "p"), snake=True))
+    assert (to_and_fro["I"], accesses(einsum, Mapping.of(einsum, tiles, ("k", "p")))["I"]) == (8, 10)
+    tiles = {"p": 2, "k": 1, "r": 2}
+    for order in (("k", "p", "r"), ("k", "r", "p")):
+        turning, straight = (accesses(einsum, Mapping.of(einsum, tiles, order, snake=snake)) for snake in (True, False))
+        assert turning["I"] == straight["I"]
 
 
 def test_bits_round_up_to_bytes() -> None:

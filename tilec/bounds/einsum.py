@@ -32,6 +32,12 @@ class Operand:
         """The iterators that move this access."""
         return frozenset(dim for rank in self.ranks for dim, _ in rank)
 
+    @cached_property
+    def streamable(self) -> frozenset[str]:
+        """The iterators along which slices of one iteration share nothing: alone in one index, in no other."""
+        uses = [dim for rank in self.ranks for dim, _ in rank]
+        return frozenset(rank[0][0] for rank in self.ranks if len(rank) == 1 and uses.count(rank[0][0]) == 1)
+
 
 @dataclass(frozen=True)
 class Einsum:
@@ -51,6 +57,15 @@ class Einsum:
     def operands(self) -> tuple[Operand, ...]:
         """The inputs, then the output."""
         return (*self.inputs, self.output)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """A name for every operand: its tensor, or `tensor#2` for a second access."""
+        tensors = [operand.tensor for operand in self.operands]
+        seen = [tensors[:position].count(tensor) for position, tensor in enumerate(tensors)]
+        return tuple(
+            f"{tensor}#{before + 1}" if before else tensor for tensor, before in zip(tensors, seen, strict=True)
+        )
 
 
 def _rank(index: Expr, dims: frozenset[str], text: str) -> Rank:

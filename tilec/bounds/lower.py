@@ -67,13 +67,18 @@ def _elements(operand: Operand, einsum: Einsum) -> int:
     return prod(count for _, count in groups) if known == len(operand.guards) else 0
 
 
-def compulsory(einsum: Einsum) -> int:
-    """Bytes that move even with an unbounded buffer: every input element that is read for sure, every result."""
+def needed(einsum: Einsum) -> dict[str, int]:
+    """Bits of every tensor that move even with an unbounded buffer: elements that are read for sure, all results."""
     bits: dict[str, int] = {einsum.output.tensor: _elements(einsum.output, einsum) * einsum.output.bits}
     for operand in einsum.inputs:
-        needed = _elements(operand, einsum) * operand.bits
-        bits[operand.tensor] = max(bits.get(operand.tensor, 0), needed)
-    return -(-sum(bits.values()) // 8)
+        read = _elements(operand, einsum) * operand.bits
+        bits[operand.tensor] = max(bits.get(operand.tensor, 0), read)
+    return bits
+
+
+def compulsory(einsum: Einsum) -> int:
+    """Bytes that move even with an unbounded buffer: every input element that is read for sure, every result."""
+    return -(-sum(needed(einsum).values()) // 8)
 
 
 def product_sizes(einsum: Einsum) -> tuple[int, int] | None:

@@ -3,18 +3,24 @@
 A mapping cuts every iterator into `trips` tiles of `tiles` iterations; the loops over tiles run in `order`.
 A tile of a tensor is the bounding box of what its iterations touch.  Going from one tile to the next moves only
 what the new box has and the old one had not.
+
+Two freedoms lie beyond the paper's mapspace.  In snake order loops turn at the ends of their passes
+(`tilec.bounds.loops` says which and what stays).  And retention may be uneven: the iterations of a tile may run in
+slices along all iterators that one operand, the streamed one, has to itself in an index.  The buffer then holds one
+slice of it beside the whole tiles of the others, which are kept across the loops over slices, and every tile reads
+its slices anew.  Two by two results of a product take 4 + 2 + 1 words instead of 4 + 2 + 2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
-from tilec.bounds.einsum import Einsum, Operand
-from tilec.bounds.orders import Orders
+from tilec.bounds.einsum import Einsum
+from tilec.bounds.loops import Ints, Space
+from tilec.bounds.orders import Mode, Orders, buffer
 
 
 @dataclass(frozen=True)
@@ -22,38 +28,40 @@ class Mapping:
     """`tiles` and `trips` of every iterator; `order` of the loops over tiles, outermost first.
 
     The last tile of an iterator is smaller where tiles do not divide the extent.  Loops of one trip are left out of
-    `order`.
+    `order`.  `streamed` is the label of the operand that passes in slices, `snake` says that loops turn.
     """
 
     tiles: Map[str, int]
     trips: Map[str, int]
     order: tuple[str, ...]
+    streamed: str | None = None
+    snake: bool = False
 
     @classmethod
-    def of(cls, einsum: Einsum, tiles: Map[str, int], order: tuple[str, ...]) -> Mapping:
+    def of(
+        cls,
+        einsum: Einsum,
+        tiles: Map[str, int],
+        order: tuple[str, ...],
+        streamed: str | None = None,
+        *,
+        snake: bool = False,
+    ) -> Mapping:
         """The mapping with the trips that `tiles` take."""
-        return cls(tiles, {dim: -(-einsum.extents[dim] // tile) for dim, tile in tiles.items()}, order)
+        trips = {dim: -(-einsum.extents[dim] // tile) for dim, tile in tiles.items()}
+        return cls(tiles, trips, order, streamed, snake)
 
     def __str__(self) -> str:
         loops = " ".join(f"{dim}:{self.trips[dim]}" for dim in self.order)
         tile = " ".join(f"{dim}:{size}" for dim, size in self.tiles.items() if size > 1)
-        return f"loops {loops or '-'}, tile {tile or '-'}"
+        turns = " to and fro" if self.snake and len(self.order) > 1 else ""
+        streamed = f", {self.streamed} in slices" if self.streamed else ""
+        return f"loops {loops or '-'}{turns}, tile {tile or '-'}{streamed}"
 
 
-def box(operand: Operand, tiles: Map[str, int]) -> tuple[int, ...]:
-    """Extents of the bounding box that a tile of iterations touches: 1 + sum |c| * (tile - 1) per index."""
-    return tuple(1 + sum(abs(c) * (tiles[dim] - 1) for dim, c in rank) for rank in operand.ranks)
-
-
-def footprint(einsum: Einsum, tiles: Map[str, int]) -> int:
-    """Bytes of buffer for one tile of every operand, without double buffering."""
-    bits = sum(prod(box(operand, tiles)) * operand.bits for operand in einsum.operands)
-    return -(-bits // 8)
-
-
-def results(einsum: Einsum) -> int:
-    """Elements of the output."""
-    return prod(box(einsum.output, einsum.extents))
+def footprint(einsum: Einsum, tiles: Map[str, int], streamed: str | None = None) -> int:
+    """Bytes of buffer for one tile of every operand, one slice of the streamed one, without double buffering."""
+    return -(-int(buffer(einsum, _arrays(tiles), _mode(einsum, streamed))) // 8)
 
 
 def accesses(einsum: Einsum, mapping: Mapping) -> dict[str, int]:
@@ -61,11 +69,14 @@ def accesses(einsum: Einsum, mapping: Mapping) -> dict[str, int]:
 
     A partial sum that leaves is written and read again; the first read is left out: 2 * evicted - |output|.
     """
-    orders = Orders(einsum, {dim: np.array(tile, np.int64) for dim, tile in mapping.tiles.items()}, ragged=True)
-    *inputs, evicted = (int(words) for words in orders.fetched(mapping.order))
-    words: dict[str, int] = {}
-    for operand, count in zip(einsum.inputs, inputs, strict=True):
-        seen = sum(name.partition("#")[0] == operand.tensor for name in words)
-        words[f"{operand.tensor}#{seen + 1}" if seen else operand.tensor] = count
-    words[einsum.output.tensor] = 2 * evicted - results(einsum)
-    return words
+    orders = Orders(einsum, _arrays(mapping.tiles), Space(ragged=True, snake=mapping.snake))
+    words = orders.moved(mapping.order, _mode(einsum, mapping.streamed))
+    return {label: int(moved) for label, moved in zip(einsum.labels, words, strict=True)}
+
+
+def _arrays(tiles: Map[str, int]) -> dict[str, Ints]:
+    return {dim: np.array(tile, np.int64) for dim, tile in tiles.items()}
+
+
+def _mode(einsum: Einsum, streamed: str | None) -> Mode:
+    return None if streamed is None else einsum.labels.index(streamed)

@@ -8,90 +8,132 @@ n * 2^(n-1) vector operations where trying the orders takes n!.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
 from tilec.bounds.einsum import Einsum
-from tilec.bounds.steps import ZERO, Dim, Ints, Steps, total
+from tilec.bounds.loops import ZERO, Ints, Space, cut, results
+from tilec.bounds.steps import Steps, extent, times, total
+
+Mode = int | None
+"""Which operand is streamed: its position among the operands, None where all keep their tiles."""
+
+
+def modes(einsum: Einsum, space: Space) -> list[Mode]:
+    """None, then every operand that can be streamed along an iterator of more than one iteration.
+
+    Iterators without halo that move every operand are left out: slices along them are tiles of one iteration.
+    """
+    shared = frozenset.intersection(*(operand.streamable for operand in einsum.operands))
+    streaming = [
+        position
+        for position, operand in enumerate(einsum.operands)
+        if any(einsum.extents[dim] > 1 for dim in operand.streamable - shared)
+    ]
+    return [None, *streaming] if space.streams else [None]
+
+
+def buffer(einsum: Einsum, tiles: Mapping[str, Ints], mode: Mode = None) -> Ints:
+    """Bits of buffer of every tiling: a tile of every operand, a slice of the streamed one."""
+    bits = []
+    for position, operand in enumerate(einsum.operands):
+        streamed = operand.streamable if position == mode else frozenset[str]()
+        kept = [rank for rank in operand.ranks if rank and not (len(rank) == 1 and rank[0][0] in streamed)]
+        bits.append(times([extent(rank, tiles) for rank in kept]) * operand.bits)
+    return total(bits)
 
 
 class Orders:
     """Tilings of one Einsum: `tiles` holds one array per iterator, all broadcastable to one shape.
 
-    `ragged` allows tiles that do not divide their extent.
+    `relaxed` is that of `cut`: traffic is then a bound for all smaller tiles of plain iterators.
     """
 
-    def __init__(self, einsum: Einsum, tiles: Mapping[str, Ints], ragged: bool) -> None:
-        self._dims: dict[str, Dim] = {}
-        for name, tile in tiles.items():
-            trips = -(-einsum.extents[name] // tile)
-            last = einsum.extents[name] - (trips - 1) * tile if ragged else tile
-            self._dims[name] = Dim(tile, last, trips, ragged)
+    def __init__(self, einsum: Einsum, tiles: Mapping[str, Ints], space: Space, *, relaxed: bool = False) -> None:
+        self._dims = cut(einsum, tiles, space, relaxed=relaxed)
+        self._loops = [dim for dim in einsum.dims if einsum.extents[dim] > 1]
+        self._steps = [Steps(operand, self._dims) for operand in einsum.operands]
+        self._bits = [operand.bits for operand in einsum.operands]
         # An evicted partial sum is written and read again, but for its first read.
-        self._steps = [(Steps(operand, self._dims), operand.bits) for operand in einsum.inputs]
-        self._steps.append((Steps(einsum.output, self._dims), 2 * einsum.output.bits))
-        self._written = einsum.output.bits
-        for dim in einsum.output.dims:
-            self._written *= einsum.extents[dim]
-        self._inner: dict[frozenset[str], Ints] = {frozenset(): ZERO}
+        self._weights = [*self._bits[:-1], 2 * self._bits[-1]]
+        self._results = results(einsum)
 
-    def buffer(self) -> Ints:
-        """Bits of buffer of every tiling."""
-        *inputs, (output, bits) = self._steps
-        return total([*(steps.volume * weight for steps, weight in inputs), output.volume * (bits // 2)])
+    def traffic(self, modes: Sequence[Mode]) -> list[Ints]:
+        """Bits moved by every tiling under its best loop order, for each mode."""
+        best = {frozenset[str](): [ZERO for _ in modes]}
+        for size in range(1, len(self._loops) + 1):
+            best = {frozenset(inside): self._best(inside, best, modes) for inside in combinations(self._loops, size)}
+        (added,) = best.values()
+        return [added[i] + self._fixed(mode) for i, mode in enumerate(modes)]
 
-    def traffic(self) -> Ints:
-        """Bits moved by every tiling under its best loop order."""
-        first = total([steps.volume * bits for steps, bits in self._steps])
-        return self._best(frozenset(self._dims)) + first - self._written
-
-    def fetched(self, order: Sequence[str]) -> list[Ints]:
+    def fetched(self, order: Sequence[str], mode: Mode = None) -> list[Ints]:
         """Words that enter the buffer under one loop order, outermost first, per operand, the output last."""
-        inside = [frozenset(order[position + 1 :]) for position in range(len(order))]
-        around = list(zip(order, inside, strict=True))
+        around = [(loop, frozenset(order[position + 1 :])) for position, loop in enumerate(order)]
         return [
-            total([steps.volume, *(step for at in around if (step := steps.of(*at)) is not None)])
-            for steps, _ in self._steps
+            steps.streamed()
+            if i == mode
+            else total([steps.volume, *(step for at in around if (step := steps.of(*at)) is not None)])
+            for i, steps in enumerate(self._steps)
         ]
 
-    def best_orders(self, tilings: int) -> list[tuple[str, ...]]:
+    def moved(self, order: Sequence[str], mode: Mode = None) -> list[Ints]:
+        """Words that enter or leave the buffer, as in `fetched`: results leave, partial sums come back."""
+        *inputs, evicted = self.fetched(order, mode)
+        return [*inputs, 2 * evicted - self._results]
+
+    def best_orders(self, mode: Mode, tilings: int) -> list[tuple[str, ...]]:
         """The loop orders, outermost first, that `traffic` stands for, of `tilings` in one-dimensional arrays.
 
         Loops of one trip are left out.
         """
-        choices: dict[frozenset[str], tuple[list[str], list[int]]] = {}
+        best = {frozenset[str](): [ZERO]}
+        choices: dict[frozenset[str], list[int]] = {}
+        for size in range(1, len(self._loops) + 1):
+            for loops in combinations(self._loops, size):
+                inside = frozenset(loops)
+                options = [self._option(loop, inside, best, [mode])[0] for loop in loops]
+                costs = np.stack([np.broadcast_to(option, tilings) for option in options])
+                choices[inside] = np.argmin(costs, axis=0).tolist()
+                best[inside] = [costs.min(axis=0)]
         trips = {name: np.broadcast_to(dim.trips, tilings).tolist() for name, dim in self._dims.items()}
         orders = []
         for tiling in range(tilings):
-            inside = frozenset(self._dims)
-            order: list[str] = []
-            while inside:
-                if inside not in choices:
-                    loops = [name for name in self._dims if name in inside]
-                    costs = np.broadcast_arrays(*self._options(loops, inside), np.empty(tilings, np.int64))[:-1]
-                    choices[inside] = loops, np.argmin(np.stack(costs), axis=0).tolist()
-                loops, outermost = choices[inside]
-                loop = loops[outermost[tiling]]
+            remaining, order = list(self._loops), []
+            while remaining:
+                loop = remaining.pop(choices[frozenset(remaining)][tiling])
                 if trips[loop][tiling] > 1:
                     order.append(loop)
-                inside -= {loop}
             orders.append(tuple(order))
         return orders
 
-    def _best(self, inside: frozenset[str]) -> Ints:
-        if inside not in self._inner:
-            options = self._options(sorted(inside), inside)
-            result = options[0]
-            for option in options[1:]:
-                result = np.minimum(result, option)
-            self._inner[inside] = result
-        return self._inner[inside]
+    def _fixed(self, mode: Mode) -> Ints:
+        """Bits that move whatever the order: first tiles, what is streamed, less the results' first reads."""
+        first = [step.streamed() if i == mode else step.volume for i, step in enumerate(self._steps)]
+        moved = total([words * weight for words, weight in zip(first, self._weights, strict=True)])
+        return moved - self._results * self._bits[-1]
 
-    def _options(self, loops: Sequence[str], inside: frozenset[str]) -> list[Ints]:
-        """Bits that all advances of the loops `inside` move when each of `loops` is the outermost."""
-        return [self._best(inside - {loop}) + self._add(loop, inside - {loop}) for loop in loops]
+    def _best(
+        self, loops: tuple[str, ...], inner: Mapping[frozenset[str], list[Ints]], modes: Sequence[Mode]
+    ) -> list[Ints]:
+        """Bits that all advances of `loops` move under their best order, for each mode."""
+        inside = frozenset(loops)
+        least = self._option(loops[0], inside, inner, modes)
+        for loop in loops[1:]:
+            options = self._option(loop, inside, inner, modes)
+            least = [np.minimum(*pair) for pair in zip(least, options, strict=True)]
+        return least
 
-    def _add(self, loop: str, inside: frozenset[str]) -> Ints:
-        """Bits that the advances of `loop` around `inside` move."""
-        moved = [(steps.of(loop, inside), bits) for steps, bits in self._steps]
-        return total([words * bits for words, bits in moved if words is not None])
+    def _option(
+        self, loop: str, inside: frozenset[str], inner: Mapping[frozenset[str], list[Ints]], modes: Sequence[Mode]
+    ) -> list[Ints]:
+        """Bits that the advances of the loops `inside` move when `loop` is the outermost, for each mode."""
+        rest = inside - {loop}
+        steps = [step.of(loop, rest) for step in self._steps]
+        bits = [None if step is None else step * weight for step, weight in zip(steps, self._weights, strict=True)]
+        together = total([each for each in bits if each is not None])
+        moved = []
+        for mode, least in zip(modes, inner[rest], strict=True):
+            own = None if mode is None else bits[mode]
+            moved.append(least + (together if own is None else together - own))
+        return moved

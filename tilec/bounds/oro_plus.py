@@ -1,20 +1,26 @@
-"""`oro+`: the curve over ragged tilings, which the paper leaves out, with exact counts of what the last tiles move.
+"""`oro+`: the curve over the mappings that the paper leaves out: ragged tiles, uneven retention, snake order.
 
-Tiles that need not divide their extents move up to 1.5 times less at capacities between two perfect tilings.
+Tiles that need not divide their extents move up to 1.5 times less at capacities between two perfect tilings, and an
+operand in slices up to 1.3 times less where the buffer holds a few words.
 """
 
 from __future__ import annotations
 
 from math import isqrt
 
+from tilec.bounds.blocks import Candidates
 from tilec.bounds.curve import Curve
 from tilec.bounds.einsum import Einsum
-from tilec.bounds.search import Candidates, count_mappings, pareto
+from tilec.bounds.loops import Space, without_halo
+from tilec.bounds.orders import modes
+from tilec.bounds.oro import divisors
+from tilec.bounds.search import count_mappings, pareto
 
 MAPSPACE = (
-    "one buffer, the smallest tile for every number of tiles, all loop orders, bounding boxes, every operand kept,"
-    " loops in one direction, no recomputation"
+    "one buffer, the smallest tile for every number of tiles, all loop orders, snake order, bounding boxes, at most"
+    " one operand in slices of its tile, no recomputation, no multi-level outer tiling"
 )
+SPACE = Space(ragged=True, snake=True, streams=True)
 
 
 def tile_sizes(extent: int) -> list[int]:
@@ -24,34 +30,27 @@ def tile_sizes(extent: int) -> list[int]:
 
 
 def oro_plus(einsum: Einsum) -> Curve:
-    """The least traffic over all tilings, perfect or ragged, loop orders and buffer capacities.
+    """The least traffic over all tilings, perfect or ragged, loop orders, streamed operands and buffer capacities.
 
-    Never above `oro`, whose tilings are among them.  Not a lower bound: uneven retention and snake order can move
-    less.  Raises UnsupportedError where the counts leave 64 bits.
+    Loops turn wherever they can (`tilec.bounds.loops`), which never costs anything.  Never above `oro`, whose
+    mappings are among these or worse.  Not a lower bound: several levels of tiles, partial sums that are relayed and
+    boxes that are no boxes can move less.  Raises UnsupportedError where the counts leave 64 bits.
     """
-    candidates = {dim: tile_sizes(extent) for dim, extent in einsum.extents.items()}
-    mappings = count_mappings([len(sizes) for sizes in candidates.values()])
-    return Curve(MAPSPACE, mappings, pareto(einsum, _undominated(einsum, candidates), ragged=True))
+    sizes = {dim: tile_sizes(extent) for dim, extent in einsum.extents.items()}
+    mappings = count_mappings([len(tiles) for tiles in sizes.values()]) * len(modes(einsum, SPACE))
+    seed = {dim: divisors(extent) for dim, extent in einsum.extents.items()}
+    points = pareto(einsum, _undominated(einsum, sizes), SPACE, _undominated(einsum, seed))
+    return Curve(MAPSPACE, mappings, points)
 
 
-def _undominated(einsum: Einsum, candidates: Candidates) -> list[Candidates]:
-    """Products of tiles that hold every tiling on the front.
+def _undominated(einsum: Einsum, candidates: Candidates) -> Candidates:
+    """The tiles without those of an iterator of every operand (batch), which brings no reuse at all.
 
-    An iterator without halo in any operand moves the same whatever the tile of the innermost loop, or less with
-    smaller ones: the operands that it moves are swept once, the others stay.  So the innermost loop has tiles of 1.
-    An iterator of every operand (batch) brings no reuse at all: its loop is outermost with tiles of 1.
+    Where its tiles do not overlap, tiles of 1 under an outermost loop serve the others one batch after another.
     """
-    free = [dim for dim in einsum.dims if _without_halo(einsum, dim)]
-    batch = {dim for dim in free if all(dim in operand.dims for operand in einsum.operands)}
-    base = {dim: [1] if dim in batch else sizes for dim, sizes in candidates.items()}
-    loops = [dim for dim in einsum.dims if dim not in batch]
-    if not loops or not set(loops) <= set(free):
-        return [base]
-    whole: Candidates = {dim: sizes if dim in batch else sizes[-1:] for dim, sizes in base.items()}
-    return [whole, *({**base, dim: [1]} for dim in loops)]
-
-
-def _without_halo(einsum: Einsum, dim: str) -> bool:
-    """Whether tiles of `dim` never overlap: it stands alone in one index of every operand that it moves."""
-    ranks = [[rank for rank in operand.ranks if any(d == dim for d, _ in rank)] for operand in einsum.operands]
-    return all(len(own) <= 1 and all(len(rank) == 1 for rank in own) for own in ranks)
+    batch = {
+        dim
+        for dim in einsum.dims
+        if without_halo(einsum, dim) and all(dim in operand.dims for operand in einsum.operands)
+    }
+    return {dim: [1] if dim in batch else tiles for dim, tiles in candidates.items()}

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from math import factorial, prod
 
 import numpy as np
 
-from tilec.bounds import mapping as maps
-from tilec.bounds.curve import Point, front
+from tilec.bounds.blocks import Candidates, Search
+from tilec.bounds.curve import Point
 from tilec.bounds.einsum import Einsum, Operand
-from tilec.bounds.orders import Orders
-from tilec.bounds.steps import Ints
+from tilec.bounds.loops import Ints, Space
+from tilec.bounds.mapping import Mapping
+from tilec.bounds.orders import Mode, Orders, modes
+from tilec.bounds.steps import total
 from tilec.errors import UnsupportedError
-
-Candidates = Mapping[str, Sequence[int]]
-"""Tile sizes to try per iterator, in the Einsum's order."""
-
-_CHUNK = 1 << 15
-"""Tilings evaluated at once: their arrays stay in cache."""
 
 
 def count_mappings(choices: Sequence[int]) -> int:
@@ -32,18 +28,24 @@ def count_mappings(choices: Sequence[int]) -> int:
     return sum(ways * factorial(loops) for loops, ways in enumerate(by_loops))
 
 
-def pareto(einsum: Einsum, products: Sequence[Candidates], ragged: bool) -> tuple[Point, ...]:
-    """The best points over the union of products of candidate tiles.
+def pareto(einsum: Einsum, candidates: Candidates, space: Space, seed: Candidates | None = None) -> tuple[Point, ...]:
+    """The best points over the product of candidate tiles.
 
-    Raises UnsupportedError where the counts leave 64 bits.
+    `seed` are tiles among the candidates, a small product to start from: the better its points, the more blocks are
+    dropped.  Raises UnsupportedError where the counts leave 64 bits.
     """
     words = prod(einsum.extents.values())
     if words * 2 * sum(_reach(operand) * operand.bits for operand in einsum.operands) >= 2**62:
         raise UnsupportedError(f"{words} iterations are more than can be counted", einsum.text,
                                "Bound a smaller problem; traffic scales with the batch.")  # fmt: skip
-    chunks = (chunk for candidates in products for chunk in _chunks(_arrays(candidates)))
-    rows = np.concatenate([_chunk_front(einsum, chunk, ragged) for chunk in chunks], axis=1)
-    return _points(einsum, rows[:, front(rows[0], rows[1])], ragged)
+    streaming = modes(einsum, space)
+    search = Search(einsum, space, streaming)
+    if seed is None:
+        search.try_product(candidates)
+    else:
+        search.try_product(seed)
+        search.try_blocks(candidates)
+    return _points(einsum, search.best, streaming, space)
 
 
 def _reach(operand: Operand) -> int:
@@ -51,43 +53,20 @@ def _reach(operand: Operand) -> int:
     return prod(1 + sum(abs(c) for _, c in rank) for rank in operand.ranks if rank)
 
 
-def _arrays(candidates: Candidates) -> list[Ints]:
-    return [np.array(sizes, np.int64) for sizes in candidates.values()]
-
-
-def _chunks(candidates: list[Ints]) -> Iterator[list[Ints]]:
-    """Products of candidate tiles of at most `_CHUNK` tilings that together make the whole product."""
-    if prod(len(c) for c in candidates) <= _CHUNK:
-        yield candidates
-        return
-    longest = max(range(len(candidates)), key=lambda i: len(candidates[i]))
-    half = len(candidates[longest]) // 2
-    for part in (candidates[longest][:half], candidates[longest][half:]):
-        yield from _chunks([*candidates[:longest], part, *candidates[longest + 1 :]])
-
-
-def _chunk_front(einsum: Einsum, candidates: list[Ints], ragged: bool) -> Ints:
-    """Rows of (buffer bits, traffic bits, tile of every iterator) that are Pareto-optimal among the candidates."""
-    shape = tuple(len(c) for c in candidates)
-    tiles = [c.reshape([-1 if i == axis else 1 for i in range(len(shape))]) for axis, c in enumerate(candidates)]
-    orders = Orders(einsum, dict(zip(einsum.dims, tiles, strict=True)), ragged)
-    buffer = np.broadcast_to(orders.buffer(), shape).ravel()
-    traffic = np.broadcast_to(orders.traffic(), shape).ravel()
-    best = front(buffer, traffic)
-    chosen = [c[i] for c, i in zip(candidates, np.unravel_index(best, shape), strict=True)]
-    return np.stack([buffer[best], traffic[best], *chosen])
-
-
-def _points(einsum: Einsum, rows: Ints, ragged: bool) -> tuple[Point, ...]:
-    orders = Orders(einsum, dict(zip(einsum.dims, rows[2:], strict=True)), ragged)
-    count = rows.shape[1]
-    best = orders.best_orders(count)
-    words: dict[tuple[str, ...], list[int]] = {}
-    for order in set(best):
-        *inputs, evicted = orders.fetched(order)
-        words[order] = np.broadcast_to(sum(inputs) + 2 * evicted - maps.results(einsum), count).tolist()
-    points = []
-    for i, ((buffer, traffic, *sizes), order) in enumerate(zip(rows.T.tolist(), best, strict=True)):
-        mapping = maps.Mapping.of(einsum, dict(zip(einsum.dims, sizes, strict=True)), order)
-        points.append(Point(-(-buffer // 8), words[order][i], -(-traffic // 8), mapping))
-    return tuple(points)
+def _points(einsum: Einsum, rows: Ints, modes: Sequence[Mode], space: Space) -> tuple[Point, ...]:
+    points: list[Point] = []
+    for index, mode in enumerate(modes):
+        own = rows[:, rows[2] == index]
+        count = own.shape[1]
+        orders = Orders(einsum, dict(zip(einsum.dims, own[3:], strict=True)), space)
+        best = orders.best_orders(mode, count)
+        words = {order: np.broadcast_to(total(orders.moved(order, mode)), count).tolist() for order in set(best)}
+        label = None if mode is None else einsum.labels[mode]
+        extents = np.array(list(einsum.extents.values()))[:, None]
+        found = zip(
+            *(-(-own[:2] // 8)).tolist(), own[3:].T.tolist(), (-(-extents // own[3:])).T.tolist(), best, strict=True
+        )
+        for i, (needed, traffic, sizes, trips, order) in enumerate(found):
+            tiles, numbers = dict(zip(einsum.dims, sizes, strict=True)), dict(zip(einsum.dims, trips, strict=True))
+            points.append(Point(needed, words[order][i], traffic, Mapping(tiles, numbers, order, label, space.snake)))
+    return tuple(sorted(points, key=lambda point: (point.buffer_bytes, -point.traffic_bytes)))

@@ -8,18 +8,16 @@ cases: each loop stands on a full tile or on its last one, which may be ragged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilec.bounds.einsum import Operand, Rank
+from tilec.bounds.loops import ONE, ZERO, Dim, Ints
 
-Ints = NDArray[np.int64]
-ZERO = np.zeros((), np.int64)
-ONE = np.ones((), np.int64)
+__all__ = ["ONE", "ZERO", "Ints", "Steps", "extent", "times", "total"]
 
 
 def total(values: Sequence[Ints]) -> Ints:
@@ -36,28 +34,6 @@ def times(values: Sequence[Ints]) -> Ints:
 
 
 @dataclass(frozen=True)
-class Dim:
-    """One iterator of all tilings: sizes of full and last tiles, number of tiles; `ragged` says that they differ."""
-
-    tile: Ints
-    last: Ints
-    trips: Ints
-    ragged: bool
-
-    @property
-    def standing(self) -> list[tuple[Ints, Ints]]:
-        """(tile size, how often) over all positions of the loop."""
-        return [(self.tile, self.trips - 1), (self.last, ONE)] if self.ragged else [(self.tile, self.trips)]
-
-    @property
-    def advancing(self) -> list[tuple[Ints, Ints]]:
-        """(size of the new tile, how often) over all advances of the loop."""
-        if not self.ragged:
-            return [(self.tile, self.trips - 1)]
-        return [(self.tile, np.maximum(self.trips - 2, 0)), (self.last, np.minimum(self.trips - 1, 1))]
-
-
-@dataclass(frozen=True)
 class _Stand:
     """Where an iterator stands before and after an advance: offset and size of its tile."""
 
@@ -67,7 +43,8 @@ class _Stand:
     size_after: Ints
 
 
-def _extent(rank: Rank, sizes: dict[str, Ints]) -> Ints:
+def extent(rank: Rank, sizes: Mapping[str, Ints]) -> Ints:
+    """Extent of the box of a tile along one index: 1 + sum |c| * (tile - 1)."""
     return total([ONE, *(abs(c) * (sizes[dim] - 1) for dim, c in rank)])
 
 
@@ -94,10 +71,10 @@ class Steps:
         self._dims = dims
         self._components = [(group, frozenset(d for rank in group for d, _ in rank)) for group in
                             _components(operand.ranks)]  # fmt: skip
-        self._known: dict[tuple[str | None, frozenset[str]], Ints] = {}
+        self._known: dict[tuple[str | None, frozenset[str]], Ints | None] = {}
         self._parts: dict[tuple[int, str | None, frozenset[str]], tuple[Ints, Ints]] = {}
         sizes = {name: dim.tile for name, dim in dims.items()}
-        self.volume: Ints = times([_extent(rank, sizes) for rank in operand.ranks if rank])
+        self.volume: Ints = times([extent(rank, sizes) for rank in operand.ranks if rank])
 
     def of(self, loop: str, inside: frozenset[str]) -> Ints | None:
         """Words fetched over all advances of `loop` around the loops `inside`; None where nothing moves."""
@@ -108,22 +85,45 @@ class Steps:
         key = (moving, inside & own)
         if key not in self._known:
             parts = [self._sums(position, *key) for position in range(len(self._components))]
-            self._known[key] = times([new for new, _ in parts]) - times([kept for _, kept in parts])
+            new, kept = [part[0] for part in parts], [part[1] for part in parts]
+            stays = all(a is b for a, b in zip(new, kept, strict=True))
+            left = ZERO if any(part is ZERO for part in kept) else times(kept)
+            self._known[key] = None if stays else times(new) if left is ZERO else times(new) - left
+        known = self._known[key]
+        if known is None:
+            return None
         repeats = [dim.trips for name, dim in self._dims.items() if name not in own | inside | {loop}]
         if moving is None:
             repeats.append(self._dims[loop].trips - 1)
-        return times([self._known[key], *repeats])
+        return times([known, *repeats])
+
+    def streamed(self) -> Ints:
+        """Words fetched where every tile reads all its slices anew."""
+        whole = [self._sums(position, None, frozenset())[0] for position, (group, _) in enumerate(self._components)
+                 if not self._streams(group[0])]  # fmt: skip
+        slices = [np.array(self._dims[dim].extent) for dim in self._operand.streamable]
+        own = self._operand.dims
+        return times([*whole, *slices, *(dim.trips for name, dim in self._dims.items() if name not in own)])
+
+    def _streams(self, rank: Rank) -> bool:
+        return len(rank) == 1 and rank[0][0] in self._operand.streamable
 
     def _sums(self, position: int, moving: str | None, inside: frozenset[str]) -> tuple[Ints, Ints]:
         """Sums of the new extents and of the overlaps of one group of indices."""
         group, dims = self._components[position]
         key = (position, moving if moving in dims else None, inside & dims)
+        if key not in self._parts and self._dims[min(dims)].turns:
+            # Linear in the tile, so that sums over positions need no cases; what stays is seen to stay.
+            dim = self._dims[min(dims)]
+            whole = np.array(dim.extent)
+            known = (dim.extent - dim.tile, ZERO) if key[1] else (dim.tile, dim.last) if key[2] else (whole, whole)
+            self._parts[key] = known
         if key not in self._parts:
             new, kept = [], []
             for stands, count in self._cases(dims, moving, inside):
                 before = {d: s.before for d, s in stands.items()}, {d: s.size_before for d, s in stands.items()}
                 after = {d: s.after for d, s in stands.items()}, {d: s.size_after for d, s in stands.items()}
-                extents = [_extent(rank, after[1]) for rank in group]
+                extents = [extent(rank, after[1]) for rank in group]
                 overlaps = [_overlap(rank, e, before, after) for rank, e in zip(group, extents, strict=True)]
                 new.append(times([*extents, count]))
                 kept.append(times([*overlaps, count]))
@@ -138,8 +138,7 @@ class Steps:
         for name in sorted(dims):
             dim = self._dims[name]
             if name in inside:
-                end = dim.tile * (dim.trips - 1)
-                choices.append([(name, _Stand(end, dim.last, ZERO, dim.tile), ONE)])
+                choices.append([(name, _Stand(dim.back, dim.last, ZERO, dim.tile), ONE)])
             elif name == moving:
                 choices.append([(name, _Stand(ZERO, dim.tile, dim.tile, size), n) for size, n in dim.advancing])
             else:
@@ -151,9 +150,9 @@ class Steps:
 _Place = tuple[dict[str, Ints], dict[str, Ints]]
 
 
-def _overlap(rank: Rank, extent: Ints, before: _Place, after: _Place) -> Ints:
+def _overlap(rank: Rank, width: Ints, before: _Place, after: _Place) -> Ints:
     """How many values of one index the boxes before and after an advance share."""
     low, old_low = _low(rank, *after), _low(rank, *before)
-    high = np.minimum(low + extent, old_low + _extent(rank, before[1]))
+    high = np.minimum(low + width, old_low + extent(rank, before[1]))
     shared: Ints = np.maximum(high - np.maximum(low, old_low), 0)
     return shared
