@@ -19,11 +19,10 @@ LOOPS = {
 
 
 @cache
-def run(operator: Product, template: str, tiles: Tiles, kept: bool) -> tuple[int, int, int]:
-    """Elements of I, W and O that one operator moves."""
+def run(operator: Product, loops: str, tiles: Tiles, kept: bool) -> tuple[int, int, int]:
+    """Elements of I, W and O that one operator moves; other iterators than those of `loops` stay whole."""
     extents = {"m": operator.m, "k": operator.k, "n": operator.n}
     sizes = dict(zip("mkn", tiles, strict=True))
-    loops = LOOPS[template]
     inputs = weights = evicted = 0
     held_i, held_w, held_o = frozenset[object](), frozenset[object](), frozenset[object]()
     for starts in product(*(range(0, extents[dim], sizes[dim]) for dim in loops)):
@@ -50,7 +49,7 @@ def positions(operators: tuple[Product, ...], fusion: str) -> Iterator[tuple[str
         yield ("TiledK", *middle, "TiledN")
     if fusion == "ffmt" and len(operators) == 2:
         yield ("TiledKN" if rows == "free" else "TiledK"), "TiledNK"
-    if fusion == "ffmt" and len(operators) > 2:
+    if fusion != "flat" and len(operators) > 2:
         yield ("TiledKN" if rows == "free" else "TiledK"), "TiledK", *middle[1:], "TiledN"
     if len(operators) == 2 and (fusion == "flash" or (fusion == "ffmt" and rows != "whole")):
         yield "flash 1", "flash 2"
@@ -74,7 +73,7 @@ def mappings(chain: Chain, fusion: str, sizes: Callable[[int], list[int]]) -> It
                     continue
                 room, staying, moved = 0, 0, 0
                 for (operator, (tile, kept)), template in zip(pairs, templates, strict=True):
-                    i, w, o = run(operator, template, tile, kept)
+                    i, w, o = run(operator, LOOPS[template], tile, kept)
                     moved += w * operator.weight_bits
                     moved += i * operator.input_bits if operator is first else 0
                     moved += o * operator.output_bits if operator is last else 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilec.errors import ConfigError, UsageError
+from tilec.spec.bounds import BoundsRecipe
 from tilec.spec.effective import effective_recipe
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import BenchRecipe, CompileRecipe
@@ -78,7 +79,7 @@ def test_memory_below_the_device_changes_nothing_above(
 @pytest.mark.parametrize("name", sorted(packaged("recipes")))
 def test_packaged_recipes(name: str) -> None:
     located = parse_yaml(recipe_source(name).text, name)
-    models = {"bench": BenchRecipe, "compile": CompileRecipe, "sweep": SweepRecipe}
+    models = {"bench": BenchRecipe, "bounds": BoundsRecipe, "compile": CompileRecipe, "sweep": SweepRecipe}
     assert validate(models[located.data["kind"]], located).kind == located.data["kind"]
 
 

@@ -11,18 +11,20 @@ import numpy as np
 from tilec.bounds import fused, oro, oro_plus
 from tilec.bounds.chain import Chain, Product
 from tilec.bounds.curve import Curve
-from tilec.bounds.fused import Fusion, Mappings, Scheme
+from tilec.bounds.fused import Mappings
+from tilec.bounds.plans import LONGEST, Fusion
+from tilec.bounds.room import Scheme
 from tilec.bounds.stairs import Stairs, best, in_turn
 
 _ROOM = {
-    "1": "room for the largest operator and all kept weights",
-    "2": "room for the largest group of operators that keep their weights (as the paper counts, may not be realisable)",
+    1: "room for the largest operator and all kept weights",
+    2: "room for the largest group of operators that keep their weights (as the paper counts, may not be realisable)",
     "pipelined": "room for all weights and the largest input and output",
 }
 _TEMPLATES = {
     "ffmt": "fusion templates by position",
     "flat": "whole rows handed on (FLAT)",
-    "flash": "the pair of FlashAttention",
+    "flash": "fusion templates by position, pairs as FlashAttention",
 }
 
 
@@ -182,10 +184,10 @@ def unfused_curve(chain: Chain, ragged: bool = False) -> ChainCurve:
     return choices.curve(f"operators alone, {_tiles(ragged)}, all loop orders", whole)
 
 
-def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = "1", ragged: bool = False) -> ChainCurve:
+def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
     """The least traffic with the whole chain fused; of an operator alone, that of all its mappings.
 
-    Raises UnsupportedError for more than `fused.LONGEST` operators, and for FlashAttention of other than two.
+    Raises UnsupportedError for more than `LONGEST` operators.
     """
     choices = Choices()
     count = len(chain.operators)
@@ -195,18 +197,17 @@ def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = "1", rag
     return choices.curve(f"{_TEMPLATES[fusion]}, {_tiles(ragged)}, {_ROOM[scheme]}", stairs)
 
 
-def segmented_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = "1", ragged: bool = False) -> ChainCurve:
+def segmented_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
     """The least traffic over all ways to cut the chain into segments that are fused each, or one operator alone.
 
     Segments run in turn, each with the whole buffer and rows of its own; a cut tensor goes through the backing store.
     """
     choices = Choices()
     count = len(chain.operators)
-    longest = 2 if fusion == "flash" else fused.LONGEST
     reached: list[Stairs] = []
     for end in range(1, count + 1):
         ways = []
-        for first in range(max(0, end - longest), end):
+        for first in range(max(0, end - LONGEST), end):
             if end - first == 1:
                 last = _alone(chain, first, ragged, choices)
             else:
@@ -214,5 +215,6 @@ def segmented_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = "1",
             ways.append(in_turn(reached[first - 1], last) if first else last)
         reached.append(best(ways))
     return choices.curve(
-        f"all cuts, {_TEMPLATES[fusion]} (at most {longest} operators), {_tiles(ragged)}, {_ROOM[scheme]}", reached[-1]
+        f"all cuts, {_TEMPLATES[fusion]} (at most {LONGEST} operators), {_tiles(ragged)}, {_ROOM[scheme]}",
+        reached[-1],
     )

@@ -5,13 +5,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from tilec.errors import UsageError, did_you_mean
+from tilec.spec.bounds import BoundsRecipe
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import BenchRecipe, CompileRecipe
 from tilec.spec.sweep import SweepRecipe
 
 _MODELS: dict[str, TypeAdapter[Any]] = {
     "device": TypeAdapter(DeviceSpec),
-    "recipe": TypeAdapter(CompileRecipe | BenchRecipe | SweepRecipe),
+    "recipe": TypeAdapter(CompileRecipe | BenchRecipe | SweepRecipe | BoundsRecipe),
 }
 
 

@@ -1,0 +1,67 @@
+"""How much of a die should be buffer and how much multipliers, for a curve of traffic over capacity (O28)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Die:
+    """Areas in square micrometres: `area` for multipliers and buffer together, of one multiplier, of a byte.
+
+    `clock` in multiply-adds per second of one multiplier, `bandwidth` of the backing store in bytes per second.
+    """
+
+    area: float
+    mac_area: float
+    byte_area: float
+    clock: float
+    bandwidth: float
+
+    @property
+    def largest_buffer(self) -> int:
+        """Bytes that fill all of the area."""
+        return int(self.area / self.byte_area)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A die with `buffer` bytes, and operations per second that memory allows and that multipliers allow."""
+
+    buffer: int
+    share: float
+    memory_bound: float
+    compute_bound: float
+
+    @property
+    def throughput(self) -> float:
+        """Operations per second."""
+        return min(self.memory_bound, self.compute_bound)
+
+
+def designs(die: Die, work: float, traffic: Callable[[int], float | None], buffers: Iterable[int]) -> list[Design]:
+    """Designs with these buffers that fit the die, by rising buffer.
+
+    `work` is in operations, of which a multiplier does one per clock, and `traffic` says the bytes that move in a
+    buffer, None where no mapping fits.  Throughput rises while memory limits it and falls once multipliers do.
+    """
+    found = []
+    for buffer in sorted(set(buffers)):
+        moved = traffic(buffer)
+        if moved is not None and buffer <= die.largest_buffer:
+            left = die.area - buffer * die.byte_area
+            found.append(Design(buffer, buffer * die.byte_area / die.area, work / moved * die.bandwidth,
+                                left / die.mac_area * die.clock))  # fmt: skip
+    return found
+
+
+def best(several: Sequence[Design]) -> Design:
+    """The fastest design; of equally fast ones that with the smallest buffer."""
+    return max(several, key=lambda design: (design.throughput, -design.buffer))
+
+
+def evenly(least: int, die: Die, samples: int) -> list[int]:
+    """So many buffers from `least` bytes to all of the die, the same number of bytes apart."""
+    step = (die.area / die.byte_area - least) / (samples - 1)
+    return [int(least + step * i) for i in range(samples - 1)] + [die.largest_buffer]

@@ -1,0 +1,122 @@
+"""Which mappings of fused operators are tried: templates by position, and the tiles that can be on the front (O18).
+
+Tiles are handed on in the buffer, so the first operator makes what the second reads, tile by tile of the same rows
+and columns; from the second on rows are handed on whole, for partial sums are not (O23).  Only these choices can be
+on the front, the others move as much and need more room:
+
+- k and n that no link binds are whole, or 1 wide: what a loop over them costs does not depend on its trips;
+- W is kept whole, or passes an element at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import lcm
+from typing import Literal
+
+from tilec.bounds import ffmt
+from tilec.bounds.chain import Product
+from tilec.bounds.ffmt import Template
+from tilec.bounds.oro import divisors
+from tilec.bounds.oro_plus import tile_sizes
+from tilec.errors import UnsupportedError
+
+Fusion = Literal["ffmt", "flat", "flash"]
+"""Templates by position; rows handed on whole (FLAT); or by position with pairs as FlashAttention, as the paper has it
+in its case study (O26)."""
+
+LONGEST = 10
+"""Operators of a segment at most: every subset of their weights may be kept."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Tiles of one operator: `whole` or `least`, or as wide as the `link`; `kept` says whether W stays."""
+
+    template: Template
+    k: Literal["whole", "least", "link"] = "whole"
+    n: Literal["whole", "least", "link"] = "whole"
+    kept: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A choice for every operator, and the widths of the first link (columns of all heads) to try."""
+
+    choices: tuple[Choice, ...]
+    widths: tuple[int, ...]
+
+
+def sizes(extent: int, ragged: bool) -> list[int]:
+    """Tiles to try: all divisors, or the smallest tile of every number of tiles."""
+    return tile_sizes(extent) if ragged else divisors(extent)
+
+
+def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool) -> Iterator[Plan]:
+    """Every plan that the positions of the operators allow (O18).  Raises UnsupportedError for a long segment."""
+    if len(segment) > LONGEST:
+        raise UnsupportedError(f"{len(segment)} operators are more than can be fused at once",
+                               hint=f"Allow cuts, or bound at most {LONGEST} operators together.")  # fmt: skip
+    first, second = segment[0], segment[1]
+    *parts, whole = _widths(first, second, ragged)
+    pair = len(segment) == 2
+    if not (pair and fusion == "flash"):
+        yield from (Plan(choices, (whole,)) for choices in _keeping(_by_rows(len(segment))))
+    if (fusion == "ffmt" or (fusion == "flash" and not pair)) and first.rows == "free" and parts:
+        rest = _by_rows(len(segment))[2:]
+        for two, widths in _by_columns(len(segment), parts):
+            yield from (Plan((*two, *choices), widths) for choices in _keeping(rest))
+    if pair and (fusion == "flash" or (fusion == "ffmt" and first.rows != "whole")):
+        for (start, end), widths in _flash(parts, whole):
+            for keys, values in product((False, True), repeat=2):
+                yield Plan((replace(start, kept=keys), replace(end, kept=values)), widths)
+
+
+def _widths(first: Product, second: Product, ragged: bool) -> list[int]:
+    """Columns of all heads that tiles of the link may have, rising up to whole rows; each a multiple of the heads."""
+    heads = lcm(first.heads, second.heads)
+    return [heads * size for size in sizes(first.heads * first.n // heads, ragged)]
+
+
+def _by_rows(length: int) -> list[Choice]:
+    """Choices where every link hands on whole rows, for streamed weights."""
+    inner = [Choice(ffmt.FULL)] * (length - 2)
+    return [Choice(ffmt.TILED_K, k="least"), *inner, Choice(ffmt.TILED_N, n="least")]
+
+
+_Pairs = Iterator[tuple[tuple[Choice, Choice], tuple[int, ...]]]
+"""Choices of the first two operators, and the widths of the link to try them with."""
+
+
+def _by_columns(length: int, widths: Sequence[int]) -> _Pairs:
+    """Choices where the first link hands on parts of rows.
+
+    No loop of these moves less with wider tiles if I stays in place and O is not tiled: only the least width counts.
+    """
+    second = ffmt.TILED_NK if length == 2 else ffmt.TILED_K
+    stays, again = Choice(ffmt.TILED_KN, n="link"), Choice(ffmt.TILED_KN, k="least", n="link")
+    yield (stays, Choice(second, k="link")), (widths[0],)
+    yield (again, Choice(second, k="link")), tuple(widths)
+    if length == 2:
+        yield (stays, Choice(second, k="link", n="least")), tuple(widths)
+        yield (again, Choice(second, k="link", n="least")), tuple(widths)
+
+
+def _flash(widths: Sequence[int], whole: int) -> _Pairs:
+    """Choices where loops over rows run inside those over the columns of the link (O26)."""
+    yield (Choice(ffmt.FLASH_FIRST), Choice(ffmt.FLASH_SECOND)), (whole,)
+    if widths:
+        yield (Choice(ffmt.FLASH_FIRST, n="link"), Choice(ffmt.FLASH_SECOND, k="link")), tuple(widths)
+
+
+def _keeping(streamed: Sequence[Choice]) -> Iterator[tuple[Choice, ...]]:
+    """The choices with every subset of weights kept; a kept W has no loops over k and n."""
+    if not streamed:
+        yield ()
+        return
+    first, *rest = streamed
+    for others in _keeping(rest):
+        yield first, *others
+        yield Choice(first.template, kept=True), *others
