@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from bounds.graphs import attention, graph, mlp
+from tilec.bounds.needed import compulsory
+
+F32 = 4
+
+
+def test_inputs_and_outputs_count_once_and_nothing_between() -> None:
+    assert compulsory(mlp(32, 16, 64, 8)) == F32 * (32 * 16 + 16 * 64 + 64 + 64 * 8 + 32 * 8)
+
+
+def test_reshapes_that_are_not_affine_still_need_everything() -> None:
+    size = 2 * 8 * 12
+    assert compulsory(attention(2, 3, 8, 4)) == F32 * (4 * size + 2 * 12 * 12)
+
+
+def test_what_is_cut_away_counts_no_more() -> None:
+    nodes = [("z[i] = x[i] * 2.0", {"i": 8}), ("y[i] = z[i + 4]", {"i": 4})]
+    # Of z only a half is needed, so nothing is sure of x but that a half is written.
+    assert compulsory(graph({"x": (8,)}, nodes, ["y"])) == F32 * 4
+    assert compulsory(graph({"x": (8,)}, nodes[:1], ["z"])) == F32 * 16
+    assert compulsory(graph({"x": (8,)}, [("y[i] = x[i*2]", {"i": 4})], ["y"])) == F32 * 8
+
+
+def test_elements_that_data_choose_are_not_sure() -> None:
+    nodes = [("y[i, j] = table[index[i], j]", {"i": 3, "j": 5})]
+    found = graph({"table": (100, 5), "index": (3,)}, nodes, ["y"], {"index": "i64"})
+    assert compulsory(found) == F32 * 15 + 8 * 3
+    where = [("y[i] = where(c[i // 2] > 0, a[i // 2], b[i // 2])", {"i": 6})]
+    assert compulsory(graph({"a": (3,), "b": (3,), "c": (3,)}, where, ["y"])) == F32 * 6
+
+
+def test_an_input_that_is_an_output_stays_where_it_is() -> None:
+    assert compulsory(graph({"x": (4,)}, [("y[i] = x[i] + 1.0", {"i": 4})], ["x", "y"])) == F32 * 8
+
+
+def test_nothing_is_read_for_no_results() -> None:
+    assert compulsory(graph({"x": (0,), "b": (3,)}, [("y[i, j] = x[i] + b[j // 2]", {"i": 0, "j": 3})], ["y"])) == 0

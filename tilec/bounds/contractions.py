@@ -1,0 +1,87 @@
+"""The contractions of a graph as Einsums, equal ones once: matrix products, convolutions, any sum of products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tilec.bounds.einsum import Einsum, einsum_of
+from tilec.errors import TilecError, UsageError
+from tilec.ir.anonymous import content
+from tilec.ir.evaluate import factors
+from tilec.ir.expr import accesses, bound
+from tilec.ir.graph import Graph, Node, Tensor
+from tilec.ir.types import TTYPES, element_count
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A sum of products of two or more tensors, and the `nodes` that compute it; the Einsum is that of the first."""
+
+    einsum: Einsum
+    nodes: tuple[Node, ...]
+
+    @property
+    def name(self) -> str:
+        """The first node's name."""
+        return self.nodes[0].name
+
+
+def require_bound(graph: Graph) -> None:
+    """Raise UsageError while sizes are symbolic."""
+    if graph.symbols:
+        flags = " ".join(f"--shape {symbol}=SIZE" for symbol in graph.symbols)
+        raise UsageError(f"the sizes {', '.join(graph.symbols)} are not bound", graph.name, f"Bind them: {flags}.")
+
+
+def bits_of(tensor: Tensor) -> int:
+    """Bits of an element, metadata of blocks included, rounded down."""
+    ttype = TTYPES[tensor.ttype]
+    return ttype.bits + ttype.block_bits // ttype.block
+
+
+def bytes_of(tensor: Tensor) -> int:
+    """Bytes of a tensor whose sizes are bound."""
+    elements = bound(element_count(tensor.shape))
+    assert elements is not None
+    return -(-elements * bits_of(tensor) // 8)
+
+
+def node_einsum(node: Node, tensors: Mapping[str, Tensor]) -> Einsum | None:
+    """A node as an Einsum; None where indices are not affine or nothing is computed."""
+    try:
+        return einsum_of(node.expr, {name: bits_of(tensor) for name, tensor in _used(node, tensors).items()})
+    except TilecError:
+        return None
+
+
+def _used(node: Node, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    names = dict.fromkeys((*(access.tensor for access in accesses(node.expr)), node.name))
+    return {name: tensors[name] for name in names}
+
+
+def contraction_of(node: Node, tensors: Mapping[str, Tensor]) -> Einsum | None:
+    """The Einsum of a node that sums products of two or more different accesses; None of any other."""
+    if node.expr.reducer != "sum" or sum(bool(accesses(factor)) for factor in factors(node.expr.value)) < 2:
+        return None
+    einsum = node_einsum(node, tensors)
+    return einsum if einsum is not None and len(einsum.inputs) > 1 else None
+
+
+def signature(node: Node, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """Equal for nodes that compute the same of tensors of equal types, whatever their names."""
+    return (*content(node.expr), *(tensor.ttype for tensor in _used(node, tensors).values()))
+
+
+def contractions(graph: Graph) -> tuple[Contraction, ...]:
+    """Every distinct contraction in order of first use.  Raises UsageError while sizes are symbolic."""
+    require_bound(graph)
+    found: dict[tuple[str, ...], list[Node]] = {}
+    einsums: dict[tuple[str, ...], Einsum] = {}
+    for node in graph.nodes:
+        einsum = contraction_of(node, graph.tensors)
+        if einsum is not None:
+            key = signature(node, graph.tensors)
+            einsums.setdefault(key, einsum)
+            found.setdefault(key, []).append(node)
+    return tuple(Contraction(einsums[key], tuple(nodes)) for key, nodes in found.items())
