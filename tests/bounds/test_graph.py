@@ -83,8 +83,6 @@ def test_cuts_say_what_is_fused() -> None:
     assert kinds[-1] == "1 run, 1 chain of up to 2 contractions"
     kept = (Run(0, 4, 0, resident=True), Run(4, 5, 0), Run(5, 9, 0, resident=True))
     assert str(Cut(kept)) == "3 runs, 2 with whole tensors kept"
-        part for kind in map(str, _cuts(attention(2, 3, 8, 4))) for part in kind.split(", ")
-    }
     assert sum(run.end - run.first for run in found.points[0].mapping.runs) == 4
 
 
