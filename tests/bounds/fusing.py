@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import pairwise, product
+from itertools import groupby, pairwise, product
 
 from tilec.bounds.chain import Chain, Product
+from tilec.bounds.room import Scheme
 
 Tiles = tuple[int, int, int]
 """Tiles of m, k and n."""
@@ -55,35 +56,60 @@ def positions(operators: tuple[Product, ...], fusion: str) -> Iterator[tuple[str
         yield "flash 1", "flash 2"
 
 
-def mappings(chain: Chain, fusion: str, sizes: Callable[[int], list[int]]) -> Iterator[tuple[int, int]]:
-    """(bits of buffer, bits moved) of every mapping of a fused chain, by the first scheme."""
+def mappings(
+    chain: Chain, fusion: str, sizes: Callable[[int], list[int]], scheme: Scheme = 1
+) -> Iterator[tuple[int, int]]:
+    """(bits of buffer, bits moved) of every mapping of a fused chain."""
     first, last = chain.operators[0], chain.operators[-1]
     for templates in positions(chain.operators, fusion):
         for rows in sizes(first.m):
             ways = []
             for operator, template in zip(chain.operators, templates, strict=True):
-                inner = [sizes(operator.k) if "k" in LOOPS[template] else [operator.k],
-                         sizes(operator.n) if "n" in LOOPS[template] else [operator.n]]  # fmt: skip
+                inner = [
+                    sizes(operator.k) if "k" in LOOPS[template] else [operator.k],
+                    sizes(operator.n) if "n" in LOOPS[template] else [operator.n],
+                ]
                 ways.append([((rows, k, n), kept) for k in inner[0] for n in inner[1] for kept in (False, True)])
             for way in product(*ways):
                 pairs = list(zip(chain.operators, way, strict=True))
-                widths = [(one.heads * tile[2], other.heads * next_tile[1])
-                          for (one, (tile, _)), (other, (next_tile, _)) in pairwise(pairs)]  # fmt: skip
-                if any(made != read for made, read in widths):
+                if any(
+                    one.heads * tile[2] != other.heads * next_tile[1]
+                    for (one, (tile, _)), (other, (next_tile, _)) in pairwise(pairs)
+                ):
                     continue
-                room, staying, moved = 0, 0, 0
+                moved = 0
                 for (operator, (tile, kept)), template in zip(pairs, templates, strict=True):
                     i, w, o = run(operator, LOOPS[template], tile, kept)
                     moved += w * operator.weight_bits
                     moved += i * operator.input_bits if operator is first else 0
                     moved += o * operator.output_bits if operator is last else 0
-                    weight = operator.heads * operator.weight_bits * (tile[1] * tile[2] if kept else 1)
-                    held = tile[0] * operator.heads * (
-                        tile[1] * operator.input_bits + tile[2] * operator.output_bits
-                    )  # fmt: skip
-                    room = max(room, held + (0 if kept else weight))
-                    staying += weight if kept else 0
-                yield room + staying, moved
+                yield room([(operator, tile, kept) for operator, (tile, kept) in pairs], scheme), moved
+
+
+def room(placed: list[tuple[Product, Tiles, bool]], scheme: Scheme) -> int:
+    """Bits of buffer of one mapping."""
+    tiles = []
+    for operator, (m, k, n), kept in placed:
+        weight = operator.heads * operator.weight_bits * (k * n if kept else 1)
+        tiles.append((m * operator.heads * k * operator.input_bits, weight, m * operator.heads * n *
+                      operator.output_bits))  # fmt: skip
+    stay = [kept for _, _, kept in placed]
+    if scheme == "pipelined":
+        return sum(w for _, w, _ in tiles) + max(i + o for i, _, o in tiles)
+    if scheme == 1:
+        most = max(i + o + (0 if kept else w) for (i, w, o), kept in zip(tiles, stay, strict=True))
+        return most + sum(w for (_, w, _), kept in zip(tiles, stay, strict=True) if kept)
+    # The largest of all runs of operators that keep all of W, and of all others.
+    whole = [kept and k == each.k and n == each.n for each, (_, k, n), kept in placed]
+    needs = [sum(tile) for tile, full in zip(tiles, whole, strict=True) if not full]
+    for full, group in groupby(range(len(tiles)), key=whole.__getitem__):
+        if full:
+            members = list(group)
+            start, end = members[0], members[-1]
+            links = [placed[at][0].heads * placed[at][0].n * placed[at][0].output_bits for at in range(start, end)]
+            rows = [sum(links[max(at - 1, 0) : at + 1]) for at in range(end - start + 1)]
+            needs.append(sum(w for _, w, _ in tiles[start : end + 1]) + max(tiles[start][0], tiles[end][2]) + max(rows))
+    return max(needs)
 
 
 def front(pairs: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:

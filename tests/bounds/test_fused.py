@@ -5,6 +5,7 @@ import pytest
 from bounds import fusing, walk
 from tilec.bounds.chain import Chain, Product
 from tilec.bounds.fused import fused
+from tilec.bounds.room import Scheme
 from tilec.bounds.segments import ChainCurve, chain_curve
 from tilec.errors import UnsupportedError
 
@@ -35,6 +36,16 @@ def test_longer_chains_have_the_front_of_all_template_mappings(seed: int) -> Non
     chain = fusing.random_chain(seed, 3 + seed % 2)
     for fusion in ("ffmt", "flat", "flash"):
         assert pairs(chain_curve(chain, fusion)) == fusing.front(fusing.mappings(chain, fusion, walk.perfect)), chain
+
+
+@pytest.mark.feature("O19", "O20")
+@pytest.mark.parametrize("scheme", [2, "pipelined"])
+@pytest.mark.parametrize("seed", range(24))
+def test_other_schemes_have_the_front_of_all_template_mappings(seed: int, scheme: Scheme) -> None:
+    chain = fusing.random_chain(seed, 2 + seed % 3)
+    for fusion in ("ffmt", "flash"):
+        expected = fusing.front(fusing.mappings(chain, fusion, walk.perfect, scheme))
+        assert pairs(chain_curve(chain, fusion, scheme)) == expected, chain
 
 
 @pytest.mark.parametrize("seed", range(8))
