@@ -107,6 +107,15 @@ def test_ragged_tiles_move_less_on_the_pair() -> None:
     assert min(ratios.values()) >= 1
 
 
+def test_weights_may_have_fewer_bits() -> None:
+    (part,) = recipe("ffn").workload
+    assert part.chain is not None
+    four = part.model_copy(update={"chain": tuple(each.model_copy(update={"weight_bits": 4}) for each in part.chain)})
+    curve = bounds("ffn", workload=(four,)).curve
+    assert curve.points[-1].traffic_bytes == 2 * 32768 * 4096 * 2 + 2 * 4096 * 16384 // 2
+    assert curve.largest_useful_buffer == 2 * 4096 * 16384 // 2 + 40 * 1024
+
+
 @pytest.mark.feature("O16")
 def test_pair_with_the_whole_tensor_between_in_the_buffer() -> None:
     curve = bounds("ffn-untiled").curve

@@ -174,6 +174,11 @@ def _tiles(ragged: bool) -> str:
     return "tiles of any size" if ragged else "perfect factors"
 
 
+def _mapspace(fusion: Fusion, scheme: Scheme, ragged: bool) -> str:
+    limits = "no partial sums handed on, no recomputation"
+    return f"{_TEMPLATES[fusion]}, {_tiles(ragged)}, {_ROOM[scheme]}, {limits}"
+
+
 def unfused_curve(chain: Chain, ragged: bool = False) -> ChainCurve:
     """Every operator alone under its best mapping, traffic added at equal buffer."""
     choices = Choices()
@@ -194,7 +199,7 @@ def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragge
     if count == 1:
         return choices.curve(f"one operator, {_tiles(ragged)}, all loop orders", _alone(chain, 0, ragged, choices))
     stairs = _together(chain, 0, count, fusion, scheme, ragged, choices)
-    return choices.curve(f"{_TEMPLATES[fusion]}, {_tiles(ragged)}, {_ROOM[scheme]}", stairs)
+    return choices.curve(_mapspace(fusion, scheme, ragged), stairs)
 
 
 def segmented_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
@@ -214,7 +219,5 @@ def segmented_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, r
                 last = _together(chain, first, end, fusion, scheme, ragged, choices)
             ways.append(in_turn(reached[first - 1], last) if first else last)
         reached.append(best(ways))
-    return choices.curve(
-        f"all cuts, {_TEMPLATES[fusion]} (at most {LONGEST} operators), {_tiles(ragged)}, {_ROOM[scheme]}",
-        reached[-1],
-    )
+    mapspace = f"all cuts into at most {LONGEST} operators, {_mapspace(fusion, scheme, ragged)}"
+    return choices.curve(mapspace, reached[-1])

@@ -67,7 +67,10 @@ def chain_of_part(part: Part) -> Chain:
 
 
 def _product(given: Operator, bits: int) -> Product:
-    return Product(given.name, given.m, given.k, given.n, given.heads, given.batches, given.rows, bits, bits, bits)
+    return Product(
+        given.name, given.m, given.k, given.n, given.heads, given.batches, given.rows,
+        input_bits=bits, weight_bits=given.weight_bits or bits, output_bits=bits,
+    )  # fmt: skip
 
 
 def bounds_of(recipe: BoundsRecipe) -> Bounds:

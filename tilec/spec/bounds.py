@@ -26,6 +26,7 @@ class Operator(Spec):
     rows: Literal["free", "whole", "softmax"] = Field(
         default="free", description="what follows needs whole rows (a norm), or is a softmax"
     )
+    weight_bits: Width | None = Field(default=None, description="of an element of W (default: bits of the chain)")
 
 
 class Part(Spec):
