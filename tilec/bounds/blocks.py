@@ -18,6 +18,7 @@ from tilec.bounds.curve import front
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.loops import ZERO, Ints, Space, plain_dims
 from tilec.bounds.orders import Mode, Orders, buffer
+from tilec.bounds.reached import Reached
 
 Candidates = Mapping[str, Sequence[int]]
 """Tile sizes to try per iterator, in the Einsum's order, rising."""
@@ -26,6 +27,9 @@ _CHUNK = 1 << 13
 """Tilings evaluated at once: their arrays stay in cache."""
 
 _NEVER = np.iinfo(np.int64).max
+_RATIO = {True: 1.3, False: 2.0}
+"""Of tiles in a block at first, whether every iterator is plain: large blocks hide more, small ones are more."""
+
 _TRIED = 4
 """Of how many blocks the smallest tiles of one are tried: more make a better front, but take their time."""
 
@@ -47,7 +51,7 @@ class _Blocks:
 
     def where(self, chosen: NDArray[np.bool_]) -> _Blocks:
         """The chosen columns."""
-        return _Blocks(self.low[:, chosen], self.high[:, chosen], self.floor[:, chosen])
+        return _Blocks(*(np.compress(chosen, each, axis=1) for each in (self.low, self.high, self.floor)))
 
     def parts(self) -> Iterator[_Blocks]:
         """Blocks to be evaluated at once."""
@@ -97,6 +101,7 @@ class Search:
         self._space = space
         self._modes = modes
         self.best: Ints = np.zeros((3 + len(einsum.dims), 0), np.int64)
+        self._reached = Reached(self.best[0], self.best[1], _NEVER - 1)
 
     def try_product(self, candidates: Candidates) -> None:
         """Evaluate every member of a product of tiles."""
@@ -107,7 +112,10 @@ class Search:
         """Find the best of a product of tiles."""
         sizes = [np.array(tiles, np.int64) for tiles in candidates.values()]
         plain = plain_dims(self._einsum)
-        firsts, lasts = zip(*(_ranges(tiles, dim in plain) for dim, tiles in candidates.items()), strict=True)
+        ratio = _RATIO[plain == set(self._einsum.dims)]
+        firsts, lasts = zip(
+            *(_ranges(tiles, ratio if dim in plain else 1) for dim, tiles in candidates.items()), strict=True
+        )
         found = []
         for axes in _chunks([np.arange(len(first)) for first in firsts]):
             low, high = (_along(_tiles(ends, axes)) for ends in (firsts, lasts))
@@ -133,7 +141,7 @@ class Search:
         (alive,) = np.nonzero((floor < _NEVER).any(axis=0))
         at = np.unravel_index(alive, shape)
         ends = [np.stack([np.broadcast_to(end, shape)[at] for end in side]) for side in (low, high)]
-        return _Blocks(ends[0], ends[1], floor[:, alive])
+        return _Blocks(ends[0], ends[1], np.take(floor, alive, axis=1))
 
     def _halved(self, sizes: Sequence[Ints], blocks: _Blocks) -> _Blocks:
         """The halves along every iterator that may hold something better; the smallest tiles are tried first."""
@@ -161,33 +169,31 @@ class Search:
         for index, (mode, bits) in enumerate(zip(self._modes, moved, strict=True)):
             needed = np.broadcast_to(buffer(self._einsum, named, mode), shape).ravel()
             traffic = np.broadcast_to(bits, shape).ravel()
-            (new,) = np.nonzero(traffic < self._reached(needed))
+            (new,) = np.nonzero(traffic < self._reached.within(needed))
             best = new[front(needed[new], traffic[new])]
             at = np.unravel_index(best, shape)
             chosen = [np.broadcast_to(t, shape)[at] for t in tiles]
             rows.append(np.stack([needed[best], traffic[best], np.full(len(best), index), *chosen]))
         merged = np.concatenate(rows, axis=1)
         self.best = merged[:, front(merged[0], merged[1])]
+        self._reached = Reached(self.best[0], self.best[1], _NEVER - 1)
 
     def _drop(self, floor: Ints, smallest: Sequence[Ints], shape: tuple[int, ...]) -> None:
         """Set `floor` to `_NEVER` where no member of a block is better than every point of the front."""
         for mode, bits in zip(self._modes, floor, strict=True):
             (alive,) = np.nonzero(bits < _NEVER)
             needed = np.broadcast_to(buffer(self._einsum, self._named(smallest), mode), shape).ravel()[alive]
-            bits[alive[bits[alive] >= self._reached(needed)]] = _NEVER
-
-    def _reached(self, needed: Ints) -> Ints:
-        """Bits that the best point within a buffer moves, more than any where none fits."""
-        return np.append(_NEVER - 1, self.best[1])[np.searchsorted(self.best[0], needed, "right")]
+            bits[alive[bits[alive] >= self._reached.within(needed)]] = _NEVER
 
 
 def _tiles(sizes: Sequence[Ints], positions: Iterable[Ints]) -> list[Ints]:
     return [tiles[ends] for tiles, ends in zip(sizes, positions, strict=True)]
 
 
-def _ranges(tiles: Sequence[int], plain: bool) -> tuple[Ints, Ints]:
-    """First and last positions of the ranges to begin with: powers of two where the iterator is plain."""
-    if not plain:
-        return np.arange(len(tiles)), np.arange(len(tiles))
-    starts = [i for i, tile in enumerate(tiles) if i == 0 or tiles[i - 1].bit_length() < tile.bit_length()]
+def _ranges(tiles: Sequence[int], ratio: float) -> tuple[Ints, Ints]:
+    """First and last positions of the ranges to begin with: of tiles within a ratio."""
+    starts = [0]
+    for position, tile in enumerate(tiles):
+        if tile > tiles[starts[-1]] * ratio:
+            starts.append(position)
     return np.array(starts), np.array([*starts[1:], len(tiles)]) - 1

@@ -1,0 +1,95 @@
+"""Curves kept in the user's cache by what they depend on: a shape is bounded once, whatever its names are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from tilec.bounds import oro, oro_plus
+from tilec.bounds.curve import Curve, Point
+from tilec.bounds.einsum import Einsum
+from tilec.bounds.mapping import Mapping
+from tilec.errors import TilecError
+
+Kind = Literal["oro", "oro+"]
+
+ENGINE = 1
+"""Part of every key: raise it when a curve of the same Einsum and mapspace comes out otherwise."""
+
+_BOUNDS: dict[Kind, tuple[str, Callable[[Einsum], Curve]]] = {
+    "oro": (oro.MAPSPACE, oro.oro),
+    "oro+": (oro_plus.MAPSPACE, oro_plus.oro_plus),
+}
+
+
+def cached(einsum: Einsum, kind: Kind = "oro+", folder: Path | None = None) -> Curve:
+    """The curve of an Einsum: from the cache, else worked out now and cached.
+
+    `folder` is `bounds` in tilec's cache folder unless given.  A file that cannot be read or makes no sense is
+    written anew, one that cannot be written is done without.  Raises what `oro` and `oro_plus` do.
+    """
+    path = (folder or _default_folder()) / f"{key(einsum, kind)}.json"
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return _from_json(json.loads(path.read_text(encoding="utf-8")), einsum)
+    from tilec.artifact import write_text
+
+    curve = _BOUNDS[kind][1](einsum)
+    with suppress(TilecError):
+        write_text(path, json.dumps(_to_json(curve, einsum), separators=(",", ":")))
+    return curve
+
+
+def key(einsum: Einsum, kind: Kind) -> str:
+    """What a curve depends on, as a file name: extents, indices, element sizes, the mapspace and the engine.
+
+    Iterators go by their positions and tensors have no names.  Guards do not count: boxes span what they leave out.
+    """
+    at = {dim: position for position, dim in enumerate(einsum.dims)}
+    operands = [
+        [operand.bits, [sorted((at[dim], c) for dim, c in rank) for rank in operand.ranks if rank]]
+        for operand in einsum.operands
+    ]
+    content = [ENGINE, _BOUNDS[kind][0], list(einsum.extents.values()), operands]
+    return sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+
+def _default_folder() -> Path:
+    from tilec.spec.probe import cache_folder
+
+    return cache_folder() / "bounds"
+
+
+def _to_json(curve: Curve, einsum: Einsum) -> dict[str, Any]:
+    at = {dim: position for position, dim in enumerate(einsum.dims)}
+    streamed: dict[str | None, int] = {label: position for position, label in enumerate(einsum.labels)}
+    points = [
+        [
+            point.buffer_bytes,
+            point.accesses,
+            point.traffic_bytes,
+            [point.mapping.tiles[dim] for dim in einsum.dims],
+            [at[dim] for dim in point.mapping.order],
+            streamed.get(point.mapping.streamed, -1),
+        ]
+        for point in curve.points
+    ]
+    snake = any(point.mapping.snake for point in curve.points)
+    return {"mapspace": curve.mapspace, "mappings": curve.mappings, "snake": snake, "points": points}
+
+
+def _from_json(found: Any, einsum: Einsum) -> Curve:
+    """The curve under the Einsum's own names. Raises ValueError, LookupError or TypeError for anything else."""
+    dims, labels = einsum.dims, (*einsum.labels, None)
+    snake = bool(found["snake"])
+    points = []
+    for needed, accesses, traffic, sizes, order, streamed in found["points"]:
+        tiles = dict(zip(dims, sizes, strict=True))
+        loops = tuple(dims[position] for position in order)
+        points.append(Point(needed, accesses, traffic, Mapping.of(einsum, tiles, loops, labels[streamed], snake=snake)))
+    if not points:
+        raise ValueError("a curve has points")
+    return Curve(str(found["mapspace"]), int(found["mappings"]), tuple(points))
