@@ -10,7 +10,7 @@ from tilec.bounds.einsum import parse_einsum
 from tilec.bounds.mapping import Mapping, accesses, footprint
 
 
-@pytest.mark.feature("O04", "O36")
+@pytest.mark.feature("O04")
 @pytest.mark.parametrize("snake", [False, True])
 @pytest.mark.parametrize("sizes", [walk.perfect, walk.every])
 @pytest.mark.parametrize("seed", range(60))

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from time import process_time
+
 import pytest
 
 from bounds import walk
@@ -23,17 +27,17 @@ def test_tile_sizes_are_the_smallest_for_their_number() -> None:
     assert all(tile_sizes(extent) == walk.smallest(extent) for extent in range(1, 400))
 
 
-@pytest.mark.feature("O03", "O36")
+@pytest.mark.feature("O03")
 @pytest.mark.parametrize("seed", range(60))
 def test_curves_are_the_front_of_all_mappings_walked_over_element_sets(seed: int) -> None:
-    einsum = walk.random_einsum(seed)
+    einsum = walk.random_einsum(seed, iterations=150)
     assert pairs(oro_plus(einsum)) == walk.front(einsum, walk.smallest, plus=True), einsum
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 2500))
+@pytest.mark.parametrize("seed", range(1000, 1600))
 def test_many_curves_are_the_front_of_all_mappings(seed: int) -> None:
-    einsum = walk.random_einsum(seed, iterations=100)
+    einsum = walk.random_einsum(seed, iterations=1000)
     assert pairs(oro_plus(einsum)) == walk.front(einsum, walk.smallest, plus=True), einsum
 
 
@@ -84,7 +88,6 @@ def test_uneven_retention_moves_a_third_less_in_seven_words() -> None:
     assert point.mapping.streamed in ("A", "B")
 
 
-@pytest.mark.feature("O36")
 def test_snake_order_moves_a_twelfth_less_where_few_tiles_are_left() -> None:
     einsum = parse_einsum(GEMM, {"m": 256, "n": 256, "k": 256})
     saved, capacity = most_saved(einsum, Space(ragged=True, snake=True))
@@ -110,3 +113,16 @@ def test_the_mapping_of_a_point_moves_what_the_point_says() -> None:
         }
         assert point.traffic_bytes >= 100 * 70 * 2 + 90 * 70 // 2 + 100 * 90 * 4
     assert curve.points[-1].traffic_bytes == 100 * 70 * 2 + 90 * 70 // 2 + 100 * 90 * 4
+
+
+def test_large_problems_take_a_fraction_of_a_second() -> None:
+    started = process_time()
+    curve = oro_plus(parse_einsum(GEMM, {"m": 4096, "n": 4096, "k": 4096}))
+    assert process_time() - started < 0.5  # some 0.04 s on one core
+    assert curve.mappings > 48_000_000
+
+
+def test_the_engine_needs_no_compiler_and_no_onnx() -> None:
+    code = "import sys, tilec.bounds.cache; print(sorted({'tvm', 'tvm_ffi', 'onnx', 'rich'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
