@@ -85,10 +85,23 @@ def test_groups_of_kept_weights_count_one_by_one_in_the_paper() -> None:
     assert two.buffer[-1] < one.buffer[-1]
 
 
+def test_ten_operators_are_costed_at_once() -> None:
+    chain = Chain(tuple(Product(f"op{i}", 16, 32, 32) for i in range(10)))
+    curve = chain_curve(chain)
+    assert curve.mappings > 2**10
+    assert {sum(step.kept for step in point.segments[0].steps) for point in curve.points} >= {0, 10}
+    last = curve.points[-1]
+    assert (last.buffer_bytes, last.accesses) == (10 * 2048 + 2 * 2 * 32, 10 * 1024 + 2 * 16 * 32)
+
+
 def test_too_long_and_too_large() -> None:
     long = [Product(f"op{i}", 4, 4, 4) for i in range(11)]
     with pytest.raises(UnsupportedError, match="11 operators are more than can be fused"):
         fused(long, "ffmt", 1, False)
+    tall = Product("a", 2**21, 2, 2, batches=2)
+    assert fused([tall, Product("b", 2**21, 2, 2)], "ffmt", 1, False).costed > 0
+    with pytest.raises(UnsupportedError, match="2097152 rows are more than ragged tiles"):
+        fused([tall, Product("b", 2**21, 2, 2)], "ffmt", 1, True)
     huge = Product("a", 2**30, 2**20, 2**20)
     with pytest.raises(UnsupportedError, match="more words than can be counted"):
         fused([huge, Product("b", 2**30, 2**20, 1)], "ffmt", 1, False)

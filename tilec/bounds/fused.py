@@ -11,33 +11,47 @@ from tilec.bounds import ffmt
 from tilec.bounds.chain import Product
 from tilec.bounds.curve import Ints, front
 from tilec.bounds.ffmt import ONE
-from tilec.bounds.plans import Fusion, Plan, plans, sizes
+from tilec.bounds.plans import Choice, Fusion, Plans, plans, sizes
 from tilec.bounds.room import Placed, Scheme, room
-from tilec.bounds.steps import times, total
+from tilec.bounds.steps import total
 from tilec.errors import UnsupportedError
 
 _CHUNK = 1 << 20
 """Mappings costed at once."""
 
+_MOST_ROWS = 1 << 20
+"""Rows in batches, every number of which is tried as a ragged tile."""
+
 
 @dataclass(frozen=True)
 class Mappings:
-    """The front of a segment: bytes of buffer and traffic, and of each mapping the plan, rows of a tile, and width."""
+    """The front of a segment: bytes of buffer and of traffic; of each mapping plans, combination, rows and width."""
 
     buffer: Ints
     traffic: Ints
-    plans: tuple[Plan, ...]
+    plans: tuple[Plans, ...]
     which: Ints
+    combination: Ints
     rows: Ints
     widths: Ints
     costed: int
 
+    def choices(self, row: int) -> tuple[Choice, ...]:
+        """How every operator runs in one mapping."""
+        return self.plans[int(self.which[row])].choices(int(self.combination[row]))
+
 
 def _rows(segment: Sequence[Product], ragged: bool) -> Ints:
-    """Rows of a tile to try: of ragged ones the least of those that are equally many in every batch."""
+    """Rows of a tile to try: of ragged ones the least of those that are equally many in every batch.
+
+    Raises UnsupportedError for more rows in batches than can be tried one by one.
+    """
     extent, batches = segment[0].m, {each.batches: each for each in segment if each.batches > 1}
     if not ragged or not batches:
         return np.array(sizes(extent, ragged), np.int64)
+    if extent > _MOST_ROWS:
+        raise UnsupportedError(f"{extent} rows are more than ragged tiles are counted for", segment[0].name,
+                               "Bound fewer batches, or use perfect factors (oro).")  # fmt: skip
     tiles = np.arange(1, extent + 1)
     count = -(-extent // tiles)
     _, least = np.unique([count, *(ffmt.visits(each, count, tiles) for each in batches.values())],
@@ -48,7 +62,7 @@ def _rows(segment: Sequence[Product], ragged: bool) -> Ints:
 def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bool) -> Mappings:
     """The front of all mappings of two or more operators that are fused.
 
-    Raises UnsupportedError for too many operators and for counts that leave 64 bits.
+    Raises UnsupportedError for too many operators or rows and for counts that leave 64 bits.
     """
     if sum(3 * each.macs * _bits(each) for each in segment) >= 2**62:
         raise UnsupportedError("more words than can be counted", segment[0].name, "Bound a smaller problem.")
@@ -56,78 +70,67 @@ def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bo
     tried = tuple(plans(segment, fusion, ragged))
     parts: list[Ints] = []
     costed = 0
-    for index, plan in enumerate(tried):
-        step = max(1, _CHUNK // len(rows))
-        for start in range(0, len(plan.widths), step):
-            widths = np.array(plan.widths[start : start + step], np.int64)[:, None]
-            bits = _cost(segment, plan, rows, widths, scheme)
+    for index, each in enumerate(tried):
+        step = max(1, _CHUNK // (len(rows) * len(each.picks[0])))
+        for start in range(0, len(each.widths), step):
+            widths = np.array(each.widths[start : start + step], np.int64)
+            bits = _cost(segment, each, rows, widths[:, None], scheme)
             costed += bits[0].size
-            buffer, traffic = (-(-each.ravel() // 8) for each in bits)
+            buffer, traffic = (-(-part.ravel() // 8) for part in bits)
             best = front(buffer, traffic)
-            at_width, at_rows = np.unravel_index(best, bits[0].shape)
-            parts.append(np.stack([buffer[best], traffic[best], np.full(len(best), index),
-                                   rows[at_rows], widths[at_width, 0]]))  # fmt: skip
+            combination, at_width, at_rows = np.unravel_index(best, bits[0].shape)
+            found = [buffer[best], traffic[best], np.full(len(best), index), combination, rows[at_rows]]
+            parts.append(np.stack([*found, widths[at_width]]))
     joined = np.concatenate(parts, axis=1)
-    joined = joined[:, front(joined[0], joined[1])]
-    return Mappings(joined[0], joined[1], tried, joined[2], joined[3], joined[4], costed)
+    buffer, traffic, which, combination, in_tile, width = joined[:, front(joined[0], joined[1])]
+    return Mappings(buffer, traffic, tried, which, combination, in_tile, width, costed)
 
 
 def _bits(product: Product) -> int:
     return max(product.input_bits, product.weight_bits, product.output_bits)
 
 
-def tile(segment: Sequence[Product], plan: Plan, position: int, rows: Ints, width: Ints) -> dict[str, Ints]:
+def tile(product: Product, choice: Choice, rows: Ints, width: Ints) -> dict[str, Ints]:
     """Tile of m, and of k and n of one head, of one operator."""
-    product, choice = segment[position], plan.choices[position]
-    of = {"whole": {"k": product.k * ONE, "n": product.n * ONE}, "least": {"k": ONE, "n": ONE}}
     link = width // product.heads
-    return {
-        "m": rows,
-        "k": link if choice.k == "link" else of[choice.k]["k"],
-        "n": link if choice.n == "link" else of[choice.n]["n"],
-    }
+    of = {"least": ONE, "link": link}
+    return {"m": rows, "k": of.get(choice.k, product.k * ONE), "n": of.get(choice.n, product.n * ONE)}
 
 
-def trips(product: Product, tiles: dict[str, Ints]) -> dict[str, Ints]:
-    """Number of tiles of m, k and n."""
-    return {dim: -(-extent // tiles[dim]) for dim, extent in (("m", product.m), ("k", product.k), ("n", product.n))}
+def words(
+    segment: Sequence[Product], position: int, choice: Choice, rows: Ints, width: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Words of I, W and O that one operator moves; what is handed on costs none (O21)."""
+    product, none = segment[position], 0 * ONE
+    tiles = tile(product, choice, rows, width)
+    extents = {"m": product.m, "k": product.k, "n": product.n}
+    trips = {dim: -(-extent // tiles[dim]) for dim, extent in extents.items()}
+    return (
+        ffmt.input_words(choice.template, product, trips) if position == 0 else none,
+        ffmt.weight_words(choice.template, product, trips, rows, np.array(choice.kept)),
+        ffmt.output_words(choice.template, product, trips) if position == len(segment) - 1 else none,
+    )
 
 
-def words(segment: Sequence[Product], plan: Plan, rows: Ints, width: Ints) -> list[tuple[Ints, Ints, Ints]]:
-    """Words of I, W and O that every operator moves; what is handed on costs none (O21)."""
-    moved = []
-    for position, (product, choice) in enumerate(zip(segment, plan.choices, strict=True)):
-        tiles = tile(segment, plan, position, rows, width)
-        count = trips(product, tiles)
-        none = 0 * ONE
-        first, last = position == 0, position == len(segment) - 1
-        moved.append((
-            ffmt.input_words(choice.template, product, count) if first else none,
-            ffmt.weight_words(choice.template, product, count, tiles["m"], np.array(choice.kept)),
-            ffmt.output_words(choice.template, product, count) if last else none,
-        ))  # fmt: skip
-    return moved
-
-
-def _cost(segment: Sequence[Product], plan: Plan, rows: Ints, widths: Ints, scheme: Scheme) -> tuple[Ints, Ints]:
-    """Bits of buffer and of traffic by width and rows."""
-    shape = np.broadcast_shapes(rows.shape, widths.shape)
-    moved = words(segment, plan, rows, widths)
-    traffic = total([
-        i * product.input_bits + w * product.weight_bits + o * product.output_bits
-        for product, (i, w, o) in zip(segment, moved, strict=True)
-    ])  # fmt: skip
-    placed = []
-    for position, (product, choice) in enumerate(zip(segment, plan.choices, strict=True)):
-        tiles = tile(segment, plan, position, rows, widths)
-        held = tiles["k"] * tiles["n"] if choice.kept else ONE
+def _cost(segment: Sequence[Product], tried: Plans, rows: Ints, widths: Ints, scheme: Scheme) -> tuple[Ints, Ints]:
+    """Bits of buffer and of traffic by combination, width and rows."""
+    traffic, placed = [], []
+    for position, (alternatives, pick) in enumerate(zip(tried.alternatives, tried.picks, strict=True)):
+        product, pick = segment[position], pick[:, None, None]
+        moved, inputs, weights, outputs = [], [], [], []
+        for choice in alternatives:
+            tiles = tile(product, choice, rows, widths)
+            i, w, o = words(segment, position, choice, rows, widths)
+            moved.append(i * product.input_bits + w * product.weight_bits + o * product.output_bits)
+            inputs.append(tiles["m"] * tiles["k"] * product.heads * product.input_bits)
+            weights.append((tiles["k"] * tiles["n"] if choice.kept else ONE) * product.heads * product.weight_bits)
+            outputs.append(tiles["m"] * tiles["n"] * product.heads * product.output_bits)
+        kept = np.array([choice.kept for choice in alternatives])
+        whole = np.array([choice.kept and choice.k == choice.n == "whole" for choice in alternatives])
+        traffic.append(np.choose(pick, moved))
         placed.append(Placed(
-            times([tiles["m"], tiles["k"]]) * product.heads * product.input_bits,
-            held * product.heads * product.weight_bits,
-            times([tiles["m"], tiles["n"]]) * product.heads * product.output_bits,
-            choice.kept,
-            choice.kept and choice.k == choice.n == "whole",
-            product.heads * product.k * product.input_bits,
-            product.heads * product.n * product.output_bits,
+            np.choose(pick, inputs), np.choose(pick, weights), np.choose(pick, outputs), kept[pick], whole[pick],
+            product.heads * product.k * product.input_bits, product.heads * product.n * product.output_bits,
         ))  # fmt: skip
-    return np.broadcast_to(room(placed, scheme), shape), np.broadcast_to(traffic, shape)
+    shape = (len(tried.picks[0]), len(widths), len(rows))
+    return np.broadcast_to(room(placed, scheme), shape), np.broadcast_to(total(traffic), shape)

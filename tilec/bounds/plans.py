@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from math import lcm
+from math import lcm, prod
 from typing import Literal
+
+import numpy as np
 
 from tilec.bounds import ffmt
 from tilec.bounds.chain import Product
+from tilec.bounds.curve import Ints
 from tilec.bounds.ffmt import Template
 from tilec.bounds.oro import divisors
 from tilec.bounds.oro_plus import tile_sizes
@@ -42,11 +44,24 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A choice for every operator, and the widths of the first link (columns of all heads) to try."""
+class Plans:
+    """Alternatives for every operator, to be combined in all ways, and the widths of the first link to try.
 
-    choices: tuple[Choice, ...]
+    Widths are in columns of all heads.
+    """
+
+    alternatives: tuple[tuple[Choice, ...], ...]
     widths: tuple[int, ...]
+
+    @property
+    def picks(self) -> list[Ints]:
+        """For every operator, which alternative each of the combinations takes."""
+        counts = [len(each) for each in self.alternatives]
+        return [pick.astype(np.int64) for pick in np.unravel_index(np.arange(prod(counts)), counts)]
+
+    def choices(self, combination: int) -> tuple[Choice, ...]:
+        """A choice for every operator."""
+        return tuple(each[pick[combination]] for each, pick in zip(self.alternatives, self.picks, strict=True))
 
 
 def sizes(extent: int, ragged: bool) -> list[int]:
@@ -54,24 +69,23 @@ def sizes(extent: int, ragged: bool) -> list[int]:
     return tile_sizes(extent) if ragged else divisors(extent)
 
 
-def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool) -> Iterator[Plan]:
-    """Every plan that the positions of the operators allow (O18).  Raises UnsupportedError for a long segment."""
+def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool) -> Iterator[Plans]:
+    """All that the positions of the operators allow (O18).  Raises UnsupportedError for a long segment."""
     if len(segment) > LONGEST:
         raise UnsupportedError(f"{len(segment)} operators are more than can be fused at once",
                                hint=f"Allow cuts, or bound at most {LONGEST} operators together.")  # fmt: skip
     first, second = segment[0], segment[1]
     *parts, whole = _widths(first, second, ragged)
     pair = len(segment) == 2
+    by_rows = tuple((each, Choice(each.template, kept=True)) for each in _by_rows(len(segment)))
     if not (pair and fusion == "flash"):
-        yield from (Plan(choices, (whole,)) for choices in _keeping(_by_rows(len(segment))))
+        yield Plans(by_rows, (whole,))
     if (fusion == "ffmt" or (fusion == "flash" and not pair)) and first.rows == "free" and parts:
-        rest = _by_rows(len(segment))[2:]
-        for two, widths in _by_columns(len(segment), parts):
-            yield from (Plan((*two, *choices), widths) for choices in _keeping(rest))
+        for (start, end), widths in _by_columns(len(segment), parts):
+            yield Plans(((start,), (end,), *by_rows[2:]), widths)
     if pair and (fusion == "flash" or (fusion == "ffmt" and first.rows != "whole")):
-        for (start, end), widths in _flash(parts, whole):
-            for keys, values in product((False, True), repeat=2):
-                yield Plan((replace(start, kept=keys), replace(end, kept=values)), widths)
+        for two, widths in _flash(parts, whole):
+            yield Plans(tuple((each, replace(each, kept=True)) for each in two), widths)
 
 
 def _widths(first: Product, second: Product, ragged: bool) -> list[int]:
@@ -81,7 +95,7 @@ def _widths(first: Product, second: Product, ragged: bool) -> list[int]:
 
 
 def _by_rows(length: int) -> list[Choice]:
-    """Choices where every link hands on whole rows, for streamed weights."""
+    """Choices where every link hands on whole rows, for streamed weights; a kept W has no loops over k and n."""
     inner = [Choice(ffmt.FULL)] * (length - 2)
     return [Choice(ffmt.TILED_K, k="least"), *inner, Choice(ffmt.TILED_N, n="least")]
 
@@ -109,14 +123,3 @@ def _flash(widths: Sequence[int], whole: int) -> _Pairs:
     yield (Choice(ffmt.FLASH_FIRST), Choice(ffmt.FLASH_SECOND)), (whole,)
     if widths:
         yield (Choice(ffmt.FLASH_FIRST, n="link"), Choice(ffmt.FLASH_SECOND, k="link")), tuple(widths)
-
-
-def _keeping(streamed: Sequence[Choice]) -> Iterator[tuple[Choice, ...]]:
-    """The choices with every subset of weights kept; a kept W has no loops over k and n."""
-    if not streamed:
-        yield ()
-        return
-    first, *rest = streamed
-    for others in _keeping(rest):
-        yield first, *others
-        yield Choice(first.template, kept=True), *others

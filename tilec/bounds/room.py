@@ -8,10 +8,13 @@ from functools import reduce
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilec.bounds.curve import Ints
 from tilec.bounds.ffmt import ONE
 from tilec.bounds.steps import total
+
+Bools = NDArray[np.bool_]
 
 Scheme = Literal[1, 2, "pipelined"]
 """How the buffer of a segment adds up; `room` says how."""
@@ -27,8 +30,8 @@ class Placed:
     inputs: Ints
     weights: Ints
     outputs: Ints
-    kept: bool
-    whole: bool
+    kept: Bools
+    whole: Bools
     row_in: int
     row_out: int
 
@@ -45,28 +48,20 @@ def room(placed: Sequence[Placed], scheme: Scheme) -> Ints:
     if scheme == "pipelined":
         return total([each.weights for each in placed]) + _largest([each.inputs + each.outputs for each in placed])
     if scheme == 1:
-        most = _largest([each.inputs + each.outputs + (0 if each.kept else each.weights) for each in placed])
-        return most + total([each.weights for each in placed if each.kept])
+        most = _largest([each.inputs + each.outputs + np.where(each.kept, 0, each.weights) for each in placed])
+        return most + total([np.where(each.kept, each.weights, 0) for each in placed])
     needs: list[Ints] = []
-    run: list[Placed] = []
-    for each in placed:
-        if each.whole:
-            run.append(each)
-            continue
-        needs += [_side_by_side(run), each.inputs + each.weights + each.outputs]
-        run = []
-    return _largest([*needs, _side_by_side(run)])
-
-
-def _side_by_side(run: Sequence[Placed]) -> Ints:
-    """Bits for operators that keep all their weights and hand on single rows."""
-    if not run:
-        return 0 * ONE
-    rows = [
-        (each.row_in if position else 0) + (each.row_out if position < len(run) - 1 else 0)
-        for position, each in enumerate(run)
-    ]
-    return total([each.weights for each in run]) + np.maximum(run[0].inputs, run[-1].outputs) + max(rows)
+    weights, rows, first = 0 * ONE, 0 * ONE, 0 * ONE
+    for position, each in enumerate(placed):
+        after = position > 0 and placed[position - 1].whole
+        before = position + 1 < len(placed) and placed[position + 1].whole
+        row = np.where(after, each.row_in, 0) + np.where(before, each.row_out, 0)
+        weights = each.weights + np.where(after, weights, 0)
+        rows = np.maximum(row, np.where(after, rows, 0))
+        first = np.where(after, first, each.inputs)
+        group = np.where(before, 0, weights + rows + np.maximum(first, each.outputs))
+        needs.append(np.where(each.whole, group, each.inputs + each.weights + each.outputs))
+    return _largest(needs)
 
 
 def _largest(values: Sequence[Ints]) -> Ints:

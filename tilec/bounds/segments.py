@@ -148,16 +148,13 @@ def _alone(chain: Chain, slot: int, ragged: bool, choices: Choices) -> Stairs:
 
 def _segment(operators: Sequence[Product], mappings: Mappings, row: int) -> Segment:
     """A mapping of a front in words."""
-    plan = mappings.plans[int(mappings.which[row])]
     rows, width = mappings.rows[row], mappings.widths[row]
-    steps = []
-    for position, (product, choice) in enumerate(zip(operators, plan.choices, strict=True)):
-        tiles = fused.tile(operators, plan, position, rows, width)
-        sizes = {dim: int(size) for dim, size in tiles.items()}
+    steps, moved = [], 0
+    for position, (product, choice) in enumerate(zip(operators, mappings.choices(row), strict=True)):
+        sizes = {dim: int(size) for dim, size in fused.tile(product, choice, rows, width).items()}
         steps.append(Step(product.name, choice.template.name, sizes, choice.kept))
-    return Segment(
-        tuple(steps), sum(int(each) for moved in fused.words(operators, plan, rows, width) for each in moved)
-    )
+        moved += sum(int(words) for words in fused.words(operators, position, choice, rows, width))
+    return Segment(tuple(steps), moved)
 
 
 def _together(
