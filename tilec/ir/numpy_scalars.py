@@ -94,7 +94,10 @@ def _sigmoid(x: Array) -> Array:
 
 def _pow(a: Array, b: Array) -> Array:
     if a.dtype.kind not in "iu":
-        return np.asarray(np.power(a, b))
+        # By one exponent for all NumPy takes the square root for the power 0.5: NaN of -inf, -0 of -0.
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        full = np.ones((2, *shape), b.dtype) * b
+        return np.asarray(np.power(np.broadcast_to(a, shape), full)[0])
     positive = np.power(a, np.maximum(b, 0))
     inverse = np.where(a == 1, 1, np.where(a == -1, 1 - 2 * (b % 2), 0)).astype(a.dtype)
     return np.asarray(np.where(b < 0, inverse, positive))

@@ -321,12 +321,20 @@ def combiner(op: str, element: str, lanes: int) -> Callable[[PrimExpr, PrimExpr]
     return lambda a, b: printer(element, lanes, a, b)
 
 
+NESTED = 9
+"""Steps in a row by which `grown` may make an extremum: LLVM's time doubles with each (16 take minutes)."""
+
+
+def combined(op: str, element: str, lanes: int, total: PrimExpr, value: PrimExpr) -> PrimExpr:
+    """A partial result with one more value."""
+    return combiner(op, element, lanes)(total, value)
+
+
 def grown(op: str, element: str, lanes: int, total: PrimExpr, value: PrimExpr) -> PrimExpr:
-    """A partial result with one more value. An extremum takes half the instructions of `llvm.maximum`, which also
-    tells zeros of different signs apart; its selects must not be nested deeply, so results are combined with the other.
-    """
+    """The same in half the instructions that an extremum takes as `llvm.maximum`, which also tells zeros of different
+    signs apart; only for few steps in a row (NESTED)."""
     if op not in ("max", "min") or not is_float(element):
-        return combiner(op, element, lanes)(total, value)
+        return combined(op, element, lanes, total, value)
     total, value = bind(total), bind(value)
     better = tirx.GT(total, value) if op == "max" else tirx.LT(total, value)
     # A NaN on either side comes through: it is never better, nor is anything better than it.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import product
-from math import gcd
+from math import gcd, prod
 
 from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
@@ -16,7 +16,7 @@ from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer
 from tilec.codegen.cpu.memory import Memories, element, stored
 from tilec.codegen.cpu.runs import Run, neighbours, pieces
-from tilec.codegen.cpu.scalars import combiner, convert, grown, neutral
+from tilec.codegen.cpu.scalars import NESTED, combined, combiner, convert, grown, neutral
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Tile
 from tilec.codegen.cpu.values import Point, Values
@@ -295,16 +295,18 @@ class _Printer:
                     self._steps(depth + 1, {**widths, dim: offsets}, points, table)
             return
         outer = [d for d in self.cut.reduce if d != self.cut.vector]
+        unrolled = prod(len(widths[d]) for d in outer)
         number = 0
         for places in product(*(widths[d] for d in outer)):
             at = dict(zip(outer, places, strict=True))
             if self.cut.horizontal and self.cut.vector is not None:
                 positions = widths[self.cut.vector]
                 for first, lanes in pieces(len(positions), self.cut.lanes):
-                    self._step({**at, self.cut.vector: positions.start + first}, lanes, number, points, table)
+                    at[self.cut.vector] = positions.start + first
+                    self._step(at, lanes, number, points, table, unrolled)
                     number += 1
                 continue
-            self._step(at, None, number, points, table)
+            self._step(at, None, number, points, table, unrolled)
             number += 1
 
     def _hoist_steps(self, depth: int, widths: Mapping[str, range], points: list[Point]) -> None:
@@ -323,8 +325,9 @@ class _Printer:
         number: int,
         points: list[Point],
         table: Mapping[tuple[int, int, int], Accumulator],
+        unrolled: int,
     ) -> None:
-        """One step of the reduction at all points."""
+        """One step of the reduction at all points, one of so many in a row that are `unrolled`."""
         kind = self._accumulated
         for index, point in enumerate(points):
             width = point.lanes if lanes is None else lanes
@@ -332,4 +335,5 @@ class _Printer:
             value = self.values.value(self.values.root, self.ttype, where).across(width)
             value = convert(value, self.element, kind, width)
             accumulator = table[index, width, number % self.cut.chains]
-            accumulator.set(grown(str(self.tile.reducer), kind, width, accumulator.get(), value))
+            grow = grown if unrolled <= NESTED * self.cut.chains else combined
+            accumulator.set(grow(str(self.tile.reducer), kind, width, accumulator.get(), value))
