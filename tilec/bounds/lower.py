@@ -10,9 +10,9 @@ reads are free, but MN results are stored, so loads and stores together are no f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isqrt, prod
+from math import gcd, isqrt, prod
 from typing import Literal
 
 import numpy as np
@@ -81,18 +81,33 @@ def compulsory(einsum: Einsum) -> int:
     return -(-sum(needed(einsum).values()) // 8)
 
 
+def digits(rank: Rank, extents: Mapping[str, int]) -> tuple[Rank, ...]:
+    """The parts of an index that each of its values determines: h and d of h*64 + d where d < 64.
+
+    A part may follow where its span is below what divides all strides before it.
+    """
+    parts: list[Rank] = []
+    rest = tuple(sorted(rank, key=lambda term: abs(term[1])))
+    for split in range(len(rest) - 1, 0, -1):
+        span = sum(abs(c) * (extents[dim] - 1) for dim, c in rest[:split])
+        if gcd(*(c for _, c in rest[split:])) > span:
+            parts.append(rest[split:])
+            rest = rest[:split]
+    return (rest, *parts)
+
+
 def product_sizes(einsum: Einsum) -> tuple[int, int] | None:
     """(batch, M * N * K) of a matrix product of two tensors; None when it is something else.
 
-    Every iterator must occur in exactly two of the three tensors, or in all three (batch), and indices must be
-    plain iterators: with other indices (convolution) operands are reused in ways that the theorem does not count.
+    Every iterator must occur in exactly two of the three tensors, or in all three (batch), and an element must tell
+    its iterators: where windows overlap (convolution) operands are reused in ways that the theorem does not count.
     """
     operands = einsum.operands
     if len({operand.tensor for operand in operands}) != 3 or len(operands) != 3:
         return None
     for operand in operands:
-        plain = [rank[0] for rank in operand.ranks if len(rank) == 1]
-        moving = [rank for rank in operand.ranks if rank]
+        moving = [part for rank in operand.ranks if rank for part in digits(rank, einsum.extents)]
+        plain = [part[0] for part in moving if len(part) == 1]
         if operand.guards or len(plain) != len(moving) or len({dim for dim, _ in plain}) != len(plain):
             return None
     uses = {dim: sum(dim in operand.dims for operand in operands) for dim in einsum.dims if einsum.extents[dim] > 1}
