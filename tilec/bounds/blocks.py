@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilec.bounds.curve import front
 from tilec.bounds.einsum import Einsum
-from tilec.bounds.loops import ZERO, Ints, Space, plain_dims
+from tilec.bounds.loops import ZERO, Ints, Space
 from tilec.bounds.orders import Mode, Orders, buffer
 from tilec.bounds.reached import Reached
 
@@ -111,7 +111,7 @@ class Search:
     def try_blocks(self, candidates: Candidates) -> None:
         """Find the best of a product of tiles."""
         sizes = [np.array(tiles, np.int64) for tiles in candidates.values()]
-        plain = plain_dims(self._einsum)
+        plain = self._einsum.plain
         ratio = _RATIO[plain == set(self._einsum.dims)]
         firsts, lasts = zip(
             *(_ranges(tiles, ratio if dim in plain else 1) for dim, tiles in candidates.items()), strict=True

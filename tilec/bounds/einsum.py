@@ -48,15 +48,28 @@ class Einsum:
     inputs: tuple[Operand, ...]
     output: Operand
 
-    @property
+    @cached_property
     def dims(self) -> tuple[str, ...]:
         """Iterators, spatial before reduced."""
         return tuple(self.extents)
 
-    @property
+    @cached_property
     def operands(self) -> tuple[Operand, ...]:
         """The inputs, then the output."""
         return (*self.inputs, self.output)
+
+    @cached_property
+    def plain(self) -> frozenset[str]:
+        """Iterators that stand alone, without a stride, in one index of every operand that they move.
+
+        Box extents are linear in their tiles, so over all tiles they add up to the extent.
+        """
+
+        def is_plain(dim: str, operand: Operand) -> bool:
+            moved = [rank for rank in operand.ranks if any(d == dim for d, _ in rank)]
+            return moved in ([], [((dim, 1),)], [((dim, -1),)])
+
+        return frozenset(dim for dim in self.dims if all(is_plain(dim, operand) for operand in self.operands))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

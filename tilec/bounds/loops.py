@@ -52,21 +52,6 @@ class Dim:
     turns: bool
 
 
-def plain_dims(einsum: Einsum) -> frozenset[str]:
-    """Iterators that stand alone, without a stride, in one index of every operand that they move.
-
-    Box extents are linear in their tiles, so over all tiles they add up to the extent.
-    """
-    return frozenset(
-        dim
-        for dim in einsum.dims
-        if all(
-            [rank for rank in operand.ranks if any(d == dim for d, _ in rank)] in ([], [((dim, 1),)], [((dim, -1),)])
-            for operand in einsum.operands
-        )
-    )
-
-
 def without_halo(einsum: Einsum, dim: str) -> bool:
     """Whether tiles of `dim` never overlap: it stands alone in one index of every operand that it moves."""
     ranks = [[rank for rank in operand.ranks if any(d == dim for d, _ in rank)] for operand in einsum.operands]
@@ -87,7 +72,7 @@ def cut(einsum: Einsum, tiles: Mapping[str, Ints], space: Space, *, relaxed: boo
     `relaxed` overstates what plain iterators keep at a turn, a full tile where it is a ragged one.  The traffic is
     then no higher and falls, or stays, as tiles of plain iterators grow.
     """
-    plain = plain_dims(einsum)
+    plain = einsum.plain
     trips = {dim: -(-einsum.extents[dim] // tile) for dim, tile in tiles.items()}
     dims = {}
     for dim, tile in tiles.items():

@@ -54,19 +54,21 @@ def _reach(operand: Operand) -> int:
 
 
 def _points(einsum: Einsum, rows: Ints, modes: Sequence[Mode], space: Space) -> tuple[Point, ...]:
+    """The rows that `Search` found as points, each under its best loop order."""
+    dims = einsum.dims
+    extents = np.array(list(einsum.extents.values()))[:, None]
     points: list[Point] = []
     for index, mode in enumerate(modes):
         own = rows[:, rows[2] == index]
-        count = own.shape[1]
-        orders = Orders(einsum, dict(zip(einsum.dims, own[3:], strict=True)), space)
+        sizes, count = own[3:], own.shape[1]
+        orders = Orders(einsum, dict(zip(dims, sizes, strict=True)), space)
         best = orders.best_orders(mode, count)
         words = {order: np.broadcast_to(total(orders.moved(order, mode)), count).tolist() for order in set(best)}
         label = None if mode is None else einsum.labels[mode]
-        extents = np.array(list(einsum.extents.values()))[:, None]
-        found = zip(
-            *(-(-own[:2] // 8)).tolist(), own[3:].T.tolist(), (-(-extents // own[3:])).T.tolist(), best, strict=True
-        )
-        for i, (needed, traffic, sizes, trips, order) in enumerate(found):
-            tiles, numbers = dict(zip(einsum.dims, sizes, strict=True)), dict(zip(einsum.dims, trips, strict=True))
-            points.append(Point(needed, words[order][i], traffic, Mapping(tiles, numbers, order, label, space.snake)))
+        columns = (*(-(-own[:2] // 8)).tolist(), sizes.T.tolist(), (-(-extents // sizes)).T.tolist(), best)
+        for i, (needed, traffic, tiles, trips, order) in enumerate(zip(*columns, strict=True)):
+            mapping = Mapping(
+                dict(zip(dims, tiles, strict=True)), dict(zip(dims, trips, strict=True)), order, label, space.snake
+            )
+            points.append(Point(needed, words[order][i], traffic, mapping))
     return tuple(sorted(points, key=lambda point: (point.buffer_bytes, -point.traffic_bytes)))

@@ -84,11 +84,13 @@ class Steps:
             return None
         key = (moving, inside & own)
         if key not in self._known:
-            parts = [self._sums(position, *key) for position in range(len(self._components))]
-            new, kept = [part[0] for part in parts], [part[1] for part in parts]
-            stays = all(a is b for a, b in zip(new, kept, strict=True))
-            left = ZERO if any(part is ZERO for part in kept) else times(kept)
-            self._known[key] = None if stays else times(new) if left is ZERO else times(new) - left
+            new, kept = zip(*(self._sums(position, *key) for position in range(len(self._components))), strict=True)
+            if all(words is stay for words, stay in zip(new, kept, strict=True)):
+                self._known[key] = None  # loops that turn on full tiles: all that is needed is there
+            elif any(stay is ZERO for stay in kept):
+                self._known[key] = times(new)
+            else:
+                self._known[key] = times(new) - times(kept)
         known = self._known[key]
         if known is None:
             return None
