@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bounds.graphs import attention, graph, mlp
-from tilec.bounds.contractions import contractions
+from tilec.bounds.contractions import contractions, lettered
 from tilec.errors import UsageError
 
 SQUARE = {"m": 4, "n": 4, "k": 4}
@@ -51,3 +51,11 @@ def test_sizes_must_be_bound() -> None:
     open_ = graph({"a": (4, 4)}, [("e[m, n] = a[m, n]", {"m": 4, "n": 4})], ["e"], symbols=["batch"])
     with pytest.raises(UsageError, match="sizes batch are not bound\n  Bind them: --shape batch=SIZE"):
         contractions(open_)
+
+
+def test_letters_for_people() -> None:
+    node = ("result[m, n] = sum(k, f32(left_one[m, k]) * right[k, n] * right[k, n])", SQUARE)
+    found = graph({"left_one": (4, 4), "right": (4, 4)}, [node], ["result"], {"left_one": "f16"})
+    einsum = lettered(contractions(found)[0], found)
+    assert einsum.text == "O[m, n] = sum(k, f32(A[m, k]) * B[k, n] * B[k, n])"
+    assert [(operand.tensor, operand.bits) for operand in einsum.operands] == [("A", 16), ("B", 32), ("O", 32)]

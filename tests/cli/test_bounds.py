@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from cli import models
+
 GEMM = "C[m,n] = sum(k, A[m,k]*B[k,n])"
 SQUARE = (GEMM, "--dims", "m=4096,n=4096,k=4096")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -59,6 +61,38 @@ def test_plots(cli, tmp_path):
     assert cli(*arguments, "--quiet").err == ""
 
 
+@pytest.mark.feature("O29", "O35")
+def test_a_workload_tells_its_convention_and_what_was_measured(cli, golden):
+    ran = cli("bounds", "bounds/gemm-4k")
+    assert (ran.code, ran.err) == (0, "")
+    golden("bounds-workload.txt", ran.out)
+    told = json.loads(cli("bounds", "bounds/gemm-4k", "--mapspace", "all", "--capacity", "40MiB", "--json").out)
+    assert told["subjects"][0]["notes"][0].startswith("convention: 4-byte words")
+    assert set(told["mapspaces"]) == {"oro", "oro+", "lb"}
+
+
+@pytest.mark.feature("O35")
+def test_a_model_and_its_graph(cli, golden, tmp_path):
+    models.mlp(tmp_path / "model.onnx", batch="batch")
+    arguments = ("--shape", "batch=64", "--capacity", "4KiB", "--mapspace", "oro")
+    ran = cli("bounds", "model.onnx", *arguments)
+    assert ran.code == 0
+    assert [line.split(":")[0] for line in ran.err.splitlines()] == ["import", "bounds"]
+    golden("bounds-model.txt", ran.out)
+    assert cli("import", "model.onnx").code == 0
+    again = cli("bounds", "model.tilec", *arguments, "--quiet")
+    assert (again.out, again.err) == (ran.out, "")
+
+
+def test_rows_of_a_model_as_csv(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx", batch=4)
+    rows = list(csv.DictReader(io.StringIO(cli("bounds", "model.onnx", "--device", "a100", "--csv", "-").out)))
+    assert {row["name"] for row in rows} == {"h0", "y", "h0 ... y", "model"}
+    assert {row["level"] for row in rows} == {"l2", "smem", "reg"}
+    whole = [row for row in rows if row["mapspace"] == "best known"]
+    assert [row["accesses_words"] for row in whole] == ["", "", ""]
+
+
 def test_plots_without_matplotlib_name_the_extra(cli, monkeypatch, listing):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ran = cli("bounds", *SQUARE, "--plot", "slope.svg")
@@ -86,6 +120,13 @@ def test_plots_without_matplotlib_name_the_extra(cli, monkeypatch, listing):
         ((*SQUARE, "--shape", "batch=1"), 2, "--shape: an Einsum takes no --shape\n  Use --dims."),
         ((*SQUARE, "--plot", "a.gif"), 2, "a.gif: cannot draw a .gif\n  Name it .png or .svg."),
         ((*SQUARE, "--json", "--csv", "-"), 2, "--json and --csv - both write to standard output"),
+        ((*SQUARE, "--dtype", "f32,A=f16"), 2, "element sizes are given for all tensors and for some"),
+        (("model.onnx",), 2, "model.onnx: no such file"),
+        (("gemm.yaml",), 2, "gemm.yaml: no such file"),
+        (("bounds/gemm-4", "--quiet"), 2, "no recipe is called 'bounds/gemm-4'\n  Did you mean 'bounds/gemm-4k'?"),
+        (("bounds/gemm-4k", "--dims", "m=4"), 2, "--dims: what is no Einsum takes no --dims\n  Leave it out."),
+        (("bounds/gemm-4k", "--shape", "m=4"), 2, "--shape: a workload takes no --shape"),
+        (("default.yaml",), 2, "default.yaml: no such file\n  default without .yaml comes with tilec."),
         (("y[i] = A[i*i]", "--dims", "i=4"), 5, "an index is not a sum of iterators times whole numbers"),
     ],
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from string import ascii_uppercase
 
 from tilec.bounds.einsum import Einsum, einsum_of
 from tilec.errors import TilecError, UsageError
 from tilec.ir.anonymous import content
 from tilec.ir.evaluate import factors
-from tilec.ir.expr import accesses, bound
+from tilec.ir.expr import accesses, bound, operands, rename_tensors
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.types import TTYPES, element_count
 
@@ -85,3 +87,18 @@ def contractions(graph: Graph) -> tuple[Contraction, ...]:
             einsums.setdefault(key, einsum)
             found.setdefault(key, []).append(node)
     return tuple(Contraction(einsums[key], tuple(nodes)) for key, nodes in found.items())
+
+
+def lettered(found: Contraction, graph: Graph) -> Einsum:
+    """The Einsum with letters for tensors, O for the output, which people can read."""
+    expr = found.nodes[0].expr
+    names = dict(zip(operands(expr), _letters(), strict=False)) | {expr.tensor: "O"}
+    body = rename_tensors(expr.body, names)
+    bits = {names[name]: bits_of(tensor) for name, tensor in _used(found.nodes[0], graph.tensors).items()}
+    return einsum_of(replace(expr, tensor="O", body=body), bits)
+
+
+def _letters() -> Iterator[str]:
+    """A, B, C, ... without O, then A1, B1, ..."""
+    for turn in count():
+        yield from (f"{letter}{turn or ''}" for letter in ascii_uppercase if letter != "O")

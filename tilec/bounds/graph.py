@@ -25,7 +25,7 @@ from tilec.bounds.runs import Run, Surroundings, runs_from
 from tilec.ir.graph import Graph
 
 MAPSPACE = (
-    "best known: all cuts of the graph into runs of one contraction, a chain (fusion templates) or none, each with the"
+    "no bound: all cuts of the graph into runs of one contraction, a chain (fusion templates) or none, each with the"
     " whole buffer, or with all results kept whole; other nodes move what enters and leaves their run"
 )
 _WAYS = (runs_from, resident_from)

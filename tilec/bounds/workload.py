@@ -120,22 +120,27 @@ def in_turn(one: ChainCurve, other: ChainCurve) -> ChainCurve:
 
 
 def study(bounds: Bounds, area: Area) -> Study:
-    """The fastest fused and unfused designs on a die.
-
-    Work is in multiply-adds and traffic in bytes, or, to compare with the paper's notebook (`published`), as it has
-    them: a given number of operations, and words that count as bytes.  Raises ConfigError where nothing fits the die.
-    """
-    die = Die(area.die_mm2 * 1e6 * area.share, area.mac_um2, area.byte_um2, area.clock_hz, area.bandwidth)
-    work = area.published or bounds.macs
+    """The fastest fused and unfused designs on a die.  Raises ConfigError where nothing fits it."""
     chosen = []
     for curve in (bounds.curve, bounds.unfused):
-        buffers = [point.buffer_bytes for point in curve.points]
-        tried = buffers if area.samples is None else evenly(buffers[0], die, area.samples)
-        found = designs(die, work, _moved(curve, area.published is not None), tried)
+        found = mountain(curve, bounds.macs, area)
         if not found:
-            raise ConfigError(f"no mapping fits {die.largest_buffer} bytes of buffer", "area")
+            least = curve.points[0].buffer_bytes
+            raise ConfigError(f"nothing fits the die: {least} bytes of buffer are the least", "area")
         chosen.append(best(found))
     return Study(*chosen)
+
+
+def mountain(curve: ChainCurve, macs: int, area: Area) -> list[Design]:
+    """Designs of a die by rising buffer, none where nothing fits it.
+
+    Work is in multiply-adds and traffic in bytes, or, to compare with the paper's notebook (`published`), as it has
+    them: a given number of operations, and words that count as bytes.
+    """
+    die = Die(area.die_mm2 * 1e6 * area.share, area.mac_um2, area.byte_um2, area.clock_hz, area.bandwidth)
+    buffers = [point.buffer_bytes for point in curve.points]
+    tried = buffers if area.samples is None else evenly(buffers[0], die, area.samples)
+    return designs(die, area.published or macs, _moved(curve, area.published is not None), tried)
 
 
 def _moved(curve: ChainCurve, words: bool) -> Callable[[int], float | None]:

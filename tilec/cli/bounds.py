@@ -1,23 +1,24 @@
-"""`tilec bounds`: the least data movement of an Einsum, a chain, a model at every buffer capacity."""
+"""`tilec bounds`: the least data movement of an Einsum, a workload, a model at every buffer capacity."""
 
 import io
-import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilec.cli.bounds_options import capacities, device_of, extents, levels_of, widths
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Shapes
-from tilec.errors import UsageError, did_you_mean
+from tilec.cli.options import AsJson, Shapes, parse_shapes
+from tilec.errors import UsageError
 
 if TYPE_CHECKING:
+    from tilec.pipeline.bounds import Kind
     from tilec.report.bounds.rows import At
     from tilec.report.bounds.subject import Subject
-    from tilec.spec.device import DeviceSpec
 
 _WIDEST = 400
 """Columns where there is no terminal."""
@@ -34,7 +35,11 @@ class Mapspace(StrEnum):
 def bounds(
     console: Console,
     source: Annotated[
-        str, typer.Argument(metavar="EINSUM|WORKLOAD|MODEL|GRAPH", help="Einsum text, YAML, ONNX file, 1-graph.json.")
+        str,
+        typer.Argument(
+            metavar="EINSUM|WORKLOAD|MODEL|GRAPH",
+            help="Einsum text; recipe of kind bounds; ONNX file or name of the zoo; 1-graph.json, its folder, or -.",
+        ),
     ],
     dims: Annotated[
         list[str] | None,
@@ -45,8 +50,7 @@ def bounds(
         typer.Option("--dtype", metavar="TYPE|TENSOR=TYPE[,...]", help="Element types of an Einsum's tensors. [f32]"),
     ] = None,
     bits: Annotated[
-        list[str] | None,
-        typer.Option("--bits", metavar="N|TENSOR=N[,...]", help="The same in bits."),
+        list[str] | None, typer.Option("--bits", metavar="N|TENSOR=N[,...]", help="The same in bits.")
     ] = None,
     shape: Shapes = None,
     capacity: Annotated[
@@ -57,7 +61,9 @@ def bounds(
         str | None,
         typer.Option("--device", metavar="NAME|FILE", help="Bound every level: one instance and all above it."),
     ] = None,
-    mapspace: Annotated[Mapspace, typer.Option("--mapspace", help="Which mappings are searched.")] = Mapspace.ALL,
+    mapspace: Annotated[
+        Mapspace | None, typer.Option("--mapspace", help="What is searched. [all; of a workload what it says]")
+    ] = None,
     csv: Annotated[str | None, typer.Option("--csv", metavar="FILE|-", help="Write rows, or whole curves.")] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE.png|svg", help="Draw the curves (needs matplotlib).")
@@ -69,46 +75,106 @@ def bounds(
     \b
     tilec bounds "C[m,n] = sum(k, A[m,k]*B[k,n])" --dims m=4096,n=4096,k=4096 --capacity 40MiB
     tilec bounds "C[m,n] = sum(k, A[m,k]*B[k,n])" --dims m=4096,n=4096,k=4096 --dtype A=f16,B=i8,C=f32 --device a100
-    tilec bounds model.onnx --device a100 --csv rows.csv
+    tilec bounds bounds/gpt3 --plot gpt3.svg
+    tilec bounds model.onnx --shape batch=1 --device a100 --csv rows.csv
     tilec bounds model.tilec/ --capacity 1MiB --capacity 40MiB --json
-    tilec bounds bounds/gemm-4k --plot slope.svg
 
-    oro is the published curve (tiles divide their extents), oro+ lets tiles be any size, both are attained by the
-    mapping beside them; lb is what nothing stays below. A level of a device is bounded at the capacity of one
-    instance and everything above it; the levels' bounds are not attained together. Without --capacity and --device
-    CSV and JSON hold whole curves.
+    oro is the published curve (tiles divide their extents), oro+ searches more; both are attained by the mapping
+    beside them. lb is what nothing stays below. Of a model there are every distinct contraction and chain, and the
+    whole graph, whose best known traffic is no bound. A level of a device is bounded at the capacity of one instance
+    and everything above it; the levels' bounds are not attained together. Without --capacity and --device CSV and
+    JSON hold whole curves.
     """
-    from tilec.report.bounds.forms import bounds_csv, bounds_to_json
-    from tilec.report.bounds.panels import panels
-    from tilec.report.bounds.picture import draw, require_drawable
-
     if json and csv == "-":
         raise UsageError("--json and --csv - both write to standard output", hint="Give --csv a file.")
-    target = _device(device)
-    ats = [*_capacities(capacity or ()), *(_levels(target) if target else ())]
+    target = device_of(device)
+    ats = [*capacities(capacity or ()), *levels_of(target)]
     if plot is not None:
+        from tilec.report.bounds.picture import require_drawable
+
         require_drawable(plot)
-    subjects = _subjects(source, dims, dtype, bits, shape, mapspace)
+    if "[" in source or "=" in source:
+        _refuse("an Einsum", "Use --dims.", {"--shape": shape})
+        found = _einsum(source, extents(dims or ()), widths(dtype, bits), _kinds(mapspace))
+    else:
+        _refuse("what is no Einsum", "Leave it out.", {"--dims": dims, "--dtype": dtype, "--bits": bits})
+        if source.endswith((".yaml", ".yml")) or source.startswith("bounds/"):
+            _refuse("a workload", "Its sizes are in the recipe.", {"--shape": shape})
+            found = _workload(source, mapspace)
+        else:
+            found = _model(console, source, parse_shapes(shape or ()), _kinds(mapspace), ats)
     if csv is not None:
-        _write(console, csv, bounds_csv(subjects, ats))
+        _write_csv(console, csv, found.subjects, ats)
     if json:
-        console.json(bounds_to_json(subjects, ats))
+        from tilec.report.bounds.forms import bounds_to_json
+
+        console.json(bounds_to_json(found.subjects, ats))
     elif csv != "-":
-        console.data(_text(subjects, ats))
+        console.data(_text(found, ats))
     if plot is not None:
-        draw(panels(subjects, target), _title(source, subjects), plot)
+        from tilec.report.bounds.panels import panels
+        from tilec.report.bounds.picture import draw
+
+        draw(panels(found.subjects, target), found.title, plot)
         console.note(f"plot: {plot}")
 
 
-def _title(source: str, subjects: "Sequence[Subject]") -> str:
-    """What a picture shows, in one line."""
-    (first, *more) = subjects
-    return source if more else f"{first.text}, {' '.join(f'{name}={size}' for name, size in first.sizes.items())}"
+@dataclass(frozen=True)
+class _Found:
+    """What is bounded, what a picture of it is called, and capacities to show when none is asked for."""
+
+    subjects: "Sequence[Subject]"
+    title: str
+    usual: "Sequence[At]" = ()
 
 
-def _write(console: Console, name: str, text: str) -> None:
+def _refuse(what: str, hint: str, options: dict[str, list[str] | None]) -> None:
+    """Raise UsageError for an option that does not go with the source."""
+    for option, given in options.items():
+        if given:
+            raise UsageError(f"{what} takes no {option}", option, hint)
+
+
+def _kinds(asked: Mapspace | None) -> "tuple[Kind, ...]":
+    every: tuple[Kind, ...] = ("oro", "oro+")
+    return tuple(kind for kind in every if asked in (None, Mapspace.ALL, kind))
+
+
+def _einsum(text: str, sizes: dict[str, int], width: int | Mapping[str, int], kinds: "Sequence[Kind]") -> _Found:
+    from tilec.pipeline.bounds import einsum_subject
+
+    subject = einsum_subject(text, sizes, width, kinds)
+    return _Found([subject], f"{subject.text}, {' '.join(f'{dim}={size}' for dim, size in subject.sizes.items())}")
+
+
+def _workload(name: str, mapspace: Mapspace | None) -> _Found:
+    from tilec.pipeline.bounds import workload, workload_subject
+    from tilec.report.bounds.rows import at_bytes
+
+    recipe = workload(name)
+    kinds = (recipe.mapspace,) if mapspace is None else _kinds(mapspace)
+    subject = workload_subject(Path(name).stem, recipe, kinds)
+    return _Found([subject], subject.name, [at_bytes(size) for size in recipe.capacities])
+
+
+def _model(
+    console: Console, source: str, shapes: dict[str, int], kinds: "Sequence[Kind]", ats: "Sequence[At]"
+) -> _Found:
+    from tilec.pipeline.bounds import graph_subjects, read_graph
+    from tilec.report.bounds.rows import some_capacities
+
+    graph = read_graph(source, shapes, console)
+    usual = some_capacities()
+    with console.stage("bounds") as advance:
+        subjects = graph_subjects(graph, kinds, [at.capacity for at in ats or usual], advance)
+    return _Found(subjects, graph.name, usual)
+
+
+def _write_csv(console: Console, name: str, subjects: "Sequence[Subject]", ats: "Sequence[At]") -> None:
     from tilec.artifact import write_text
+    from tilec.report.bounds.forms import bounds_csv
 
+    text = bounds_csv(subjects, ats)
     if name == "-":
         console.data(text)
     else:
@@ -116,111 +182,7 @@ def _write(console: Console, name: str, text: str) -> None:
         console.note(f"csv: {name}")
 
 
-def _capacities(texts: Iterable[str]) -> "list[At]":
-    """Capacities in bytes. Raises UsageError for what has no unit or another one."""
-    from tilec.report.bounds.rows import at_capacity
-
-    found = []
-    for text in (part for given in texts for part in given.split(",")):
-        try:
-            found.append(at_capacity(text))
-        except ValueError as error:
-            raise UsageError(str(error), "--capacity") from None
-    return found
-
-
-def _device(name: str | None) -> "DeviceSpec | None":
-    """The device of a name or file. Raises UsageError and ConfigError."""
-    if name is None:
-        return None
-    from tilec.spec.resolve import resolve_device
-
-    return resolve_device(name)
-
-
-def _levels(device: "DeviceSpec") -> "list[At]":
-    """The capacities of a device's levels."""
-    from tilec.bounds.levels import level_capacities
-    from tilec.report.bounds.rows import at_levels
-
-    return at_levels(level_capacities(device))
-
-
-def _subjects(
-    source: str,
-    dims: list[str] | None,
-    dtype: list[str] | None,
-    bits: list[str] | None,
-    shape: list[str] | None,
-    mapspace: Mapspace,
-) -> "list[Subject]":
-    """What `source` names. Raises UsageError for options that do not go with it."""
-    from tilec.pipeline.bounds import einsum_subject
-
-    if "[" in source or "=" in source:
-        _refuse("--shape", shape, "an Einsum", "Use --dims.")
-        return [einsum_subject(source, _extents(dims or ()), _widths(dtype, bits), mapspace.value)]
-    raise UsageError(f"there is no {source!r}", hint="Give an Einsum, a YAML workload, an ONNX model or a graph.")
-
-
-def _refuse(option: str, given: object, what: str, hint: str) -> None:
-    if given:
-        raise UsageError(f"{what} takes no {option}", option, hint)
-
-
-def _pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
-    """NAME -> VALUE of `a=1,b=2`, and "" -> VALUE of a value alone. Raises UsageError for a name given twice."""
-    found: dict[str, str] = {}
-    for part in (part for text in texts for part in text.split(",")):
-        match = re.fullmatch(r"\s*(?:([A-Za-z_]\w*)\s*=)?\s*(\w+)\s*", part)
-        if match is None:
-            raise UsageError(f"{part!r} is not understood", option, f"Write it like {option} {example}.")
-        name = match[1] or ""
-        if found.setdefault(name, match[2]) != match[2]:
-            raise UsageError(f"{name or 'the value'} is given twice: {found[name]} and {match[2]}", option)
-    return found
-
-
-def _number(option: str, text: str, example: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise UsageError(f"{text!r} is not a whole number", option, f"Write it like {option} {example}.")
-    return int(text)
-
-
-def _extents(texts: Iterable[str]) -> dict[str, int]:
-    """Iterator -> extent."""
-    example = "m=4096,n=4096,k=4096"
-    pairs = _pairs("--dims", texts, example)
-    if "" in pairs:
-        raise UsageError(f"{pairs['']!r} names no iterator", "--dims", f"Write it like --dims {example}.")
-    return {name: _number("--dims", text, example) for name, text in pairs.items()}
-
-
-def _widths(dtype: list[str] | None, bits: list[str] | None) -> int | Mapping[str, int]:
-    """Bits of an element, of all tensors or by name."""
-    if dtype and bits:
-        raise UsageError("--dtype and --bits both say how large elements are", hint="Leave one of them out.")
-    if bits:
-        pairs = _pairs("--bits", bits, "16 or A=16,B=4,C=32")
-        widths = {name: _number("--bits", text, "16 or A=16,B=4,C=32") for name, text in pairs.items()}
-    else:
-        widths = {name: _bits_of(text) for name, text in _pairs("--dtype", dtype or ["f32"], "f16").items()}
-    return widths[""] if set(widths) == {""} else widths
-
-
-def _bits_of(ttype: str) -> int:
-    from tilec.ir.types import TTYPES
-
-    if ttype in TTYPES:
-        return TTYPES[ttype].bits
-    near = did_you_mean(ttype, TTYPES)
-    raise UsageError(
-        f"no element type is called {ttype!r}", "--dtype",
-        f"Did you mean {near!r}?" if near else f"Known: {', '.join(TTYPES)}; or give --bits.",
-    )  # fmt: skip
-
-
-def _text(subjects: "Sequence[Subject]", ats: "Sequence[At]") -> str:
+def _text(found: _Found, ats: "Sequence[At]") -> str:
     """A table for each subject, in the terminal's width where there is one, then what the mapspaces hold."""
     from rich.console import Console as RichConsole
     from rich.table import Table
@@ -232,16 +194,16 @@ def _text(subjects: "Sequence[Subject]", ats: "Sequence[At]") -> str:
     rich = RichConsole(
         file=memory, force_terminal=terminal, width=None if terminal else _WIDEST, highlight=False, markup=False
     )
-    for subject in subjects:
+    for subject in found.subjects:
         first, *more = heading(subject)
         rich.print(first, style="bold")
         rich.print(*more, sep="\n")
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for head in HEADS:
             table.add_column(head, justify="right" if head in RIGHT else "left", no_wrap=head != HEADS[-1])
-        for line in cells(subject, ats or usual_capacities(subject)):
+        for line in cells(subject, ats or found.usual or usual_capacities(subject)):
             table.add_row(*line)
         rich.print(table)
         rich.print()
-    rich.print(*footer(subjects, ats), sep="\n")
+    rich.print(*footer(found.subjects, ats), sep="\n")
     return "\n".join(line.rstrip() for line in memory.getvalue().splitlines())

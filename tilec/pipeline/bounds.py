@@ -1,31 +1,134 @@
-"""From what a user names - an Einsum, a model, a graph artifact - to subjects with their curves (O35)."""
+"""From what a user names - an Einsum, a workload, a model, a graph artifact - to subjects with their curves (O35)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
 
-from tilec.bounds.curve import Curve
+from tilec.bounds.cache import cached
 from tilec.bounds.einsum import Einsum, parse_einsum
+from tilec.errors import ConfigError, UsageError, did_you_mean
 from tilec.report.bounds.subject import Slope, Subject, of_einsum
 
-Mapspace = Literal["oro", "oro+", "all"]
+if TYPE_CHECKING:
+    from tilec.ir.graph import Graph
+    from tilec.pipeline.job import Advance, Listener
+    from tilec.spec.bounds import BoundsRecipe
+
+Kind = Literal["oro", "oro+"]
+"""Mapspaces that are searched: the paper's, and the larger one."""
 
 
-def einsum_subject(text: str, sizes: Mapping[str, int], bits: int | Mapping[str, int], mapspace: Mapspace) -> Subject:
+def einsum_subject(
+    text: str, sizes: Mapping[str, int], bits: int | Mapping[str, int], kinds: Sequence[Kind]
+) -> Subject:
     """The subject of an Einsum's text. Raises ConfigError and UnsupportedError as `parse_einsum` does."""
     einsum = parse_einsum(text, sizes, bits)
-    return of_einsum(einsum, slopes_of(einsum, mapspace))
+    return of_einsum(einsum, slopes_of(einsum, kinds))
 
 
-def slopes_of(einsum: Einsum, mapspace: Mapspace) -> list[Slope]:
-    """The curves of one Einsum that were asked for, the paper's first."""
-    return [Slope.of(name, find(einsum)) for name, find in _finders(mapspace)]
+def slopes_of(einsum: Einsum, kinds: Sequence[Kind]) -> list[Slope]:
+    """The curves of one Einsum, from the cache where they are known."""
+    return [Slope.of(kind, cached(einsum, kind)) for kind in kinds]
 
 
-def _finders(mapspace: Mapspace) -> Sequence[tuple[str, Callable[[Einsum], Curve]]]:
-    from tilec.bounds.oro import oro
-    from tilec.bounds.oro_plus import oro_plus
+def workload(name: str) -> BoundsRecipe:
+    """The bounds recipe of a name or file. Raises UsageError when there is none, ConfigError when it is wrong."""
+    from tilec.spec.bounds import BoundsRecipe
+    from tilec.spec.located import parse_yaml, validate
+    from tilec.spec.resolve import recipe_source
 
-    known: list[tuple[str, Callable[[Einsum], Curve]]] = [("oro", oro), ("oro+", oro_plus)]
-    return [(name, find) for name, find in known if mapspace in (name, "all")]
+    source = recipe_source(name)
+    located = parse_yaml(source.text, source.place)
+    if (kind := located.data.get("kind")) != "bounds":
+        raise ConfigError(f"expected kind 'bounds', found {kind or 'none'!r}", located.place(("kind",)))
+    return validate(BoundsRecipe, located)
+
+
+def workload_subject(name: str, recipe: BoundsRecipe, kinds: Sequence[Kind]) -> Subject:
+    """The subject of a workload. Raises ConfigError and UnsupportedError for what cannot be bounded."""
+    from tilec.report.bounds.whole import of_workload
+
+    return of_workload(name, recipe, kinds)
+
+
+def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int], advance: Advance) -> list[Subject]:
+    """Every distinct contraction of a graph, every distinct chain, and the whole graph.
+
+    The whole graph is looked at the `capacities` too, in bytes.  Raises UsageError while sizes are symbolic.
+    """
+    from tilec.bounds.chains import chains
+    from tilec.bounds.contractions import contractions, lettered
+    from tilec.bounds.graph import graph_curve
+    from tilec.report.bounds.whole import of_chain, of_graph
+
+    single, linked = contractions(graph), chains(graph)
+    total = len(single) + len(linked) + 1
+    found: list[Subject] = []
+    for each in single:
+        advance(len(found), total)
+        einsum = lettered(each, graph)
+        found.append(of_einsum(einsum, slopes_of(einsum, kinds), each.name, len(each.nodes)))
+    for chain in linked:
+        advance(len(found), total)
+        found.append(of_chain(chain, kinds))
+    advance(len(found), total)
+    curve = graph_curve(graph, lambda einsum: cached(einsum, kinds[-1]), kinds[-1] == "oro+", capacities)
+    advance(total, total)
+    return [*found, of_graph(graph.name, len(graph.nodes), curve)]
+
+
+def read_graph(source: str, shapes: Mapping[str, int], listener: Listener) -> Graph:
+    """The graph of an artifact, an output folder, a model or a name of the zoo, with sizes bound.
+
+    Raises UsageError for what is none of these, and what reading and importing raise.
+    """
+    from tilec import zoo
+
+    path = Path(source)
+    if path.is_dir() or path.suffix == ".json" or source == "-":
+        return _artifact(path, shapes)
+    if path.is_file():
+        return _imported(path, shapes, listener)
+    if source not in zoo.names():
+        raise _unknown(source)
+    given = {name: size for name, size in shapes.items() if name in zoo.sizes(source)}
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{source}.onnx"
+        zoo.export(source, file, batch=given.get("batch", 1), seq=given.get("seq"))
+        return _imported(file, {name: size for name, size in shapes.items() if name not in given}, listener)
+
+
+def _unknown(source: str) -> UsageError:
+    from tilec import zoo
+    from tilec.spec.resolve import packaged
+
+    if Path(source).suffix:
+        return UsageError("no such file", source)
+    known = (*zoo.names(), *(name for name in packaged("recipes") if name.startswith("bounds/")))
+    near = did_you_mean(source, known)
+    hint = f"Did you mean {near!r}?" if near else "Name an Einsum, a workload, an ONNX model, a graph or its folder."
+    return UsageError(f"there is no {source!r}", hint=hint)
+
+
+def _artifact(path: Path, shapes: Mapping[str, int]) -> Graph:
+    from tilec.ir.bind import bind
+    from tilec.ir.codec import graph_from_json
+    from tilec.pipeline.job import read_source
+
+    read = read_source("graph", path)
+    return bind(graph_from_json(read.body, read.place), shapes)
+
+
+def _imported(path: Path, shapes: Mapping[str, int], listener: Listener) -> Graph:
+    from tilec.ir.codec import graph_from_json
+    from tilec.pipeline.job import Job, Source
+    from tilec.pipeline.steps import import_graph
+    from tilec.spec.recipe import CompileRecipe
+
+    job = Job(CompileRecipe(), listener, shapes=shapes, asked=frozenset(shapes))
+    with listener.stage("import") as advance:
+        made = import_graph(job, Source(path), path, advance)
+    return graph_from_json(made.body, path.name)

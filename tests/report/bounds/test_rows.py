@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from report.bounds.subjects import MIB, small, square
 
 from tilec.bounds.levels import level_capacities
-from tilec.report.bounds.rows import Row, at_capacity, at_levels, rows_of, usual_capacities
+from tilec.report.bounds.rows import (
+    Row,
+    at_bytes,
+    at_capacity,
+    at_levels,
+    rows_of,
+    some_capacities,
+    usual_capacities,
+)
+from tilec.report.bounds.subject import Measured
 from tilec.spec.resolve import resolve_device
 
 
@@ -53,6 +63,21 @@ def test_usual_capacities_end_where_more_saves_nothing() -> None:
     sizes = [at.capacity for at in usual_capacities(square())]
     assert sizes == [*(4**power for power in range(4, 14)), 67_141_632]
     assert [at.capacity for at in usual_capacities(small())] == [4, 16, small().largest_useful_buffer]
+
+
+def test_capacities_are_told_in_the_unit_that_needs_fewest_digits() -> None:
+    told = [at_bytes(size).text for size in (100_000_000, 40 * MIB, 67_141_632, 320_000_000, 7, 0)]
+    assert told == ["100MB", "40MiB", "65568KiB", "320MB", "7B", "0B"]
+    assert [at.text for at in some_capacities()] == ["64KiB", "1MiB", "16MiB"]
+
+
+@pytest.mark.feature("O29")
+def test_what_was_measured_stands_beside_the_bounds_of_its_capacity() -> None:
+    subject = replace(square(), measured=(Measured("A100", 40 * MIB, 411 * MIB),))
+    rows = list(rows_of(subject, [at_capacity("1MiB"), at_capacity("40MiB")]))
+    assert [(row.at.text, row.traffic, row.because) for row in rows if row.mapspace == "measured"] == [
+        ("40MiB", 411 * MIB, "A100")
+    ]
 
 
 @pytest.mark.feature("O09")

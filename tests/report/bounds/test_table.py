@@ -6,7 +6,7 @@ from report.bounds.subjects import small, square
 
 from tilec.bounds.levels import NOT_JOINT, level_capacities
 from tilec.report.bounds.rows import at_capacity, at_levels
-from tilec.report.bounds.table import HEADS, cells, footer, heading
+from tilec.report.bounds.table import HEADS, cells, footer, heading, size_text
 from tilec.spec.resolve import resolve_device
 
 
@@ -30,6 +30,12 @@ def test_the_mapspace_stands_beside_each_number() -> None:
         ["", "lb", "192.0 MiB", "1.00", "", "compulsory"],
     ]
     assert lines[3] == ["4B", "oro", "-", "-", "", "nothing fits, 12 bytes are the least"]
+
+
+def test_sizes_keep_two_digits_before_the_point() -> None:
+    assert [size_text(size) for size in (0, 10_239, 10_240, 1600 * 2**20, 16 * 2**30)] == [
+        "0 bytes", "10239 bytes", "10.0 KiB", "1600.0 MiB", "16.0 GiB",
+    ]  # fmt: skip
 
 
 def test_the_footer_tells_what_mapspaces_hold_and_levels_do_not() -> None:

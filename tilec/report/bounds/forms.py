@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilec.bounds.levels import NOT_JOINT
-from tilec.report.bounds.rows import At, Row, rows_of
+from tilec.report.bounds.rows import MEASURED, At, Row, rows_of
 from tilec.report.bounds.subject import LB, LB_MEANING, Attained, Subject
 
 _SUBJECT = ("name", "count", "sizes")
@@ -64,6 +64,8 @@ def _subject(subject: Subject, ats: Sequence[At]) -> dict[str, Any]:
         "operations": subject.operations,
         "largest_useful_buffer_bytes": {slope.name: slope.largest_useful_buffer for slope in subject.slopes},
     }
+    if subject.notes:
+        told["notes"] = list(subject.notes)
     if ats:
         rows = list(rows_of(subject, ats))
         return {**told, "bounds": [_at(at, [row for row in rows if row.at is at]) for at in ats]}
@@ -72,7 +74,10 @@ def _subject(subject: Subject, ats: Sequence[At]) -> dict[str, Any]:
 
 
 def _at(at: At, rows: Sequence[Row]) -> dict[str, Any]:
-    told: dict[str, Any] = {"capacity_bytes": at.capacity, **{row.mapspace: _bound(row) for row in rows}}
+    bounds = {row.mapspace: _bound(row) for row in rows if row.mapspace != MEASURED}
+    told: dict[str, Any] = {"capacity_bytes": at.capacity, **bounds}
+    if real := {row.because: row.traffic for row in rows if row.mapspace == MEASURED}:
+        told["measured_bytes"] = real
     if at.level is None:
         return told
     return {"level": at.level.level, "below": at.level.below, "instances": at.level.instances, **told}

@@ -1,4 +1,4 @@
-"""What the pictures of bounds show, as numbers: ski slope, OI mesa, performance mesa (O01, O07, O08)."""
+"""What the pictures of bounds show, as numbers: ski slope, OI mesa, performance mesa, area mountain (O01, O07, O08)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ _PER_DOUBLING = 4
 
 @dataclass(frozen=True)
 class Line:
-    """A curve over buffer sizes in bytes; its value lasts until the next point unless it is `proved`, no mapping's."""
+    """A curve whose value lasts until the next point unless points are `joined` or it is `proved`, no mapping's."""
 
     label: str
     pairs: tuple[tuple[float, float], ...]
     proved: bool = False
+    joined: bool = False
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture with logarithmic axes unless `linear`; `marks` are capacities in bytes with their names."""
+    """One picture with logarithmic axes unless `linear`; `marks` are capacities in bytes with their names, `points`
+    stand on their own."""
 
     title: str
     x: str
     y: str
     lines: tuple[Line, ...]
     marks: tuple[tuple[int, str], ...] = ()
+    points: tuple[tuple[float, float], ...] = ()
     linear: bool = False
 
 
@@ -44,10 +47,16 @@ def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel
 
     def panel(title: str, y: str, value: Callable[[Subject, int], float]) -> Panel:
         lines = (
-            Line(curve.label, tuple((size, value(curve.subject, moved)) for size, moved in curve.pairs), curve.proved)
+            Line(
+                curve.label,
+                tuple((size, value(curve.subject, moved)) for size, moved in curve.pairs),
+                curve.proved,
+                curve.proved,
+            )
             for curve in curves
         )
-        return Panel(title, "buffer (bytes)", y, tuple(lines), marks)
+        real = tuple((each.capacity, value(s, each.traffic)) for s in subjects for each in s.measured if each.traffic)
+        return Panel(title, "buffer (bytes)", y, tuple(lines), marks, real)
 
     found = [
         panel("Ski slope", "traffic (bytes)", lambda _, moved: moved),
@@ -60,7 +69,16 @@ def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel
 
         title = f"Performance mesa: {device.name}, {levels[0].below} {bandwidth / 1e9:.0f} GB/s"
         found.append(panel(title, "operations per second", attained))
-    return found
+    return [*found, *(_mountain(subject) for subject in subjects if subject.mountains)]
+
+
+def _mountain(subject: Subject) -> Panel:
+    """Throughput over the share of a die that is buffer: it rises while memory limits it, then falls (O28)."""
+    lines = (
+        Line(name, tuple((design.share, design.throughput) for design in designs), joined=True)
+        for name, designs in subject.mountains.items()
+    )
+    return Panel("Area mountain", "share of the die that is buffer", "operations per second", tuple(lines), linear=True)
 
 
 def intensity(subject: Subject, traffic: int) -> float:

@@ -61,6 +61,8 @@ def _draw(axes: Axes, panel: Panel) -> None:
         axes.set_yscale("log")
     for line in panel.lines:
         _add(axes, line)
+    if panel.points:
+        axes.plot(*zip(*panel.points, strict=True), "x", color="black", label="measured")
     for size, name in panel.marks:
         axes.axvline(size, color="gray", linewidth=0.6, linestyle=":")
         at: Any = axes.get_xaxis_transform()
@@ -74,5 +76,7 @@ def _add(axes: Axes, line: Line) -> None:
     up = [y for _, y in line.pairs]
     if line.proved:
         axes.plot(across, up, label=line.label, linestyle="--", color="black")
+    elif line.joined:
+        axes.plot(across, up, label=line.label)
     else:
         axes.step(across, up, where="post", label=line.label)

@@ -9,8 +9,13 @@ from tilec.bounds.levels import LevelCapacity
 from tilec.report.bounds.subject import LB, Attained, Subject
 from tilec.spec.units import BYTES
 
+MEASURED = "measured"
+
 _STEPS = 10
 """Capacities that are shown of a subject when none is asked for."""
+
+_OF_MANY = (1 << 16, 1 << 20, 1 << 24)
+"""Capacities that are shown of each when there are many."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,14 @@ class Row:
 
 
 def at_capacity(text: str) -> At:
-    """A capacity as `--capacity` takes it: `40MiB`, `40MB`. Raises ValueError for anything else."""
+    """A capacity as people write it: `40MiB`, `40MB`. Raises ValueError for anything else."""
     return At(BYTES.parse(text), text.strip())
+
+
+def at_bytes(size: int) -> At:
+    """A capacity in bytes, told in the unit that needs fewest digits."""
+    whole = (f"{size // factor}{suffix}" for suffix, factor in BYTES.factors.items() if size % factor == 0)
+    return At(size, min(whole, key=len))
 
 
 def at_levels(levels: Sequence[LevelCapacity]) -> list[At]:
@@ -58,7 +69,12 @@ def usual_capacities(subject: Subject) -> list[At]:
     """Powers of four bytes up to the largest useful buffer, and that."""
     last = subject.largest_useful_buffer
     powers = [4**power for power in range(1, 40) if 4**power < last][-_STEPS:]
-    return [At(size, BYTES.format(size)) for size in (*powers, last)]
+    return [at_bytes(size) for size in (*powers, last)]
+
+
+def some_capacities() -> list[At]:
+    """64 KiB, 1 MiB and 16 MiB."""
+    return [at_bytes(size) for size in _OF_MANY]
 
 
 def rows_of(subject: Subject, ats: Sequence[At]) -> Iterator[Row]:
@@ -73,3 +89,6 @@ def rows_of(subject: Subject, ats: Sequence[At]) -> Iterator[Row]:
                 yield Row(subject, at, slope.name, point.traffic_bytes, point)
         lower = subject.lower(at.capacity)
         yield Row(subject, at, LB, lower.traffic_bytes, because=lower.because)
+        for real in subject.measured:
+            if real.capacity == at.capacity:
+                yield Row(subject, at, MEASURED, real.traffic, because=real.name)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
+from tilec.bounds.area import Design
 from tilec.bounds.curve import Curve
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.lower import LowerBound, compulsory, lb
@@ -20,12 +21,12 @@ LB_MEANING = (
 
 @dataclass(frozen=True, slots=True)
 class Attained:
-    """A point of a curve: the least `traffic_bytes`, and words, of a mapspace within `buffer_bytes`, and the `mapping`
-    that moves so little; its text is for people."""
+    """A point of a curve: the least `traffic_bytes`, and words where they are counted, of a mapspace within
+    `buffer_bytes`, and the `mapping` that moves so little; its text is for people."""
 
     buffer_bytes: int
     traffic_bytes: int
-    accesses: int
+    accesses: int | None
     mapping: object
 
 
@@ -55,11 +56,21 @@ class Slope:
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What something really moved: bytes of capacity and of traffic."""
+
+    name: str
+    capacity: int
+    traffic: int
+
+
+@dataclass(frozen=True)
 class Subject:
     """What is bounded: `text` says what it computes, `sizes` and `bits` of what size, `count` how often it occurs.
 
     `compulsory` bytes move at least, `operations` count a multiply-add as two; `slopes` by rising freedom of their
-    mapspaces; `lower` is the provable bound at a capacity in bytes.
+    mapspaces; `lower` is the provable bound at a capacity in bytes.  `notes` are lines for people, `mountains` the
+    designs of a die by slope.
     """
 
     name: str
@@ -71,6 +82,9 @@ class Subject:
     slopes: tuple[Slope, ...]
     lower: Callable[[int], LowerBound]
     count: int = 1
+    notes: tuple[str, ...] = ()
+    measured: tuple[Measured, ...] = ()
+    mountains: Mapping[str, Sequence[Design]] = field(default_factory=dict)
 
     @property
     def largest_useful_buffer(self) -> int:

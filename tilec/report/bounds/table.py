@@ -8,24 +8,26 @@ from tilec.bounds.levels import NOT_JOINT
 from tilec.report.bounds.forms import meanings
 from tilec.report.bounds.rows import At, Row, rows_of
 from tilec.report.bounds.subject import Subject
-from tilec.report.wording import NOTHING, bytes_text
+from tilec.report.wording import NOTHING
 
 HEADS = ("capacity", "mapspace", "traffic", "x least", "buffer", "mapping")
 RIGHT = ("traffic", "x least", "buffer")
 """Columns, and those that end in line."""
 
+_SIZES = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 _PREFIXES = (("T", 12), ("G", 9), ("M", 6), ("k", 3))
 
 
 def heading(subject: Subject) -> list[str]:
-    """What is bounded, in two lines."""
+    """What is bounded, in two lines, and what there is to know about it."""
     times = f", {subject.count} times" if subject.count > 1 else ""
     sizes = " ".join(f"{name}={size}" for name, size in subject.sizes.items())
-    least = f"at least {bytes_text(subject.compulsory)}"
-    useful = f"more than {bytes_text(subject.largest_useful_buffer)} saves nothing"
+    least = f"at least {size_text(subject.compulsory)}"
+    useful = f"more than {size_text(subject.largest_useful_buffer)} saves nothing"
     facts = [sizes, _types(subject), f"{_count(subject.operations)} operations", least, useful]
     named = subject.text if subject.text.startswith(f"{subject.name}[") else f"{subject.name}: {subject.text}"
-    return [f"{named}{times}", f"  {', '.join(fact for fact in facts if fact)}"]
+    notes = [f"  {note}" for note in subject.notes]
+    return [f"{named}{times}", f"  {', '.join(fact for fact in facts if fact)}", *notes]
 
 
 def cells(subject: Subject, ats: Sequence[At]) -> list[list[str]]:
@@ -47,15 +49,15 @@ def footer(subjects: Sequence[Subject], ats: Sequence[At]) -> list[str]:
 
 
 def _at(at: At) -> str:
-    return f"{at.text} {bytes_text(at.capacity)}" if at.level else at.text
+    return f"{at.text} {size_text(at.capacity)}" if at.level else at.text
 
 
 def _numbers(row: Row) -> list[str]:
-    traffic = NOTHING if row.traffic is None else bytes_text(row.traffic)
+    traffic = NOTHING if row.traffic is None else size_text(row.traffic)
     gap = NOTHING if row.gap is None else f"{row.gap:.2f}"
     if row.point is None:
         return [traffic, gap, "", row.because]
-    return [traffic, gap, bytes_text(row.point.buffer_bytes), str(row.point.mapping)]
+    return [traffic, gap, size_text(row.point.buffer_bytes), str(row.point.mapping)]
 
 
 def _types(subject: Subject) -> str:
@@ -68,3 +70,9 @@ def _types(subject: Subject) -> str:
 def _count(number: int) -> str:
     prefix, power = next(((p, n) for p, n in _PREFIXES if number >= 10**n), ("", 0))
     return f"{number / 10**power:.1f} {prefix}" if power else f"{number}"
+
+
+def size_text(size: int) -> str:
+    """Bytes in the largest binary unit that leaves two digits before the point: `1600.0 MiB`, `515.0 KiB`."""
+    unit, shift = next(((unit, shift) for unit, shift in _SIZES if size >= 10 << shift), ("bytes", 0))
+    return f"{size / (1 << shift):.1f} {unit}" if shift else f"{size} bytes"
