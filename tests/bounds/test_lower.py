@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 from itertools import product
-from math import sqrt
+from math import prod, sqrt
 
 import pytest
 
@@ -56,6 +56,17 @@ def test_batches_add_up() -> None:
 )
 def test_only_matrix_products_have_the_bound(text: str, extents: dict[str, int], sizes: tuple[int, int] | None) -> None:
     assert product_sizes(parse_einsum(text, extents)) == sizes
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_elements_of_an_index_are_its_different_values(seed: int) -> None:
+    rng = random.Random(seed)
+    extents = {dim: rng.choice((1, 1, 2, 3, 4, 5)) for dim in "abc"}
+    strides = {dim: rng.choice((1, 2, 3, 4, 6, 9, -1, -2)) for dim in "abc"}
+    index = " + ".join(f"{dim}*{stride}" for dim, stride in strides.items())
+    values = {sum(strides[dim] * i for dim, i in zip("abc", at, strict=True))
+              for at in product(*(range(extents[dim]) for dim in "abc"))}  # fmt: skip
+    assert compulsory(parse_einsum(f"y[a,b,c] = x[{index}]", extents)) == len(values) + prod(extents.values())
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -39,6 +39,21 @@ def _values(rank: Rank, einsum: Einsum, guards: Sequence[Expr]) -> int:
         for guard in guards:
             holds &= np.asarray(scalar_value(guard, points), bool)
         return len(np.unique(index[holds]))
+    # Multiples of a step without gaps stay so as long as the next stride is one of them or the one after.
+    step, count = 0, 1
+    for dim, coefficient in sorted(rank, key=lambda term: abs(term[1])):
+        stride, more = abs(coefficient), einsum.extents[dim] - 1
+        if count == 1:
+            step, count = stride, more + 1
+        elif stride % step == 0 and stride <= step * count:
+            count += stride // step * more
+        elif more:
+            return _enumerated(rank, einsum)
+    return count
+
+
+def _enumerated(rank: Rank, einsum: Einsum) -> int:
+    """How many different values an index takes, one by one."""
     values = np.zeros(1, np.int64)
     for dim, coefficient in rank:
         values = np.unique(np.add.outer(values, coefficient * np.arange(einsum.extents[dim])))
