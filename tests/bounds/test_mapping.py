@@ -33,12 +33,18 @@ def test_closed_form_counts_what_a_walk_over_element_sets_counts(
 @pytest.mark.parametrize("seed", range(40))
 def test_streamed_operands_move_what_a_walk_over_slices_counts(seed: int) -> None:
     einsum = walk.random_einsum(seed)
-    streams = [label for operand, label in zip(einsum.operands, einsum.labels, strict=True) if operand.streamable]
+    streams = [
+        (label, sliding)
+        for operand, label in zip(einsum.operands, einsum.labels, strict=True)
+        for sliding in [*([None] if walk.streamable(operand) else []), *walk.slidable(operand)]
+    ]
     found = list(walk.mappings(einsum, walk.every))
     for tiles, order in random.Random(seed).sample(found, min(4, len(found))):
         _, *expected = walk.traffic(einsum, tiles, order, plus=True)
-        mappings = [Mapping.of(einsum, tiles, order, label, snake=True) for label in streams]
-        counted = [(footprint(einsum, tiles, m.streamed), sum(accesses(einsum, m).values())) for m in mappings]
+        mappings = [Mapping.of(einsum, tiles, order, *stream, snake=True) for stream in streams]
+        counted = [
+            (footprint(einsum, tiles, m.streamed, m.sliding), sum(accesses(einsum, m).values())) for m in mappings
+        ]
         assert counted == expected, (einsum, mappings)
 
 
@@ -89,6 +95,22 @@ def test_a_streamed_operand_needs_one_slice_and_leaves_the_others_their_tiles() 
     assert (footprint(einsum, tiles), footprint(einsum, tiles, "A")) == (8, 7)
     kept, streamed = (accesses(einsum, Mapping.of(einsum, tiles, ("m", "n", "k"), label)) for label in (None, "A"))
     assert kept == streamed == {"A": 24, "B": 24, "C": 16}
+
+
+def test_a_window_slides_through_a_tile() -> None:
+    extents = {"p": 8, "k": 2, "r": 3, "c": 4}
+    einsum = parse_einsum("O[p,k] = sum(r,c, I[p + r, c] * W[r,c,k])", extents)
+    tiles = {"p": 4, "k": 2, "r": 3, "c": 2}
+    # Six rows of two channels: of one channel all six, the three that one p reads, or the four that one r reads.
+    assert [footprint(einsum, tiles, *stream) for stream in ((), ("I",), ("I", "p"), ("I", "r"))] == [
+        12 + 12 + 8,
+        6 + 12 + 8,
+        3 + 12 + 8,
+        4 + 12 + 8,
+    ]
+    mapping = Mapping.of(einsum, tiles, ("c", "p"), "I", "p", snake=True)
+    assert accesses(einsum, mapping)["I"] == 2 * 2 * 12
+    assert str(mapping) == "loops c:2 p:2 to and fro, tile p:4 k:2 r:3 c:2, I in slices that slide along p"
 
 
 def test_a_turn_keeps_one_tile_of_every_operand_that_it_does_not_move() -> None:

@@ -107,7 +107,9 @@ def test_the_mapping_of_a_point_moves_what_the_point_says() -> None:
     einsum = parse_einsum(GEMM, {"m": 100, "n": 90, "k": 70}, {"A": 16, "B": 4, "C": 32})
     for point in curve.points:
         assert point.accesses == sum(accesses(einsum, point.mapping).values())
-        assert point.buffer_bytes == footprint(einsum, point.mapping.tiles, point.mapping.streamed)
+        assert point.buffer_bytes == footprint(
+            einsum, point.mapping.tiles, point.mapping.streamed, point.mapping.sliding
+        )
         assert point.mapping.trips == {
             dim: -(-extent // point.mapping.tiles[dim]) for dim, extent in (("m", 100), ("n", 90), ("k", 70))
         }

@@ -55,6 +55,15 @@ def streamable(operand: Operand) -> frozenset[str]:
     return frozenset(dim for dim in alone if sum(d == dim for rank in operand.ranks for d, _ in rank) == 1)
 
 
+def slidable(operand: Operand) -> list[str]:
+    """The iterators that share the only index that they occur in."""
+    return [
+        dim
+        for dim in sorted(operand.dims - streamable(operand))
+        if [len(rank) > 1 for rank in operand.ranks for d, _ in rank if d == dim] == [True]
+    ]
+
+
 def slices(operand: Operand, ranges: Ranges) -> Iterator[Ranges]:
     """The iterations of a tile, one of every streamable iterator at a time."""
     along = sorted(streamable(operand))
@@ -87,15 +96,21 @@ def fetched(operand: Operand, walked: list[Ranges]) -> int:
     return total
 
 
-def streamed(operand: Operand, walked: list[Ranges]) -> int:
-    """Elements that come into a buffer that holds one slice of a tile, every tile anew."""
-    return sum(len(box(operand, part)) for ranges in walked for part in slices(operand, ranges))
+def windows(ranges: Ranges, sliding: str | None) -> list[Ranges]:
+    """A slice, one iteration of one more iterator at a time."""
+    return [{**ranges, sliding: range(at, at + 1)} for at in ranges[sliding]] if sliding else [ranges]
+
+
+def streamed(operand: Operand, walked: list[Ranges], sliding: str | None) -> int:
+    """Elements that come into a buffer that holds one slice of a tile, every tile anew, windows one after another."""
+    parts = (part for ranges in walked for part in slices(operand, ranges))
+    return sum(fetched(operand, windows(part, sliding)) for part in parts)
 
 
 def traffic(einsum: Einsum, tiles: Tiles, order: tuple[str, ...], plus: bool = False) -> list[tuple[int, int]]:
     """(largest buffer, elements moved) of one tiling and order, partial sums written and read again.
 
-    `plus` turns loops and streams no operand, then each that has slices.
+    `plus` turns loops and streams no operand, then each that has slices, with and without windows that slide.
     """
     walked = list(visits(einsum.extents, tiles, order, turning(einsum, tiles) if plus else frozenset()))
     whole = len(box(einsum.output, {dim: range(extent) for dim, extent in einsum.extents.items()}))
@@ -104,9 +119,10 @@ def traffic(einsum: Einsum, tiles: Tiles, order: tuple[str, ...], plus: bool = F
     moved[-1] = 2 * moved[-1] - whole
     found = [(sum(held), sum(moved))]
     for position, operand in enumerate(einsum.operands):
-        if plus and streamable(operand):
-            part = len(box(operand, next(slices(operand, walked[0]))))
-            words = streamed(operand, walked)
+        ways = [*([None] if streamable(operand) else []), *slidable(operand)] if plus else []
+        for sliding in ways:
+            part = len(box(operand, windows(next(slices(operand, walked[0])), sliding)[0]))
+            words = streamed(operand, walked, sliding)
             words = 2 * words - whole if operand is einsum.output else words
             found.append((sum(held) - held[position] + part, sum(moved) - moved[position] + words))
     return found

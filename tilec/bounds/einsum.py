@@ -35,8 +35,17 @@ class Operand:
     @cached_property
     def streamable(self) -> frozenset[str]:
         """The iterators along which slices of one iteration share nothing: alone in one index, in no other."""
+        return frozenset(rank[0][0] for rank in self.ranks if len(rank) == 1 and rank[0][0] in self._once)
+
+    @cached_property
+    def slidable(self) -> frozenset[str]:
+        """The iterators along which slices of one iteration are windows: with others in one index, in no other."""
+        return frozenset(dim for rank in self.ranks if len(rank) > 1 for dim, _ in rank if dim in self._once)
+
+    @cached_property
+    def _once(self) -> frozenset[str]:
         uses = [dim for rank in self.ranks for dim, _ in rank]
-        return frozenset(rank[0][0] for rank in self.ranks if len(rank) == 1 and uses.count(rank[0][0]) == 1)
+        return frozenset(dim for dim in uses if uses.count(dim) == 1)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ what the new box has and the old one had not.
 
 Two freedoms lie beyond the paper's mapspace.  In snake order loops turn at the ends of their passes
 (`tilec.bounds.loops` says which and what stays).  And retention may be uneven: the iterations of a tile may run in
-slices along all iterators that one operand, the streamed one, has to itself in an index.  The buffer then holds one
-slice of it beside the whole tiles of the others, which are kept across the loops over slices, and every tile reads
-its slices anew.  Two by two results of a product take 4 + 2 + 1 words instead of 4 + 2 + 2.
+slices along all iterators that one operand, the streamed one, has to itself in an index, and along one iterator of
+those that share an index with others, so that windows slide.  The buffer then holds one slice of it beside the whole
+tiles of the others, which are kept across the loops over slices.  Every tile reads its slices anew, a window that
+slides only what the one before it had not.  Two by two results of a product take 4 + 2 + 1 words, not 4 + 2 + 2.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.loops import Ints, Space
-from tilec.bounds.orders import Mode, Orders, buffer
+from tilec.bounds.orders import Mode, Orders, Stream, buffer
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,15 @@ class Mapping:
     """`tiles` and `trips` of every iterator; `order` of the loops over tiles, outermost first.
 
     The last tile of an iterator is smaller where tiles do not divide the extent.  Loops of one trip are left out of
-    `order`.  `streamed` is the label of the operand that passes in slices, `snake` says that loops turn.
+    `order`.  `streamed` is the label of the operand that passes in slices, `sliding` the iterator along which they are
+    windows that slide.  `snake` says that loops turn.
     """
 
     tiles: Map[str, int]
     trips: Map[str, int]
     order: tuple[str, ...]
     streamed: str | None = None
+    sliding: str | None = None
     snake: bool = False
 
     @classmethod
@@ -44,24 +47,26 @@ class Mapping:
         tiles: Map[str, int],
         order: tuple[str, ...],
         streamed: str | None = None,
+        sliding: str | None = None,
         *,
         snake: bool = False,
     ) -> Mapping:
         """The mapping with the trips that `tiles` take."""
         trips = {dim: -(-einsum.extents[dim] // tile) for dim, tile in tiles.items()}
-        return cls(tiles, trips, order, streamed, snake)
+        return cls(tiles, trips, order, streamed, sliding, snake)
 
     def __str__(self) -> str:
         loops = " ".join(f"{dim}:{self.trips[dim]}" for dim in self.order)
         tile = " ".join(f"{dim}:{size}" for dim, size in self.tiles.items() if size > 1)
         turns = " to and fro" if self.snake and len(self.order) > 1 else ""
-        streamed = f", {self.streamed} in slices" if self.streamed else ""
+        windows = f" that slide along {self.sliding}" if self.sliding else ""
+        streamed = f", {self.streamed} in slices{windows}" if self.streamed else ""
         return f"loops {loops or '-'}{turns}, tile {tile or '-'}{streamed}"
 
 
-def footprint(einsum: Einsum, tiles: Map[str, int], streamed: str | None = None) -> int:
+def footprint(einsum: Einsum, tiles: Map[str, int], streamed: str | None = None, sliding: str | None = None) -> int:
     """Bytes of buffer for one tile of every operand, one slice of the streamed one, without double buffering."""
-    return -(-int(buffer(einsum, _arrays(tiles), _mode(einsum, streamed))) // 8)
+    return -(-int(buffer(einsum, _arrays(tiles), _mode(einsum, streamed, sliding))) // 8)
 
 
 def accesses(einsum: Einsum, mapping: Mapping) -> dict[str, int]:
@@ -70,7 +75,7 @@ def accesses(einsum: Einsum, mapping: Mapping) -> dict[str, int]:
     A partial sum that leaves is written and read again; the first read is left out: 2 * evicted - |output|.
     """
     orders = Orders(einsum, _arrays(mapping.tiles), Space(ragged=True, snake=mapping.snake))
-    words = orders.moved(mapping.order, _mode(einsum, mapping.streamed))
+    words = orders.moved(mapping.order, _mode(einsum, mapping.streamed, mapping.sliding))
     return {label: int(moved) for label, moved in zip(einsum.labels, words, strict=True)}
 
 
@@ -78,5 +83,5 @@ def _arrays(tiles: Map[str, int]) -> dict[str, Ints]:
     return {dim: np.array(tile, np.int64) for dim, tile in tiles.items()}
 
 
-def _mode(einsum: Einsum, streamed: str | None) -> Mode:
-    return None if streamed is None else einsum.labels.index(streamed)
+def _mode(einsum: Einsum, streamed: str | None, sliding: str | None) -> Mode:
+    return None if streamed is None else Stream(einsum.labels.index(streamed), sliding)

@@ -8,39 +8,51 @@ n * 2^(n-1) vector operations where trying the orders takes n!.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from tilec.bounds.einsum import Einsum
-from tilec.bounds.loops import ZERO, Ints, Space, cut, results
+from tilec.bounds.loops import ONE, ZERO, Ints, Space, cut, results
 from tilec.bounds.steps import Steps, extent, times, total
 
-Mode = int | None
-"""Which operand is streamed: its position among the operands, None where all keep their tiles."""
+
+@dataclass(frozen=True)
+class Stream:
+    """The operand that is streamed, by its position, and the iterator along which its slices slide as windows."""
+
+    operand: int
+    sliding: str | None = None
+
+
+Mode = Stream | None
+"""What is streamed; None where all operands keep their tiles."""
 
 
 def modes(einsum: Einsum, space: Space) -> list[Mode]:
-    """None, then every operand that can be streamed along an iterator of more than one iteration.
+    """None, then every operand in all ways in which it can be streamed along iterators of more than one iteration.
 
     Iterators without halo that move every operand are left out: slices along them are tiles of one iteration.
     """
     shared = frozenset.intersection(*(operand.streamable for operand in einsum.operands))
-    streaming = [
-        position
-        for position, operand in enumerate(einsum.operands)
-        if any(einsum.extents[dim] > 1 for dim in operand.streamable - shared)
-    ]
-    return [None, *streaming] if space.streams else [None]
+    found: list[Mode] = [None]
+    for position, operand in enumerate(einsum.operands if space.streams else ()):
+        if any(einsum.extents[dim] > 1 for dim in operand.streamable - shared):
+            found.append(Stream(position))
+        found += [Stream(position, dim) for dim in einsum.dims if dim in operand.slidable and einsum.extents[dim] > 1]
+    return found
 
 
 def buffer(einsum: Einsum, tiles: Mapping[str, Ints], mode: Mode = None) -> Ints:
     """Bits of buffer of every tiling: a tile of every operand, a slice of the streamed one."""
     bits = []
     for position, operand in enumerate(einsum.operands):
-        streamed = operand.streamable if position == mode else frozenset[str]()
-        kept = [rank for rank in operand.ranks if rank and not (len(rank) == 1 and rank[0][0] in streamed)]
-        bits.append(times([extent(rank, tiles) for rank in kept]) * operand.bits)
+        sizes, kept = tiles, [rank for rank in operand.ranks if rank]
+        if mode is not None and position == mode.operand:
+            sizes = {**tiles, mode.sliding: ONE} if mode.sliding else tiles
+            kept = [rank for rank in kept if len(rank) > 1 or rank[0][0] not in operand.streamable]
+        bits.append(times([extent(rank, sizes) for rank in kept]) * operand.bits)
     return total(bits)
 
 
@@ -61,18 +73,19 @@ class Orders:
 
     def traffic(self, modes: Sequence[Mode]) -> list[Ints]:
         """Bits moved by every tiling under its best loop order, for each mode."""
-        best = {frozenset[str](): [ZERO for _ in modes]}
+        streamed = list(dict.fromkeys(_operand(mode) for mode in modes))
+        best = {frozenset[str](): [ZERO for _ in streamed]}
         for size in range(1, len(self._loops) + 1):
-            best = {frozenset(inside): self._best(inside, best, modes) for inside in combinations(self._loops, size)}
+            best = {frozenset(inside): self._best(inside, best, streamed) for inside in combinations(self._loops, size)}
         (added,) = best.values()
-        return [added[i] + self._fixed(mode) for i, mode in enumerate(modes)]
+        return [added[streamed.index(_operand(mode))] + self._fixed(mode) for mode in modes]
 
     def fetched(self, order: Sequence[str], mode: Mode = None) -> list[Ints]:
         """Words that enter the buffer under one loop order, outermost first, per operand, the output last."""
         around = [(loop, frozenset(order[position + 1 :])) for position, loop in enumerate(order)]
         return [
-            steps.streamed()
-            if i == mode
+            steps.streamed(mode.sliding)
+            if mode is not None and i == mode.operand
             else total([steps.volume, *(step for at in around if (step := steps.of(*at)) is not None)])
             for i, steps in enumerate(self._steps)
         ]
@@ -92,7 +105,7 @@ class Orders:
         for size in range(1, len(self._loops) + 1):
             for loops in combinations(self._loops, size):
                 inside = frozenset(loops)
-                options = [self._option(loop, inside, best, [mode])[0] for loop in loops]
+                options = [self._option(loop, inside, best, [_operand(mode)])[0] for loop in loops]
                 costs = np.stack([np.broadcast_to(option, tilings) for option in options])
                 choices[inside] = np.argmin(costs, axis=0).tolist()
                 best[inside] = [costs.min(axis=0)]
@@ -109,31 +122,42 @@ class Orders:
 
     def _fixed(self, mode: Mode) -> Ints:
         """Bits that move whatever the order: first tiles, what is streamed, less the results' first reads."""
-        first = [step.streamed() if i == mode else step.volume for i, step in enumerate(self._steps)]
+        first = [
+            step.streamed(mode.sliding) if mode is not None and i == mode.operand else step.volume
+            for i, step in enumerate(self._steps)
+        ]
         moved = total([words * weight for words, weight in zip(first, self._weights, strict=True)])
         return moved - self._results * self._bits[-1]
 
     def _best(
-        self, loops: tuple[str, ...], inner: Mapping[frozenset[str], list[Ints]], modes: Sequence[Mode]
+        self, loops: tuple[str, ...], inner: Mapping[frozenset[str], list[Ints]], streamed: Sequence[int | None]
     ) -> list[Ints]:
-        """Bits that all advances of `loops` move under their best order, for each mode."""
+        """Bits that all advances of `loops` move under their best order, for each operand streamed."""
         inside = frozenset(loops)
-        least = self._option(loops[0], inside, inner, modes)
+        least = self._option(loops[0], inside, inner, streamed)
         for loop in loops[1:]:
-            options = self._option(loop, inside, inner, modes)
+            options = self._option(loop, inside, inner, streamed)
             least = [np.minimum(*pair) for pair in zip(least, options, strict=True)]
         return least
 
     def _option(
-        self, loop: str, inside: frozenset[str], inner: Mapping[frozenset[str], list[Ints]], modes: Sequence[Mode]
+        self,
+        loop: str,
+        inside: frozenset[str],
+        inner: Mapping[frozenset[str], list[Ints]],
+        streamed: Sequence[int | None],
     ) -> list[Ints]:
-        """Bits that the advances of the loops `inside` move when `loop` is the outermost, for each mode."""
+        """Bits that the advances of the loops `inside` move when `loop` is the outermost, for each operand streamed."""
         rest = inside - {loop}
         steps = [step.of(loop, rest) for step in self._steps]
         bits = [None if step is None else step * weight for step, weight in zip(steps, self._weights, strict=True)]
         together = total([each for each in bits if each is not None])
         moved = []
-        for mode, least in zip(modes, inner[rest], strict=True):
-            own = None if mode is None else bits[mode]
+        for operand, least in zip(streamed, inner[rest], strict=True):
+            own = None if operand is None else bits[operand]
             moved.append(least + (together if own is None else together - own))
         return moved
+
+
+def _operand(mode: Mode) -> int | None:
+    return None if mode is None else mode.operand

@@ -18,7 +18,7 @@ from tilec.bounds.search import count_mappings, pareto
 
 MAPSPACE = (
     "one buffer, the smallest tile for every number of tiles, all loop orders, snake order, bounding boxes, at most"
-    " one operand in slices of its tile, no recomputation, no multi-level outer tiling"
+    " one operand in slices of its tile (or windows that slide), no recomputation, no multi-level outer tiling"
 )
 SPACE = Space(ragged=True, snake=True, streams=True)
 

@@ -64,11 +64,16 @@ def _points(einsum: Einsum, rows: Ints, modes: Sequence[Mode], space: Space) -> 
         orders = Orders(einsum, dict(zip(dims, sizes, strict=True)), space)
         best = orders.best_orders(mode, count)
         words = {order: np.broadcast_to(total(orders.moved(order, mode)), count).tolist() for order in set(best)}
-        label = None if mode is None else einsum.labels[mode]
+        streamed, sliding = (einsum.labels[mode.operand], mode.sliding) if mode else (None, None)
         columns = (*(-(-own[:2] // 8)).tolist(), sizes.T.tolist(), (-(-extents // sizes)).T.tolist(), best)
         for i, (needed, traffic, tiles, trips, order) in enumerate(zip(*columns, strict=True)):
             mapping = Mapping(
-                dict(zip(dims, tiles, strict=True)), dict(zip(dims, trips, strict=True)), order, label, space.snake
+                dict(zip(dims, tiles, strict=True)),
+                dict(zip(dims, trips, strict=True)),
+                order,
+                streamed,
+                sliding,
+                space.snake,
             )
             points.append(Point(needed, words[order][i], traffic, mapping))
     return tuple(sorted(points, key=lambda point: (point.buffer_bytes, -point.traffic_bytes)))

@@ -99,16 +99,30 @@ class Steps:
             repeats.append(self._dims[loop].trips - 1)
         return times([known, *repeats])
 
-    def streamed(self) -> Ints:
-        """Words fetched where every tile reads all its slices anew."""
-        whole = [self._sums(position, None, frozenset())[0] for position, (group, _) in enumerate(self._components)
-                 if not self._streams(group[0])]  # fmt: skip
-        slices = [np.array(self._dims[dim].extent) for dim in self._operand.streamable]
-        own = self._operand.dims
+    def streamed(self, sliding: str | None) -> Ints:
+        """Words fetched where every tile reads all its slices anew, windows that slide only what is new in them."""
+        own, streams = self._operand.dims, self._operand.streamable
+        whole = [
+            self._slid(group, dims, sliding) if sliding in dims else self._sums(position, None, frozenset())[0]
+            for position, (group, dims) in enumerate(self._components)
+            if not dims <= streams
+        ]
+        slices = [np.array(self._dims[dim].extent) for dim in streams]
         return times([*whole, *slices, *(dim.trips for name, dim in self._dims.items() if name not in own)])
 
-    def _streams(self, rank: Rank) -> bool:
-        return len(rank) == 1 and rank[0][0] in self._operand.streamable
+    def _slid(self, group: Sequence[Rank], dims: frozenset[str], sliding: str | None) -> Ints:
+        """The sum over all tiles of what a group of indices takes, one window after another along `sliding`."""
+        words = []
+        for stands, count in self._cases(dims, None, frozenset()):
+            sizes = {dim: stand.size_after for dim, stand in stands.items()}
+            extents = [extent(rank, sizes) for rank in group]
+            for position, rank in enumerate(group):
+                for dim, stride in rank:
+                    if dim == sliding:
+                        window = extent(rank, {**sizes, dim: ONE})
+                        extents[position] = window + (sizes[dim] - 1) * np.minimum(abs(stride), window)
+            words.append(times([*extents, count]))
+        return total(words)
 
     def _sums(self, position: int, moving: str | None, inside: frozenset[str]) -> tuple[Ints, Ints]:
         """Sums of the new extents and of the overlaps of one group of indices."""
