@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilec.bounds.curve import front
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.loops import ZERO, Ints, Space
-from tilec.bounds.orders import Mode, Orders, buffer
+from tilec.bounds.orders import Mode, Orders, buffers
 from tilec.bounds.reached import Reached
 
 Candidates = Mapping[str, Sequence[int]]
@@ -165,10 +165,10 @@ class Search:
         """Merge tilings, broadcast to a shape, into the front."""
         named = self._named(tiles)
         rows = [self.best]
+        held = buffers(self._einsum, named, self._modes)
         moved = Orders(self._einsum, named, self._space).traffic(self._modes)
-        for index, (mode, bits) in enumerate(zip(self._modes, moved, strict=True)):
-            needed = np.broadcast_to(buffer(self._einsum, named, mode), shape).ravel()
-            traffic = np.broadcast_to(bits, shape).ravel()
+        for index, bits in enumerate(zip(held, moved, strict=True)):
+            needed, traffic = (np.broadcast_to(each, shape).ravel() for each in bits)
             (new,) = np.nonzero(traffic < self._reached.within(needed))
             best = new[front(needed[new], traffic[new])]
             at = np.unravel_index(best, shape)
@@ -180,9 +180,9 @@ class Search:
 
     def _drop(self, floor: Ints, smallest: Sequence[Ints], shape: tuple[int, ...]) -> None:
         """Set `floor` to `_NEVER` where no member of a block is better than every point of the front."""
-        for mode, bits in zip(self._modes, floor, strict=True):
+        for held, bits in zip(buffers(self._einsum, self._named(smallest), self._modes), floor, strict=True):
             (alive,) = np.nonzero(bits < _NEVER)
-            needed = np.broadcast_to(buffer(self._einsum, self._named(smallest), mode), shape).ravel()[alive]
+            needed = np.broadcast_to(held, shape).ravel()[alive]
             bits[alive[bits[alive] >= self._reached.within(needed)]] = _NEVER
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.loops import Ints, Space
-from tilec.bounds.orders import Mode, Orders, Stream, buffer
+from tilec.bounds.orders import Mode, Orders, Stream, buffers
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class Mapping:
 
 def footprint(einsum: Einsum, tiles: Map[str, int], streamed: str | None = None, sliding: str | None = None) -> int:
     """Bytes of buffer for one tile of every operand, one slice of the streamed one, without double buffering."""
-    return -(-int(buffer(einsum, _arrays(tiles), _mode(einsum, streamed, sliding))) // 8)
+    (bits,) = buffers(einsum, _arrays(tiles), [_mode(einsum, streamed, sliding)])
+    return -(-int(bits) // 8)
 
 
 def accesses(einsum: Einsum, mapping: Mapping) -> dict[str, int]:

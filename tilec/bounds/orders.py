@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tilec.bounds.einsum import Einsum
+from tilec.bounds.einsum import Einsum, Rank
 from tilec.bounds.loops import ONE, ZERO, Ints, Space, cut, results
 from tilec.bounds.steps import Steps, extent, times, total
 
@@ -44,16 +44,22 @@ def modes(einsum: Einsum, space: Space) -> list[Mode]:
     return found
 
 
-def buffer(einsum: Einsum, tiles: Mapping[str, Ints], mode: Mode = None) -> Ints:
-    """Bits of buffer of every tiling: a tile of every operand, a slice of the streamed one."""
-    bits = []
-    for position, operand in enumerate(einsum.operands):
-        sizes, kept = tiles, [rank for rank in operand.ranks if rank]
-        if mode is not None and position == mode.operand:
-            sizes = {**tiles, mode.sliding: ONE} if mode.sliding else tiles
-            kept = [rank for rank in kept if len(rank) > 1 or rank[0][0] not in operand.streamable]
-        bits.append(times([extent(rank, sizes) for rank in kept]) * operand.bits)
-    return total(bits)
+def buffers(einsum: Einsum, tiles: Mapping[str, Ints], modes: Sequence[Mode]) -> list[Ints]:
+    """Bits of buffer of every tiling, for each mode: a tile of every operand, a slice of the streamed one."""
+    whole = [_words([rank for rank in operand.ranks if rank], tiles) * operand.bits for operand in einsum.operands]
+    together = total(whole)
+    return [together + (_slice(einsum, tiles, mode) - whole[mode.operand]) if mode else together for mode in modes]
+
+
+def _slice(einsum: Einsum, tiles: Mapping[str, Ints], mode: Stream) -> Ints:
+    operand = einsum.operands[mode.operand]
+    sizes = {**tiles, mode.sliding: ONE} if mode.sliding else tiles
+    kept = [rank for rank in operand.ranks if rank and (len(rank) > 1 or rank[0][0] not in operand.streamable)]
+    return _words(kept, sizes) * operand.bits
+
+
+def _words(ranks: Sequence[Rank], sizes: Mapping[str, Ints]) -> Ints:
+    return times([extent(rank, sizes) for rank in ranks])
 
 
 class Orders:
