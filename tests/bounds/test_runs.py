@@ -36,6 +36,16 @@ def test_a_prologue_replaces_the_operand_that_it_makes() -> None:
     assert [run.end for run in from_start(graph({"p": (8, 8), "q": (8, 8), "w": (8, 8)}, wide, ["y"]))] == [1]
 
 
+def test_a_prologue_spares_only_what_its_contraction_reads() -> None:
+    nodes: list[Text] = [
+        ("t[i, j] = x[i]", {"i": 6, "j": 5}),
+        ("y[i, h] = sum(r, t[i, h*2 + r] * w[i, r])", {"i": 6, "h": 3, "r": 1}),
+    ]
+    found = graph({"x": (6,), "w": (6, 1)}, nodes, ["y"])
+    # Of five columns three are read.
+    assert from_start(found)[-1].side == F32 * (6 - 18)
+
+
 def test_nodes_without_contraction_move_what_enters_and_leaves() -> None:
     nodes: list[Text] = [("a[i] = x[i] + b[0]", {"i": 16}), ("c[i] = a[i] * x[i]", {"i": 16}),
                          ("y[i] = c[i] + a[i]", {"i": 16})]  # fmt: skip

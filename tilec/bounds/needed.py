@@ -1,83 +1,125 @@
-"""What a graph moves with any buffer: inputs and constants that its outputs surely need, and the outputs."""
+"""What a graph moves with any buffer: inputs and constants that its outputs surely need, and the outputs.
+
+From the outputs back every node tells which box of each operand it surely reads, given the box of it that is needed.
+What is no box, or depends on data, is not sure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tilec.bounds.contractions import bits_of, bytes_of, node_einsum
-from tilec.bounds.lower import needed
-from tilec.ir.evaluate import integer
-from tilec.ir.expr import Access, Call, TensorExpr, accesses, bound, variables, walk
-from tilec.ir.graph import Graph, Node, Tensor
+from tilec.bounds.contractions import bits_of, bytes_of
+from tilec.bounds.curve import Ints
+from tilec.ir.evaluate import Points, integer, scalar_value
+from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, accesses, bound, children, variables
+from tilec.ir.graph import Graph, Tensor
 
 _MOST = 1 << 22
-"""Points at which indices that are not affine are looked at."""
+"""Points at which the indices of an access are looked at together."""
+
+Box = tuple[tuple[int, int], ...]
+"""[low, high) of every dimension."""
 
 
 def compulsory(graph: Graph) -> int:
-    """Bytes that enter and leave a graph with any buffer.
-
-    What a node reads counts only where all of its results are needed, and elements that it surely reads.
-    """
+    """Bytes that enter and leave a graph with any buffer."""
     made = {node.name for node in graph.nodes}
-    whole = {port.tensor for port in graph.outputs if port.tensor in made}
-    moved = sum(bytes_of(graph.tensors[name]) for name in whole)
+    results = {port.tensor for port in graph.outputs if port.tensor in made}
+    sure = {name: _whole(graph.tensors[name]) for name in results}
     entering: dict[str, int] = {}
     for node in reversed(graph.nodes):
-        for name, size in _read(node, graph.tensors).items() if node.name in whole else ():
+        for name, count, box in _reads(node.expr, sure.get(node.name)):
             if name not in made:
-                entering[name] = max(entering.get(name, 0), size)
-            elif size == bytes_of(graph.tensors[name]):
-                whole.add(name)
-    return moved + sum(entering.values())
+                entering[name] = max(entering.get(name, 0), count)
+            elif box is not None and _volume(box) > _volume(sure.get(name)):
+                sure[name] = box
+    moved = (-(-count * bits_of(graph.tensors[name]) // 8) for name, count in entering.items())
+    return sum(bytes_of(graph.tensors[name]) for name in results) + sum(moved)
 
 
-def _read(node: Node, tensors: Mapping[str, Tensor]) -> dict[str, int]:
-    """Bytes of every tensor that all elements of a node surely need together."""
-    einsum = node_einsum(node, tensors)
-    if einsum is not None:
-        return {name: -(-bits // 8) for name, bits in needed(einsum).items() if name != node.name}
-    return {name: -(-count * bits_of(tensors[name]) // 8) for name, count in _elements(node.expr).items()}
+def _whole(tensor: Tensor) -> Box:
+    return tuple((0, bound(extent) or 0) for extent in tensor.shape)
 
 
-def _elements(expr: TensorExpr) -> dict[str, int]:
-    """Elements read by an expression that always reads all its operands, at indices that no data decide."""
-    guarded = any(isinstance(part, Call) and part.fn == "where" for part in walk(expr.body))
-    if guarded or 0 in map(bound, expr.extents):
-        return {}
-    found: dict[str, int] = {}
-    for access in accesses(expr):
-        found[access.tensor] = max(found.get(access.tensor, 0), _different(access, expr))
-    return found
+def _volume(box: Box | None) -> int:
+    return prod(high - low for low, high in box) if box is not None else -1
 
 
-def _different(access: Access, expr: TensorExpr) -> int:
-    """How many elements one access reads; 0 where data decide or too many points would have to be looked at."""
-    extents = {name: bound(extent) for name, extent in expr.domain.items()}
-    groups: list[tuple[frozenset[str], list[int]]] = []
-    for position, index in enumerate(access.index):
-        names = variables(index)
-        if any(isinstance(part, Access) for part in walk(index)) or not names <= extents.keys():
-            return 0
-        members = [position]
-        for group in [group for group in groups if group[0] & names]:
+def _reads(expr: TensorExpr, box: Box | None) -> Iterator[tuple[str, int, Box | None]]:
+    """Elements that an expression surely reads for a box of its results: tensor, how many, the box if they are one."""
+    if box is None or _volume(box) == 0 or 0 in map(bound, expr.extents):
+        return
+    summed = ((0, bound(extent) or 0) for extent in expr.extents[len(expr.spatial) :])
+    ranges = dict(zip(expr.iterators, (*box, *summed), strict=True))
+    for access, guards in _guarded(expr.value, ()):
+        yield access.tensor, *_elements(access, guards, ranges)
+
+
+def _guarded(expr: Expr, guards: tuple[Expr, ...]) -> Iterator[tuple[Access, tuple[Expr, ...]]]:
+    """Every access with the conditions under which it happens."""
+    if isinstance(expr, Call) and expr.fn == "where":
+        condition, yes, no = expr.args
+        yield from _guarded(condition, guards)
+        yield from _guarded(yes, (*guards, *_conjuncts(condition)))
+        yield from _guarded(no, (*guards, Call("not", (condition,))))
+        return
+    if isinstance(expr, Access):
+        yield expr, guards
+    for child in children(expr):
+        yield from _guarded(child, guards)
+
+
+def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    if isinstance(condition, Binary) and condition.op == "and":
+        return _conjuncts(condition.left) + _conjuncts(condition.right)
+    return (condition,)
+
+
+def _elements(access: Access, guards: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> tuple[int, Box | None]:
+    """How many elements an access reads, and their box; none where data or too many points decide."""
+    box: dict[int, tuple[int, int]] = {}
+    count, heeded = 1, 0
+    if any(accesses(part) for part in (*access.index, *guards)):
+        return 0, None
+    for positions, names in _groups(access.index):
+        own = [guard for guard in guards if variables(guard) and variables(guard) <= names]
+        heeded += len(own)
+        if not names <= ranges.keys() or prod(high - low for low, high in (ranges[n] for n in names)) > _MOST:
+            return 0, None
+        values = _values([access.index[position] for position in positions], own, {n: ranges[n] for n in sorted(names)})
+        if not values.shape[1]:
+            return 0, None
+        count *= values.shape[1]
+        box |= {at: (int(row.min()), int(row.max()) + 1) for at, row in zip(positions, values, strict=True)}
+    if heeded < len(guards):
+        return 0, None
+    full = tuple(box[position] for position in range(len(access.index)))
+    return count, full if _volume(full) == count else None
+
+
+def _groups(index: Sequence[Expr]) -> list[tuple[list[int], frozenset[str]]]:
+    """Positions of indices that share iterators, with these."""
+    groups: list[tuple[list[int], frozenset[str]]] = []
+    for position, each in enumerate(index):
+        positions, names = [position], variables(each)
+        for group in [group for group in groups if group[1] & names]:
             groups.remove(group)
-            names, members = names | group[0], members + group[1]
-        groups.append((names, members))
-    return prod(
-        _values(access, members, {name: extents[name] or 0 for name in sorted(names)}) for names, members in groups
-    )
+            positions, names = group[0] + positions, names | group[1]
+        groups.append((positions, names))
+    return groups
 
 
-def _values(access: Access, positions: list[int], extents: Mapping[str, int]) -> int:
-    """How many different values some indices take together."""
-    if prod(extents.values()) > _MOST:
-        return 0
-    grid = np.meshgrid(*(np.arange(size) for size in extents.values()), indexing="ij") if extents else []
-    points = dict(zip(extents, grid, strict=True))
-    shape = grid[0].shape if grid else ()
-    values = [np.broadcast_to(integer(access.index[position], points), shape).ravel() for position in positions]
-    return int(np.unique(np.stack(values), axis=1).shape[1])
+def _values(index: Sequence[Expr], guards: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> Ints:
+    """The different values that some indices take together where the guards hold, one column each."""
+    points = Points(ranges, {})
+    iterators = {name: points.iterator(name) for name in ranges}
+    holds: NDArray[np.bool_] = np.ones(points.shape, bool)
+    for guard in guards:
+        holds &= np.asarray(scalar_value(guard, points), bool)
+    rows = [np.broadcast_to(integer(each, iterators), points.shape)[holds] for each in index]
+    found: Ints = np.unique(np.stack(rows), axis=1)
+    return found

@@ -12,7 +12,7 @@ from tilec.ir.graph import Node
 
 
 def resident_from(first: int, around: Surroundings) -> Iterator[Run]:
-    """All such runs of two or more nodes that begin at a position, with the bytes of buffer that each takes at least.
+    """All such runs that begin at a position, with the bytes of buffer that each takes at least.
 
     A contraction holds its result and what was made before; of operands from outside all but one are held, and that
     one comes in once.  A tensor that leaves counts as held until its last reader, in the run or not.
@@ -39,7 +39,7 @@ def resident_from(first: int, around: Surroundings) -> Iterator[Run]:
             leaving += around.bytes[node.name]
         if node.name in around.einsums:
             readers.append(Reader(node, around.einsums[node.name]))
-        if end - first > 1:
+        if readers or end - first > 1:
             yield Run(first, end, entering + leaving, need, tuple(readers), resident=True)
 
 

@@ -14,13 +14,14 @@ from tilec.bounds.chain import Chain
 from tilec.bounds.contractions import bits_of, bytes_of, contraction_of
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.links import Reader, chain_of, next_reader
+from tilec.bounds.lower import needed
 from tilec.ir.expr import Expr, accesses, bound, operands
 from tilec.ir.graph import Graph, Node
 
 LONGEST = 96
 """Nodes of a run at most."""
 
-MOST = 6
+MOST = 8
 """Contractions of a run at most."""
 
 
@@ -165,7 +166,8 @@ class _Growing:
         late = any(name in self.behind or self.made[name] != self.stage for name in made)
         if reader is None or late or (not self.stage and (self.rows is not None or not self._spares(made))):
             return False
-        self.absorbed += sum(self.around.bytes[name] for name in made)
+        read = needed(einsum)
+        self.absorbed += sum(read[name] // 8 for name in made)
         self.readers.append(reader)
         self.betweens.append({})
         return True
