@@ -32,9 +32,10 @@ def tile_sizes(extent: int) -> list[int]:
 def oro_plus(einsum: Einsum) -> Curve:
     """The least traffic over all tilings, perfect or ragged, loop orders, streamed operands and buffer capacities.
 
-    Loops turn wherever they can (`tilec.bounds.loops`), which never costs anything.  Never above `oro`, whose
-    mappings are among these or worse.  Not a lower bound: several levels of tiles, partial sums that are relayed and
-    boxes that are no boxes can move less.  Raises UnsupportedError where the counts leave 64 bits.
+    `tilec.bounds.mapping` says what may be streamed, and how.  Loops turn wherever they can (`tilec.bounds.loops`),
+    which never costs anything.  Never above `oro`, whose mappings are among these or worse.  Not a lower bound:
+    several levels of tiles, recomputation, partial sums that are relayed, and sets of elements that are no boxes can
+    move less.  Raises UnsupportedError where the counts leave 64 bits.
     """
     sizes = {dim: tile_sizes(extent) for dim, extent in einsum.extents.items()}
     mappings = count_mappings([len(tiles) for tiles in sizes.values()]) * len(modes(einsum, SPACE))
