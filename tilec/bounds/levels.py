@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
-from tilec.spec.device import DeviceSpec
+if TYPE_CHECKING:
+    from tilec.spec.device import DeviceSpec
 
 NOT_JOINT = "each level's bound holds by itself, no mapping need attain all of them"
 
