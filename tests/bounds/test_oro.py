@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bounds import walk
 from tilec.bounds.curve import Curve
-from tilec.bounds.einsum import parse_einsum
+from tilec.bounds.einsum import Einsum, einsum_of, parse_einsum
 from tilec.bounds.mapping import accesses
 from tilec.bounds.oro import divisors, oro
+from tilec.bounds.oro_plus import oro_plus
 from tilec.errors import UnsupportedError
+from tilec.ir.expr import Access, Binary, Const, Reduce, TensorExpr, Var
 
 MIB = 2**20
 GEMM = "C[m,n] = sum(k, A[m,k] * B[k,n])"
@@ -107,6 +110,14 @@ def test_no_mapping_fits_below_the_first_point() -> None:
 def test_extents_of_one() -> None:
     assert pairs(oro(parse_einsum(GEMM, {"m": 1, "n": 1, "k": 1}))) == [(3, 3)]
     assert pairs(oro(parse_einsum("y[i] = x[0] + 1.0", {"i": 1}))) == [(2, 2)]
+
+
+@pytest.mark.parametrize("bound", [oro, oro_plus])
+def test_scalars(bound: Callable[[Einsum], Curve]) -> None:
+    scalar = TensorExpr("y", (), (), (), Binary("*", Access("x", ()), Access("z", ())))
+    assert pairs(bound(einsum_of(scalar))) == [(3, 3)]
+    total = TensorExpr("y", (), ("k",), (Const(5),), Reduce("sum", ("k",), Access("x", (Var("k"),))))
+    assert pairs(bound(einsum_of(total))) == [(2, 6)]
 
 
 def test_divisors() -> None:

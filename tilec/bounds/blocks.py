@@ -106,10 +106,10 @@ class Search:
     def try_product(self, candidates: Candidates) -> None:
         """Evaluate every member of a product of tiles."""
         for axes in _chunks([np.array(sizes, np.int64) for sizes in candidates.values()]):
-            self._evaluate(_along(axes), tuple(len(axis) for axis in axes))
+            self._evaluate(_along(axes), tuple(len(axis) for axis in axes) or (1,))
 
     def try_blocks(self, candidates: Candidates) -> None:
-        """Find the best of a product of tiles."""
+        """Find the best of a product of tiles of one iterator or more."""
         sizes = [np.array(tiles, np.int64) for tiles in candidates.values()]
         plain = self._einsum.plain
         ratio = _RATIO[plain == set(self._einsum.dims)]

@@ -40,7 +40,7 @@ def pareto(einsum: Einsum, candidates: Candidates, space: Space, seed: Candidate
                                "Bound a smaller problem; traffic scales with the batch.")  # fmt: skip
     streaming = modes(einsum, space)
     search = Search(einsum, space, streaming)
-    if seed is None:
+    if seed is None or not candidates:
         search.try_product(candidates)
     else:
         search.try_product(seed)
