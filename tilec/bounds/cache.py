@@ -64,7 +64,7 @@ def _default_folder() -> Path:
 
 
 def _to_json(curve: Curve, einsum: Einsum) -> dict[str, Any]:
-    at = {dim: position for position, dim in enumerate(einsum.dims)}
+    at: dict[str | None, int] = {dim: position for position, dim in enumerate(einsum.dims)}
     streamed: dict[str | None, int] = {label: position for position, label in enumerate(einsum.labels)}
     points = [
         [
@@ -74,6 +74,7 @@ def _to_json(curve: Curve, einsum: Einsum) -> dict[str, Any]:
             [point.mapping.tiles[dim] for dim in einsum.dims],
             [at[dim] for dim in point.mapping.order],
             streamed.get(point.mapping.streamed, -1),
+            at.get(point.mapping.sliding, -1),
         ]
         for point in curve.points
     ]
@@ -86,10 +87,12 @@ def _from_json(found: Any, einsum: Einsum) -> Curve:
     dims, labels = einsum.dims, (*einsum.labels, None)
     snake = bool(found["snake"])
     points = []
-    for needed, accesses, traffic, sizes, order, streamed in found["points"]:
+    for needed, accesses, traffic, sizes, order, streamed, sliding in found["points"]:
         tiles = dict(zip(dims, sizes, strict=True))
         loops = tuple(dims[position] for position in order)
-        points.append(Point(needed, accesses, traffic, Mapping.of(einsum, tiles, loops, labels[streamed], snake=snake)))
+        window = None if sliding < 0 else dims[sliding]
+        made = Mapping.of(einsum, tiles, loops, labels[streamed], window, snake=snake)
+        points.append(Point(needed, accesses, traffic, made))
     if not points:
         raise ValueError("a curve has points")
     return Curve(str(found["mapspace"]), int(found["mappings"]), tuple(points))
