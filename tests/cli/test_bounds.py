@@ -84,6 +84,26 @@ def test_a_model_and_its_graph(cli, golden, tmp_path):
     assert (again.out, again.err) == (ran.out, "")
 
 
+@pytest.mark.parametrize("make", [models.selection, models.doubling, models.contributed, models.given_sequence])
+def test_what_onnxruntime_runs_is_left_out(cli, tmp_path, make):
+    make(tmp_path / "model.onnx")
+    ran = cli("bounds", "model.onnx", "--mapspace", "oro", "--capacity", "1MiB", "--json")
+    assert ran.code == 0, ran.err
+    whole = json.loads(ran.out)["subjects"][-1]
+    (at,) = whole["bounds"]
+    assert at["best known"]["traffic_bytes"] >= at["lb"]["traffic_bytes"] == whole["compulsory_bytes"]
+
+
+def test_an_illegal_graph_is_refused(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    cli("import", "model.onnx", "-o", "g.json")
+    text = (tmp_path / "g.json").read_text().replace("[k, n]", "[k, n, n]")
+    (tmp_path / "g.json").write_text(text)
+    ran = cli("bounds", "g.json")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: g.json: illegal graph: ")
+
+
 def test_rows_of_a_model_as_csv(cli, tmp_path):
     models.mlp(tmp_path / "model.onnx", batch=4)
     rows = list(csv.DictReader(io.StringIO(cli("bounds", "model.onnx", "--device", "a100", "--csv", "-").out)))
@@ -110,6 +130,7 @@ def test_plots_without_matplotlib_name_the_extra(cli, monkeypatch, listing):
         ((*SQUARE, "--dims", "l=5"), 2, "l is not an iterator of the Einsum\n  Iterators are m, n, k."),
         ((GEMM, "--dims", "m=0,n=1,k=1"), 2, "the extent of m is 0"),
         ((GEMM, "--dims", "4"), 2, "--dims: '4' names no iterator"),
+        ((GEMM, "--dims", "m=10000000000000000"), 2, "--dims: 10000000000000000 is beyond every size"),
         ((GEMM, "--dims", "m=x"), 2, "--dims: 'x' is not a whole number"),
         ((*SQUARE, "--capacity", "40"), 2, "--capacity: '40' has no unit; write bytes as '164KiB'"),
         ((*SQUARE, "--capacity", "40MIB"), 2, "--capacity: '40MIB' has the unit 'MIB'; did you mean 'MiB'?"),

@@ -81,7 +81,9 @@ def _pairs(option: str, texts: Iterable[str], example: str) -> dict[str, str]:
 
 
 def _number(option: str, text: str, example: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
+    if text.isascii() and text.isdigit() and len(text) > 15:
+        raise UsageError(f"{text[:20]} is beyond every size", option)
+    if not text.isascii() or not text.isdigit():
         raise UsageError(f"{text!r} is not a whole number", option, f"Write it like {option} {example}.")
     return int(text)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tilec.bounds.cache import cached
 from tilec.bounds.einsum import Einsum, parse_einsum
-from tilec.errors import ConfigError, UsageError, did_you_mean
+from tilec.errors import ArtifactError, ConfigError, UsageError, did_you_mean
 from tilec.report.bounds.subject import Slope, Subject, of_einsum
 
 if TYPE_CHECKING:
@@ -116,10 +116,14 @@ def _unknown(source: str) -> UsageError:
 def _artifact(path: Path, shapes: Mapping[str, int]) -> Graph:
     from tilec.ir.bind import bind
     from tilec.ir.codec import graph_from_json
+    from tilec.ir.verify_graph import check_graph
     from tilec.pipeline.job import read_source
 
     read = read_source("graph", path)
-    return bind(graph_from_json(read.body, read.place), shapes)
+    graph = graph_from_json(read.body, read.place)
+    if problems := check_graph(graph):
+        raise ArtifactError(f"illegal graph: {problems[0]}", read.place, "Undo the edit or make it anew.")
+    return bind(graph, shapes)
 
 
 def _imported(path: Path, shapes: Mapping[str, int], listener: Listener) -> Graph:
