@@ -113,6 +113,14 @@ def test_rows_of_a_model_as_csv(cli, tmp_path):
     assert [row["accesses_words"] for row in whole] == ["", "", ""]
 
 
+def test_of_a_model_the_whole_graph_is_drawn(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx", batch=4)
+    assert cli("bounds", "model.onnx", "--mapspace", "oro", "--plot", "m.svg").code == 0
+    text = (tmp_path / "m.svg").read_text()
+    assert "<!-- best known -->" in text
+    assert "<!-- oro -->" not in text
+
+
 def test_plots_without_matplotlib_name_the_extra(cli, monkeypatch, listing):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ran = cli("bounds", *SQUARE, "--plot", "slope.svg")

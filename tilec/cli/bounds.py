@@ -115,17 +115,19 @@ def bounds(
         from tilec.report.bounds.panels import panels
         from tilec.report.bounds.picture import draw
 
-        draw(panels(found.subjects, target), found.title, plot)
+        draw(panels(found.drawn or found.subjects, target), found.title, plot)
         console.note(f"plot: {plot}")
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What is bounded, what a picture of it is called, and capacities to show when none is asked for."""
+    """What is bounded, what a picture of it is called, capacities to show when none is asked for, and what is drawn
+    where that is not everything."""
 
     subjects: "Sequence[Subject]"
     title: str
     usual: "Sequence[At]" = ()
+    drawn: "Sequence[Subject]" = ()
 
 
 def _refuse(what: str, hint: str, options: dict[str, list[str] | None]) -> None:
@@ -167,7 +169,7 @@ def _model(
     usual = some_capacities()
     with console.stage("bounds") as advance:
         subjects = graph_subjects(graph, kinds, [at.capacity for at in ats or usual], advance)
-    return _Found(subjects, graph.name, usual)
+    return _Found(subjects, graph.name, usual, drawn=subjects[-1:])
 
 
 def _write_csv(console: Console, name: str, subjects: "Sequence[Subject]", ats: "Sequence[At]") -> None:

@@ -77,7 +77,8 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
     advance(len(found), total)
     curve = graph_curve(graph, lambda einsum: cached(einsum, kinds[-1]), kinds[-1] == "oro+", capacities)
     advance(total, total)
-    return [*found, of_graph(graph.name, len(graph.nodes), curve)]
+    width = max((operand.bits for each in single for operand in each.einsum.inputs), default=0)
+    return [*found, of_graph(graph.name, len(graph.nodes), curve, width)]
 
 
 def read_graph(source: str, shapes: Mapping[str, int], listener: Listener) -> Graph:

@@ -9,12 +9,13 @@ from tilec.bounds.chains import chains
 from tilec.bounds.graph import graph_curve
 from tilec.bounds.oro import oro
 from tilec.report.bounds.forms import bounds_csv, bounds_to_json
-from tilec.report.bounds.panels import panels
+from tilec.report.bounds.panels import panels, peak
 from tilec.report.bounds.rows import at_capacity, rows_of
 from tilec.report.bounds.table import heading
 from tilec.report.bounds.whole import of_chain, of_graph, of_workload
 from tilec.spec.bounds import BoundsRecipe
 from tilec.spec.located import parse_yaml, validate
+from tilec.spec.resolve import resolve_device
 
 PAIR = """
 kind: bounds
@@ -42,6 +43,7 @@ def test_a_chain_counts_each_weight_once_per_batch() -> None:
     size = 2 * 8 * 12
     assert subject.compulsory == 4 * (4 * size + 2 * 12 * 12)
     assert subject.operations == 2 * (2 * size * 12 + 2 * 2 * 3 * 8 * 8 * 4)
+    assert subject.width == 32
     assert subject.text == "16x12x12 > 16x4x8 (3 heads) > 16x8x4 (3 heads) > 16x12x12"
     assert subject.lower(1).traffic_bytes == subject.slopes[0].points[-1].traffic_bytes == subject.compulsory
     assert "p (" in str(subject.slopes[0].points[-1].mapping)
@@ -58,6 +60,7 @@ def test_a_workload_has_curves_with_and_without_fusion() -> None:
     assert (subject.lower(4).because, subject.lower(10_000).because) == ("matrix product", "compulsory")
     assert subject.lower(4).traffic_bytes > subject.compulsory
     assert heading(subject)[2] == "  convention: two-byte words"
+    assert subject.width == 16
     measured = [row.traffic for row in rows_of(subject, [at_capacity("16KB")]) if row.mapspace == "measured"]
     assert measured == [100_000]
     assert bounds_to_json([subject], [at_capacity("16KB")])["subjects"][0]["bounds"][0]["measured_bytes"] == {
@@ -90,9 +93,11 @@ def test_the_area_mountain_is_drawn_where_a_die_is_given() -> None:
 
 def test_a_graph_has_the_best_known_and_no_words() -> None:
     found = mlp()
-    subject = of_graph(found.name, len(found.nodes), graph_curve(found, oro, ragged=False))
+    subject = of_graph(found.name, len(found.nodes), graph_curve(found, oro, ragged=False), 32)
     assert heading(subject)[0] == "g: the whole graph of 4 nodes"
     assert [slope.name for slope in subject.slopes] == ["best known"]
     line = bounds_csv([subject], []).splitlines()[-1]
     assert line.startswith(f"g,1,,best known,{subject.compulsory},,")
+    # Wide elements take units for wide elements.
+    assert peak(resolve_device("a100"), subject) == 19.5e12
     assert "no bound" in bounds_to_json([subject], [])["mapspaces"]["best known"]

@@ -87,9 +87,8 @@ def intensity(subject: Subject, traffic: int) -> float:
 
 
 def peak(device: DeviceSpec, subject: Subject) -> int:
-    """Operations per second of the fastest unit whose inputs are no narrower than the subject's; of any if none is."""
-    widest = max(list(subject.bits.values())[:-1], default=0)
-    fitting = [unit.rate for unit in device.compute if min(TTYPES[t].bits for t in unit.inputs) >= widest]
+    """Operations per second of the fastest unit that takes elements as wide as the subject's; of any if none does."""
+    fitting = [unit.rate for unit in device.compute if min(TTYPES[t].bits for t in unit.inputs) >= subject.width]
     return max(fitting or [unit.rate for unit in device.compute])
 
 

@@ -69,7 +69,8 @@ class Subject:
     """What is bounded: `text` says what it computes, `sizes` and `bits` of what size, `count` how often it occurs.
 
     `compulsory` bytes move at least, `operations` count a multiply-add as two; `slopes` by rising freedom of their
-    mapspaces; `lower` is the provable bound at a capacity in bytes.  `notes` are lines for people, `mountains` the
+    mapspaces; `lower` is the provable bound at a capacity in bytes.  `width` is that of the widest element that is
+    multiplied, in bits.  `notes` are lines for people, `mountains` the
     designs of a die by slope.
     """
 
@@ -81,6 +82,7 @@ class Subject:
     operations: int
     slopes: tuple[Slope, ...]
     lower: Callable[[int], LowerBound]
+    width: int
     count: int = 1
     notes: tuple[str, ...] = ()
     measured: tuple[Measured, ...] = ()
@@ -104,5 +106,6 @@ def of_einsum(einsum: Einsum, slopes: Sequence[Slope], name: str = "", count: in
         operations=2 * prod(einsum.extents.values()),
         slopes=tuple(slopes),
         lower=lambda capacity: lb(einsum, capacity),
+        width=max((operand.bits for operand in einsum.inputs), default=0),
         count=count,
     )

@@ -59,6 +59,7 @@ def of_chain(found: FoundChain, mapspaces: Sequence[str]) -> Subject:
         operations=2 * chain.macs,
         slopes=tuple(slopes),
         lower=lambda _: LowerBound(least, "compulsory"),
+        width=_width(chain),
         count=found.count,
     )
 
@@ -70,14 +71,18 @@ def _products(chain: Chain) -> str:
     )
 
 
+def _width(chain: Chain) -> int:
+    return max(max(each.input_bits, each.weight_bits) for each in chain.operators)
+
+
 def _bits(chain: Chain) -> dict[str, int]:
     first = chain.operators[0]
     weights = {f"W of {each.name}": each.weight_bits for each in chain.operators}
     return {"I": first.input_bits, **weights, "O": chain.operators[-1].output_bits}
 
 
-def of_graph(name: str, nodes: int, curve: GraphCurve) -> Subject:
-    """The subject of a whole graph."""
+def of_graph(name: str, nodes: int, curve: GraphCurve, width: int) -> Subject:
+    """The subject of a whole graph; `width` is that of the widest element that is multiplied, in bits."""
     points = (Attained(p.buffer_bytes, p.traffic_bytes, None, p.mapping) for p in curve.points)
     return Subject(
         name=name,
@@ -88,6 +93,7 @@ def of_graph(name: str, nodes: int, curve: GraphCurve) -> Subject:
         operations=curve.operations,
         slopes=(Slope(BEST_KNOWN, curve.mapspace, tuple(points)),),
         lower=curve.lower,
+        width=width,
     )
 
 
@@ -120,6 +126,7 @@ def of_workload(name: str, recipe: BoundsRecipe, mapspaces: Sequence[str]) -> Su
         operations=2 * macs,
         slopes=tuple(chain_slope(slope, curve) for slope, curve in curves.items()),
         lower=lower,
+        width=max([*map(_width, chains), *(operand.bits for einsum in einsums for operand in einsum.inputs)]),
         notes=(f"convention: {recipe.convention}", *studied),
         measured=tuple(Measured(each.name, each.capacity, each.traffic) for each in recipe.measured),
         mountains={slope: mountain(curve, macs, area) for slope, curve in curves.items()} if area else {},
