@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tilec.bounds import fused, oro, oro_plus
+from tilec.bounds import fused
+from tilec.bounds.cache import cached
 from tilec.bounds.chain import Chain, Product
 from tilec.bounds.curve import Curve
 from tilec.bounds.fused import Mappings
@@ -142,7 +143,7 @@ def alone(name: str, curve: Curve, choices: Choices, slot: int = 0, slots: int =
 
 def _alone(chain: Chain, slot: int, ragged: bool, choices: Choices) -> Stairs:
     product = chain.operators[slot]
-    curve = (oro_plus.oro_plus if ragged else oro.oro)(product.einsum())
+    curve = cached(product.einsum(), "oro+" if ragged else "oro")
     return alone(product.name, curve, choices, slot, len(chain.operators))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilec.bounds import oro, oro_plus
+from tilec.bounds.cache import cached
 from tilec.bounds.chain import Chain, Product
 from tilec.bounds.einsum import Operand
 from tilec.bounds.segments import ChainCurve, Choices, Segment, Step
@@ -43,7 +43,7 @@ def _operator(chain: Chain, slot: int, read: bool, written: bool, ragged: bool, 
     # A result of one byte that never moves stands for an output that stays, and is taken off again.
     none = Operand("none", (), 8)
     left = replace(full, inputs=full.inputs[1:] if read else full.inputs, output=none if written else full.output)
-    curve = (oro_plus.oro_plus if ragged else oro.oro)(left)
+    curve = cached(left, "oro+" if ragged else "oro")
     off = int(written)
     held = _held(product, read, written)
     stay = ", ".join(name for name, stays in (("I", read), ("O", written)) if stays)

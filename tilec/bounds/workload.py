@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from math import prod
 
-from tilec.bounds import oro, oro_plus
 from tilec.bounds.area import Design, Die, best, designs, evenly
+from tilec.bounds.cache import cached
 from tilec.bounds.chain import Chain, Product
 from tilec.bounds.einsum import Einsum, parse_einsum
 from tilec.bounds.segments import (
@@ -79,7 +79,7 @@ def bounds_of(recipe: BoundsRecipe) -> Bounds:
     for position, part in enumerate(recipe.workload):
         if part.chain is None:
             einsum = einsum_of_part(part)
-            curve = _single(part.name or f"einsum{position}", einsum, recipe.mapspace == "oro+")
+            curve = _single(part.name or f"einsum{position}", einsum, recipe)
             macs += prod(einsum.extents.values())
             fused.append(curve)
             unfused.append(curve)
@@ -91,8 +91,8 @@ def bounds_of(recipe: BoundsRecipe) -> Bounds:
     return Bounds(reduce(in_turn, fused), reduce(in_turn, unfused), macs)
 
 
-def _single(name: str, einsum: Einsum, ragged: bool) -> ChainCurve:
-    curve = (oro_plus.oro_plus if ragged else oro.oro)(einsum)
+def _single(name: str, einsum: Einsum, recipe: BoundsRecipe) -> ChainCurve:
+    curve = cached(einsum, recipe.mapspace)
     choices = Choices()
     return choices.curve(curve.mapspace, alone(name, curve, choices))
 
