@@ -183,3 +183,19 @@ def test_tvm_is_never_imported(build):
     for path in (build, build.parent / "model.onnx"):
         ran = subprocess.run([sys.executable, "-c", program, path], env=ENVIRONMENT, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
+
+
+def test_energy_of_groups_where_the_device_tells_it(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx", batch=4)
+    for device, known in (("a100", True), ("avx2", False)):
+        assert cli("compile", "model.onnx", "--device", device, "--to", "schedule", "-o", device).code == 0
+        told = json.loads(cli("inspect", f"{device}/2-plan.json", "--json").out)
+        assert ("energy_femtojoules" in told) == known
+        if known:
+            groups = told["per_group"].values()
+            assert sum(each["moving_femtojoules"] + each["computing_femtojoules"] for each in groups) == (
+                told["energy_femtojoules"]
+            )
+            assert sum(each["traffic_bytes"] for each in groups) == told["traffic_bytes"]
+            assert told["energy_leaves_out"] == []
+            assert "  energy                    " in cli("inspect", "a100/2-plan.json").out

@@ -72,6 +72,18 @@ def test_peak_by_types() -> None:
     assert node.peak(("i8", "i8"), "i32") == 0
 
 
+def test_energies_are_known_and_decide_nothing() -> None:
+    text = NODE.replace("reader: 30GB/s}", "reader: 30GB/s}, access: {energy: 450pJ, bytes: 8B}")
+    told = device(text.replace("rate: 10TFLOP/s", "rate: 10TFLOP/s, energy: 1.69pJ"))
+    access = told.level("dram").access
+    assert access is not None
+    assert (access.energy, access.bytes) == (450_000, 8)
+    assert [unit.energy for unit in told.compute] == [1690, None, None]
+    assert told.digest() == device().digest()
+    with pytest.raises(ConfigError, match="write an energy as '3.7pJ'"):
+        device(text.replace("450pJ", "450"))
+
+
 def test_digest_is_of_the_meaning() -> None:
     same = device("# a comment\n" + NODE.replace("64GiB", "65536MiB"))
     assert same.digest() == device().digest()

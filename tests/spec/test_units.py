@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilec.spec.units import BANDWIDTH, BYTES, RATE, TIME, Unit
+from tilec.spec.units import BANDWIDTH, BYTES, ENERGY, RATE, TIME, Unit
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,8 @@ from tilec.spec.units import BANDWIDTH, BYTES, RATE, TIME, Unit
         (TIME, "1.2us", 1_200_000),
         (TIME, "3µs", 3_000_000),
         (TIME, "0s", 0),
+        (ENERGY, "3.92pJ", 3920),
+        (ENERGY, "1.3nJ", 1_300_000),
     ],
 )
 def test_parse(unit: Unit, text: str, value: int) -> None:
@@ -35,7 +37,7 @@ def test_format_is_short(value: int, text: str) -> None:
     assert BYTES.format(value) == text
 
 
-@given(st.sampled_from([BYTES, BANDWIDTH, RATE, TIME]), st.integers(min_value=0, max_value=10**18))
+@given(st.sampled_from([BYTES, BANDWIDTH, RATE, TIME, ENERGY]), st.integers(min_value=0, max_value=10**18))
 def test_format_is_exact(unit: Unit, value: int) -> None:
     assert unit.parse(unit.format(value)) == value
 

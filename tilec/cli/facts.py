@@ -13,6 +13,8 @@ from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph, Port
+    from tilec.ir.plan import Plan
+    from tilec.spec.device import DeviceSpec
 
 _SHORT = 12
 """Digits of a digest that are shown."""
@@ -87,7 +89,9 @@ def _port(graph: "Graph", port: "Port") -> Facts:
 
 
 def _plan(artifact: Artifact, path: Path) -> Facts:
+    from tilec.cli.options import known_device
     from tilec.ir.codec import plan_from_json
+    from tilec.pipeline import Source
     from tilec.report import statistics, statistics_to_json
 
     plan = plan_from_json(artifact.body, str(path))
@@ -102,10 +106,29 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
         **{name: told[name] for name in ("groups", "stitched", "register_fused", "single")},
         **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
         "per_level": numbers["levels"],
+        **_energy(plan, known_device(Source(path, artifact))),
         "prepared_weights": len(plan.prepared),
         "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),
         **_placed(artifact.body),
     }
+
+
+def _energy(plan: "Plan", device: "DeviceSpec | None") -> Facts:
+    """Energy of the whole plan and of every group beside its traffic, where the device tells any."""
+    from tilec.report.energy import plan_energy
+
+    found = plan_energy(plan, device) if device else None
+    if found is None:
+        return {}
+    groups = {
+        group.name: {
+            "traffic_bytes": group.traffic,
+            "moving_femtojoules": group.moved,
+            "computing_femtojoules": group.multiply_adds,
+        }
+        for group in found.groups
+    }
+    return {"energy_femtojoules": found.femtojoules, "energy_leaves_out": list(found.untold), "per_group": groups}
 
 
 def _kernels(artifact: Artifact, path: Path) -> Facts:

@@ -98,12 +98,14 @@ def _rows(value: Any) -> list[list[str]] | None:
 
 def _word(key: str, value: Any) -> str:
     """One fact in one line; bytes with a unit."""
-    from tilec.report.wording import bytes_text, time_text
+    from tilec.report.wording import bytes_text, energy_text, time_text
 
     if key.endswith("bytes") and isinstance(value, int):
         return bytes_text(value)
     if key.endswith("picoseconds") and isinstance(value, int):
         return time_text(value)
+    if key.endswith("femtojoules") and isinstance(value, int):
+        return energy_text(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -119,7 +121,7 @@ def _word(key: str, value: Any) -> str:
 
 def _label(key: str) -> str:
     """How a fact is called where its value has a unit."""
-    return "size" if key == "bytes" else key.removesuffix("_picoseconds").replace("_", " ")
+    return "size" if key == "bytes" else key.removesuffix("_picoseconds").removesuffix("_femtojoules").replace("_", " ")
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
 from tilec.pipeline.job import Advance, Job, Source
 from tilec.pipeline.steps import import_graph
+from tilec.report.energy import plan_energy
 from tilec.report.statistics import statistics
 from tilec.report.sweep import Row
 
@@ -165,6 +166,7 @@ def _planned(head: Row, graph: Graph | TilecError, device: DeviceSpec, recipe: S
         return replace(head, error=graph.message)
     options = ScheduleOptions.model_validate({"fusion": head.fusion, "objective": recipe.objective})
     try:
-        return replace(head, found=statistics(schedule(graph, device, options)))
+        plan = schedule(graph, device, options)
+        return replace(head, found=statistics(plan), energy=plan_energy(plan, device))
     except TilecError as error:
         return replace(head, error=error.message)

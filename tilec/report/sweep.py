@@ -8,12 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilec.report.energy import PlanEnergy
 from tilec.report.statistics import Statistics, statistics_to_json
-from tilec.report.wording import bytes_text, time_text
+from tilec.report.wording import bytes_text, energy_text, time_text
+
+_ENERGY = "energy_femtojoules"
+"""A column for a terminal only where a device tells energies."""
 
 _NUMBERS = (
     *("groups", "fused_patterns", "reducing_patterns", "largest_group", "launches", "kernels", "intermediate_bytes"),
     *("traffic_bytes", "unfused_traffic_bytes", "transactions", "transacted_bytes", "predicted_picoseconds"),
+    _ENERGY,
 )
 """Columns of a row's plan; transactions are those of the lowest level."""
 
@@ -26,13 +31,15 @@ _HEADS = {
     "traffic_bytes": "traffic",
     "transacted_bytes": "transacted",
     "predicted_picoseconds": "predicted",
+    _ENERGY: "energy",
 }
 """Columns for a terminal, and how they are called there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One combination: `found` is its plan in numbers, None where there is none and `error` says why."""
+    """One combination: `found` is its plan in numbers, None where there is none and `error` says why; `energy`
+    where the device tells any."""
 
     model: str
     device: str
@@ -40,6 +47,7 @@ class Row:
     sizes: Mapping[str, int] = field(default_factory=dict)
     found: Statistics | None = None
     error: str = ""
+    energy: PlanEnergy | None = None
 
 
 def sweep_to_json(rows: Sequence[Row]) -> dict[str, Any]:
@@ -64,11 +72,12 @@ def sweep_csv(rows: Sequence[Row]) -> str:
 def sweep_cells(rows: Sequence[Row]) -> list[list[str]]:
     """The rows for a terminal, headings first; bytes and times have units."""
     sized = any(row.sizes for row in rows)
-    told = [["model", *(["sizes"] if sized else []), "device", "fusion", *_HEADS.values()]]
+    heads = {name: head for name, head in _HEADS.items() if name != _ENERGY or any(row.energy for row in rows)}
+    told = [["model", *(["sizes"] if sized else []), "device", "fusion", *heads.values()]]
     for row in rows:
         sizes = [" ".join(f"{symbol}={size}" for symbol, size in row.sizes.items())] if sized else []
         numbers = _numbers(row)
-        cells = [_cell(name, numbers[name]) for name in _HEADS] if numbers else ["no plan"]
+        cells = [_cell(name, numbers.get(name)) for name in heads] if numbers else ["no plan"]
         told.append([row.model, *sizes, row.device, row.fusion, *cells])
     return told
 
@@ -79,7 +88,10 @@ def _head(row: Row) -> dict[str, Any]:
 
 
 def _plan(row: Row) -> dict[str, Any] | None:
-    return statistics_to_json(row.found) if row.found is not None else None
+    if row.found is None:
+        return None
+    energy = {_ENERGY: row.energy.femtojoules, "energy_leaves_out": list(row.energy.untold)} if row.energy else {}
+    return {**statistics_to_json(row.found), **energy}
 
 
 def _numbers(row: Row) -> dict[str, Any]:
@@ -96,4 +108,6 @@ def _cell(name: str, value: int | str | None) -> str:
         return bytes_text(value)
     if isinstance(value, int) and name.endswith("picoseconds"):
         return time_text(value)
+    if isinstance(value, int) and name == _ENERGY:
+        return energy_text(value)
     return "-" if value is None else str(value)

@@ -20,9 +20,13 @@ Costs = Mapping[str, Expr]
 
 def traffic(plan: Plan) -> Expr:
     """Bytes that all groups move between the lowest level and the next that they use; costs count at the upper one."""
+    return total(traffic_of(group, plan) for group in plan.groups)
+
+
+def traffic_of(group: Group, plan: Plan) -> Expr:
+    """Bytes that a group moves between the lowest level and the next that it uses."""
     return total(
         next((moved[level.name] for level in plan.levels[1:] if level.name in moved), Const(0))
-        for group in plan.groups
         for moved in (group.cost.read, group.cost.written)
     )
 

@@ -59,6 +59,16 @@ def time_text(picoseconds: int) -> str:
     return f"{value if 'e' not in value else round(picoseconds / size)} {unit}"
 
 
+_ENERGIES = (("J", 10**15), ("mJ", 10**12), ("uJ", 10**9), ("nJ", 10**6), ("pJ", 10**3))
+
+
+def energy_text(femtojoules: int) -> str:
+    """An energy with its unit, three digits: `4.52 mJ`."""
+    unit, size = next(((unit, size) for unit, size in _ENERGIES if femtojoules >= size), ("fJ", 1))
+    value = f"{femtojoules / size:.3g}"
+    return f"{value if 'e' not in value else round(femtojoules / size)} {unit}"
+
+
 def value_text(value: Expr | None) -> str:
     """A cost: a number with separators, or the expression."""
     if value is None:

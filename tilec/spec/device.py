@@ -5,14 +5,14 @@ below, so SMs are units of shared memory under DRAM and chips are units under a 
 """
 
 from math import prod
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from tilec.artifact import digest_object
 from tilec.errors import did_you_mean
 from tilec.spec.located import Spec
-from tilec.spec.quantities import Bytes, BytesPerSecond, FlopsPerSecond, Picoseconds
+from tilec.spec.quantities import Bytes, BytesPerSecond, Femtojoules, FlopsPerSecond, Picoseconds
 
 MOST = 1 << 24
 """No level has more units, no unit takes a wider tile."""
@@ -51,6 +51,13 @@ class Bandwidth(Spec):
     reader: BytesPerSecond | None = None
 
 
+class Access(Spec):
+    """What an access of a level costs, read or write alike: `energy` for `bytes` that move at once (O28)."""
+
+    energy: Femtojoules
+    bytes: Bytes = Field(gt=0)
+
+
 class Level(Spec):
     """A memory level; `capacity` in bytes of one instance.
 
@@ -70,6 +77,7 @@ class Level(Spec):
     neighbours_readable: bool = Field(default=False, description="instances read each other")
     write_allocate: bool = Field(default=False, description="a write first reads the line (caches)")
     pool: str | None = Field(default=None, description="name of the capacity pool that it shares")
+    access: Access | None = Field(default=None, description="energy of an access, where a source tells it")
 
 
 class ComputeUnit(Spec):
@@ -84,6 +92,7 @@ class ComputeUnit(Spec):
     tile: dict[Literal["m", "n", "k"], Annotated[int, Field(gt=0, le=MOST)]] = Field(default_factory=dict)
     rate: FlopsPerSecond = Field(gt=0)
     scope: str = ""
+    energy: Femtojoules | None = Field(default=None, description="of a multiply-add, where a source tells it")
 
 
 class Vector(Spec):
@@ -199,5 +208,6 @@ class DeviceSpec(Spec):
         return max(fitting, default=0)
 
     def digest(self) -> str:
-        """sha256 of what the file says: comments, formatting and file name do not count."""
-        return digest_object(self.model_dump(mode="json"))
+        """sha256 of what plans depend on: comments, formatting, file name and energies do not count."""
+        no_energy: dict[str, Any] = {"levels": {"__all__": {"access"}}, "compute": {"__all__": {"energy"}}}
+        return digest_object(self.model_dump(mode="json", exclude=no_energy))

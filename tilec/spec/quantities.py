@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
-from tilec.spec.units import BANDWIDTH, BYTES, RATE, TIME, Unit
+from tilec.spec.units import BANDWIDTH, BYTES, ENERGY, RATE, TIME, Unit
 
 
 def _annotations(unit: Unit) -> tuple[BeforeValidator, PlainSerializer, WithJsonSchema]:
@@ -21,3 +21,4 @@ Bytes = Annotated[int, *_annotations(BYTES)]
 BytesPerSecond = Annotated[int, *_annotations(BANDWIDTH)]
 FlopsPerSecond = Annotated[int, *_annotations(RATE)]
 Picoseconds = Annotated[int, *_annotations(TIME)]
+Femtojoules = Annotated[int, *_annotations(ENERGY)]

@@ -1,6 +1,6 @@
-"""Quantities with units, as device and recipe files write them: `164KiB`, `2039GB/s`, `312TFLOP/s`, `1.2us`.
+"""Quantities with units, as device and recipe files write them: `164KiB`, `2039GB/s`, `312TFLOP/s`, `1.2us`, `3.7pJ`.
 
-Held as integers: bytes, bytes per second, operations per second (a multiply-add is two), picoseconds.
+Held as integers: bytes, bytes per second, operations per second (a multiply-add is two), picoseconds, femtojoules.
 """
 
 import re
@@ -80,4 +80,5 @@ RATE = Unit(
     "312TFLOP/s",
     {f"{prefix}{op}/s": factor for op in ("FLOP", "OP") for prefix, factor in _PREFIXES.items()},
 )
+ENERGY = Unit("an energy", "3.7pJ", {"fJ": 1, "pJ": 10**3, "nJ": 10**6})
 TIME = Unit("a time", "1.2us", {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "ms": 10**9, "s": 10**12})
