@@ -193,9 +193,8 @@ def test_energy_of_groups_where_the_device_tells_it(cli, tmp_path):
         assert ("energy_femtojoules" in told) == known
         if known:
             groups = told["per_group"].values()
-            assert sum(each["moving_femtojoules"] + each["computing_femtojoules"] for each in groups) == (
-                told["energy_femtojoules"]
-            )
+            spent = sum(each["moving_femtojoules"] + each["computing_femtojoules"] for each in groups)
+            assert spent == told["energy_femtojoules"]
             assert sum(each["traffic_bytes"] for each in groups) == told["traffic_bytes"]
             assert told["energy_leaves_out"] == []
             assert "  energy                    " in cli("inspect", "a100/2-plan.json").out
