@@ -63,8 +63,9 @@ def program_iterations(program: Program) -> tuple[set[Iteration], set[Iteration]
 class _Walker:
     """Runs the named loops of a TIR function; `values` are the variables that are known."""
 
-    def __init__(self, names: frozenset[str]) -> None:
+    def __init__(self, names: frozenset[str], parts: Mapping[str, Any]) -> None:
         self.names = names
+        self.parts = parts
         self.values: dict[Any, Any] = {}
         self.found: set[Iteration] = set()
         self.held: dict[Any, bool] = {}
@@ -91,8 +92,16 @@ class _Walker:
         """Whether a statement is or holds a named loop."""
         if statement not in self.held:
             named = type(statement).__name__ == "For" and statement.loop_var.name in self.names
-            self.held[statement] = named or any(map(self.loops, _inside(statement)))
+            self.held[statement] = named or self.part(statement) is not None or any(map(self.loops, _inside(statement)))
         return self.held[statement]
+
+    def part(self, statement: Any) -> tuple[Any, list[Any]] | None:
+        """The function of its own that a statement calls, and the arguments."""
+        if type(statement).__name__ != "Evaluate" or type(statement.value).__name__ != "Call":
+            return None
+        symbol, *arguments = statement.value.args
+        found = self.parts.get(getattr(symbol, "value", ""))
+        return None if found is None else (found, arguments)
 
     def walk(self, statement: Any, place: Iteration) -> None:
         """Run a statement whose surroundings are the iteration `place`."""
@@ -115,6 +124,12 @@ class _Walker:
                 chosen = part.then_case if self.value(part.condition) else part.else_case
                 if chosen is not None:
                     self.walk(chosen, pending)
+            elif (called := self.part(part)) is not None:
+                function, arguments = called
+                variables = [parameter.name for parameter in function.params].index("scratch") + 1
+                for parameter, argument in zip(function.params[variables:], arguments[variables:], strict=True):
+                    self.values[parameter] = self.value(argument)
+                self.walk(function.body, pending)
 
 
 def _sequence(statement: Any) -> Iterator[Any]:
@@ -134,7 +149,7 @@ def _inside(statement: Any) -> list[Any]:
 def tir_iterations(kernel: Kernel, program: Program) -> set[Iteration]:
     """The iterations that a kernel's TIR runs of the loops that have a name in its program."""
     names = frozenset(name for iteration in program_iterations(program)[1] for name, _ in iteration)
-    walker = _Walker(names)
+    walker = _Walker(names, kernel.parts)
     function = kernel.function
     (tasks,) = (s for s in _sequence(function.body) if type(s).__name__ == "For")
     for task in range(kernel.tasks):

@@ -56,7 +56,7 @@ class Batch:
         self, function: PrimFunc, tasks: int, operands: Sequence[tuple], arrays: Mapping[str, Array]
     ) -> None:
         """A kernel function as it is."""
-        self.jobs.append(Job(Kernel(function, tasks, 0), operands, arrays))
+        self.jobs.append(Job(Kernel(function, tasks, 0, {}), operands, arrays))
 
     def run(self, folder: Path, threads: int = 1) -> list[dict[str, Array]]:
         """The outputs of every job."""
@@ -75,6 +75,8 @@ class Batch:
                     feeds[f"{name}@{number}"] = job.arrays[name]
             launches.append(Launch(f"k{number}", tuple(arguments), job.kernel.tasks, job.kernel.scratch_bytes))
         functions = {f"k{number}": job.kernel.function for number, job in enumerate(self.jobs)}
+        for job in self.jobs:
+            functions |= job.kernel.parts
         model = Model(functions, tuple(launches), tuple(inputs), tuple(outputs))
         write_manifest(folder, compile_model(model, HOST, folder))
         results = load(folder, threads=threads).run(feeds)

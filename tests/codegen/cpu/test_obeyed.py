@@ -219,4 +219,6 @@ def test_every_tile_shows_in_the_kernel(model: str, tmp_path: Path) -> None:
 def kernel_text(plan: Plan, folder: Path) -> tuple[str, str]:
     """The tile program and the TIR of a plan's kernel."""
     (program,) = generated(plan, folder).programs.values()
-    return program_text(program), str(emit(program, AVX512).function.script(show_meta=True))
+    kernel = emit(program, AVX512)
+    functions = (kernel.function, *kernel.parts.values())
+    return program_text(program), "".join(str(function.script(show_meta=True)) for function in functions)

@@ -13,3 +13,13 @@ def test_decided_conditions_are_folded():
 def test_comparison_over_all_values():
     assert at_least(parse_expr("i * 2"), parse_expr("i + 1"), RANGES)
     assert not at_least(parse_expr("i * 2"), parse_expr("i + 2"), RANGES)
+
+
+def test_sums_with_a_maximum_or_minimum_are_compared_case_by_case() -> None:
+    ranges = ranges_with({}, {"l": (Const(0), Const(3)), "k": (Const(0), Const(14))})
+    first = parse_expr("maximum(l * 14 - 1, 0) + k")
+    assert at_least(first, parse_expr("l * 14 - 1"), ranges)
+    assert at_least(parse_expr("l * 14 + 15"), parse_expr("maximum(l * 14 - 1, 0) + k + 1"), ranges)
+    assert not at_least(parse_expr("l * 14 + 13"), parse_expr("maximum(l * 14 - 1, 0) + k + 1"), ranges)
+    assert at_least(parse_expr("l + 3"), parse_expr("minimum(l, 2) + 3"), ranges)
+    assert not at_least(parse_expr("minimum(l, 2)"), parse_expr("l"), ranges)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from tvm import tirx
@@ -11,13 +11,15 @@ from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.compile import PRINTED
 from tilec.codegen.cpu.indices import Indices
-from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_function
+from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
 from tilec.codegen.cpu.memory import Memories, stored
+from tilec.codegen.cpu.outline import outlined
 from tilec.codegen.cpu.resolve import resolve
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tiles import emit_tile
-from tilec.codegen.cpu.tree import Choose, Nest, Range, Step, Tile, Tree
+from tilec.codegen.cpu.tree import Choose, Nest, Part, Range, Run, Step, Tile, Tree, memories_of
 from tilec.codegen.cpu.vectors import PrimExpr, bind, floor_parts, int64, register
+from tilec.ir.expr import Var
 from tilec.ir.program import Program
 
 
@@ -25,12 +27,13 @@ from tilec.ir.program import Program
 class Kernel:
     """A printed kernel: its function, how many tasks it has and the scratch bytes that a thread needs.
 
-    The function's operands are the program's parameters, in order.
+    The function's operands are the program's parameters, in order; it calls `parts` by their symbols.
     """
 
     function: PrimFunc
     tasks: int
     scratch_bytes: int
+    parts: Mapping[str, PrimFunc]
 
 
 def emit(program: Program, target: CpuTarget, symbol: str | None = None) -> Kernel:
@@ -38,15 +41,9 @@ def emit(program: Program, target: CpuTarget, symbol: str | None = None) -> Kern
 
     Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
     """
-    tree = resolve(program, target)
-    operands = [Operand(m.name, stored(m.ttype), m.elements) for m in tree.memories if m.kind == "operand"]
-
-    def body(buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr) -> None:
-        memories = _memories(tree, buffers, scratch)
-        _nests([nest for nest in tree.nests if nest.tasks], target, memories, task)
-
-    function = kernel_function(symbol or tree.name, operands, body, tree.scratch_bytes)
-    return Kernel(function.with_attr(PRINTED, True), tree.tasks, tree.scratch_bytes)
+    tree = outlined(resolve(program, target))
+    printer = _Printer(tree, target, symbol or tree.name)
+    return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
 
 
 def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
@@ -54,39 +51,108 @@ def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
     return emit(program, target).function
 
 
-def _memories(tree: Tree, operands: Mapping[str, Buffer], scratch: Scratch) -> Memories:
-    """TIR buffers for all memories. Those that share a place share a buffer: two would be taken as not aliased."""
-    buffers: dict[str, Buffer] = dict(operands)
-    places: dict[int, int] = {}
-    for memory in tree.memories:
-        if memory.kind == "scratch":
-            places[memory.offset] = max(places.get(memory.offset, 0), memory.elements)
-    made: dict[int, Buffer] = {}
-    pieces: dict[tuple[str, int, int], Buffer] = {}
-    for memory in tree.memories:
-        for offset, lanes in memory.pieces:
-            pieces[memory.name, offset, lanes] = register(stored(memory.ttype), lanes)
-        if memory.kind == "scratch":
-            if memory.offset not in made:
-                made[memory.offset] = scratch.buffer(memory.offset, places[memory.offset], stored(memory.ttype))
-            buffers[memory.name] = made[memory.offset]
-    return Memories({m.name: m for m in tree.memories}, buffers, pieces)
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What steps are printed with inside a function: its memories and the pointers that it hands on to parts."""
+
+    memories: Memories
+    pointers: tuple[PrimExpr, ...]
 
 
-def _nests(nests: Sequence[Nest], target: CpuTarget, memories: Memories, task: PrimExpr) -> None:
-    """The nest that a task belongs to."""
-    if not nests:
-        return
-    first, *others = nests
-    if not others:
-        _steps(first.body, target, memories, Indices(_task_variables(first, task)))
-        return
-    count = int64(first.tasks)
-    with I.If(tirx.LT(task, count)):
-        with I.Then():
-            _nests([first], target, memories, task)
-        with I.Else():
-            _nests(others, target, memories, bind(tirx.Sub(task, count)))
+@dataclass(frozen=True, slots=True)
+class _Printer:
+    tree: Tree
+    target: CpuTarget
+    symbol: str
+
+    @property
+    def operands(self) -> list[Operand]:
+        """The parameters."""
+        return [Operand(m.name, stored(m.ttype), m.elements) for m in self.tree.memories if m.kind == "operand"]
+
+    def kernel(self) -> PrimFunc:
+        """The function of the tasks."""
+
+        def body(buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr) -> None:
+            nests = [nest for nest in self.tree.nests if nest.tasks]
+            used = {name for nest in nests for name in memories_of(nest.body)}
+            self._nests(nests, self._place(buffers, scratch, used), task)
+
+        function = kernel_function(self.symbol, self.operands, body, self.tree.scratch_bytes)
+        return function.with_attr(PRINTED, True)
+
+    def parts(self) -> dict[str, PrimFunc]:
+        """Symbol -> function of every part."""
+        return {self._symbol(part.name): self._part(part) for part in self.tree.parts}
+
+    def _symbol(self, part: str) -> str:
+        return f"{self.symbol}_{part}"
+
+    def _part(self, part: Part) -> PrimFunc:
+        def body(buffers: Mapping[str, Buffer], scratch: Scratch, values: Sequence[PrimExpr]) -> None:
+            place = self._place(buffers, scratch, set(memories_of(part.body)))
+            self._steps(part.body, place, Indices(dict(zip(part.variables, values, strict=True))))
+
+        symbol = self._symbol(part.name)
+        function = part_function(symbol, self.operands, part.variables, body, self.tree.scratch_bytes)
+        return function.with_attr(PRINTED, True)
+
+    def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str]) -> _Place:
+        """TIR buffers for the memories that a function uses. Those that share a place share a buffer: two would be
+        taken as not aliased."""
+        buffers: dict[str, Buffer] = dict(operands)
+        places: dict[int, int] = {}
+        for memory in self.tree.memories:
+            if memory.kind == "scratch":
+                places[memory.offset] = max(places.get(memory.offset, 0), memory.elements)
+        made: dict[int, Buffer] = {}
+        pieces: dict[tuple[str, int, int], Buffer] = {}
+        for memory in self.tree.memories:
+            if memory.name not in used:
+                continue
+            for offset, lanes in memory.pieces:
+                pieces[memory.name, offset, lanes] = register(stored(memory.ttype), lanes)
+            if memory.kind == "scratch":
+                if memory.offset not in made:
+                    made[memory.offset] = scratch.buffer(memory.offset, places[memory.offset], stored(memory.ttype))
+                buffers[memory.name] = made[memory.offset]
+        memories = Memories({m.name: m for m in self.tree.memories}, buffers, pieces)
+        return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
+
+    def _nests(self, nests: Sequence[Nest], place: _Place, task: PrimExpr) -> None:
+        """The nest that a task belongs to."""
+        if not nests:
+            return
+        first, *others = nests
+        if not others:
+            self._steps(first.body, place, Indices(_task_variables(first, task)))
+            return
+        count = int64(first.tasks)
+        with I.If(tirx.LT(task, count)):
+            with I.Then():
+                self._nests([first], place, task)
+            with I.Else():
+                self._nests(others, place, bind(tirx.Sub(task, count)))
+
+    def _steps(self, steps: Sequence[Step], place: _Place, indices: Indices) -> None:
+        for step in steps:
+            match step:
+                case Tile():
+                    emit_tile(step, self.target, place.memories, indices)
+                case Range(name, lo, hi, body):
+                    with I.serial(indices.get(lo), indices.get(hi)) as value:
+                        IRBuilder.name(name, value)
+                        with indices.loop(name, value):
+                            self._steps(body, place, indices)
+                case Choose(condition, yes, no):
+                    with I.If(indices.get(condition)):
+                        with I.Then(), indices.scope():
+                            self._steps(yes, place, indices)
+                        with I.Else(), indices.scope():
+                            self._steps(no, place, indices)
+                case Run(part, variables):
+                    values = [indices.get(Var(name)) for name in variables]
+                    I.evaluate(tirx.call_extern("void", self._symbol(part), *place.pointers, *values))
 
 
 def _task_variables(nest: Nest, task: PrimExpr) -> dict[str, PrimExpr]:
@@ -98,21 +164,3 @@ def _task_variables(nest: Nest, task: PrimExpr) -> dict[str, PrimExpr]:
     if nest.spread:
         values[nest.spread[0][0]] = rest
     return {name: IRBuilder.name(name, I.Bind(values[name])) for name, _ in nest.spread}
-
-
-def _steps(steps: Sequence[Step], target: CpuTarget, memories: Memories, indices: Indices) -> None:
-    for step in steps:
-        match step:
-            case Tile():
-                emit_tile(step, target, memories, indices)
-            case Range(name, lo, hi, body):
-                with I.serial(indices.get(lo), indices.get(hi)) as value:
-                    IRBuilder.name(name, value)
-                    with indices.loop(name, value):
-                        _steps(body, target, memories, indices)
-            case Choose(condition, yes, no):
-                with I.If(indices.get(condition)):
-                    with I.Then(), indices.scope():
-                        _steps(yes, target, memories, indices)
-                    with I.Else(), indices.scope():
-                        _steps(no, target, memories, indices)

@@ -6,7 +6,8 @@ A task is one iteration of the flattened outermost spread loops. The host functi
 computes which range, so tasks of one kernel must not depend on each other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -38,6 +39,11 @@ class Scratch:
     def __init__(self, block: Buffer) -> None:
         self._block = block
 
+    @property
+    def pointer(self) -> PrimExpr:
+        """Where the block begins."""
+        return self._block.data
+
     def buffer(self, offset: int, elements: int, dtype: str) -> Buffer:
         """A flat buffer of `elements` elements that starts `offset` bytes into the block."""
         pointer = I.Bind(tirx.address_of(self._block[tirx.IntImm("int64", offset)]))
@@ -45,6 +51,7 @@ class Scratch:
 
 
 Body: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, PrimExpr], None]
+PartBody: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, Sequence[PrimExpr]], None]
 
 
 def kernel_function(symbol: str, operands: Sequence[Operand], body: Body, scratch_bytes: int = 0) -> PrimFunc:
@@ -53,18 +60,43 @@ def kernel_function(symbol: str, operands: Sequence[Operand], body: Body, scratc
     `buffers` maps operand names to flat buffers, `task` is an int64 expression, `scratch_bytes` the size of
     the thread's block. `body` never opens a parallel loop.
     """
+    with _function(symbol, operands, ("begin", "end"), scratch_bytes) as frame, I.serial(*frame.variables) as task:
+        IRBuilder.name("task", task)
+        body(frame.buffers, frame.scratch, task)
+    return frame.builder.get()
+
+
+def part_function(
+    symbol: str, operands: Sequence[Operand], variables: Sequence[str], body: PartBody, scratch_bytes: int
+) -> PrimFunc:
+    """The TIR function that `body(buffers, scratch, values)` emits, with the values of loop variables for begin and
+    end."""
+    with _function(symbol, operands, variables, scratch_bytes) as frame:
+        body(frame.buffers, frame.scratch, frame.variables)
+    return frame.builder.get()
+
+
+@dataclass(frozen=True)
+class _Frame:
+    builder: Any
+    buffers: Mapping[str, Buffer]
+    scratch: Scratch
+    variables: Sequence[PrimExpr]
+
+
+@contextmanager
+def _function(
+    symbol: str, operands: Sequence[Operand], variables: Sequence[str], scratch_bytes: int
+) -> Iterator[_Frame]:
     with IRBuilder() as builder, I.prim_func(s_tir=True):
         I.func_name(symbol)
         I.func_attr({"tirx.noalias": True, "global_symbol": symbol})
         pointers = [I.arg(operand.name, I.ptr(operand.dtype)) for operand in operands]
         block = I.arg("scratch", I.ptr("uint8"))
-        begin, end = I.arg("begin", I.int64()), I.arg("end", I.int64())
+        values = [I.arg(name, I.int64()) for name in variables]
         buffers = {
             operand.name: I.decl_buffer((tirx.IntImm("int64", operand.elements),), operand.dtype, data=pointer)
             for operand, pointer in zip(operands, pointers, strict=True)
         }
         scratch = Scratch(I.decl_buffer((tirx.IntImm("int64", scratch_bytes),), "uint8", data=block))
-        with I.serial(begin, end) as task:
-            IRBuilder.name("task", task)
-            body(buffers, scratch, task)
-    return builder.get()
+        yield _Frame(builder, buffers, scratch, values)

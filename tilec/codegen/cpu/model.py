@@ -53,7 +53,8 @@ def build(
     )
     changed = {"processor": options.processor, "features": options.features}
     model = Model(
-        functions={f"tilec_{name}": kernel.function for name, kernel in kernels.items()},
+        functions={f"tilec_{name}": kernel.function for name, kernel in kernels.items()}
+        | {symbol: part for kernel in kernels.values() for symbol, part in kernel.parts.items()},
         launches=launches,
         inputs=tuple(_spec(plan, port) for port in plan.inputs),
         outputs=tuple(_spec(plan, port) for port in plan.outputs),

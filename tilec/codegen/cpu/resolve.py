@@ -15,7 +15,7 @@ from tilec.codegen.cpu.settle import ranges_with, settle
 from tilec.codegen.cpu.slots import Life, assign
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
 from tilec.codegen.cpu.tasks import TaskNest, task_nests
-from tilec.codegen.cpu.tree import Choose, Memory, Nest, Range, Step, Storage, Tile, Tree, tiles
+from tilec.codegen.cpu.tree import Choose, Memory, Nest, Range, Run, Step, Storage, Tile, Tree, tiles
 from tilec.codegen.cpu.versions import Interval, segments
 from tilec.codegen.cpu.windows import Plain, Window, strides_of, viewed, written_through
 from tilec.errors import UnsupportedError
@@ -247,6 +247,8 @@ class _Resolver:
                 return replace(step, yes=tuple(map(self.refused, step.yes)), no=tuple(map(self.refused, step.no)))
             case Tile():
                 return self.fused(step)[0]
+            case Run():
+                raise AssertionError(step)
 
     def store(self, statement: StoreTiles, scope: Scope) -> list[Step]:
         source, target = scope.live[statement.source], scope.live[statement.target]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilec.ir.algebra import KnownRanges, Ranges, bounds_of, simplify, simplify_scalar
-from tilec.ir.expr import Binary, Call, Expr, walk
+from tilec.ir.algebra import KnownRanges, Ranges, bounds_of, linear_form, simplify, simplify_scalar
+from tilec.ir.expr import Binary, Call, Const, Expr, walk
 
 
 def ranges_with(ranges: Ranges, more: Mapping[str, tuple[Expr, Expr]]) -> KnownRanges:
@@ -21,6 +21,20 @@ def settle(expr: Expr, ranges: Ranges) -> Expr:
 
 
 def at_least(a: Expr, b: Expr, ranges: Ranges) -> bool:
-    """Whether a >= b for all values of the variables."""
-    low = bounds_of(settle(Binary("-", a, b), ranges), ranges)[0]
-    return low is not None and low >= 0
+    """Whether a >= b for all values of the variables; false when that is not seen."""
+    return _never_negative(settle(Binary("-", a, b), ranges), ranges)
+
+
+def _never_negative(expr: Expr, ranges: Ranges) -> bool:
+    """Of a sum with a maximum or minimum what holds with each of its arguments, or with any, in its place."""
+    low = bounds_of(expr, ranges)[0]
+    if low is not None and low >= 0:
+        return True
+    terms, _ = linear_form(expr, ranges)
+    for atom, factor in terms.items():
+        if isinstance(atom, Call) and atom.fn in ("maximum", "minimum"):
+            rest = Binary("-", expr, Binary("*", Const(factor), atom))
+            chosen = (settle(Binary("+", rest, Binary("*", Const(factor), arg)), ranges) for arg in atom.args)
+            holds = (_never_negative(each, ranges) for each in chosen)
+            return any(holds) if (atom.fn == "maximum") == (factor > 0) else all(holds)
+    return False

@@ -6,11 +6,11 @@ variables are loop variables and the tile's own dimensions, which count from 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tilec.ir.expr import Access, Binary, Const, Expr, bound
+from tilec.ir.expr import Access, Binary, Const, Expr, accesses, bound
 from tilec.ir.program import Combine
 
 
@@ -97,7 +97,24 @@ class Choose:
     no: tuple[Step, ...]
 
 
-Step = Tile | Range | Choose
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A part of the kernel run with the values of `variables`."""
+
+    part: str
+    variables: tuple[str, ...]
+
+
+Step = Tile | Range | Choose | Run
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Steps that are a function of their own; `variables` are those of the loops around it that it needs."""
+
+    name: str
+    variables: tuple[str, ...]
+    body: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +135,13 @@ class Nest:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A kernel: its tasks are those of all nests, one nest after the other."""
+    """A kernel: its tasks are those of all nests, one nest after the other; they run `parts`."""
 
     name: str
     memories: tuple[Memory, ...]
     nests: tuple[Nest, ...]
     scratch_bytes: int
+    parts: tuple[Part, ...] = ()
 
     @property
     def tasks(self) -> int:
@@ -132,7 +150,7 @@ class Tree:
 
 
 def tiles(steps: tuple[Step, ...]) -> Iterator[Tile]:
-    """All tiles, in order."""
+    """All tiles, in order, those of parts that are run left out."""
     for step in steps:
         match step:
             case Range(_, _, _, body):
@@ -142,3 +160,11 @@ def tiles(steps: tuple[Step, ...]) -> Iterator[Tile]:
                 yield from tiles(no)
             case Tile():
                 yield step
+
+
+def memories_of(steps: Sequence[Step]) -> Iterator[str]:
+    """The memory of every access, in order, those of parts that are run left out."""
+    for tile in tiles(tuple(steps)):
+        yield tile.target.tensor
+        for access in accesses(tile.value):
+            yield access.tensor
