@@ -12,6 +12,7 @@ from tilec.scheduler.access import (
     reads_pointwise,
     recomputed,
     runs_along,
+    smoothness,
     stride,
 )
 
@@ -114,3 +115,21 @@ def test_choices_and_divisions_are_counted() -> None:
     text = "Y[t] = where(t < 3, X[t % 5], where(t < 5, Z[t // 2], 0.0))"
     assert choices(expression(text).value) == 1
     assert divisions(expression(text).value) == 2
+
+
+@pytest.mark.parametrize(
+    ("index", "worth"),
+    [
+        ("j", 1.0),
+        ("3", 1.0),
+        ("j * 2 + 1", 0.5),
+        ("j % 2 * 29 + j // 2", 0.5),
+        ("j // 2", 0.5),
+        ("j // 3", 0.5),
+        ("j * 7", 0.2),
+        ("j // 5", 0.2),
+        ("I[j]", 0.2),
+    ],
+)
+def test_lanes_are_worth_less_where_they_are_shuffled_or_gathered(index: str, worth: float) -> None:
+    assert smoothness(Access("X", (parse_expr(index),)), shape(60), "j", Const(58)) == worth

@@ -103,6 +103,40 @@ def runs_along(access: Access, shape: Sequence[Expr], iterator: str, extent: Exp
     return step is not None and bound(step) in (0, 1)
 
 
+INTERLEAVED = 4
+"""Largest stride, and largest number of turns that strides take, where vectors are shuffled out of whole loads."""
+
+SHUFFLED = 0.5
+"""What a lane is worth that is shuffled out of whole loads."""
+
+GATHERED = 0.2
+"""What a lane is worth that is loaded by itself."""
+
+
+@lru_cache(maxsize=65536)
+def _smoothness(access: Access, shape: tuple[Expr, ...], iterator: str, extent: Expr) -> float:
+    step = stride(access, shape, iterator, extent)
+    if step is not None and bound(step) in (0, 1):
+        return 1.0
+    turns = range(2, INTERLEAVED + 1) if step is None and not is_data_dependent(access) else range(0)
+    for turn in turns:
+        every = simplify(Binary("//", extent, Const(turn)))
+        places = [Binary("+", Binary("*", Var(iterator), Const(turn)), Const(t)) for t in range(turn)]
+        moved = [Access(access.tensor, tuple(substitute(i, {iterator: p}) for i in access.index)) for p in places]
+        steps = {stride(each, shape, iterator, every) for each in moved}
+        if len(steps) == 1 and None not in steps:
+            step = steps.pop()
+            break
+    near = bound(step) if step is not None else None
+    return SHUFFLED if near is not None and -1 <= near <= INTERLEAVED else GATHERED
+
+
+def smoothness(access: Access, shape: Sequence[Expr], iterator: str, extent: Expr) -> float:
+    """What a lane of a vector along an iterator is worth: 1 for one load or broadcast, SHUFFLED where a few loads hold
+    it in turns (strides, channels interleaved, pixels doubled), GATHERED elsewhere."""
+    return _smoothness(access, tuple(shape), iterator, extent)
+
+
 def reads_pointwise(access: Access, reader: TensorExpr, shape: Sequence[Expr]) -> dict[int, str] | None:
     """Dimension -> iterator when every point of `reader` reads its own element and all are read, else None.
 

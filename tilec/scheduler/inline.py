@@ -102,7 +102,7 @@ def _once(tensor: str, reader: TensorExpr) -> bool:
 
 
 def operations(expr: TensorExpr) -> int:
-    """Scalar operations per point; a transcendental function counts as many, index arithmetic as none."""
+    """Scalar operations per point; a transcendental function counts as many, what iterators alone decide as none."""
     return arithmetic(expr.value)
 
 
@@ -113,6 +113,8 @@ def arithmetic(body: Expr) -> int:
             return 0
         case Binary(op, left, right):
             return (SLOW // 3 if op in ("/", "//", "%") else 1) + arithmetic(left) + arithmetic(right)
+        case Call("where", (condition, yes, no)) if not accesses(condition):
+            return 1 + arithmetic(yes) + arithmetic(no)  # iterators alone decide
         case Call(fn, args):
             return (1 if fn in _FAST or fn in TTYPES else SLOW) + sum(arithmetic(a) for a in args)
         case _:
