@@ -132,9 +132,11 @@ def _recompose(p: Polynomial) -> Polynomial:
     return p
 
 
+@lru_cache(maxsize=262144)
 def _quotient_polynomial(quotient: Binary) -> Polynomial:
     """`x // c` as `_divide` would have left it: nested divisions merged."""
-    return _divide(polynomial(quotient.left), polynomial(quotient.right), _NO_RANGES)[0]
+    known = KnownRanges()
+    return _divide(polynomial(quotient.left, known), polynomial(quotient.right, known), known)[0]
 
 
 def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, Polynomial]:
