@@ -108,3 +108,38 @@ def test_zoo_export_refuses(cli, listing, arguments):
     ran = cli("zoo", *arguments)
     assert ran.code == 2
     assert listing() == before
+
+
+FOREIGN = """
+arch:
+  nodes:
+  - !Memory {name: Main, size: inf, area: 0}
+  - !Memory {name: Buffer, size: 8192}
+  - !Compute {name: MAC}
+"""
+
+
+def test_device_import_writes_a_device_that_bounds_and_plans_take(cli, tmp_path):
+    (tmp_path / "arch.yaml").write_text(FOREIGN)
+    ran = cli("device", "import", "arch.yaml")
+    assert ran.code == 0
+    assert "name: arch\n" in ran.out
+    assert "dropped: Main: area\n" in ran.err
+    assert "assumed: Buffer: bandwidth without limit\n" in ran.err
+    told = cli("device", "import", "arch.yaml", "-o", "mine.yaml", "--quiet")
+    assert (told.out, told.err) == ("", "")
+    assert (tmp_path / "mine.yaml").read_text() == ran.out.replace("name: arch\n", "name: mine\n")
+    shown = json.loads(cli("device", "show", "mine.yaml", "--json").out)
+    assert [level["capacity"] for level in shown["levels"]] == ["4096TiB", "1KiB"]
+    bounded = cli("bounds", "C[m,n] = sum(k, A[m,k]*B[k,n])", "--dims", "m=8,n=8,k=8", "--device", "mine.yaml")
+    assert "Main -> Buffer 1024 bytes" in bounded.out
+
+
+def test_device_import_of_what_is_no_architecture(cli, tmp_path, listing):
+    before = listing()
+    assert cli("device", "import", "gone.yaml").err == "error: gone.yaml: no such file\n"
+    (tmp_path / "arch.yaml").write_text(FOREIGN.replace("8192", "many"))
+    ran = cli("device", "import", "arch.yaml", "-o", "mine.yaml")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("error: arch.yaml:5:34: 'many' has no value here")
+    assert listing() == sorted([*before, "arch.yaml"])

@@ -1,4 +1,4 @@
-"""`tilec device`: which devices there are, what one says, and measuring this machine."""
+"""`tilec device`: which devices there are, what one says, measuring this machine, files of other tools."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,11 +8,12 @@ import typer
 from tilec.artifact import write_text
 from tilec.cli.console import Console
 from tilec.cli.verb import EXIT_CODES, verb
+from tilec.errors import UsageError
 
 if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
 
-app = typer.Typer(no_args_is_help=True, help="Devices: list them, show one, measure this machine.")
+app = typer.Typer(no_args_is_help=True, help="Devices: list them, show one, measure this machine, translate files.")
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
@@ -122,3 +123,41 @@ def probe(
     else:
         write_text(output, text)
         console.note(f"device: {output}")
+
+
+@app.command("import", epilog=EXIT_CODES)
+@verb
+def import_(
+    console: Console,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Architecture of Timeloop (3, 4) or AccelForge.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the device file here, not to stdout.")
+    ] = None,
+) -> None:
+    """Translate an architecture of Timeloop or AccelForge: levels, capacities, bandwidths, energies, fan-outs.
+
+    \b
+    tilec device import arch.yaml
+    tilec device import arch.yaml -o mine.yaml
+
+    What was dropped and what was assumed is told, and stands in the file as comments. Templates must be rendered
+    first; energies of Timeloop come from an energy table in the same file.
+    """
+    from tilec.spec.foreign import translate
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UsageError("no such file", str(file)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the file: {error}", str(file)) from error
+    out = None if output is None or str(output) == "-" else output
+    found = translate(text, str(file), (out or file).stem)
+    for head, sentences in (("assumed", found.assumed), ("dropped", found.dropped)):
+        for sentence in sentences:
+            console.note(f"{head}: {sentence}")
+    if out is None:
+        console.data(found.text)
+    else:
+        write_text(out, found.text)
+        console.note(f"device: {out}")

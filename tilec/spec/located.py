@@ -52,10 +52,15 @@ class Located:
         return self.values.get(path, self.whole) or None
 
 
-def parse_yaml(text: str, name: str) -> Located:
+TAG = "!"
+"""Key of a mapping's tag where tags are allowed."""
+
+
+def parse_yaml(text: str, name: str, *, tags: bool = False) -> Located:
     """The mapping in `text`. Raises ConfigError with line and column for anything but plain YAML data.
 
-    Only the core types are made (YAML 1.2): no tags, no merge keys, nothing is ever evaluated.
+    Only the core types are made (YAML 1.2): no tags, no merge keys, nothing is ever evaluated.  With `tags` mappings
+    may have one of their own, `!Memory`, which stands in them under `TAG`.
     """
     try:
         root = YAML(typ="safe", pure=True).compose(text)
@@ -72,7 +77,7 @@ def parse_yaml(text: str, name: str) -> Located:
     if not isinstance(root, MappingNode):
         raise ConfigError("expected keys and values", name if root is None else _mark(root, name))
     try:
-        data = _plain(root, (), name, keys, values, frozenset())
+        data = _plain(root, (), _Reading(name, tags, keys, values), frozenset())
     except RecursionError as error:
         raise ConfigError("nested too deep", name) from error
     return Located(data, keys, values, name)
@@ -98,17 +103,20 @@ def _mark(node: Node, name: str) -> str:
     return f"{name}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
 
 
-def _plain(
-    node: Node,
-    path: KeyPath,
-    name: str,
-    keys: dict[KeyPath, str],
-    values: dict[KeyPath, str],
-    around: frozenset[int],
-) -> Any:
+@dataclass(frozen=True)
+class _Reading:
+    """The file's name, whether mappings may have tags, and the places found so far."""
+
+    name: str
+    tags: bool
+    keys: dict[KeyPath, str]
+    values: dict[KeyPath, str]
+
+
+def _plain(node: Node, path: KeyPath, reading: _Reading, around: frozenset[int]) -> Any:
     """`node` as plain data, recording the place of everything in it."""
-    place = values[path] = _mark(node, name)
-    if len(values) > MOST_VALUES:
+    place = reading.values[path] = _mark(node, reading.name)
+    if len(reading.values) > MOST_VALUES:
         raise ConfigError(f"more than {MOST_VALUES} values", place)
     if id(node) in around:
         raise ConfigError("an alias inside what it stands for", place)
@@ -116,18 +124,20 @@ def _plain(
     if isinstance(node, ScalarNode):
         return _scalar(node, place)
     if isinstance(node, SequenceNode) and node.tag == _CORE + "seq":
-        return [_plain(each, (*path, i), name, keys, values, around) for i, each in enumerate(node.value)]
-    if isinstance(node, MappingNode) and node.tag == _CORE + "map":
-        result: dict[str, Any] = {}
+        return [_plain(each, (*path, i), reading, around) for i, each in enumerate(node.value)]
+    tag = str(node.tag)
+    own = reading.tags and tag.startswith("!")
+    if isinstance(node, MappingNode) and (own or tag == _CORE + "map"):
+        result: dict[str, Any] = {TAG: tag} if own else {}
         for key_node, value_node in node.value:
-            key_place = _mark(key_node, name)
+            key_place = _mark(key_node, reading.name)
             if not isinstance(key_node, ScalarNode) or str(key_node.tag) not in _KEY_TAGS:
                 raise ConfigError("a key must be a plain word", key_place)
             key = _text(str(key_node.value), key_place)
             if key in result:
                 raise ConfigError(f"key {key!r} appears twice", key_place)
-            keys[(*path, key)] = key_place
-            result[key] = _plain(value_node, (*path, key), name, keys, values, around)
+            reading.keys[(*path, key)] = key_place
+            result[key] = _plain(value_node, (*path, key), reading, around)
         return result
     raise ConfigError(f"tags are not allowed: {node.tag}", place)
 
