@@ -250,3 +250,21 @@ def test_depthwise_halos_are_read_in_place_where_tiles_take_whole_rows() -> None
     assert variant.loads["x"] == ()
     explicit = schedule(graph, device("a100"))
     assert explicit.groups[0].variants[0].loads["x"] == ("smem",)
+
+
+@pytest.mark.feature("W24")
+def test_streamed_weights_are_cut_finely_where_one_core_cannot_draw_all_bandwidth() -> None:
+    two = replace(ZEN5, cores=2, draw=0.5 * ZEN5.links[ZEN5.core])
+    fine, coarse = (core_of(product(1, 2048, 5632), target) for target in (two, replace(two, draw=2 * two.draw)))
+    assert fine["n"] * 8 <= 2048
+    assert coarse.get("n", 2048) > fine["n"]
+
+
+def test_vectors_that_are_shuffled_cost_more_and_begin_where_their_turns_do() -> None:
+    def movement(index: str) -> RegisterTile:
+        return tile_of(make_graph({"x": (8, 120)}, [(f"y[i, j] = x[i, {index}]", {"i": 8, "j": 116})], ["y"]))
+
+    plain, turns, gathered = movement("j"), movement("j % 2 * 58 + j // 2"), movement("j * 7 % 113")
+    assert plain.sizes["j"] == 64
+    assert 116 % turns.sizes.get("j", 116) == 0
+    assert 2 * plain.cycles <= turns.cycles < gathered.cycles

@@ -82,7 +82,7 @@ def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
         np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task)
         + (JOIN if target.launch == 0 else 0),
     )
-    seconds = target.launch + np.maximum(span, _lowest(problem, loaded, tasks) / target.links[target.core])
+    seconds = target.launch + np.maximum(span, _drawn(problem, loaded, tasks))
     moved = tasks * read + out
     found = np.broadcast_arrays(_objective(problem, seconds, moved, held), seconds, held, moved)
     return Score(*(np.atleast_1d(values) for values in found))
@@ -258,6 +258,16 @@ def _part_cycles(
         chains = CHAINS if tile.vector.kind == "reduce" else min(points, CHAINS)
         cycles = cycles / np.clip(resident * count * chains / target.threads, 1e-9, 1)
     return cycles
+
+
+def _drawn(problem: Problem, loaded: Mapping[str, Ints], tasks: Ints) -> Floats:
+    """Seconds that the lowest level takes for a group: cores share its bandwidth unevenly, and the one that is left
+    with a last task cannot draw all of it."""
+    target = problem.target
+    readers, link = np.clip(tasks, 1, target.cores), target.links[target.core]
+    alone = _lowest(problem, loaded, tasks) / np.minimum(link, target.draw * readers)
+    idle = IMBALANCE * max(0.0, 1 - target.draw / link)
+    return np.asarray(alone * (1 + np.where(tasks > 1, idle * readers / np.maximum(tasks, 1), 0)))
 
 
 def _lowest(problem: Problem, loaded: Mapping[str, Ints], tasks: Ints) -> Ints:

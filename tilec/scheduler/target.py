@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 
 from tilec.ir.plan import PlanLevel, Pool
 from tilec.spec.device import DeviceSpec, Level
@@ -31,7 +31,7 @@ class Target:
 
     `levels` lowest first, the last one holds register tiles; `core` is the index of the level of a core (the last
     one where a device has no level above it).  `links` are the bandwidths with which each level is filled from the
-    one before it.  `cache` is what the largest cache below a core's level keeps.  `near` is what the level above a
+    one before it, `draw` what a core that is alone draws of the lowest for its own.  `cache` is what the largest cache below a core's level keeps.  `near` is what the level above a
     core's holds, `lanes_bytes` the width of a vector, `registers` their number (`vectors`: whether there are any).
     A core reads `feed` bytes a cycle from its level into registers, fills it with `refill` bytes a second and copies
     within it at `copy`.  `peak` counts operations a second of all cores.
@@ -51,6 +51,7 @@ class Target:
     copy: float
     launch: float
     links: tuple[float, ...] = ()
+    draw: float = inf
     cache: int = 0
     peak: float = 1.0
 
@@ -117,6 +118,7 @@ def target_of(device: DeviceSpec) -> Target:
         copy=own / device.cores / _COPY,
         launch=device.launch_overhead * 1e-12,
         links=_links(device, chosen, own),
+        draw=_links(device, chosen, own, readers=1)[chosen.index(core)],
         cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
         peak=float(peak),
     )
@@ -135,11 +137,16 @@ def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
     return tuple(levels)
 
 
-def _links(device: DeviceSpec, chosen: Sequence[int], otherwise: float) -> tuple[float, ...]:
-    """For every chosen level the bytes per second that come from the one before it: the narrowest on the way."""
+def _links(
+    device: DeviceSpec, chosen: Sequence[int], otherwise: float, readers: int | None = None
+) -> tuple[float, ...]:
+    """For every chosen level the bytes per second that come from the one before it, to so many cores (all when None):
+    the narrowest on the way."""
     names = device.level_names
     ways = [names[chosen[max(0, place - 1)] : max(1, index)] for place, index in enumerate(chosen)]
-    return tuple(min((float(device.bandwidth(name) or otherwise) for name in way), default=otherwise) for way in ways)
+    return tuple(
+        min((float(device.bandwidth(name, readers) or otherwise) for name in way), default=otherwise) for way in ways
+    )
 
 
 def _scalar_registers(top: Level) -> int:
