@@ -223,3 +223,23 @@ def test_a_padded_dimension_beside_one_that_wraps_keeps_its_guard() -> None:
         {"l2": {"Y": {"o": 8}}, "reg": {"Y": {"h": 1}}},
     )
     check(case)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8])
+def test_a_part_runs_where_nothing_is_asked_of_its_last_node(size: int) -> None:
+    """The first tiles of Y need U and nothing of C, which U's part ends with: a tile that is empty of C makes U."""
+    e = {"s": 8, "n": 3}
+    texts = [
+        "U[s, n] = exp(X[s, n])",
+        "C[s, n] = ceil(U[s, n])",
+        "Y[s, n] = where(s < 4, U[s, n], C[s - 4, n])",
+    ]
+    case = Case(
+        texts,
+        e,
+        {"X": (8, 3)},
+        {"l2": {"Y": {"s": size}}, "reg": {"C": {"s": 1}, "Y": {"s": 1}}},
+        connect={"U->C": "reg"},
+        outputs=("C", "Y"),
+    )
+    check(case)

@@ -75,3 +75,18 @@ def test_counts_of_spread_loops_do_not_depend_on_other_loops() -> None:
 def test_one_piece_is_no_loop() -> None:
     s = MATMUL.setting()
     assert split(s, (parse_expr("2*M"), parse_expr("2*M + 5")), 5, "v", None, False) is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_an_interval_that_may_be_empty_has_a_piece_when_asked(size: int) -> None:
+    s = MATMUL.setting()
+    s.sizes.ranges["w"] = (Const(0), Const(6))
+    for once in (False, True):
+        cut = split(s, (Const(0), Var("w")), size, "v", None, False, once)
+        assert cut is not None
+        loop = cut.head.variable
+        for width in range(7):
+            count = at(s, cut.head.extent, w=width)
+            assert count == max(-(-width // size), once)
+            pieces = [tuple(at(s, end, w=width, **{loop: v}) for end in cut.piece) for v in range(count)]
+            assert [x for lo, hi in pieces for x in range(lo, hi)] == list(range(width))

@@ -1,6 +1,8 @@
 """exact: on explicit levels every group fits when it is lowered; where no tile does, a group falls apart."""
 
 from dataclasses import replace
+from functools import cache
+from unittest import mock
 
 import pytest
 from scheduler.graphs import make_graph
@@ -56,8 +58,9 @@ def test_caches_need_no_second_look() -> None:
     assert 1 < len(tiles) <= 3
 
 
-@pytest.mark.feature("W06")
-def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
+@cache
+def concatenated() -> tuple[Atoms, tuple[int, ...]]:
+    """A result beside what is computed from it, and a group of all whose first task needs only the former."""
     e = {"s": 4, "n": 13}
     nodes = [
         ("top[s] = max(n, x[s, n])", e),
@@ -69,9 +72,24 @@ def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
     target = target_of(device("zen5-avx512"))
     atoms = Atoms(graph, fuse(graph).parts, target, Candidates(), "time", frozenset({"c", "y"}))
     whole = tuple(range(len(atoms.parts)))
-    # The first of two tasks needs nothing of c: the part of t and c would run no tile there and leave t unwritten.
     halves = replace(atoms.core_tiles(whole)[0], sizes={"s": 4})
     atoms.known[atoms.key(whole, atoms.leaving(whole)), 1] = (halves,)
-    found = settled([whole], atoms, Builder(graph))
+    return atoms, whole
+
+
+@pytest.mark.feature("W06")
+def test_tasks_that_need_one_of_two_results_have_a_legal_program() -> None:
+    atoms, whole = concatenated()
+    ((members, (tile,)),) = settled([whole], atoms, Builder(atoms.graph))
+    assert members == whole
+    assert tile.sizes == {"s": 4}
+
+
+@pytest.mark.feature("W06")
+def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
+    atoms, whole = concatenated()
+    atoms = replace(atoms, fitting={})
+    with mock.patch("tilec.scheduler.exact.check_program", return_value=("c is written twice",)):
+        found = settled([whole], atoms, Builder(atoms.graph))
     assert [members for members, _ in found] == [(n,) for n in whole]
-    assert objection(whole, atoms, Builder(graph)).code == "illegal"
+    assert objection(whole, atoms, Builder(atoms.graph)).code == "illegal"

@@ -34,8 +34,11 @@ class Frame:
         self.s, self.task = s, task
         self.final = task.part[-1]
         self.lowest = task.level == 0
-        untiled = Tiling((), dict(task.box), {})
-        self.tiling = untiled if self.lowest else tile(s, self.final, task.level, task.box, task.accumulate)
+        self.tiling = Tiling((), dict(task.box), {})
+        if not self.lowest:
+            # Tiles of what else leaves the part run in the final node's loops, even where nothing is asked of that.
+            once = len(task.targets) > 1
+            self.tiling = tile(s, self.final, task.level, task.box, task.accumulate, once)
         self.parts = connected_parts(s, task.part, task.level + 1)
         self.owner = {name: part for part in self.parts for name in part}
         self.nests: dict[str, tuple[ReduceNest, ...]] = {}

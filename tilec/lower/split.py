@@ -43,12 +43,15 @@ class Pieces:
     own: Expr
 
 
-def split(s: Setting, interval: Interval, size: int, wish: str, tail: Tail | None, uniform: bool) -> Pieces | None:
+def split(
+    s: Setting, interval: Interval, size: int, wish: str, tail: Tail | None, uniform: bool, once: bool = False
+) -> Pieces | None:
     """Cut `[lo, hi)` into pieces of `size`, or None if one piece is enough.
 
     Where the size does not divide the width, the last piece is moved back (`shift`, only where the width is known to
     be at least the size) or narrower (`clip`); without a policy `shift` is taken where it is possible.  With
-    `uniform` the count is the same at all positions of the loops around it.
+    `uniform` the count is the same at all positions of the loops around it.  With `once` there is at least one piece,
+    an empty one of an empty interval.
     """
     lo, hi = interval
     width = s.sizes.subtract(hi, lo)
@@ -57,12 +60,15 @@ def split(s: Setting, interval: Interval, size: int, wish: str, tail: Tail | Non
         return None
     counted = most if uniform else width
     count = s.sizes.size(Binary("//", Binary("+", counted, Const(size - 1)), Const(size)))
+    once = once and not s.sizes.at_most(Const(1), count)
+    if once:
+        count = s.sizes.maximum(count, Const(1))
     variable = s.names.new(wish)
     s.sizes.ranges[variable] = (Const(0), s.sizes.size(Binary("-", s.sizes.largest(count), Const(1))))
     head = LoopHead(variable, count)
     offset = s.sizes.scale(Var(variable), size)
     own = start = s.sizes.add(lo, offset)
-    if counted == width and s.sizes.size(Binary("%", width, Const(size))) == Const(0):
+    if not once and counted == width and s.sizes.size(Binary("%", width, Const(size))) == Const(0):
         end = s.sizes.add(start, Const(size))
     elif tail != "clip" and low is not None and low >= size and counted == width:
         back = s.sizes.minimum(offset, s.sizes.subtract(width, Const(size)))
@@ -85,11 +91,11 @@ class Tiling:
     pieces: dict[str, Pieces]
 
 
-def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool) -> Tiling:
+def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool, once: bool = False) -> Tiling:
     """Tile the final node's spatial iterators as the plan says; the box keeps its reduce iterators.
 
     A level with several units always gets a spread loop, if only of one iteration.  An accumulating tile is never
-    moved back, for it would add the overlap twice.
+    moved back, for it would add the overlap twice.  With `once` there is a tile, an empty one, of an empty box too.
     """
     expr = s.nodes[final]
     name = s.levels[level].name
@@ -100,7 +106,7 @@ def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool) -> Ti
     pieces: dict[str, Pieces] = {}
     for iterator in (*order, *(i for i in expr.spatial if i not in order)):
         if iterator in sizes:
-            cut = split(s, box[iterator], sizes[iterator], f"{iterator}_{final}_{name}", policy, spread)
+            cut = split(s, box[iterator], sizes[iterator], f"{iterator}_{final}_{name}", policy, spread, once)
             if cut is not None:
                 pieces[iterator] = cut
     heads = tuple(cut.head for cut in pieces.values())
