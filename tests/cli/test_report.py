@@ -81,3 +81,56 @@ def test_wrong_use(cli, arguments, said):
     ran = cli("report", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"error: {said}")
+
+
+STUDY = "kind: sweep\nconvention: 2-byte words\nworkloads: [bounds/ffn]\ncapacities: [10MB, 300MB]\ndevices: [a100]\n"
+
+
+@pytest.mark.feature("O28", "O32")
+def test_a_design_study_in_every_form(cli, tmp_path):
+    (tmp_path / "s.yaml").write_text(STUDY)
+    ran = cli("report", "--recipe", "s.yaml")
+    assert ran.code == 0
+    head, *lines = ran.out.splitlines()
+    assert head.split()[:5] == ["workload", "mapspace", "machine", "level", "buffer"]
+    assert "300MB" in lines[1]
+    assert "convention: 2-byte words" in lines
+    assert ran.err.startswith("report: done in ")
+    told = json.loads(cli("report", "--recipe", "s.yaml", "--json", "--quiet").out)
+    rows = list(csv.DictReader(io.StringIO(cli("report", "--recipe", "s.yaml", "--format", "csv").out)))
+    assert [int(row["traffic_bytes"]) for row in rows] == [row["traffic_bytes"] for row in told["rows"]]
+    assert rows[3]["traffic_bytes"] == str(768 << 20)
+
+
+def test_a_design_study_is_drawn_and_takes_other_devices(cli, tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "s.yaml").write_text(STUDY)
+    ran = cli("report", "--recipe", "s.yaml", "--device", "h100", "--plot", "s.svg", "--json")
+    assert {row["machine"] for row in json.loads(ran.out)["rows"]} == {"h100"}
+    assert "plot: s.svg" in ran.err
+    assert (tmp_path / "s.svg").read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("bert-base", "--recipe", "s.yaml"),
+            "MODEL: a design study takes no MODEL\n  Its workloads are in the recipe.",
+        ),
+        (("--recipe", "s.yaml", "--fusion", "none"), "--fusion: a design study takes no --fusion"),
+        (("--recipe", "s.yaml", "--plot", "s.pdf"), "s.pdf: cannot draw a .pdf\n  Name it .png or .svg."),
+        (("nerf-mlp", "--plot", "s.svg"), "--plot: only a design study is drawn"),
+    ],
+)
+def test_flags_that_say_nothing_about_a_study(cli, tmp_path, arguments, said):
+    (tmp_path / "s.yaml").write_text(STUDY)
+    ran = cli("report", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"error: {said}")
+
+
+def test_bounds_says_where_a_study_runs(cli):
+    ran = cli("bounds", "studies/gpt3-area")
+    assert ran.code == 2
+    assert "Run it with `tilec report --recipe studies/gpt3-area`." in ran.err

@@ -13,6 +13,7 @@ from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import BenchRecipe, CompileRecipe
 from tilec.spec.resolve import device_source, packaged, recipe_source, resolve_device
 from tilec.spec.schema import schema
+from tilec.spec.study import StudyRecipe
 from tilec.spec.sweep import SweepRecipe
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +80,8 @@ def test_memory_below_the_device_changes_nothing_above(
 @pytest.mark.parametrize("name", sorted(packaged("recipes")))
 def test_packaged_recipes(name: str) -> None:
     located = parse_yaml(recipe_source(name).text, name)
-    models = {"bench": BenchRecipe, "bounds": BoundsRecipe, "compile": CompileRecipe, "sweep": SweepRecipe}
+    sweep = StudyRecipe if "workloads" in located.data else SweepRecipe
+    models = {"bench": BenchRecipe, "bounds": BoundsRecipe, "compile": CompileRecipe, "sweep": sweep}
     assert validate(models[located.data["kind"]], located).kind == located.data["kind"]
 
 

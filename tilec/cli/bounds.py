@@ -98,7 +98,7 @@ def bounds(
         found = _einsum(source, extents(dims or ()), widths(dtype, bits), _kinds(mapspace))
     else:
         _refuse("what is no Einsum", "Leave it out.", {"--dims": dims, "--dtype": dtype, "--bits": bits})
-        if source.endswith((".yaml", ".yml")) or source.startswith("bounds/"):
+        if source.endswith((".yaml", ".yml")) or source.startswith(("bounds/", "studies/")):
             _refuse("a workload", "Its sizes are in the recipe.", {"--shape": shape})
             found = _workload(source, mapspace)
         else:

@@ -1,9 +1,5 @@
-"""`tilec report`: plans of many combinations side by side, without running any."""
+"""`tilec report`: plans of many combinations side by side, without running any; design studies."""
 
-import io
-import sys
-from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,27 +7,19 @@ import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, parse_shapes
+from tilec.cli.tables import Format, table
 from tilec.errors import ConfigError, TilecError, UsageError
 
 if TYPE_CHECKING:
-    from tilec.report.sweep import Row
     from tilec.spec.located import Located
 
 
-_WIDEST = 400
-"""Columns where there is no terminal."""
+_NAMES = ("model", "sizes", "device", "fusion")
+"""Heads of columns that are words."""
 
 
 class IncompleteSweep(TilecError):
     """Some combinations cannot be planned."""
-
-
-class Format(StrEnum):
-    """How the rows are written."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
 
 
 def report(
@@ -51,6 +39,9 @@ def report(
         typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="May be repeated; a symbol may have several sizes."),
     ] = None,
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.png|svg", help="Draw a design study (needs matplotlib).")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Plan every combination of models, sizes, devices and ways to fuse, and compare the plans; nothing runs.
@@ -59,31 +50,42 @@ def report(
     tilec report bert-base --device a100
     tilec report bert-base resnet-50 --device a100 --device ipu-mk2 --shape batch=1,batch=16
     tilec report --recipe sensitivity --format csv > rows.csv
+    tilec report --recipe studies/gpt3-area --plot area.svg
 
     A row tells groups, different fused patterns and those with two or more reductions, nodes of the largest group,
-    launches, bytes between groups, traffic of the lowest level, also in whole transactions, and predicted time.
+    launches, bytes between groups, traffic of the lowest level, also in whole transactions, predicted time, and
+    energy where a device file tells any. A recipe with workloads is a design study: their least data movement on
+    many buffers, memories, devices or dies, and how fast that can be at best.
     """
     from tilec.pipeline.sweep import sweep
-    from tilec.report.sweep import sweep_csv, sweep_to_json
+    from tilec.report.sweep import sweep_cells, sweep_csv, sweep_to_json
     from tilec.spec.located import validate
     from tilec.spec.resolve import packaged
     from tilec.spec.sweep import SweepRecipe
 
     located, given = _merged(recipe, {"models": models, "devices": device, "fusion": fusion, "shapes": _sizes(shape)})
-    chosen = validate(SweepRecipe, located)
     folder = Path(recipe).parent if recipe is not None and recipe not in packaged("recipes") else Path()
+    folders = {key: Path() if key in given else folder for key in _FILES}
+    if "workloads" in located.data:
+        from tilec.cli.study import study
+
+        study(console, located, given, folders, Format.JSON if json else form, plot)
+        return
+    if plot is not None:
+        raise UsageError("only a design study is drawn", "--plot", "Give --recipe one with workloads, studies/...")
+    chosen = validate(SweepRecipe, located)
     with console.stage("report") as advance:
-        rows = sweep(chosen, located, advance, {key: Path() if key in given else folder for key in _FILES})
+        rows = sweep(chosen, located, advance, folders)
     if json or form is Format.JSON:
         console.json(sweep_to_json(rows))
     else:
-        console.data(sweep_csv(rows) if form is Format.CSV else _table(rows))
+        console.data(sweep_csv(rows) if form is Format.CSV else table(sweep_cells(rows), _NAMES))
     if failed := [row for row in rows if row.found is None]:
         said = dict.fromkeys(f"{row.model} on {row.device}: {row.error}" for row in failed)
         raise IncompleteSweep(f"{len(failed)} of {len(rows)} combinations have no plan", hint="\n  ".join(said))
 
 
-_FILES = ("models", "devices")
+_FILES = ("models", "workloads", "devices")
 """Keys of a recipe that name files."""
 
 
@@ -116,25 +118,3 @@ def _merged(recipe: str | None, flags: dict[str, Any]) -> "tuple[Located, set[st
         places[key,] = "MODEL" if key == "models" else f"--{key.removesuffix('s')}"
     keys = {path: place for path, place in file.keys.items() if path[0] not in given}
     return Located({**file.data, **given}, keys, places, file.whole), set(given)
-
-
-def _table(rows: "Sequence[Row]") -> str:
-    """Aligned columns, in the terminal's colors where there is one; names on the left, numbers on the right."""
-    from rich.console import Console as RichConsole
-    from rich.table import Table
-
-    from tilec.report.sweep import sweep_cells
-
-    head, *body = sweep_cells(rows)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    names = head.index("fusion") + 1
-    for place, title in enumerate(head):
-        table.add_column(title, justify="left" if place < names else "right", no_wrap=True)
-    for cells in body:
-        table.add_row(*cells)
-    terminal, memory = sys.stdout.isatty(), io.StringIO()
-    rich = RichConsole(
-        file=memory, force_terminal=terminal, width=None if terminal else _WIDEST, highlight=False, markup=False
-    )
-    rich.print(table)
-    return "\n".join(line.rstrip() for line in memory.getvalue().splitlines())

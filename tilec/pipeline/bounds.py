@@ -43,7 +43,8 @@ def workload(name: str) -> BoundsRecipe:
     source = recipe_source(name)
     located = parse_yaml(source.text, source.place)
     if (kind := located.data.get("kind")) != "bounds":
-        raise ConfigError(f"expected kind 'bounds', found {kind or 'none'!r}", located.place(("kind",)))
+        hint = f"Run it with `tilec report --recipe {name}`." if kind == "sweep" else None
+        raise ConfigError(f"expected kind 'bounds', found {kind or 'none'!r}", located.place(("kind",)), hint)
     return validate(BoundsRecipe, located)
 
 

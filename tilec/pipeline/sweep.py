@@ -33,7 +33,7 @@ class _Model:
     sizes: tuple[Mapping[str, int], ...]
 
 
-class _Silent:
+class Silent:
     """Hears of stages and says nothing."""
 
     def stage(self, _name: str) -> nullcontext[Advance]:
@@ -153,7 +153,7 @@ def _imported(path: Path, sizes: Mapping[str, int], fallback: Literal["allow", "
     from tilec.ir.codec import graph_from_json
     from tilec.spec.recipe import CompileRecipe
 
-    job = Job(CompileRecipe(fallback=fallback), _Silent(), shapes=sizes)
+    job = Job(CompileRecipe(fallback=fallback), Silent(), shapes=sizes)
     made = import_graph(job, Source(path), path, lambda _done, _total: None)
     return graph_from_json(made.body, path.name)
 

@@ -8,11 +8,12 @@ from tilec.errors import UsageError, did_you_mean
 from tilec.spec.bounds import BoundsRecipe
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import BenchRecipe, CompileRecipe
+from tilec.spec.study import StudyRecipe
 from tilec.spec.sweep import SweepRecipe
 
 _MODELS: dict[str, TypeAdapter[Any]] = {
     "device": TypeAdapter(DeviceSpec),
-    "recipe": TypeAdapter(CompileRecipe | BenchRecipe | SweepRecipe | BoundsRecipe),
+    "recipe": TypeAdapter(CompileRecipe | BenchRecipe | SweepRecipe | StudyRecipe | BoundsRecipe),
 }
 
 

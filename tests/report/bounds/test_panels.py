@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 from report.bounds.subjects import MIB, small, square
 
-from tilec.report.bounds.panels import intensity, panels, peak
+from tilec.report.bounds.panels import intensity, panels
+from tilec.report.bounds.units import peak
 from tilec.spec.resolve import resolve_device
 
 

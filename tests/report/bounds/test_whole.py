@@ -9,9 +9,10 @@ from tilec.bounds.chains import chains
 from tilec.bounds.graph import graph_curve
 from tilec.bounds.oro import oro
 from tilec.report.bounds.forms import bounds_csv, bounds_to_json
-from tilec.report.bounds.panels import panels, peak
+from tilec.report.bounds.panels import panels
 from tilec.report.bounds.rows import at_capacity, rows_of
 from tilec.report.bounds.table import heading
+from tilec.report.bounds.units import peak
 from tilec.report.bounds.whole import of_chain, of_graph, of_workload
 from tilec.spec.bounds import BoundsRecipe
 from tilec.spec.located import parse_yaml, validate

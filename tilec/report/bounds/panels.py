@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilec.bounds.levels import level_capacities
-from tilec.ir.types import TTYPES
 from tilec.report.bounds.subject import LB, Subject
+from tilec.report.bounds.units import peak
 from tilec.spec.device import DeviceSpec
 
 _PER_DOUBLING = 4
@@ -84,12 +84,6 @@ def _mountain(subject: Subject) -> Panel:
 def intensity(subject: Subject, traffic: int) -> float:
     """Operations per byte of traffic (O07)."""
     return subject.operations / traffic
-
-
-def peak(device: DeviceSpec, subject: Subject) -> int:
-    """Operations per second of the fastest unit that takes elements as wide as the subject's; of any if none does."""
-    fitting = [unit.rate for unit in device.compute if min(TTYPES[t].bits for t in unit.inputs) >= subject.width]
-    return max(fitting or [unit.rate for unit in device.compute])
 
 
 @dataclass(frozen=True)

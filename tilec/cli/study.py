@@ -1,0 +1,49 @@
+"""A design study of `tilec report`: run, written, drawn."""
+
+from collections.abc import Mapping, Set
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilec.cli.console import Console
+from tilec.cli.tables import Format, table
+from tilec.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilec.spec.located import Located
+
+
+def study(
+    console: Console, located: "Located", given: Set[str], folders: Mapping[str, Path], form: Format, plot: Path | None
+) -> None:
+    """Run the study of a recipe of kind sweep with workloads, whose keys `given` flags replace.
+
+    Raises UsageError for flags that say nothing about workloads, and what the study raises.
+    """
+    from tilec.pipeline import study as studies
+    from tilec.report.studies.forms import NAMES, study_cells, study_csv, study_to_json
+    from tilec.spec.located import validate
+    from tilec.spec.study import StudyRecipe
+
+    for key in sorted(given - {"devices"}):
+        flag = "MODEL" if key == "models" else f"--{key.removesuffix('s')}"
+        raise UsageError(f"a design study takes no {flag}", flag, "Its workloads are in the recipe.")
+    if plot is not None:
+        from tilec.report.bounds.picture import require_drawable
+
+        require_drawable(plot)
+    recipe = validate(StudyRecipe, located)
+    with console.stage("report") as advance:
+        found = studies.study(recipe, located, advance, folders)
+    if form is Format.JSON:
+        console.json(study_to_json(recipe.convention, found.mapspaces, found.rows))
+    elif form is Format.CSV:
+        console.data(study_csv(found.rows))
+    else:
+        notes = [f"convention: {recipe.convention}", *(f"{name}: {text}" for name, text in found.mapspaces.items())]
+        console.data("\n".join([table(study_cells(found.rows), NAMES), "", *notes]))
+    if plot is not None:
+        from tilec.report.bounds.picture import draw
+        from tilec.report.studies.picture import study_panels
+
+        draw(study_panels(found.rows), recipe.convention, plot)
+        console.note(f"plot: {plot}")

@@ -1,0 +1,111 @@
+"""A design study: the curves of every workload, once, on all its machines (O28, O32)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilec.bounds.cache import cached
+from tilec.errors import ConfigError, UsageError
+from tilec.pipeline.bounds import read_graph, workload, workload_subject
+from tilec.pipeline.job import Advance
+from tilec.pipeline.sweep import Silent
+from tilec.report.bounds.forms import meanings
+from tilec.report.studies.machine import machines
+from tilec.report.studies.rows import Row, compared, row, slowest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tilec.report.bounds.subject import Subject
+    from tilec.spec.device import DeviceSpec
+    from tilec.spec.located import Located
+    from tilec.spec.study import Studied, StudyRecipe
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study found: its rows, and what the mapspaces in them hold."""
+
+    rows: tuple[Row, ...]
+    mapspaces: Mapping[str, str]
+
+
+def study(recipe: StudyRecipe, located: Located, advance: Advance, folders: Mapping[str, Path]) -> Study:
+    """Rows by workload, mapspace and machine, in this order.
+
+    `located` tells the places of what `recipe` holds, `folders` from where its `workloads` and `devices` are named.
+    Raises ConfigError with its place for a workload or device that there is not, and what bounding a workload raises.
+    """
+    devices = []
+    for position, name in enumerate(recipe.devices):
+        with _placed(located.place(("devices", position))):
+            devices.append(_device(name, folders["devices"]))
+    rows: list[Row] = []
+    told: dict[str, str] = {}
+    advance(0, len(recipe.workloads))
+    for position, each in enumerate(recipe.workloads):
+        with _placed(located.place(("workloads", position))):
+            subject = _subject(each, recipe, devices, folders["workloads"])
+        rows += _rows(recipe, devices, subject)
+        told |= {name: meaning for name, meaning in meanings([subject]).items() if name in {r.mapspace for r in rows}}
+        advance(position + 1, len(recipe.workloads))
+    return Study(tuple(rows), told)
+
+
+@contextmanager
+def _placed(place: str | None) -> Iterator[None]:
+    """What is not there is an error of the file that names it."""
+    try:
+        yield
+    except UsageError as error:
+        raise ConfigError(error.message, place or error.place, error.hint) from error
+
+
+def _device(name: str, folder: Path) -> DeviceSpec:
+    from tilec.spec.resolve import resolve_device
+
+    return resolve_device(name, relative_to=folder)
+
+
+def _rows(recipe: StudyRecipe, devices: Sequence[DeviceSpec], subject: Subject) -> list[Row]:
+    levels = recipe.area is None and not recipe.capacities
+    rows = []
+    for slope in subject.slopes:
+        for alternatives in machines(recipe, devices, subject, slope):
+            found = [row(subject, slope, machine) for machine in alternatives]
+            rows += slowest(found) if levels else compared(found)
+    return rows
+
+
+def _subject(each: Studied, recipe: StudyRecipe, devices: Sequence[DeviceSpec], folder: Path) -> Subject:
+    """A workload with its curves: of a recipe all of them, of a model that of its whole graph."""
+    from tilec import zoo
+    from tilec.spec.resolve import packaged
+
+    named = each.workload in packaged("recipes") or each.workload in zoo.names()
+    source = each.workload if named else str(folder / each.workload)
+    if each.workload in packaged("recipes") or source.endswith((".yaml", ".yml")):
+        if each.shapes:
+            raise UsageError("a recipe takes no shapes, they are in it", each.workload)
+        bounds = workload(source)
+        return workload_subject(Path(source).stem, bounds, (recipe.mapspace or bounds.mapspace,))
+    return _whole(source, each.shapes, recipe, devices)
+
+
+def _whole(source: str, shapes: Mapping[str, int], recipe: StudyRecipe, devices: Sequence[DeviceSpec]) -> Subject:
+    """The whole graph of a model, looked at the capacities that the study asks for."""
+    from tilec.bounds.contractions import contractions
+    from tilec.bounds.graph import graph_curve
+    from tilec.bounds.levels import level_capacities
+    from tilec.report.bounds.whole import of_graph
+
+    graph = read_graph(source, shapes, Silent())
+    kind = recipe.mapspace or "oro+"
+    looked = [*recipe.capacities, *(level.capacity for device in devices for level in level_capacities(device))]
+    curve = graph_curve(graph, lambda einsum: cached(einsum, kind), kind == "oro+", looked)
+    width = max((operand.bits for found in contractions(graph) for operand in found.einsum.inputs), default=0)
+    return of_graph(graph.name, len(graph.nodes), curve, width)
