@@ -26,6 +26,7 @@ def test_only_sums_of_products_of_different_accesses_are_contractions() -> None:
     nodes = [
         ("mean[i] = sum(r, a[i, r])", {"i": 4, "r": 4}),
         ("square[i] = sum(r, a[i, r] * a[i, r])", {"i": 4, "r": 4}),
+        ("variance[i] = sum(r, (a[i, r] - b[i]) * (a[i, r] - b[i]))", {"i": 4, "r": 4}),
         ("scaled[i] = sum(r, a[i, r] * 2.0)", {"i": 4, "r": 4}),
         ("largest[i] = max(r, a[i, r] * b[r])", {"i": 4, "r": 4}),
         ("plain[i, j] = a[i, j] * b[j]", {"i": 4, "j": 4}),

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 from bounds.graphs import attention, graph, mlp
 from tilec.bounds.einsum import parse_einsum
-from tilec.bounds.graph import Cut, GraphCurve, graph_curve
+from tilec.bounds.graph import Cut, GraphCurve, best_known, graph_curve
 from tilec.bounds.oro import oro
+from tilec.bounds.oro_plus import oro_plus
 from tilec.bounds.resident import resident_from
+from tilec.bounds.run_curves import Known
 from tilec.bounds.runs import Run, Surroundings, runs_from
 from tilec.bounds.segments import chain_curve, segmented_curve
 from tilec.ir.graph import Graph
@@ -123,3 +125,14 @@ def test_an_empty_graph_and_nodes_without_elements() -> None:
     empty = curve(graph({"x": (0, 3), "w": (3, 2)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])",
                                                      {"m": 0, "n": 2, "k": 3})], ["y"]))  # fmt: skip
     assert (empty.compulsory, empty.points[-1].traffic_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("capacity", [16, 200, 700, 3000, 50_000])
+@pytest.mark.parametrize("made", [mlp, attention])
+def test_the_best_known_at_one_capacity_is_the_point_of_the_curve(made: Callable[[], Graph], capacity: int) -> None:
+    found, known = made(), Known()
+    point = graph_curve(found, oro_plus, capacities=[capacity]).at(capacity)
+    for _ in range(2):
+        best = best_known(found, oro_plus, capacity, known)
+        assert (best and best.traffic_bytes) == (point and point.traffic_bytes)
+    assert bool(known.singles) is bool(known.runs) is True

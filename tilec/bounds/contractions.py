@@ -63,8 +63,11 @@ def _used(node: Node, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def contraction_of(node: Node, tensors: Mapping[str, Tensor]) -> Einsum | None:
-    """The Einsum of a node that sums products of two or more different accesses; None of any other."""
-    if node.expr.reducer != "sum" or sum(bool(accesses(factor)) for factor in factors(node.expr.value)) < 2:
+    """The Einsum of a node that sums products of two or more different accesses; None of any other.
+
+    A sum of squares is none: it reduces one factor.
+    """
+    if node.expr.reducer != "sum" or len({factor for factor in factors(node.expr.value) if accesses(factor)}) < 2:
         return None
     einsum = node_einsum(node, tensors)
     return einsum if einsum is not None and len(einsum.inputs) > 1 else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from tilec.bounds.guards import guarded
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, Var, bound, children, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, Var, bound, variables
 from tilec.ir.text import parse_tensor, tensor_text
 
 Rank = tuple[tuple[str, int], ...]
@@ -103,26 +104,6 @@ def _rank(index: Expr, dims: frozenset[str], text: str) -> Rank:
     return tuple(sorted((name, factor) for name, factor in moving if factor))
 
 
-def _reads(expr: Expr, guards: tuple[Expr, ...]) -> Iterator[tuple[Access, tuple[Expr, ...]]]:
-    """Every access with the conditions under which it happens."""
-    match expr:
-        case Call("where", (condition, yes, no)):
-            yield from _reads(condition, guards)
-            yield from _reads(yes, guards + _conjuncts(condition))
-            yield from _reads(no, (*guards, Call("not", (condition,))))
-        case _:
-            if isinstance(expr, Access):
-                yield expr, guards
-            for child in children(expr):
-                yield from _reads(child, guards)
-
-
-def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    if isinstance(condition, Binary) and condition.op == "and":
-        return _conjuncts(condition.left) + _conjuncts(condition.right)
-    return (condition,)
-
-
 def _bits_of(tensor: str, bits: int | Mapping[str, int], text: str) -> int:
     width = bits if isinstance(bits, int) else bits.get(tensor)
     if width is None:
@@ -154,7 +135,7 @@ def einsum_of(expr: TensorExpr, bits: int | Mapping[str, int] = 8) -> Einsum:
         return Operand(access.tensor, ranks, _bits_of(access.tensor, bits, text), guards)
 
     inputs: dict[Access, tuple[Expr, ...]] = {}
-    for access, guards in _reads(expr.value, ()):
+    for access, guards in guarded(expr.value):
         inputs[access] = min(inputs.get(access, guards), guards, key=len)
     if any(access.tensor == expr.tensor for access in inputs):
         raise ConfigError(f"{expr.tensor} is read and written", text, "Give the output a name of its own.")

@@ -20,7 +20,7 @@ from tilec.bounds.lower import LowerBound
 from tilec.bounds.needed import compulsory
 from tilec.bounds.order import chained
 from tilec.bounds.resident import resident_from
-from tilec.bounds.run_curves import Find, Floats, RunCurves
+from tilec.bounds.run_curves import Find, Floats, Known, RunCurves
 from tilec.bounds.runs import Run, Surroundings, runs_from
 from tilec.ir.graph import Graph
 
@@ -28,7 +28,6 @@ MAPSPACE = (
     "no bound: all cuts of the graph into runs of one contraction, a chain (fusion templates) or none, each with the"
     " whole buffer, or with all results kept whole; other nodes move what enters and leaves their run"
 )
-_WAYS = (runs_from, resident_from)
 _PER_DOUBLING = 8
 """Capacities that are looked at, per doubling."""
 
@@ -95,9 +94,7 @@ def graph_curve(graph: Graph, find: Find, ragged: bool = True, capacities: Itera
     `find` gives the curve of one contraction, `ragged` those of chains; besides eight capacities per doubling,
     `capacities` in bytes are looked at.  Raises UsageError while sizes are symbolic.
     """
-    require_bound(graph)
-    contracted = Surroundings(graph, graph.nodes).einsums
-    around = Surroundings(graph, chained(graph, frozenset(contracted)))
+    around = _in_order(graph)
     curves = RunCurves(around, find, ragged)
     runs = [
         run for first in range(len(around.order)) for find in (runs_from, resident_from) for run in find(first, around)
@@ -108,8 +105,31 @@ def graph_curve(graph: Graph, find: Find, ragged: bool = True, capacities: Itera
     for column, (size, moved) in enumerate(zip(grid.tolist(), traffic.tolist(), strict=True)):
         if isfinite(moved) and (not points or moved < points[-1].traffic_bytes):
             points.append(GraphPoint(size, int(moved), _cut(runs, cuts[:, column])))
-    operations = 2 * sum(prod(e.extents.values()) for e in contracted.values())
+    operations = 2 * sum(prod(e.extents.values()) for e in around.einsums.values())
     return GraphCurve(MAPSPACE, tuple(points), compulsory(graph), operations)
+
+
+def best_known(graph: Graph, find: Find, capacity: int, known: Known | None = None) -> GraphPoint | None:
+    """The least traffic known of a graph within `capacity` bytes: that point of `graph_curve`, found sooner.
+
+    `known` keeps curves for further graphs.  None when nothing fits.  Raises UsageError while sizes are symbolic.
+    """
+    around = _in_order(graph)
+    curves = RunCurves(around, find, True, known)
+    grid = np.array([capacity], np.int64)
+    positions = range(len(around.order))
+    runs = [run for first in positions for run in (*runs_from(first, around), *resident_from(first, around, capacity))]
+    traffic, cuts = _least(runs, lambda run: curves.cost(run, grid), 1)
+    if not isfinite(traffic[0]):
+        return None
+    return GraphPoint(capacity, int(traffic[0]), _cut(runs, cuts[:, 0]))
+
+
+def _in_order(graph: Graph) -> Surroundings:
+    """The nodes of a graph in the order of the runs, with what these share."""
+    require_bound(graph)
+    contracted = Surroundings(graph, graph.nodes).einsums
+    return Surroundings(graph, chained(graph, frozenset(contracted)))
 
 
 def _grid(largest: Iterable[int], capacities: Iterable[int]) -> Ints:

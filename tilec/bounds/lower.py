@@ -132,19 +132,33 @@ def product_sizes(einsum: Einsum) -> tuple[int, int] | None:
     return batch, prod(einsum.extents.values()) // batch
 
 
-def lb(einsum: Einsum, capacity: int) -> LowerBound:
-    """The least bytes between a buffer of `capacity` bytes (with all that lies above it) and its backing store.
+def product_bytes(einsum: Einsum, capacity: int) -> int:
+    """The least bytes that a matrix product moves by the theorem alone, negative where it says nothing; 0 for others.
 
     Words are counted at the smallest element size: that many fit at most, and each moves that many bits at least.
     """
-    least = compulsory(einsum)
     sizes = product_sizes(einsum)
     if sizes is None:
-        return LowerBound(least, "compulsory")
+        return 0
     batch, iterations = sizes
-    bits = min(operand.bits for operand in einsum.operands)
+    bits = _word(einsum)
     words = max(1, capacity * 8 // bits)
     # ceil(2 * iterations / sqrt(words)) without rounding errors.
     loads = isqrt((4 * iterations**2 - 1) // words) + 1
-    moved = -(-batch * (loads - 2 * words) * bits // 8)
+    return -(-batch * (loads - 2 * words) * bits // 8)
+
+
+def product_loads(einsum: Einsum, capacity: int) -> int:
+    """The same without the results: what is loaded even where these stay in the buffer and go on from there."""
+    results = prod(einsum.extents[dim] for dim in einsum.output.dims)
+    return product_bytes(einsum, capacity) - -(-results * _word(einsum) // 8)
+
+
+def _word(einsum: Einsum) -> int:
+    return min(operand.bits for operand in einsum.operands)
+
+
+def lb(einsum: Einsum, capacity: int) -> LowerBound:
+    """The least bytes between a buffer of `capacity` bytes (with all that lies above it) and its backing store."""
+    least, moved = compulsory(einsum), product_bytes(einsum, capacity)
     return LowerBound(moved, "matrix product") if moved > least else LowerBound(least, "compulsory")

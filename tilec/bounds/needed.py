@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tilec.bounds.contractions import bits_of, bytes_of
 from tilec.bounds.curve import Ints
+from tilec.bounds.guards import guarded
 from tilec.ir.evaluate import Points, integer, scalar_value
-from tilec.ir.expr import Access, Binary, Call, Expr, TensorExpr, accesses, bound, children, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, bound, variables
 from tilec.ir.graph import Graph, Tensor
 
 _MOST = 1 << 22
@@ -55,28 +56,8 @@ def _reads(expr: TensorExpr, box: Box | None) -> Iterator[tuple[str, int, Box | 
         return
     summed = ((0, bound(extent) or 0) for extent in expr.extents[len(expr.spatial) :])
     ranges = dict(zip(expr.iterators, (*box, *summed), strict=True))
-    for access, guards in _guarded(expr.value, ()):
+    for access, guards in guarded(expr.value):
         yield access.tensor, *_elements(access, guards, ranges)
-
-
-def _guarded(expr: Expr, guards: tuple[Expr, ...]) -> Iterator[tuple[Access, tuple[Expr, ...]]]:
-    """Every access with the conditions under which it happens."""
-    if isinstance(expr, Call) and expr.fn == "where":
-        condition, yes, no = expr.args
-        yield from _guarded(condition, guards)
-        yield from _guarded(yes, (*guards, *_conjuncts(condition)))
-        yield from _guarded(no, (*guards, Call("not", (condition,))))
-        return
-    if isinstance(expr, Access):
-        yield expr, guards
-    for child in children(expr):
-        yield from _guarded(child, guards)
-
-
-def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    if isinstance(condition, Binary) and condition.op == "and":
-        return _conjuncts(condition.left) + _conjuncts(condition.right)
-    return (condition,)
 
 
 def _elements(access: Access, guards: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> tuple[int, Box | None]:
@@ -115,11 +96,13 @@ def _groups(index: Sequence[Expr]) -> list[tuple[list[int], frozenset[str]]]:
 
 def _values(index: Sequence[Expr], guards: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> Ints:
     """The different values that some indices take together where the guards hold, one column each."""
+    if len(index) == 1 and isinstance(index[0], Var) and not guards:
+        return np.arange(*ranges[index[0].name])[np.newaxis]
     points = Points(ranges, {})
     iterators = {name: points.iterator(name) for name in ranges}
     holds: NDArray[np.bool_] = np.ones(points.shape, bool)
     for guard in guards:
         holds &= np.asarray(scalar_value(guard, points), bool)
     rows = [np.broadcast_to(integer(each, iterators), points.shape)[holds] for each in index]
-    found: Ints = np.unique(np.stack(rows), axis=1)
+    found: Ints = np.unique(rows[0])[np.newaxis] if len(rows) == 1 else np.unique(np.stack(rows), axis=1)
     return found

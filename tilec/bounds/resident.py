@@ -11,8 +11,8 @@ from tilec.ir.expr import operands
 from tilec.ir.graph import Node
 
 
-def resident_from(first: int, around: Surroundings) -> Iterator[Run]:
-    """All such runs that begin at a position, with the bytes of buffer that each takes at least.
+def resident_from(first: int, around: Surroundings, most: int | None = None) -> Iterator[Run]:
+    """All such runs that begin at a position, with the bytes of buffer that each takes at least, `most` if given.
 
     A contraction holds its result and what was made before; of operands from outside all but one are held, and that
     one comes in once.  A tensor that leaves counts as held until its last reader, in the run or not.
@@ -26,6 +26,8 @@ def resident_from(first: int, around: Surroundings) -> Iterator[Run]:
         outside = [around.touched(node, name) for name in operands(node.expr) if name not in unread]
         entering += sum(outside)
         need = max(need, sum(held.values()) + _more(node, around, held, unread, outside))
+        if most is not None and need > most:
+            return
         for name in operands(node.expr):
             if name in unread:
                 unread[name] -= 1

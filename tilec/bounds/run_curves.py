@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +15,33 @@ from tilec.bounds.einsum import Einsum
 from tilec.bounds.links import Reader
 from tilec.bounds.runs import Run, Surroundings
 from tilec.bounds.segments import chain_curve
+from tilec.ir.graph import Node
 
 Floats = NDArray[np.float64]
 Find = Callable[[Einsum], Curve]
 
 
-class RunCurves:
-    """What runs of a graph move at capacities; `find` gives curves of contractions, `ragged` those of chains."""
+@dataclass(frozen=True)
+class Known:
+    """Curves that were found before, of contractions and of runs, by what they depend on; of any number of graphs."""
 
-    def __init__(self, around: Surroundings, find: Find, ragged: bool) -> None:
+    singles: dict[tuple[str, ...], Curve] = field(default_factory=dict)
+    runs: dict[object, tuple[Ints, Ints]] = field(default_factory=dict)
+
+
+class RunCurves:
+    """What runs of a graph move at capacities; `find` gives curves of contractions, `ragged` those of chains.
+
+    `known` holds curves of the same kinds.
+    """
+
+    def __init__(self, around: Surroundings, find: Find, ragged: bool, known: Known | None = None) -> None:
         self._around = around
         self._find = find
         self._ragged = ragged
-        self._singles: dict[tuple[str, ...], Curve] = {}
-        self._known: dict[object, tuple[Ints, Ints]] = {}
+        self._known = known or Known()
         self._costs: dict[object, tuple[int, Floats]] = {}
+        self._signatures: dict[str, tuple[str, ...]] = {}
 
     def largest(self, run: Run) -> int:
         """Bytes from which more buffer saves the run nothing."""
@@ -53,28 +65,33 @@ class RunCurves:
 
     def _key(self, run: Run) -> object:
         if run.chain is None or len(run.readers) == 1:
-            return signature(run.readers[0].node, self._around.tensors), run.rows
+            return self._signature(run.readers[0].node), run.rows
         operators = tuple(replace(product, name=str(i)) for i, product in enumerate(run.chain.operators))
         return operators, run.rows
 
+    def _signature(self, node: Node) -> tuple[str, ...]:
+        if node.name not in self._signatures:
+            self._signatures[node.name] = signature(node, self._around.tensors)
+        return self._signatures[node.name]
+
     def _curve(self, run: Run) -> tuple[Ints, Ints]:
         key = self._key(run)
-        if key not in self._known:
+        if key not in self._known.runs:
             points = self._single(run) if len(run.readers) == 1 else self._fused(run)
             pairs = np.array(points, np.int64).reshape(-1, 2)
-            self._known[key] = pairs[:, 0], pairs[:, 1]
-        return self._known[key]
+            self._known.runs[key] = pairs[:, 0], pairs[:, 1]
+        return self._known.runs[key]
 
     def _single(self, run: Run) -> list[tuple[int, int]]:
         (reader,) = run.readers
-        key = signature(reader.node, self._around.tensors)
-        if key not in self._singles:
-            self._singles[key] = self._find(reader.einsum)
+        key = self._signature(reader.node)
+        if key not in self._known.singles:
+            self._known.singles[key] = self._find(reader.einsum)
         whole = _columns(reader, run.chain) if run.rows and run.chain else frozenset()
         extents = reader.einsum.extents
         return [
             (point.buffer_bytes, point.traffic_bytes)
-            for point in self._singles[key].points
+            for point in self._known.singles[key].points
             if all(point.mapping.tiles[dim] == extents[dim] for dim in whole)
         ]
 

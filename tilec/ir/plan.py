@@ -121,9 +121,19 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """How few bytes can move between a level and the one below: `least` at least, by proof, `known` by a mapping that
+    is known (None: none fits)."""
+
+    least: int
+    known: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """Nodes that run together. `connect` gives the level of every edge inside (the tensor on it never goes below
-    that level); `outputs` are the tensors that leave it."""
+    that level); `outputs` are the tensors that leave it. `bounds` has the levels at which all that the group moves is
+    counted."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -131,6 +141,7 @@ class Group:
     connect: Mapping[str, str]
     variants: tuple[Variant, ...]
     cost: Cost
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +157,8 @@ class Refusal:
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation (`prepared`: packed
     and converted weights, W43) instead of at every run. `calls` and `opaque` are those of the graph; a group runs
-    behind the last call that it depends on."""
+    behind the last call that it depends on. `bounds` are those of all groups together, each at the capacity of its
+    level: bytes in one instance and in all that is above it."""
 
     name: str
     device: str
@@ -164,3 +176,5 @@ class Plan:
     unfused_traffic: Expr = Const(0)
     calls: tuple[Call, ...] = ()
     opaque: Mapping[str, Opaque] = field(default_factory=dict)
+    capacities: Mapping[str, int] = field(default_factory=dict)
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
