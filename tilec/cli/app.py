@@ -12,6 +12,7 @@ from tilec.cli.bounds import bounds
 from tilec.cli.codegen import codegen
 from tilec.cli.compile import compile_
 from tilec.cli.diff import diff
+from tilec.cli.explain import explain
 from tilec.cli.import_ import import_
 from tilec.cli.inspect import inspect
 from tilec.cli.report import report
@@ -53,7 +54,23 @@ def _root(
     """
 
 
-for command in (import_, schedule, codegen, verify, compile_, run_, bench, diff, inspect, bounds, report, schema):
+_VERBS = (
+    import_,
+    schedule,
+    codegen,
+    verify,
+    compile_,
+    run_,
+    bench,
+    diff,
+    explain,
+    inspect,
+    bounds,
+    report,
+    schema,
+)
+
+for command in _VERBS:
     app.command(command.__name__.rstrip("_"), epilog=EXIT_CODES)(verb(command))
 app.add_typer(device.app, name="device")
 app.add_typer(zoo.app, name="zoo")

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from tilec.artifact import digest_object
 from tilec.ir.anonymous import content
 from tilec.ir.graph import Call, Constant, Inline, Port, Unsupported
-from tilec.ir.plan import Plan, PlanLevel, Refusal
+from tilec.ir.plan import Plan, PlanLevel
 from tilec.ir.text import text_of
 from tilec.report.change import Change, Fact
 from tilec.report.match import PLAIN, Matching
+from tilec.report.wording import refusal_text
 
 _DIGITS = 12
 """Digits of a digest that are shown."""
@@ -126,9 +127,4 @@ def _constant(constant: Constant) -> str:
 
 
 def _refusals(plan: Plan, matching: Matching) -> dict[str, Fact]:
-    return {matching.edge(refusal.edge): _refusal(refusal) for refusal in plan.refusals}
-
-
-def _refusal(refusal: Refusal) -> str:
-    numbers = " ".join(f"{name}={value}" for name, value in sorted(refusal.numbers.items()))
-    return f"{refusal.code} {numbers}".rstrip()
+    return {matching.edge(refusal.edge): refusal_text(refusal) for refusal in plan.refusals}

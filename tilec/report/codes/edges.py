@@ -1,0 +1,87 @@
+"""Codes of refusals: why an edge of a plan is not connected, as the scheduler says it."""
+
+from __future__ import annotations
+
+from tilec.ir.plan import Refusal
+from tilec.report.codes.page import Page
+from tilec.report.wording import refusal_text
+from tilec.scheduler.reasons import REASONS, refusal
+
+NUMBERS: dict[str, dict[str, str]] = {
+    "fusion-off": {},
+    "closed": {"level": "the level that the recipe closes"},
+    "iterates-differently": {},
+    "recomputed": {"times": "how often each element of the producer would be computed"},
+    "reduction": {"iterators": "the iterators that the consumer reduces over"},
+    "cycle": {},
+    "capacity": {
+        "level": "the level, or pool of levels, that is too small",
+        "bytes": "bytes that the smallest tiles of the joined group hold there",
+        "capacity": "bytes that one instance of it has",
+    },
+    "illegal": {"parts": "parts (pieces that share registers) of the joined group"},
+    "slower": {
+        "joined": "what the joined group costs at least: picoseconds, or bytes where the recipe minimises bytes",
+        "apart": "what the two groups cost as they are, in the same unit",
+    },
+    "outputs-differ": {},
+    "not-affine": {"iterators": "the iterators that the consumer reduces over"},
+    "choice": {
+        "tensors": "reads of tensors in the consumer's expression",
+        "readers": "nodes that the stored result of the choice serves, where it is stored for several",
+    },
+    "length": {
+        "accesses": "reads in the composed expression (when a movement is composed)",
+        "parts": "parts of the joined group (when groups are joined)",
+        "most": "the most that is looked at",
+    },
+}
+"""Code -> its numbers."""
+
+_SAMPLES: dict[str, Refusal] = {
+    "fusion-off": refusal("h0", "h1", "fusion-off"),
+    "closed": refusal("h1", "h2", "closed", level="l2"),
+    "iterates-differently": refusal("x_t", "y", "iterates-differently"),
+    "recomputed": refusal("h1", "y", "recomputed", times=64),
+    "reduction": refusal("h2", "y", "reduction", iterators="k"),
+    "cycle": refusal("h0", "y", "cycle"),
+    "capacity": refusal("h1", "y", "capacity", level="smem", bytes=262144, capacity=167936),
+    "illegal": refusal("h1", "y", "illegal", parts=5),
+    "slower": refusal("h1", "y", "slower", joined=18400000, apart=15900000),
+    "outputs-differ": refusal("h0", "h1", "outputs-differ"),
+    "not-affine": refusal("x_r", "y", "not-affine", iterators="c, kh, kw"),
+    "choice": refusal("cat", "y", "choice", tensors=4, readers=2),
+    "length": refusal("h7", "y", "length", parts=40, most=32),
+}
+
+_REMEDIES: dict[str, str] = {
+    "fusion-off": "Set schedule.fusion to register or full in the recipe.",
+    "closed": "Take the level out of schedule.closed in the recipe.",
+    "iterates-differently": "Nothing to mend: registers hold one point at a time. `fusion: full` may still connect the "
+    "edge at a level of memory, where tiles are read as a whole.",
+    "recomputed": "Nothing to mend at register level. `fusion: full` connects it at a level that keeps the producer's "
+    "tile.",
+    "reduction": "Use `fusion: full`: the edge is then a candidate at the core's level and at those below.",
+    "cycle": "Fuse or cut what lies on the other path: `tilec diff` of a plan with `fusion: register` shows it.",
+    "capacity": "Give the level more capacity in the device file, or use smaller types; (bytes - capacity) is what is "
+    "missing.",
+    "illegal": "Keep the groups apart; results that leave the group from inside its reduce loops cause it.",
+    "slower": "Nothing to mend if the prediction holds. `schedule --profile` times candidates of the groups; "
+    "`objective: traffic` weighs bytes instead.",
+    "outputs-differ": "Where one of the results is not needed, take it out of the model's outputs.",
+    "not-affine": "Keep the reshape or transpose away from the reduction: let its sizes divide each other.",
+    "choice": "Nothing to mend: the choice (Concat, Where, Pad) is computed once and stored.",
+    "length": "Nothing to mend; cut the model's graph there if compile time matters.",
+}
+
+
+def pages() -> tuple[Page, ...]:
+    """One page for every code of the scheduler's closed list. Raises KeyError for a code without one."""
+    return tuple(
+        Page(code, "edge", meaning, _REMEDIES[code], _example(_SAMPLES[code]), NUMBERS[code])
+        for code, meaning in REASONS.items()
+    )
+
+
+def _example(sample: Refusal) -> str:
+    return f"{sample.edge}  {refusal_text(sample)}"

@@ -1,0 +1,98 @@
+"""Codes of plan errors: what an edited plan may not ask for, as codegen says it."""
+
+from __future__ import annotations
+
+from tilec.ir.plan import Refusal
+from tilec.lower.legal import REASONS, PlanError
+from tilec.report.codes.page import Page
+
+NUMBERS: dict[str, str] = {
+    "bytes": "bytes that the group's program holds at the level",
+    "capacity": "bytes of one instance of the level",
+    "level": "the memory level",
+    "what": "which decision or kind of thing it is about",
+    "name": "the name as it is written in the plan",
+    "size": "the size as it is written in the plan",
+    "loop": "the node whose reduce loop is shared",
+    "iterator": "a reduce iterator",
+    "other": "the other iterator, or the other group, that it is compared with",
+    "tensor": "a tensor that the expression reads",
+    "node": "the node that stands in the way",
+    "why": "why the decision has no effect",
+    "order": "dimensions in storage, outermost first, as this group has them",
+    "expected": "the same as the other group has them",
+}
+"""What the numbers of plan errors are; each sentence names those that it has."""
+
+_SAMPLES: dict[str, Refusal] = {
+    "capacity": Refusal("group_3", "capacity", {"level": "smem", "bytes": 262144, "capacity": 167936}),
+    "cycle": Refusal("h0->y", "cycle", {"level": "l2"}),
+    "order": Refusal("h1->h2", "order"),
+    "not-computed": Refusal("h9", "not-computed"),
+    "unknown-level": Refusal("h1->y", "unknown-level", {"level": "smen", "near": "smem"}),
+    "unknown-name": Refusal("l1", "unknown-name", {"what": "node", "name": "h11", "near": "h1"}),
+    "size": Refusal("h1", "size", {"what": "tile of m", "level": "l1", "size": 0}),
+    "permutation": Refusal("h1", "permutation", {"what": "the order of loops", "level": "l1"}),
+    "shared-leader": Refusal("peak", "shared-leader", {"loop": "total"}),
+    "shared-extent": Refusal("peak", "shared-extent", {"iterator": "k", "other": "j", "loop": "total"}),
+    "shared-rescale": Refusal("total", "shared-rescale", {"tensor": "mean"}),
+    "shared-inside": Refusal("peak", "shared-inside", {"loop": "total", "node": "y"}),
+    "shared-reduction": Refusal("mean", "shared-reduction", {"loop": "total"}),
+    "shared-apart": Refusal("shifted", "shared-apart", {"loop": "total", "level": "l1"}),
+    "shared-steps": Refusal("peak", "shared-steps", {"loop": "total", "level": "l1"}),
+    "shared-step": Refusal("peak", "shared-step", {"loop": "total", "iterator": "k"}),
+    "shared-end": Refusal("total", "shared-end", {"loop": "total", "level": "l1", "node": "y"}),
+    "shared-part": Refusal("bias", "shared-part", {"loop": "total", "level": "l1", "node": "peak"}),
+    "unused": Refusal("h1", "unused", {"what": "tile", "level": "l1", "why": "it follows the tile of y there"}),
+    "layout": Refusal("h1", "layout", {"level": "dram", "order": "0 1", "other": "group_2", "expected": "1 0"}),
+}
+
+_MEANINGS: dict[str, str] = {
+    "capacity": "the tiles of a group need more of a level than it has",
+    "cycle": "parts of a group that are connected at a level wait for each other",
+    "order": "a node stands before one that it reads",
+    "not-computed": "a group is to hand out a tensor that none of its nodes computes",
+    "unknown-level": "a level is named that the variant does not list",
+    "unknown-name": "a node, tensor or iterator is named that is not there",
+    "size": "a tile size, reduce step or number of copies is less than 1",
+    "permutation": "an order of loops or dimensions repeats one, leaves one out, or names a foreign one",
+    "shared-leader": "a shared reduce loop is led by something that does not share it or is not its last reduction",
+    "shared-extent": "reduce iterators that are to move together have different extents",
+    "shared-rescale": "a partial result is rescaled by a tensor that the shared loop does not have before it",
+    "shared-inside": "a tensor exists only inside a shared loop and is needed outside",
+    "shared-reduction": "a reduction stands in a shared loop without sharing it",
+    "shared-apart": "nodes that share a reduce loop are not connected with it at a level",
+    "shared-steps": "a reduction that follows another's loop has reduce steps of its own",
+    "shared-step": "a reduction that follows another's loop has no iterator that moves with one of its steps",
+    "shared-end": "a shared loop is not the end of its part at a level",
+    "shared-part": "nodes inside and outside of a shared loop are connected at one level",
+    "unused": "a decision of the plan has no effect",
+    "layout": "two groups store one tensor in different orders",
+}
+
+_SHARED = "Take the entry out of `shared`, or connect and step its nodes as the leader is."
+
+_REMEDIES: dict[str, str] = {
+    "capacity": "Make the tiles or reduce steps of the group smaller at that level.",
+    "cycle": "Take that edge out of `connect`, or connect the path beside it as well.",
+    "order": "List the group's nodes so that each stands behind what it reads.",
+    "not-computed": "Take the tensor out of the group's `outputs`, or put its node in.",
+    "unknown-level": "Use a level of the variant's `levels`, or add it there.",
+    "unknown-name": "Correct the name; the message has the nearest one.",
+    "size": "Write a size of at least 1, or leave the entry out for the whole extent.",
+    "permutation": "List each iterator or dimension once.",
+    "unused": "Take the decision out, or put it on the final node of the part.",
+    "layout": "Give the tensor one layout at that level in every group.",
+}
+
+
+def pages() -> tuple[Page, ...]:
+    """One page for every code that `lower` and `codegen` refuse a plan with. Raises KeyError for one without."""
+    return tuple(_page(code) for code in REASONS)
+
+
+def _page(code: str) -> Page:
+    sample = _SAMPLES[code]
+    numbers = {name: NUMBERS[name] for name in sample.numbers if name != "near"}
+    remedy = _SHARED if code.startswith("shared-") else _REMEDIES[code]
+    return Page(code, "plan", _MEANINGS[code], remedy, str(PlanError(sample)), numbers)
