@@ -10,7 +10,7 @@ from replay.plans import FOLDER, MODELS, QUICK
 
 from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
-from tilec.report import diff_plans
+from tilec.report.diff import diff_plans
 
 
 def golden(name: str, device: str) -> str:

@@ -15,7 +15,8 @@ from replay.plans import FOLDER, QUICK, cases, planned
 from tilec.artifact import pretty
 from tilec.ir.codec import plan_from_json, plan_to_json
 from tilec.ir.plan import Plan
-from tilec.report import diff_plans, diff_text
+from tilec.report.diff import diff_plans
+from tilec.report.diff_text import diff_text
 
 
 def marked() -> list[object]:

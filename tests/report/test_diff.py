@@ -10,7 +10,8 @@ from tilec.ir.expr import Const, TensorExpr, rename_tensors
 from tilec.ir.graph import Call, Inline, Node, Placement, Port, Tensor, Unsupported
 from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Refusal, Shared, Variant
 from tilec.ir.text import parse_expr, parse_tensor
-from tilec.report import GroupChange, PlanDiff, diff_plans
+from tilec.report.change import GroupChange, PlanDiff
+from tilec.report.diff import diff_plans
 
 
 def only(diff: PlanDiff) -> GroupChange:

@@ -9,7 +9,10 @@ from tilec.artifact import pretty
 from tilec.ir.expr import Const
 from tilec.ir.plan import Plan
 from tilec.ir.text import parse_expr
-from tilec.report import diff_markdown, diff_plans, diff_text, diff_to_json
+from tilec.report.diff import diff_plans
+from tilec.report.diff_json import diff_to_json
+from tilec.report.diff_markdown import diff_markdown
+from tilec.report.diff_text import diff_text
 
 
 def symbolic() -> tuple[Plan, Plan]:

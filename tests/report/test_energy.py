@@ -84,7 +84,7 @@ def test_no_energy_without_sources_or_sizes():
 
 
 def test_a_sweep_has_a_column_where_a_device_tells_energies():
-    from tilec.report import statistics
+    from tilec.report.statistics import statistics
 
     made = plan(group("top y"))
     row = Row("net", "toy", "none", {}, statistics(made), energy=plan_energy(made, toy()))

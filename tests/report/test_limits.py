@@ -8,7 +8,8 @@ from report.plans import base, layers, plan, tuned
 from tilec.errors import UsageError
 from tilec.ir.plan import Plan
 from tilec.ir.text import parse_expr
-from tilec.report import diff_plans, exceeded, parse_limits
+from tilec.report.diff import diff_plans
+from tilec.report.limits import exceeded, parse_limits
 
 
 def said(limit: str, old: Plan | None = None, new: Plan | None = None) -> list[str]:

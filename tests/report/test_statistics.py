@@ -9,7 +9,9 @@ from tilec.artifact import compact
 from tilec.ir.expr import Const
 from tilec.ir.graph import Port
 from tilec.ir.text import parse_expr
-from tilec.report import diff_plans, exceeded, parse_limits, statistics, statistics_to_json
+from tilec.report.diff import diff_plans
+from tilec.report.limits import exceeded, parse_limits
+from tilec.report.statistics import statistics, statistics_to_json
 from tilec.report.totals import plan_costs
 from tilec.report.wording import time_text
 

@@ -6,7 +6,7 @@ import io
 from report.plans import layers, plan
 
 from tilec.ir.text import parse_expr
-from tilec.report import statistics
+from tilec.report.statistics import statistics
 from tilec.report.sweep import Row, sweep_cells, sweep_csv, sweep_to_json
 
 FOUND = statistics(plan(*layers()))

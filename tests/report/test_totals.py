@@ -8,8 +8,8 @@ from report.plans import layers, plan
 from tilec.ir.expr import Const
 from tilec.ir.plan import Plan
 from tilec.ir.text import parse_expr, text_of
-from tilec.report import exceeded, parse_limits
 from tilec.report.diff import diff_plans
+from tilec.report.limits import exceeded, parse_limits
 from tilec.report.totals import plan_costs, traffic
 
 

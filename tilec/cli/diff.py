@@ -51,7 +51,11 @@ def diff(
     the lowest one, transactions and a footprint without a level are those of any.
     """
     from tilec.errors import UsageError
-    from tilec.report import LimitExceeded, diff_markdown, diff_plans, diff_text, diff_to_json, exceeded, parse_limits
+    from tilec.report.diff import diff_plans
+    from tilec.report.diff_json import diff_to_json
+    from tilec.report.diff_markdown import diff_markdown
+    from tilec.report.diff_text import diff_text
+    from tilec.report.limits import LimitExceeded, exceeded, parse_limits
 
     limits = parse_limits(fail_on or ())
     if str(old) == str(new) == "-":

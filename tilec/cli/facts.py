@@ -92,7 +92,7 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
     from tilec.cli.options import known_device
     from tilec.ir.codec import plan_from_json
     from tilec.pipeline import Source
-    from tilec.report import statistics, statistics_to_json
+    from tilec.report.statistics import statistics, statistics_to_json
 
     plan = plan_from_json(artifact.body, str(path))
     told = plan_summary(plan)
