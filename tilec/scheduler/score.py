@@ -3,6 +3,8 @@
 A task is one tile of the final node at a core's level.  It computes while its windows stream in, after it has staged
 what needs a copy; tasks are dealt to cores, and a last task that the others wait for costs what it costs.  However
 well tiles are chosen, what no cache keeps has to come from the level below.
+
+Bytes of all tasks, and how often loops go round, are floats: poor candidates of large operators exceed 64 bits.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ class Score:
     objective: Floats
     seconds: Floats
     held: Ints
-    moved: Ints
+    moved: Floats
 
 
 def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
@@ -64,11 +66,11 @@ def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
     implicit = target.levels[target.core].managed == "implicit"
     size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
     loaded = {t: n * loops.times(t) for t, n in size.items()}
-    read: Ints = np.asarray(sum(loaded.values()), np.int64)
+    read: Floats = np.asarray(sum(loaded.values()), np.float64)
     out = sum(problem.whole(t) for t in problem.outputs)
     final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
     stream = (read + (2 * final if implicit else out / np.maximum(tasks, 1))) / target.refill
-    copied = sum((loaded[t] for t in problem.staged if t in loaded), start=np.asarray(0, np.int64))
+    copied = sum((loaded[t] for t in problem.staged if t in loaded), start=np.asarray(0.0))
     for tensor, whole in _direct(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, rounds in loops.sums.items():
@@ -113,7 +115,7 @@ def _direct(problem: Problem, seen: Seen) -> dict[str, NDArray[np.bool_]]:
     return found
 
 
-def _objective(problem: Problem, seconds: Floats, moved: Ints, held: Ints) -> Floats:
+def _objective(problem: Problem, seconds: Floats, moved: Floats, held: Ints) -> Floats:
     if problem.objective == "traffic":
         return moved + seconds * 1e-3
     if problem.objective == "footprint":
@@ -126,32 +128,32 @@ class _Loops:
 
     def __init__(self, problem: Problem, steps: Steps) -> None:
         self.problem = problem
-        self.rounds: dict[str, Ints] = {}
+        self.rounds: dict[str, Floats] = {}
         self.inside: dict[str, dict[str, frozenset[str]]] = {}
-        self.sums: dict[str, Ints] = {}
+        self.sums: dict[str, Floats] = {}
         self.sharing: dict[str, frozenset[str]] = {}
         for node in problem.nodes:
             if node.name in steps:
                 extents = {i: extent_of(node.expr.domain[i], problem.numbers) for i in steps[node.name]}
                 self.rounds[node.name] = np.asarray(
-                    prod(-(-extents[i] // np.maximum(n, 1)) for i, n in steps[node.name].items()), np.int64
+                    prod(-(-extents[i] // np.maximum(n, 1)) for i, n in steps[node.name].items()), np.float64
                 )
                 self.inside[node.name] = problem.inside(node.name, tuple(steps[node.name]))
                 self.sharing[node.name] = frozenset(problem.sharing(node.name))
                 self.sums |= dict.fromkeys(self.sharing[node.name], self.rounds[node.name])
 
-    def times(self, tensor: str) -> Ints:
+    def times(self, tensor: str) -> Floats:
         """How often a task loads a window of a tensor from outside: loads that a loop does not move stand before it."""
-        most: Ints = np.asarray(1, np.int64)
+        most: Floats = np.asarray(1.0)
         for _, seat, node in self.problem.readers[tensor] if self.inside else ():
-            times: Ints = np.asarray(1, np.int64)
+            times: Floats = np.asarray(1.0)
             for stepped, moving in self.inside.items():
                 if seat.moves(moving.get(node, frozenset())):
                     times = times * self.rounds[stepped]
             most = np.maximum(most, times)
         return most
 
-    def around(self, part: int) -> Ints:
+    def around(self, part: int) -> Floats:
         """How often a part runs in a task; a reduction that a loop cuts runs once."""
         names = [node.name for node in self.problem.parts[part]]
         return prod(
@@ -160,7 +162,7 @@ class _Loops:
                 for s, moving in self.inside.items()
                 if names[-1] in moving and self.sharing[s].isdisjoint(names)
             ),
-            start=np.asarray(1, np.int64),
+            start=np.asarray(1.0),
         )
 
     def span(self, tensor: str, first: int, last: int) -> tuple[int, int]:
@@ -260,7 +262,7 @@ def _part_cycles(
     return cycles
 
 
-def _drawn(problem: Problem, loaded: Mapping[str, Ints], tasks: Ints) -> Floats:
+def _drawn(problem: Problem, loaded: Mapping[str, Floats], tasks: Ints) -> Floats:
     """Seconds that the lowest level takes for a group: cores share its bandwidth unevenly, and the one that is left
     with a last task cannot draw all of it."""
     target = problem.target
@@ -270,10 +272,10 @@ def _drawn(problem: Problem, loaded: Mapping[str, Ints], tasks: Ints) -> Floats:
     return np.asarray(alone * (1 + np.where(tasks > 1, idle * readers / np.maximum(tasks, 1), 0)))
 
 
-def _lowest(problem: Problem, loaded: Mapping[str, Ints], tasks: Ints) -> Ints:
+def _lowest(problem: Problem, loaded: Mapping[str, Floats], tasks: Ints) -> Floats:
     """Bytes that must come from and go to the level below a core's, past what caches between them keep."""
     cache = problem.target.cache // KEPT
-    total: Ints = np.asarray(sum(n for t in problem.outputs if (n := problem.whole(t)) > cache), np.int64)
+    total: Floats = np.asarray(sum(n for t in problem.outputs if (n := problem.whole(t)) > cache), np.float64)
     for tensor, size in loaded.items():
         whole = problem.whole(tensor)
         if whole > cache:
