@@ -124,6 +124,8 @@ def test_odd_bits() -> None:
         ("fanout: lanes", "fanout: 0", "dir/arch.yaml:28:35: 0 is less than 1"),
         ("fanout: lanes", "fanout: 2 ** 23", "dir/arch.yaml:26:7: a fan-out of more than 16777216"),
         ("energy: 4e-12", "energy: -4", "dir/arch.yaml:13:28: -4 is less than 0"),
+        ("bits_per_action: 64", "bits_per_action: inf", "dir/arch.yaml:24:82: expected a whole number up to 1048576"),
+        ("energy: 4e-12", "energy: inf", "dir/arch.yaml:13:28: 'inf' is more than 1e+09"),
         ("!Toll", "!Tool", "dir/arch.yaml:25:7: unknown node !Tool"),
         ("!Toll ", "", "dir/arch.yaml:25:7: unknown node without a tag"),
         ("    size: inf\n", "    size: {% x %}\n", "dir/arch.yaml:9:11: a template that is not filled in"),

@@ -133,6 +133,7 @@ def test_instances_of_the_whole_and_other_ways_to_tell_a_size() -> None:
         ("depth: 1024", "depth: -3", "arch.yaml:15:29: -3 is less than 0"),
         ("{entries: 24}", "{entries: 24, instances: 6}", "arch.yaml:19:11: 6 instances cannot share 4 of the memory"),
         ("{entries: 24}", "{entries: 24, instances: 1.5}", "arch.yaml:19:77: expected a whole number"),
+        ("word-bits: 16", "word-bits: inf", "arch.yaml:8:7: datawidth of DRAM is inf"),
         ("name: chip", "nam: chip", "arch.yaml:5:5: key 'name' is missing"),
         ("subtree:\n  - name: chip", "trees:\n  - name: chip", "arch.yaml:3:3: neither 'nodes' nor 'subtree'"),
         ("class: fpmac", "class: adder", "arch.yaml: nothing computes"),

@@ -12,7 +12,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilec.errors import ConfigError
-from tilec.spec.foreign.architecture import LARGEST_FANOUT, Architecture, Compute, Memory, Notes, Reader, side_by_side
+from tilec.spec.foreign.architecture import (
+    LARGEST_FANOUT,
+    MOST_JOULES,
+    WIDEST,
+    Architecture,
+    Compute,
+    Memory,
+    Notes,
+    Reader,
+    side_by_side,
+)
 from tilec.spec.foreign.arithmetic import NoNumberError, number
 from tilec.spec.located import TAG, KeyPath, Located
 
@@ -94,9 +104,8 @@ def _memory(reader: Reader, at: KeyPath, fanout: int) -> Memory | None:
     speed = read[0] * read[2] if read and read[0] is not None else None
     if read and write and write[0] is not None and write[0] != read[0]:
         reader.notes.drop(name, [f"throughput of writes {write[0]:g}, another than that of reads"])
-    if speed is None or math.isinf(speed):
+    if speed is None:
         reader.notes.assumed.append(f"{name}: bandwidth without limit")
-        speed = None
     return Memory(
         name,
         bits,
@@ -104,7 +113,7 @@ def _memory(reader: Reader, at: KeyPath, fanout: int) -> Memory | None:
         speed,
         sum(joules) / len(joules) if joules else None,
         read[2] if read else 1,
-        line_bits=max(8, int(read[2])) if read else 8,
+        line_bits=max(8, read[2]) if read else 8,
         keep=_kept(reader, at),
     )
 
@@ -117,24 +126,27 @@ def _kept(reader: Reader, at: KeyPath) -> frozenset[str]:
     return frozenset(names) if plain and "may_keep" not in reader.mapping((*at, "tensors")) else frozenset()
 
 
-def _actions(reader: Reader, at: KeyPath) -> dict[str, tuple[float | None, float | None, float]]:
+def _actions(reader: Reader, at: KeyPath) -> dict[str, tuple[float | None, float | None, int]]:
     """Name of an action -> actions per second, joules and bits of one."""
     energy_scale, speed_scale = (_scale(reader, at, name) for name in ("energy_scale", "throughput_scale"))
-    found: dict[str, tuple[float | None, float | None, float]] = {}
+    found: dict[str, tuple[float | None, float | None, int]] = {}
     for position in range(len(reader.listing((*at, "actions")))):
         action = (*at, "actions", position)
-        speed, energy = reader.number((*action, "throughput")), reader.number((*action, "energy"))
+        speed = reader.number((*action, "throughput"))
+        energy = reader.number((*action, "energy"), most=MOST_JOULES)
         reader.notes.drop(f"{reader.name(at)}.{reader.name(action)}", _unread(reader.mapping(action)))
         found[reader.name(action)] = (
-            None if speed is None else speed * speed_scale * _scale(reader, action, "throughput_scale"),
+            None
+            if speed is None or math.isinf(speed)
+            else speed * speed_scale * _scale(reader, action, "throughput_scale"),
             None if energy is None else energy * energy_scale * _scale(reader, action, "energy_scale"),
-            reader.number((*action, "bits_per_action"), least=1) or 1,
+            reader.whole((*action, "bits_per_action"), WIDEST) or 1,
         )
     return found
 
 
 def _scale(reader: Reader, at: KeyPath, name: str) -> float:
-    found = reader.number((*at, name))
+    found = reader.number((*at, name), most=MOST_JOULES)
     return 1 if found is None else found
 
 
@@ -145,8 +157,8 @@ def _unread(action: dict[str, Any]) -> list[str]:
 
 def _compute(reader: Reader, at: KeyPath, fanout: int) -> Compute:
     name = reader.name(at)
-    speed, energy, _ = _actions(reader, at).get("compute", (None, None, 1.0))
-    if speed is None or math.isinf(speed):
+    speed, energy, _ = _actions(reader, at).get("compute", (None, None, 1))
+    if speed is None:
         reader.notes.assumed.append(f"{name}: 1e9 multiply-adds per second, its throughput is not told")
         speed = 1e9
     reader.notes.assumed.append(f"{name}: products and sums of f32")

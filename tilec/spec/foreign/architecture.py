@@ -12,6 +12,11 @@ from tilec.spec.foreign.arithmetic import NoNumberError, number
 from tilec.spec.located import KeyPath, Located
 
 LARGEST_FANOUT = 1 << 24
+MOST_JOULES = 1e9
+"""Of an action; also the largest scale."""
+
+WIDEST = 1 << 20
+"""Bits of a line, of what an action moves."""
 
 
 @dataclass(frozen=True)
@@ -104,8 +109,8 @@ class Reader:
             raise ConfigError("key 'name' is missing", self.located.place(path))
         return found
 
-    def number(self, path: KeyPath, *, least: float = 0) -> float | None:
-        """The number at a path, None for nothing. Raises ConfigError for no number and for less than `least`."""
+    def number(self, path: KeyPath, *, least: float = 0, most: float = math.inf) -> float | None:
+        """The number at a path, None for nothing. Raises ConfigError for no number, less than `least`, over `most`."""
         value = self.at(path)
         if value is None:
             return None
@@ -116,6 +121,8 @@ class Reader:
             raise ConfigError(str(error), place, "Write the number.") from error
         if found < least:
             raise ConfigError(f"{value!r} is less than {least:g}", place)
+        if found > most:
+            raise ConfigError(f"{value!r} is more than {most:g}", place)
         return found
 
     def whole(self, path: KeyPath, most: int = LARGEST_FANOUT) -> int | None:

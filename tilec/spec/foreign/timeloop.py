@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilec.errors import ConfigError
-from tilec.spec.foreign.architecture import Architecture, Compute, Memory, Notes, Reader, side_by_side
+from tilec.spec.foreign.architecture import (
+    MOST_JOULES,
+    WIDEST,
+    Architecture,
+    Compute,
+    Memory,
+    Notes,
+    Reader,
+    side_by_side,
+)
 from tilec.spec.located import TAG, KeyPath, Located
 
 _STORAGE = ("dram", "sram", "regfile", "buffer", "storage", "register", "memory")
@@ -145,6 +154,14 @@ def _attribute(reader: Reader, each: _Component, *names: str) -> float | None:
     return None
 
 
+def _width(reader: Reader, each: _Component, *names: str) -> float | None:
+    """The same for bits, or words of a line. Raises ConfigError for less than one and beyond `WIDEST`."""
+    found = _attribute(reader, each, *names)
+    if found is not None and not 1 <= found <= WIDEST:
+        raise ConfigError(f"{names[0]} of {each.name} is {found:g}", reader.located.place(each.path))
+    return found
+
+
 def _own(reader: Reader, each: _Component) -> dict[str, Any]:
     return reader.mapping((*each.path, "attributes"))
 
@@ -162,12 +179,12 @@ def _clock(reader: Reader, each: _Component) -> float:
 def _memory(reader: Reader, each: _Component, fanout: int) -> Memory:
     notes = reader.notes
     notes.drop(each.name, [key for key in _own(reader, each) if key.replace("-", "_") not in _KNOWN])
-    word = _attribute(reader, each, "datawidth", "word_bits")
+    word = _width(reader, each, "datawidth", "word_bits")
     if word is None:
         notes.assumed.append(f"{each.name}: words of 8 bits")
     word = word or 8
-    line = _attribute(reader, each, "width", "memory_width") or word * (_attribute(reader, each, "block_size") or 1)
-    clusters = _attribute(reader, each, "cluster_size") or 1
+    line = _width(reader, each, "width", "memory_width") or word * (_width(reader, each, "block_size") or 1)
+    clusters = _width(reader, each, "cluster_size") or 1
     bits = _bits(reader, each, word, line / clusters)
     speed = _attribute(reader, each, "read_bandwidth", "shared_bandwidth", "rw_bandwidth")
     if speed is None and (both := _attribute(reader, each, "bandwidth")) is not None:
@@ -205,7 +222,7 @@ def _bits(reader: Reader, each: _Component, word: float, line: float) -> float:
 
 
 def _compute(reader: Reader, each: _Component, fanout: int) -> Compute:
-    width = int(_attribute(reader, each, "multiplier_width", "datawidth", "word_bits", "width") or 8)
+    width = int(_width(reader, each, "multiplier_width", "datawidth", "word_bits", "width") or 8)
     floating = "fp" in each.kind or "float" in each.kind
     inputs, accumulator = _types(width, floating)
     reader.notes.assumed.append(
@@ -231,7 +248,7 @@ def _energy(reader: Reader, each: _Component, actions: tuple[str, ...]) -> float
         path: KeyPath = ("ERT", "tables", position, "actions")
         for wanted in actions:
             costs = [
-                reader.number((*path, place, "energy"))
+                reader.number((*path, place, "energy"), most=MOST_JOULES)
                 for place, action in enumerate(reader.listing(path))
                 if isinstance(action, dict) and action.get("name") == wanted
             ]

@@ -120,27 +120,27 @@ def _level(memory: Memory, instances: int, notes: Notes) -> Iterator[str]:
         yield f"    units: {memory.fanout}"
     yield "    managed: explicit"
     if memory.bandwidth is not None:
-        one = max(1, round(memory.bandwidth / 8))
-        alone = f", instance: {_text(BANDWIDTH, one)}" if instances > 1 else ""
-        yield f"    bandwidth: {{total: {_text(BANDWIDTH, one * instances)}{alone}}}"
+        one = memory.bandwidth / 8
+        alone = f", instance: {_text(BANDWIDTH, one, 1)}" if instances > 1 else ""
+        yield f"    bandwidth: {{total: {_text(BANDWIDTH, one * instances, 1)}{alone}}}"
     element = max(1, memory.word_bits // 8)
     yield f"    transaction: {{element: {element}B, shape: [{max(1, memory.line_bits // 8 // element)}]}}"
     if memory.energy is not None:
         whole = memory.energy_bits % 8 == 0
         width = int(memory.energy_bits // 8) if whole else 1
         spent = memory.energy if whole else memory.energy * 8 / memory.energy_bits
-        yield f"    access: {{energy: {_text(ENERGY, round(spent * 1e15))}, bytes: {width}B}}"
+        yield f"    access: {{energy: {_text(ENERGY, spent * 1e15)}, bytes: {width}B}}"
 
 
 def _unit(unit: Compute, instances: int) -> Iterator[str]:
     yield f"  - name: {_quoted(unit.name)}"
     yield f"    inputs: [{unit.inputs}, {unit.inputs}]"
     yield f"    accumulator: {unit.accumulator}"
-    yield f"    rate: {_text(RATE, max(1, round(2 * unit.rate * unit.fanout * instances)))}"
+    yield f"    rate: {_text(RATE, 2 * unit.rate * unit.fanout * instances, 1)}"
     if unit.energy is not None:
-        yield f"    energy: {_text(ENERGY, round(unit.energy * 1e15))}"
+        yield f"    energy: {_text(ENERGY, unit.energy * 1e15)}"
 
 
-def _text(unit: Unit, value: int) -> str:
-    """A quantity, the largest there is for those beyond."""
-    return unit.format(min(value, LARGEST))
+def _text(unit: Unit, value: float, least: int = 0) -> str:
+    """A quantity, the largest there is for those beyond, `least` for those below."""
+    return unit.format(max(least, round(min(value, LARGEST))))
