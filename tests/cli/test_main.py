@@ -14,7 +14,7 @@ from tilec.cli.console import Console
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 VERBS = ["import", "schedule", "codegen", "verify", "compile", "run", "bench", "diff", "explain", "inspect", "bounds"]
-VERBS += ["report", "schema", "device list", "device show", "device probe", "zoo list", "zoo export"]
+VERBS += ["report", "schema", "doctor", "device list", "device show", "device probe", "zoo list", "zoo export"]
 
 
 def test_help_lists_the_verbs_and_the_exit_codes(cli):

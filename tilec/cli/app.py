@@ -12,6 +12,7 @@ from tilec.cli.bounds import bounds
 from tilec.cli.codegen import codegen
 from tilec.cli.compile import compile_
 from tilec.cli.diff import diff
+from tilec.cli.doctor import doctor
 from tilec.cli.explain import explain
 from tilec.cli.import_ import import_
 from tilec.cli.inspect import inspect
@@ -68,6 +69,7 @@ _VERBS = (
     bounds,
     report,
     schema,
+    doctor,
 )
 
 for command in _VERBS:

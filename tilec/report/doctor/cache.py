@@ -1,0 +1,28 @@
+"""The cache folder: can it be written, how much it holds, how much room there is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tilec.report.doctor.finding import Finding
+from tilec.report.kept import KINDS, entries, total
+from tilec.report.wording import bytes_text
+
+_LEAST_FREE = 1 << 30
+
+
+def cache(root: Path, limit: int) -> Iterator[Finding]:
+    """The folder `root`; `limit` is how many bytes compiled models may take."""
+    there = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        fix = "Give write permission, or set XDG_CACHE_HOME to another folder."
+        yield Finding("cache", "warning", f"{root} cannot be written: everything is compiled anew in each process", fix)
+        return
+    size = total(entries(root, KINDS))
+    yield Finding("cache", "ok", f"{root}: {bytes_text(size)}, compiled models at most {bytes_text(limit)}")
+    free = shutil.disk_usage(there).free
+    if free < _LEAST_FREE:
+        yield Finding("cache", "warning", f"{bytes_text(free)} free on its disk", "Free some space: tilec cache clear")

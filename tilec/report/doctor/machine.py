@@ -1,0 +1,119 @@
+"""The machine: CPU, threads that may be used, memory, compilers and GPUs, whether it was measured."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from tilec.report.doctor.finding import Finding, invalid
+from tilec.spec.cpus import usable_cpus
+from tilec.spec.host import read_host
+from tilec.spec.units import BYTES
+
+Output = Callable[[Sequence[str]], str | None]
+"""What a command prints; None when it is not there or fails."""
+
+_LEAST_VECTOR = 32
+"""Bytes of a vector register (AVX2) below which x86 kernels are slow."""
+
+_LEAST_MEMORY = 2 << 30
+
+_SECONDS = 10
+
+
+def cpu(root: Path = Path("/")) -> Iterator[Finding]:
+    """The processor and the instructions that kernels are made of; `root` is where /proc is looked for."""
+    host = read_host(root)
+    has = [feature[1:] for feature in host.features if feature.startswith("+")]
+    text = f"{host.model} ({host.triple}, {host.processor}), vectors of {host.vector_bytes} bytes: "
+    text += " ".join(has) or "no feature is known"
+    if host.triple.startswith("x86_64") and host.vector_bytes < _LEAST_VECTOR:
+        fix = "In a virtual machine, pass the host's CPU through; else expect slow kernels."
+        yield Finding("cpu", "warning", f"{text}; avx2 and fma are not there", fix)
+    else:
+        yield Finding("cpu", "ok", text)
+
+
+def threads(root: Path = Path("/"), environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
+    """How many threads are worth having, and what holds them back."""
+    cores, usable, all_ = read_host(root).cores, len(usable_cpus()), os.cpu_count() or 1
+    limits = [f"affinity leaves {usable} of {all_} logical CPUs"] if usable < all_ else []
+    quota = _quota(root)
+    if quota is not None and quota < usable:
+        limits.append(f"the control group leaves {quota:g}")
+    text = f"{cores} cores for {all_} logical CPUs" + "".join(f"; {limit}" for limit in limits)
+    yield Finding("threads", "info" if limits else "ok", text, "Raise the limit if more were meant." if limits else "")
+    asked = environ.get("TILEC_THREADS")
+    if asked is None:
+        return
+    if not asked.isdecimal() or not int(asked):
+        yield invalid("threads", f"TILEC_THREADS is {asked!r}", "Set it to a number of threads from 1, or unset it.")
+    elif int(asked) > cores:
+        yield Finding(
+            "threads", "warning", f"TILEC_THREADS is {asked}, more than {cores} cores", "Unset TILEC_THREADS."
+        )
+
+
+def memory(root: Path = Path("/")) -> Iterator[Finding]:
+    """Memory that this process may use."""
+    size = read_host(root).memory
+    text = f"{size / (1 << 30):.1f} GiB may be used"
+    if size < _LEAST_MEMORY:
+        fix = f"Give at least {BYTES.format(_LEAST_MEMORY)}: compilers need it."
+        yield Finding("memory", "warning", text, fix)
+    else:
+        yield Finding("memory", "ok", text)
+
+
+def compilers(output: Output | None = None) -> Iterator[Finding]:
+    """Compilers and GPUs: plans for GPUs are made without them."""
+    ask = output or printed
+    for name in ("nvcc", "hipcc"):
+        said = ask([name, "--version"])
+        lines = [line for line in (said or "").splitlines() if "release" in line or "version" in line]
+        yield _optional(name, said is not None, lines[0].strip() if lines else "found")
+    gpus = ask(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    found = "; ".join((gpus or "").strip().splitlines())
+    yield _optional("gpu", bool(found), found)
+
+
+def _optional(check: str, there: bool, text: str) -> Finding:
+    none = "not found; plans and tile programs for GPUs need none"
+    return Finding(check, "info", text if there else none)
+
+
+def printed(command: Sequence[str]) -> str | None:
+    """What a command prints on stdout; None when it is not there, fails or takes long."""
+    path = shutil.which(command[0])
+    if path is None:
+        return None
+    try:
+        done = subprocess.run(
+            [path, *command[1:]], capture_output=True, text=True, timeout=_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def measured() -> Iterator[Finding]:
+    """Whether the device `host` is known already."""
+    from tilec.spec.probe import known_text
+
+    if known_text() is None:
+        text, fix = "this machine was not measured yet; the first use does it", "To do it now: tilec device probe"
+        yield Finding("host", "info", text, fix)
+    else:
+        yield Finding("host", "ok", "this machine was measured; `tilec device show host` tells the figures")
+
+
+def _quota(root: Path) -> float | None:
+    """CPUs that the control group leaves; None for all."""
+    try:
+        quota, _, period = (root / "sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").strip().partition(" ")
+    except OSError:
+        return None
+    return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() and int(period) else None
