@@ -74,3 +74,31 @@ def test_a_plan_that_cannot_be_obeyed_is_refused(cli, build, name):
     assert said in ran.err
     assert "Traceback" not in ran.err
     assert (build / "3-kernels.json").read_bytes() == kernels
+
+
+def test_a_plan_that_claims_less_than_has_to_move_fails(cli, build):
+    def nothing(group: Document) -> None:
+        group["cost"]["read"] = dict.fromkeys(group["cost"]["read"], 0)
+        group["cost"]["written"] = dict.fromkeys(group["cost"]["written"], 0)
+        assert group["bounds"]
+
+    edit(build, nothing)
+    ran = cli("compile", "model.onnx", "--device", "host")
+    assert ran.code == 4, ran.err
+    assert "moves 0 bytes at " in ran.err
+    assert "any mapping moves" in ran.err
+    report = json.loads((build / "4-report.json").read_text())
+    assert report["verdict"] == "mismatch"
+    assert report["below_least"][0]["moved"] == 0
+
+
+def test_plans_carry_their_bounds_unless_told_otherwise(cli, build):
+    plan = json.loads((build / "2-plan.json").read_text())
+    assert plan["bounds"].keys() <= plan["capacities"].keys()
+    assert any("bounds" in group for group in plan["groups"])
+    ran = cli("schedule", "model.tilec", "--device", "host", "--no-bounds", "-o", "bare.json")
+    assert ran.code == 0, ran.err
+    assert "attainable" not in ran.err
+    bare = json.loads((build.parent / "bare.json").read_text())
+    assert not {"bounds", "capacities"} & bare.keys()
+    assert not any("bounds" in group for group in bare["groups"])

@@ -48,7 +48,7 @@ def test_code_for_another_processor_is_verified_on_the_tile_machine(cli, tmp_pat
 def test_verbose_lists_groups_and_errors(cli, tmp_path):
     models.mlp(tmp_path / "model.onnx")
     lines = cli("compile", "model.onnx", "--device", "a100", "-v").err.splitlines()
-    assert any(re.fullmatch(r"  \w+: MatMul Add Relu -> \w+", line) for line in lines)
+    assert any(re.fullmatch(r"  \w+: MatMul Add Relu -> \w+, smem .* at least .*", line) for line in lines)
     for seed in (0, 1):
         assert any(line.startswith(f"  y, seed {seed}: off by ") and line.endswith(" is allowed") for line in lines)
     assert " -> " not in cli("compile", "model.onnx", "--device", "a100").err

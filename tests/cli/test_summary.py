@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from report.plans import layers, plan
 
-from tilec.cli.summary import plan_line, plan_summary
+from tilec.cli.summary import plan_details, plan_line, plan_summary, verify_details
 from tilec.ir.expr import Const
+from tilec.ir.plan import Bound
 from tilec.ir.text import parse_expr
 
 START = "plan: 3 groups (1 stitched, 1 register-fused, 1 single), DRAM traffic "
@@ -27,3 +28,33 @@ def test_the_same_as_json():
     told = plan_summary(predicted(5, transactions={"dram": Const(9), "smem": Const(4)}))
     assert (told["transactions"], told["predicted_picoseconds"]) == (9, 5)
     assert plan_summary(predicted(0))["predicted_picoseconds"] is None
+
+
+def bounds_of(known, groups=3):
+    made = predicted(0)
+    bound = {"smem": Bound(2048, known)}
+    some = tuple(replace(g, bounds=bound if n < groups else {}) for n, g in enumerate(made.groups))
+    return replace(made, groups=some, bounds=bound, capacities={"smem": 65536})
+
+
+def test_the_line_tells_what_is_attainable_and_what_is_not_counted():
+    assert plan_line(bounds_of(8192)) == START + "11.5 KiB (unfused 32, attainable 8: 1.44x)"
+    told = START + "11.5 KiB (unfused 32, attainable 8: 1.44x, 2 groups not all counted)"
+    assert plan_line(bounds_of(8192, groups=1)) == told
+    assert plan_line(bounds_of(None)) == START + "11.5 KiB (unfused 32)"
+    assert plan_summary(bounds_of(8192))["bounds"]["known_bytes"] == 8192
+    assert plan_summary(predicted(0))["bounds"] is None
+
+
+def test_every_group_has_its_ratio_in_detail():
+    first, *rest = plan_details(bounds_of(2304, groups=1))
+    assert first.endswith(", smem 4.5 KiB, 2.00x of 2.2 KiB known, at least 2.0 KiB")
+    assert rest[0].endswith(", traffic not all counted")
+    assert plan_details(bounds_of(None))[0].endswith(", smem 4.5 KiB, at least 2.0 KiB")
+    assert "smem" not in plan_details(predicted(0))[0]
+
+
+def test_counterexamples_are_told_with_their_mapping():
+    found = {"group": "r", "level": "smem", "moved": 5, "bound": 9, "because": "2 runs", "mapping": "smem r m:4"}
+    (line,) = verify_details({"below_known": [found]}, {})
+    assert line == "  r moves 5 bytes at smem, less than the known 9 (2 runs): smem r m:4"

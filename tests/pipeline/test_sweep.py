@@ -101,3 +101,13 @@ def test_what_is_not_there_is_an_error_of_the_recipe(text: str, message: str, tm
     with pytest.raises(ConfigError) as error:
         rows(text if "devices" in text else f"{text}\ndevices: [a100]", tmp_path)
     assert str(error.value).startswith(message)
+
+
+def test_traffic_is_compared_with_the_least_known_where_that_is_asked_for(tmp_path: Path) -> None:
+    text = "models: [nerf-mlp]\ndevices: [a100]\nfusion: [register]\nshapes: {seq: 8, batch: 1}"
+    (plain,) = rows(text, tmp_path)
+    (compared,) = rows(f"{text}\nbounds: true", tmp_path)
+    assert plain.ratio is None
+    assert compared.ratio is not None
+    assert compared.ratio.bound.known is not None
+    assert compared.ratio.moved >= compared.ratio.bound.known >= compared.ratio.bound.least > 0

@@ -83,7 +83,11 @@ def _job(request: Request) -> "Job":
     from tilec.pipeline.request import device_job
     from tilec.spec.effective import effective_recipe
 
-    flags: dict[str, tuple[str, Any]] = {"device": ("device", request.device)}
+    # Nobody reads the plan: it needs no bounds.
+    flags: dict[str, tuple[str, Any]] = {
+        "device": ("device", request.device),
+        "schedule.bounds": ("a session", False),
+    }
     for symbol, size in request.sizes.items():
         flags[f"shapes.{symbol}.value"] = ("the inputs' shapes", size)
     effective = effective_recipe(request.recipe, flags, os.environ)

@@ -11,6 +11,7 @@ from tilec.cli.options import (
     AsJson,
     Budget,
     Device,
+    NoBounds,
     PrintRecipe,
     Profile,
     Recipe,
@@ -36,6 +37,7 @@ def compile_(
     profile: Profile = False,
     record: Record = None,
     budget: Budget = None,
+    no_bounds: NoBounds = False,
     recipe: Recipe = None,
     strict: Strict = False,
     first: Annotated[str, typer.Option("--from", metavar="STAGE", help="First stage to run.")] = "import",
@@ -65,7 +67,14 @@ def compile_(
 
     folder = output or folder_of(model)
     given = flags(
-        device=device, shapes=shape, strict=strict, threads=threads, profile=profile, record=record, budget=budget
+        device=device,
+        shapes=shape,
+        strict=strict,
+        threads=threads,
+        profile=profile,
+        record=record,
+        budget=budget,
+        no_bounds=no_bounds,
     )
     job = job_on_device(console, recipe, given, folder, print_recipe)
     if job is None:

@@ -39,6 +39,9 @@ Record = Annotated[
     typer.Option("--record", metavar="FILE", help="Tuning record (with --profile: tuning.json beside the plan)."),
 ]
 Budget = Annotated[int | None, typer.Option("--budget", min=1, help="Candidates of a group to look at (default: 20).")]
+NoBounds = Annotated[
+    bool, typer.Option("--no-bounds", help="Leave out the least traffic known, which takes some time.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 PrintRecipe = Annotated[
     bool, typer.Option("--print-recipe", help="Print the recipe in effect, with the origin of each value, and stop.")
@@ -54,6 +57,7 @@ def flags(
     profile: bool = False,
     record: str | None = None,
     budget: int | None = None,
+    no_bounds: bool = False,
 ) -> dict[str, tuple[str, Any]]:
     """What the shared flags say about recipe keys. Raises UsageError for a malformed --shape."""
     given: dict[str, tuple[str, Any]] = {}
@@ -71,6 +75,8 @@ def flags(
         given["schedule.record"] = ("--record", record)
     if budget is not None:
         given["schedule.budget"] = ("--budget", budget)
+    if no_bounds:
+        given["schedule.bounds"] = ("--no-bounds", False)
     return given
 
 

@@ -38,6 +38,7 @@ def report(
         list[str] | None,
         typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="May be repeated; a symbol may have several sizes."),
     ] = None,
+    bounds: Annotated[bool, typer.Option("--bounds", help="Compare traffic with the least known.")] = False,
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE.png|svg", help="Draw a design study (needs matplotlib).")
@@ -63,7 +64,8 @@ def report(
     from tilec.spec.resolve import packaged
     from tilec.spec.sweep import SweepRecipe
 
-    located, given = _merged(recipe, {"models": models, "devices": device, "fusion": fusion, "shapes": _sizes(shape)})
+    flags = {"models": models, "devices": device, "fusion": fusion, "shapes": _sizes(shape), "bounds": bounds}
+    located, given = _merged(recipe, flags)
     folder = Path(recipe).parent if recipe is not None and recipe not in packaged("recipes") else Path()
     folders = {key: Path() if key in given else folder for key in _FILES}
     if "workloads" in located.data:

@@ -10,6 +10,7 @@ from tilec.cli.options import (
     AsJson,
     Budget,
     Device,
+    NoBounds,
     PrintRecipe,
     Profile,
     Recipe,
@@ -36,6 +37,7 @@ def schedule(
     profile: Profile = False,
     record: Record = None,
     budget: Budget = None,
+    no_bounds: NoBounds = False,
     recipe: Recipe = None,
     print_recipe: PrintRecipe = False,
     json: AsJson = False,
@@ -55,7 +57,7 @@ def schedule(
     stage = stage_named("schedule")
     folder = graph if graph.is_dir() else graph.parent
     target = target_of(output, folder, stage.file)
-    given = flags(device=device, shapes=shape, profile=profile, record=record, budget=budget)
+    given = flags(device=device, shapes=shape, profile=profile, record=record, budget=budget, no_bounds=no_bounds)
     job = job_on_device(console, recipe, given, target.parent if target else folder, print_recipe)
     if job is None:
         return

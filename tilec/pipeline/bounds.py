@@ -14,8 +14,10 @@ from tilec.report.bounds.subject import Slope, Subject, of_einsum
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
+    from tilec.ir.plan import Plan
     from tilec.pipeline.job import Advance, Listener
     from tilec.spec.bounds import BoundsRecipe
+    from tilec.spec.device import DeviceSpec
 
 Kind = Literal["oro", "oro+"]
 """Mapspaces that are searched: the paper's, and the larger one."""
@@ -80,6 +82,17 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
     advance(total, total)
     width = max((operand.bits for each in single for operand in each.einsum.inputs), default=0)
     return [*found, of_graph(graph.name, len(graph.nodes), curve, width)]
+
+
+def plan_with_bounds(plan: Plan, device: DeviceSpec) -> Plan:
+    """The plan with the bounds of its groups at the device's levels (O31).
+
+    Raises UnsupportedError for products too large to be counted.
+    """
+    from tilec.bounds.bounded import bounded
+    from tilec.bounds.levels import level_capacities
+
+    return bounded(plan, level_capacities(device), cached)
 
 
 def read_graph(source: str, shapes: Mapping[str, int], listener: Listener) -> Graph:

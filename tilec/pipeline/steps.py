@@ -116,10 +116,24 @@ def schedule_graph(job: Job, source: Source, target: Path, advance: Advance) -> 
     files = {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {}
     with tuner_of(job, graph, target, advance) as tuner:
         plan = schedule(graph, job.device, job.recipe.schedule, tuner=tuner)
+    if job.recipe.schedule.bounds:
+        plan = _with_bounds(plan, job)
     if tuner is None:
         return Made(plan_to_json(plan), files)
     job.listener.note(told(tuner))
     return Made(plan_to_json(plan), files, {"record": digest_file(record_place(job, target))})
+
+
+def _with_bounds(plan: "Plan", job: Job) -> "Plan":
+    """The plan with its bounds; without them, and a note, where they cannot be counted."""
+    from tilec.pipeline.bounds import plan_with_bounds
+
+    assert job.device is not None
+    try:
+        return plan_with_bounds(plan, job.device)
+    except UnsupportedError as error:
+        job.listener.note(f"bounds: none, {error.message}")
+        return plan
 
 
 def _refuse(kind: str, problems: tuple[str, ...], source: Source) -> None:
@@ -217,6 +231,7 @@ def report_inputs(job: Job, source: Source) -> dict[str, str]:
     return {
         **_carried(source, "model", "device"),
         "kernels": digest_object(source.body),
+        "plan": digest_object(plan.body),
         "recipe": job.recipe.digest("verify"),
     }
 

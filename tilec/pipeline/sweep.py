@@ -14,6 +14,7 @@ from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
 from tilec.pipeline.job import Advance, Job, Source
 from tilec.pipeline.steps import import_graph
 from tilec.report.energy import plan_energy
+from tilec.report.ratios import plan_ratio
 from tilec.report.statistics import statistics
 from tilec.report.sweep import Row
 
@@ -159,6 +160,7 @@ def _imported(path: Path, sizes: Mapping[str, int], fallback: Literal["allow", "
 
 
 def _planned(head: Row, graph: Graph | TilecError, device: DeviceSpec, recipe: SweepRecipe) -> Row:
+    from tilec.pipeline.bounds import plan_with_bounds
     from tilec.scheduler import schedule
     from tilec.spec.recipe import ScheduleOptions
 
@@ -167,6 +169,7 @@ def _planned(head: Row, graph: Graph | TilecError, device: DeviceSpec, recipe: S
     options = ScheduleOptions.model_validate({"fusion": head.fusion, "objective": recipe.objective})
     try:
         plan = schedule(graph, device, options)
-        return replace(head, found=statistics(plan), energy=plan_energy(plan, device))
+        ratio = plan_ratio(plan_with_bounds(plan, device)) if recipe.bounds else None
+        return replace(head, found=statistics(plan), energy=plan_energy(plan, device), ratio=ratio)
     except TilecError as error:
         return replace(head, error=error.message)

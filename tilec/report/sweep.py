@@ -9,16 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilec.report.energy import PlanEnergy
+from tilec.report.ratios import Ratio, times_text
 from tilec.report.statistics import Statistics, statistics_to_json
 from tilec.report.wording import bytes_text, energy_text, time_text
 
 _ENERGY = "energy_femtojoules"
-"""A column for a terminal only where a device tells energies."""
+_BOUNDS = ("attainable_bytes", "least_bytes", "ratio", "uncounted_groups")
+_OPTIONAL = (_ENERGY, *_BOUNDS)
+"""Columns for a terminal only where a row has any: where a device tells energies, where bounds are asked for."""
 
 _NUMBERS = (
     *("groups", "fused_patterns", "reducing_patterns", "largest_group", "launches", "kernels", "intermediate_bytes"),
     *("traffic_bytes", "unfused_traffic_bytes", "transactions", "transacted_bytes", "predicted_picoseconds"),
-    _ENERGY,
+    *_OPTIONAL,
 )
 """Columns of a row's plan; transactions are those of the lowest level."""
 
@@ -32,6 +35,7 @@ _HEADS = {
     "transacted_bytes": "transacted",
     "predicted_picoseconds": "predicted",
     _ENERGY: "energy",
+    **dict(zip(_BOUNDS, ("attainable", "at least", "ratio", "not counted"), strict=True)),
 }
 """Columns for a terminal, and how they are called there."""
 
@@ -39,7 +43,7 @@ _HEADS = {
 @dataclass(frozen=True, slots=True)
 class Row:
     """One combination: `found` is its plan in numbers, None where there is none and `error` says why; `energy`
-    where the device tells any."""
+    where the device tells any, `ratio` to the least traffic known where that was asked for."""
 
     model: str
     device: str
@@ -48,6 +52,7 @@ class Row:
     found: Statistics | None = None
     error: str = ""
     energy: PlanEnergy | None = None
+    ratio: Ratio | None = None
 
 
 def sweep_to_json(rows: Sequence[Row]) -> dict[str, Any]:
@@ -72,7 +77,8 @@ def sweep_csv(rows: Sequence[Row]) -> str:
 def sweep_cells(rows: Sequence[Row]) -> list[list[str]]:
     """The rows for a terminal, headings first; bytes and times have units."""
     sized = any(row.sizes for row in rows)
-    heads = {name: head for name, head in _HEADS.items() if name != _ENERGY or any(row.energy for row in rows)}
+    there = {name for row in rows for name, value in _numbers(row).items() if value is not None}
+    heads = {name: head for name, head in _HEADS.items() if name not in _OPTIONAL or name in there}
     told = [["model", *(["sizes"] if sized else []), "device", "fusion", *heads.values()]]
     for row in rows:
         sizes = [" ".join(f"{symbol}={size}" for symbol, size in row.sizes.items())] if sized else []
@@ -91,7 +97,13 @@ def _plan(row: Row) -> dict[str, Any] | None:
     if row.found is None:
         return None
     energy = {_ENERGY: row.energy.femtojoules, "energy_leaves_out": list(row.energy.untold)} if row.energy else {}
-    return {**statistics_to_json(row.found), **energy}
+    return {**statistics_to_json(row.found), **energy, **_bounds(row.ratio)}
+
+
+def _bounds(ratio: Ratio | None) -> dict[str, Any]:
+    if ratio is None:
+        return {}
+    return dict(zip(_BOUNDS, (ratio.bound.known, ratio.bound.least, times_text(ratio), ratio.uncounted), strict=True))
 
 
 def _numbers(row: Row) -> dict[str, Any]:

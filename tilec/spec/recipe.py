@@ -59,6 +59,7 @@ class ScheduleOptions(Spec):
     record: str | None = Field(
         default=None, description="file of the tuning record (default with profile: tuning.json beside the plan)"
     )
+    bounds: bool = Field(default=True, description="whether the plan carries the least traffic known of its groups")
 
 
 class CodegenOptions(Spec):

@@ -50,6 +50,7 @@ class SweepRecipe(Spec):
         default_factory=dict, description="symbolic size -> sizes; of models of the zoo batch and seq"
     )
     objective: Literal["time", "traffic", "footprint"] = "time"
+    bounds: bool = Field(default=False, description="whether traffic is compared with the least known")
     fallback: Literal["allow", "refuse"] = Field(default="allow", description="whether operators may be left out")
 
     @field_validator("fusion")

@@ -29,8 +29,23 @@ def verify(
     `kernels` is the data of its 3-kernels.json, `plan` what that was made from, `model` the ONNX file. `instrument`
     compiles a variant of the plan for the search of the first diverging group. `because` says why the code cannot run
     on this machine; then, and when there is no code, the tile programs run on the tile machine.
-    Raises TilecError when one side cannot run at all.
+    What moves less than any mapping can fails as well.  Raises TilecError when one side cannot run at all.
     """
+    from tilec.verify.limits import within_bounds
+
+    return within_bounds(_compared(folder, plan, kernels, model, options, advance, instrument, because), plan)
+
+
+def _compared(
+    folder: Path,
+    plan: Plan,
+    kernels: Mapping[str, Any],
+    model: Path,
+    options: VerifyOptions,
+    advance: Callable[[int, int], None],
+    instrument: Instrument | None,
+    because: str | None,
+) -> Outcome:
     if because is None and "runtime" not in kernels:
         because = f"no {plan.device} code generator yet"
     if because is not None:
