@@ -15,6 +15,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 VERBS = ["import", "schedule", "codegen", "verify", "compile", "run", "bench", "diff", "explain", "inspect", "bounds"]
 VERBS += ["report", "schema", "doctor", "device list", "device show", "device probe", "zoo list", "zoo export"]
+VERBS += ["cache list", "cache why", "cache clear"]
 
 
 def test_help_lists_the_verbs_and_the_exit_codes(cli):

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tilec.errors import UsageError
-from tilec.report.kept import KINDS, entries, remove, require_kinds, total
+from tilec.report.kept import KINDS, entries, remove, require_kinds, total, without_shared
 
 NOW = 2_000_000_000.0
 A, B = "a" * 32, "b" * 32
@@ -96,6 +96,15 @@ def test_equal_weights_count_once(tmp_path):
     found = list(entries(tmp_path, KINDS, NOW))
     assert [entry.size for entry in found] == [510, 500]
     assert total(found) == 510
+
+
+def test_weights_stay_while_a_session_has_them(tmp_path):
+    used, unused = put(tmp_path, f"weights/{A}{A}"), put(tmp_path, f"weights/{B}{B}")
+    folder = put(tmp_path, f"sessions/{A}/kernels").parent
+    os.link(used, folder / "weights.bin")
+    sessions, weights = (list(entries(tmp_path, (kind,), NOW)) for kind in ("sessions", "weights"))
+    assert [entry.path for entry in without_shared(weights, sessions)] == [unused]
+    assert without_shared([*sessions, *weights], sessions) == [*sessions, *weights]
 
 
 def test_no_cache_is_empty(tmp_path):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tilec import __version__
-from tilec.cli import device, zoo
+from tilec.cli import cache, device, zoo
 from tilec.cli.bench import bench
 from tilec.cli.bounds import bounds
 from tilec.cli.codegen import codegen
@@ -76,6 +76,7 @@ for command in _VERBS:
     app.command(command.__name__.rstrip("_"), epilog=EXIT_CODES)(verb(command))
 app.add_typer(device.app, name="device")
 app.add_typer(zoo.app, name="zoo")
+app.add_typer(cache.app, name="cache")
 
 
 def run() -> None:

@@ -128,26 +128,13 @@ def _compiled(
     recipe: str | None,
 ) -> Path:
     """The folder in the cache with the model compiled for its inputs' sizes. Raises UsageError for a size unknown."""
-    from tilec.api.compiling import compiled_folder, keyed
-    from tilec.api.feeds import Sizes
-    from tilec.api.opening import open_file, request_for
+    from tilec.api.compiling import compiled_folder
+    from tilec.cli.requested import request_of
     from tilec.spec.probe import cache_folder
 
-    opened = open_file(model, cache_folder())
-    header = opened.header
-    for symbol in sizes:
-        if symbol not in header.symbols:
-            near = did_you_mean(symbol, header.symbols)
-            known = f"The symbols are {', '.join(header.symbols)}." if header.symbols else "Its sizes are fixed."
-            raise UsageError(
-                f"the model has no symbol {symbol!r}", "--shape", f"Did you mean {near!r}?" if near else known
-            )
-    found = Sizes([port for port in header.inputs if port.name in given], sizes).read(given)
-    for symbol in header.symbols:
-        if symbol not in found:
-            raise UsageError(f"the size {symbol} is not known", str(model), f"Bind it with --shape {symbol}=SIZE.")
+    request = request_of(model, given, sizes, device, recipe, cache_folder())
     with console.stage("compile"):
-        return compiled_folder(keyed(request_for(opened, device, recipe, found, cache_folder())))
+        return compiled_folder(request)
 
 
 def _loaded(folder: Path, threads: int | None) -> "Session":

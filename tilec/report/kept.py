@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +87,14 @@ def entries(root: Path, kinds: Collection[str], now: float | None = None) -> Ite
 def total(found: Iterable[Entry]) -> int:
     """Bytes that entries take together; a file that several have counts once."""
     return sum({number: size for entry in found for number, size in entry.files.items()}.values())
+
+
+def without_shared(chosen: Sequence[Entry], sessions: Iterable[Entry]) -> list[Entry]:
+    """Of entries chosen to be removed those that make room: weights stay while one of the `sessions` that are not
+    chosen has them."""
+    going = {entry.path for entry in chosen}
+    held = {number for entry in sessions if entry.path not in going for number in entry.files}
+    return [entry for entry in chosen if entry.kind != "weights" or not held & entry.files.keys()]
 
 
 def remove(entry: Entry) -> bool:

@@ -1,0 +1,152 @@
+"""`tilec cache`: what is listed, which entry a model would use and why not, what is removed and what stays."""
+
+import json
+import os
+import time
+
+import pytest
+
+from cli import models
+from tilec.api import compiling, worker
+from tilec.cli.requested import request_of
+
+A = "a" * 32
+DAY = 86400
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A cache of its own, with an old object file, a young curve and somebody's file."""
+    root = tmp_path / "home/tilec"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    for place, age in ((f"objects/tilec_add-{A[:16]}.o", 40 * DAY), (f"bounds/{A}.json", 60), ("mine.txt", 90 * DAY)):
+        path = root / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(1024))
+        os.utime(path, (time.time() - age,) * 2)
+    return root
+
+
+def files(root):
+    return sorted(path.name for path in root.rglob("*") if path.is_file())
+
+
+def test_the_list(cli, home, golden):
+    ran = cli("cache", "list")
+    assert ran.code == 0
+    golden("cache-list.txt", ran.out)
+    assert ran.err == f"{home}: 2.0 KiB\n"
+
+
+def test_the_list_as_json(cli, home):
+    told = json.loads(cli("cache", "list", "--json").out)
+    assert (told["bytes"], told["entries"], told["folder"]) == (2048, [], str(home))
+    assert told["kinds"]["objects"] == {
+        "bytes": 1024,
+        "count": 1,
+        "meaning": "object files of kernels, by their source and tools",
+        "oldest_seconds": pytest.approx(40 * DAY, abs=60),
+    }
+
+
+def test_entries_of_a_kind(cli, home):
+    told = json.loads(cli("cache", "list", "--kind", "bounds", "--json").out)
+    assert list(told["kinds"]) == ["bounds"]
+    (entry,) = told["entries"]
+    assert sorted(entry) == ["age_seconds", "bytes", "kind", "name", "what"]
+    assert entry["name"] == f"bounds/{A}.json"
+    assert cli("cache", "list", "--kind", "bounds").out.splitlines()[1].startswith(f"bounds/{A}.json  1.0 KiB  1 min")
+
+
+def test_an_empty_cache(cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none"))
+    assert json.loads(cli("cache", "list", "--json").out)["bytes"] == 0
+    assert cli("cache", "clear").err == "removed 0 entries, 0 bytes\n"
+    assert not (tmp_path / "none").exists()
+
+
+def test_clear_by_age(cli, home):
+    ran = cli("cache", "clear", "--older-than", "30d", "--dry-run")
+    assert (ran.out, ran.err) == (f"objects/tilec_add-{A[:16]}.o\n", "would remove 1 entry, 1.0 KiB\n")
+    assert len(files(home)) == 3
+    ran = cli("cache", "clear", "--older-than", "30d")
+    assert (ran.code, ran.out, ran.err) == (0, "", "removed 1 entry, 1.0 KiB\n")
+    assert files(home) == [f"{A}.json", "mine.txt"]
+
+
+def test_clear_a_kind(cli, home):
+    told = json.loads(cli("cache", "clear", "--kind", "bounds", "--json").out)
+    assert told == {"bytes": 1024, "entries": [f"bounds/{A}.json"], "removed": True}
+    assert files(home) == ["mine.txt", f"tilec_add-{A[:16]}.o"]
+
+
+def test_clear_leaves_what_is_not_the_cache_s(cli, home):
+    assert cli("cache", "clear").code == 0
+    assert files(home) == ["mine.txt"]
+
+
+def test_what_cannot_be_removed(cli, home, monkeypatch):
+    monkeypatch.setattr("tilec.report.kept.remove", lambda entry: entry.kind == "bounds")
+    ran = cli("cache", "clear")
+    assert ran.code == 1
+    assert ran.err.endswith(f"error: {home}: 1 of 2 entries cannot be removed\n  Check who owns the files there.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["list", "--kind", "object"], "error: --kind: nothing of kind 'object' is kept\n  Did you mean 'objects'?\n"),
+        (["clear", "--older-than", "soon"], "error: --older-than: 'soon' is no age\n  Write it like 30d, "),
+        (["clear", "--older-than", "-3d"], "error: --older-than: '-3d' is no age"),
+        (["why", "none.onnx"], "error: none.onnx: no such file"),
+        (["why", "model.onnx"], "error: model.onnx: the size batch is not known\n  Bind it with --shape batch=SIZE.\n"),
+        (["why", "model.onnx", "--shape", "bach=2"], "error: --shape: the model has no symbol 'bach'\n  Did you mean"),
+        (["why", "model.onnx", "--shape", "batch=2", "--device", "moon"], "error: "),
+    ],
+)
+def test_refusals(cli, home, tmp_path, arguments, said):
+    models.mlp(tmp_path / "model.onnx", batch="batch")
+    ran = cli("cache", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(said)
+    assert len(files(home)) >= 3
+
+
+def test_why(cli, home, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "_run", worker.build)
+    models.mlp(tmp_path / "model.onnx", batch="batch")
+    model = ["model.onnx", "--device", "avx2"]
+
+    ran = cli("cache", "why", *model, "--shape", "batch=2")
+    assert ran.out.startswith("miss: sessions/")
+    assert ran.out.endswith(" is not there\n  nothing in the cache was compiled from a file with these bytes\n")
+
+    compiling.compiled_folder(request_of(tmp_path / "model.onnx", {}, {"batch": 2}, "avx2", None, home))
+    told = json.loads(cli("cache", "why", *model, "--shape", "batch=2", "--json").out)
+    assert sorted(told) == ["entry", "hit", "model", "others", "sizes"]
+    assert (told["hit"], told["others"], told["sizes"]) == (True, {}, {"batch": 2})
+    entry = told["entry"]
+    assert (home / entry / "3-kernels.json").is_file()
+    assert cli("cache", "why", *model, "--shape", "batch=2").out == f"hit: {entry}\n"
+    assert "model for avx2, x [2, 16]" in cli("cache", "list", "--kind", "sessions").out
+
+    said = cli("cache", "why", *model, "--shape", "batch=3").out.splitlines()
+    assert said[1:] == [f"  {entry}: x is [2, 16] instead of [3, 16]"]
+    said = cli("cache", "why", "model.onnx", "--device", "zen5-avx512", "--shape", "batch=2").out.splitlines()
+    assert said[1:] == [f"  {entry}: device avx2 instead of zen5-avx512"]
+    monkeypatch.setenv("TILEC_SCHEDULE_FUSION", "none")
+    said = cli("cache", "why", *model, "--shape", "batch=2").out.splitlines()
+    assert said[0].startswith("miss: ")
+    assert said[1].startswith(f"  {entry}: tilec, a tool, the recipe, ")
+
+    assert cli("cache", "clear", "--kind", "sessions").code == 0
+    assert not (home / entry).exists()
+    assert cli("cache", "why", *model, "--shape", "batch=2").out.startswith("miss: ")
+
+
+def test_a_damaged_entry_is_listed_and_passed_over(cli, home, tmp_path):
+    (home / f"sessions/{A}").mkdir(parents=True)
+    (home / f"sessions/{A}/3-kernels.json").write_text("[1]")
+    models.mlp(tmp_path / "model.onnx")
+    assert f"sessions/{A}" in cli("cache", "list", "--kind", "sessions").out
+    assert cli("cache", "why", "model.onnx", "--device", "avx2").code == 0

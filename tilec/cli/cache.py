@@ -1,0 +1,200 @@
+"""`tilec cache`: what the user's cache holds, which entry a model would use, making room."""
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilec.cli.console import Console
+from tilec.cli.options import AsJson, Shapes, parse_shapes
+from tilec.cli.verb import EXIT_CODES, verb
+from tilec.errors import TilecError, UsageError
+
+if TYPE_CHECKING:
+    from tilec.artifact import Json
+    from tilec.report.kept import Entry
+
+app = typer.Typer(no_args_is_help=True, help="The cache: list what it holds, say what a model would use, make room.")
+
+Kind = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="Only this kind of entry, as `list` names it; may be repeated."),
+]
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_COUNTED = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+@app.command("list", epilog=EXIT_CODES)
+@verb
+def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
+    """List what the cache holds: kinds with sizes and ages; with --kind, every entry of it.
+
+    \b
+    tilec cache list
+    tilec cache list --kind sessions
+    tilec cache list --json
+    """
+    from tilec.report.kept import KINDS, entries, require_kinds, total
+    from tilec.report.wording import bytes_text
+    from tilec.spec.probe import cache_folder
+
+    root, now, kinds = cache_folder(), time.time(), require_kinds(kind or ())
+    found = list(entries(root, kinds, now))
+    if json:
+        told = {name: _summary(name, [e for e in found if e.kind == name], now) for name in kinds}
+        listed: Json = [_entry_to_json(entry, root, now) for entry in found]
+        console.json({"bytes": total(found), "entries": listed if kind else [], "folder": str(root), "kinds": told})
+        return
+    if kind:
+        rows = [[_place(e, root), bytes_text(e.size), _age(e.age(now)), _described(e)] for e in found]
+        head = ["entry", "size", "age", "what it is"]
+    else:
+        of = {name: [e for e in found if e.kind == name] for name in kinds}
+        rows = [
+            [name, str(len(of[name])), bytes_text(total(of[name])), _oldest(of[name], now), KINDS[name]]
+            for name in kinds
+        ]
+        head = ["kind", "entries", "size", "oldest", "what it is"]
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    console.data("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)))
+    console.note(f"{root}: {bytes_text(total(found))}")
+
+
+@app.command(epilog=EXIT_CODES)
+@verb
+def why(
+    console: Console,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")],
+    shape: Shapes = None,
+    device: Annotated[str, typer.Option("--device", metavar="NAME|FILE", help="What it is compiled for.")] = "host",
+    recipe: Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="How it is compiled.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Say which compiled model `tilec run MODEL` would use, or why there is none yet.
+
+    \b
+    tilec cache why model.onnx
+    tilec cache why bert.onnx --shape batch=1,seq=128 --json
+    """
+    from tilec.api.cache import Cache
+    from tilec.api.compiling import available
+    from tilec.cli.nearby import asked, compiled, differences
+    from tilec.cli.requested import request_of
+    from tilec.report.kept import entries
+    from tilec.spec.probe import cache_folder
+    from tilec.spec.resolve import resolve_device
+
+    root = cache_folder()
+    request = request_of(model, {}, parse_shapes(shape or ()), device, recipe, root)
+    place, hit = Cache(root).session(request.key), available(request)
+    sha256, shapes = resolve_device(device).digest(), asked(model, request)
+    others: dict[str, list[str]] = {}
+    for entry in entries(root, ("sessions",)):
+        found = compiled(entry.path)
+        if found is not None and found.model == request.sha256 and entry.path != place:
+            others[_place(entry, root)] = list(differences(found, request, sha256, shapes))
+    key = place.relative_to(root).as_posix()
+    if json:
+        told: dict[str, Json] = {name: list(reasons) for name, reasons in others.items()}
+        console.json({"entry": key, "hit": hit, "model": request.sha256, "others": told, "sizes": dict(request.sizes)})
+        return
+    lines = [f"{'hit' if hit else 'miss'}: {key}{'' if hit else ' is not there'}"]
+    lines += [f"  {name}: {'; '.join(reasons)}" for name, reasons in others.items()]
+    if not hit and not others:
+        lines.append("  nothing in the cache was compiled from a file with these bytes")
+    console.data("\n".join(lines))
+
+
+@app.command(epilog=EXIT_CODES)
+@verb
+def clear(
+    console: Console,
+    kind: Kind = None,
+    older_than: Annotated[
+        str | None, typer.Option("--older-than", metavar="AGE", help="Only what was not used for 30d, 12h, 45m or 2w.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go; remove nothing.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Remove entries of the cache; all of it can be made again. Files that tilec did not put there stay.
+
+    \b
+    tilec cache clear --older-than 30d
+    tilec cache clear --kind objects --kind bounds --dry-run
+    tilec cache clear
+
+    Models that a process has loaded stay in its memory; weights stay while a compiled model has them.
+    """
+    from tilec.report.kept import entries, remove, require_kinds, total, without_shared
+    from tilec.report.wording import bytes_text
+    from tilec.spec.probe import cache_folder
+
+    root, now, least = cache_folder(), time.time(), _seconds(older_than)
+    old = [e for e in entries(root, require_kinds(kind or ()), now) if e.age(now) >= least]
+    before = without_shared(old, entries(root, ("sessions",), now))
+    gone = before if dry_run else [entry for entry in before if remove(entry)]
+    if json:
+        console.json({"bytes": total(gone), "entries": [_place(e, root) for e in gone], "removed": not dry_run})
+    elif dry_run and gone:
+        console.data("\n".join(_place(entry, root) for entry in gone))
+    things = f"{len(gone)} {'entry' if len(gone) == 1 else 'entries'}, {bytes_text(total(gone))}"
+    console.note(f"{'would remove' if dry_run else 'removed'} {things}")
+    if len(gone) < len(before):
+        raise TilecError(
+            f"{len(before) - len(gone)} of {len(before)} entries cannot be removed",
+            str(root),
+            "Check who owns the files there.",
+        )
+
+
+def _seconds(text: str | None) -> float:
+    """The age that --older-than names. Raises UsageError for another form."""
+    if text is None:
+        return 0.0
+    match = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is no age", "--older-than", "Write it like 30d, 12h, 45m or 2w.")
+    return float(int(match[1]) * _SECONDS[match[2]])
+
+
+def _age(seconds: float) -> str:
+    """An age in its largest unit: `3 d`."""
+    unit, size = next(((unit, size) for unit, size in _COUNTED if seconds >= size), ("s", 1))
+    return f"{int(seconds // size)} {unit}"
+
+
+def _oldest(found: "Sequence[Entry]", now: float) -> str:
+    return _age(max(entry.age(now) for entry in found)) if found else ""
+
+
+def _place(entry: "Entry", root: Path) -> str:
+    return entry.path.relative_to(root).as_posix()
+
+
+def _described(entry: "Entry") -> str:
+    """What an entry says of itself."""
+    from tilec.cli.nearby import compiled
+    from tilec.report.kept import KINDS
+
+    found = compiled(entry.path) if entry.kind == "sessions" else None
+    return KINDS[entry.kind] if found is None else found.text
+
+
+def _summary(kind: str, found: "Sequence[Entry]", now: float) -> "Json":
+    from tilec.report.kept import KINDS, total
+
+    oldest = int(max((entry.age(now) for entry in found), default=0))
+    return {"bytes": total(found), "count": len(found), "meaning": KINDS[kind], "oldest_seconds": oldest}
+
+
+def _entry_to_json(entry: "Entry", root: Path, now: float) -> "Json":
+    return {
+        "age_seconds": int(entry.age(now)),
+        "bytes": entry.size,
+        "kind": entry.kind,
+        "name": _place(entry, root),
+        "what": _described(entry),
+    }
