@@ -1,4 +1,4 @@
-"""Groups of a plan that move less than their bounds: under `least` something is wrong, under `known` more is known now."""
+"""Groups of a plan that move less than their bounds: below `least` is wrong, below `known` is better than was known."""
 
 from __future__ import annotations
 

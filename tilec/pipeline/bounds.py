@@ -85,7 +85,7 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
 
 
 def plan_with_bounds(plan: Plan, device: DeviceSpec) -> Plan:
-    """The plan with the bounds of its groups at the device's levels (O31).
+    """The plan with the bounds of its groups at the device's levels.
 
     Raises UnsupportedError for products too large to be counted.
     """

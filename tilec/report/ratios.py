@@ -1,4 +1,4 @@
-"""How far a plan is from the least data movement known: all of it at its lowest level, and every group (O31)."""
+"""How far a plan is from the least data movement known: all of it at its lowest level, and every group."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _HINT = (
 
 
 def within_bounds(outcome: Outcome, plan: Plan) -> Outcome:
-    """The outcome with what moves less than the bounds of the plan (O31).
+    """The outcome with what moves less than the bounds of the plan.
 
     Less than is possible fails.  Less than was known is no failure: the report keeps it with its mapping under
     `below_known`, a counterexample to the mapspace.

@@ -1,0 +1,37 @@
+"""The kept plans beside their bounds: none below what is proved, and those that beat what was known."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from replay.plans import FOLDER, MODELS, QUICK, cases
+
+from tilec.bounds.below import below
+from tilec.bounds.bounded import bounded
+from tilec.bounds.cache import cached
+from tilec.bounds.levels import level_capacities
+from tilec.ir.codec import plan_from_json
+from tilec.spec.resolve import resolve_device
+
+BETTER = {
+    ("shufflenet-v2", "avx2"),
+    ("bert-base", "avx2"),
+}
+"""Plans with groups that move less than the least known: what is fused there has no template, so that the best known
+writes something between."""
+
+
+def marked() -> list[object]:
+    """The cases with fixed sizes; what is not quick is slow here as well."""
+    fixed = [(name, device) for name, device in cases() if not MODELS[name][2]]
+    return [pytest.param(n, d, marks=() if d in QUICK else pytest.mark.slow, id=f"{n}-{d}") for n, d in fixed]
+
+
+@pytest.mark.parametrize(("name", "device"), marked())
+def test_no_plan_is_below_what_is_proved(name: str, device: str) -> None:
+    plan = plan_from_json(json.loads((FOLDER / f"{name}.{device}.json").read_text(encoding="utf-8")))
+    found = below(bounded(plan, level_capacities(resolve_device(device)), cached))
+    assert [str(each) for each in found if each.proved] == []
+    if device in QUICK:
+        assert bool(found) == ((name, device) in BETTER), list(map(str, found))
