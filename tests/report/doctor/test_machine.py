@@ -97,9 +97,15 @@ def test_the_cache(tmp_path, monkeypatch):
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    found = only(cache(tmp_path / "file/tilec", 1))
-    assert found.status == "warning"
-    assert "XDG_CACHE_HOME" in found.fix
+    for folder in (tmp_path / "file/tilec", *(Path(place) for place in ("/proc/none",) if Path("/proc").is_dir())):
+        found = only(cache(folder, 1))
+        assert found.status == "warning"
+        assert "XDG_CACHE_HOME" in found.fix
+
+
+def test_a_cache_that_is_not_there_yet_is_not_made(tmp_path):
+    assert only(cache(tmp_path / "none/tilec", 1)).status == "ok"
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_check_that_cannot_be_made_is_a_finding():

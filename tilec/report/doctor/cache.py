@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _LEAST_FREE = 1 << 30
 def cache(root: Path, limit: int) -> Iterator[Finding]:
     """The folder `root`; `limit` is how many bytes compiled models may take."""
     there = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    if not _writable(there):
         fix = "Give write permission, or set XDG_CACHE_HOME to another folder."
         yield Finding("cache", "warning", f"{root} cannot be written: everything is compiled anew in each process", fix)
         return
@@ -26,3 +26,12 @@ def cache(root: Path, limit: int) -> Iterator[Finding]:
     free = shutil.disk_usage(there).free
     if free < _LEAST_FREE:
         yield Finding("cache", "warning", f"{bytes_text(free)} free on its disk", "Free some space: tilec cache clear")
+
+
+def _writable(folder: Path) -> bool:
+    """Whether files can be made in a folder; permissions alone do not tell (file systems that are read-only)."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
