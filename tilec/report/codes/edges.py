@@ -51,7 +51,7 @@ _SAMPLES: dict[str, Refusal] = {
     "outputs-differ": refusal("h0", "h1", "outputs-differ"),
     "not-affine": refusal("x_r", "y", "not-affine", iterators="c, kh, kw"),
     "choice": refusal("cat", "y", "choice", tensors=4, readers=2),
-    "length": refusal("h7", "y", "length", parts=40, most=32),
+    "length": refusal("h7", "y", "length", parts=18, most=16),
 }
 
 _REMEDIES: dict[str, str] = {

@@ -20,7 +20,7 @@ _ERRORS: tuple[tuple[str, int, str, str, str], ...] = (
         2,
         "a device, recipe or model cannot be used as it is written",
         "Correct the line that is named; `tilec schema device|recipe` describes the keys.",
-        "a100.yaml:4:5: levels[0]: unknown key 'capcity'\n  Did you mean 'capacity'?",
+        "a100.yaml:27:5: unknown key 'capcity'\n  Did you mean 'capacity'?",
     ),
     (
         "ArtifactError",
@@ -83,7 +83,7 @@ _ERRORS: tuple[tuple[str, int, str, str, str], ...] = (
         1,
         "a tile program reads poison, overflows a level or leaves a window on the tile machine",
         "The plan was legal, so this is a fault of tilec unless the program was edited; keep model and plan.",
-        "load h1 at l1: reads outside of the window",
+        "h1 brings smem to 262144 bytes, its capacity is 167936",
     ),
     (
         "RemoteError",
@@ -104,7 +104,7 @@ _ERRORS: tuple[tuple[str, int, str, str, str], ...] = (
         1,
         "some combinations of `tilec report` cannot be planned; the others are in the report",
         "The lines above name each combination and why.",
-        "1 of 6 combinations cannot be planned",
+        "1 of 6 combinations have no plan",
     ),
     (
         "OutputError",

@@ -107,7 +107,7 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "too-long",
         "what it unfolds to would take too long to compile, or more operations than the operator itself",
         "Make the loop, sequence or window shorter, or let onnxruntime run it.",
-        "unrolling 512 steps takes 40960 tensor expressions, the limit is 20000",
+        "unrolling 128 steps takes 1024 tensor expressions, the limit is 512",
         (
             r"unrolling .*",
             r"functions, branches and loops unfold to more than .*",
