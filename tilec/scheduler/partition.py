@@ -52,29 +52,48 @@ def partition(atoms: Atoms, refused: Mapping[str, Refusal]) -> Grouping:
 
 @dataclass(frozen=True)
 class _Trials:
-    """Groups that were tried, by members and by content: what they cost, or why they may not be."""
+    """Groups that were tried, by members and by content: what they cost, or why they may not be; `hopes` are what they
+    may cost at best."""
 
     atoms: Atoms
     tried: dict[tuple[int, ...], float | Refusal] = field(default_factory=dict)
     alike: dict[object, float | Refusal] = field(default_factory=dict)
+    hopes: dict[object, float | Refusal] = field(default_factory=dict)
 
     @cached_property
     def single(self) -> tuple[float, ...]:
         """What every part costs by itself."""
         return tuple(tile.objective for tile in self.atoms.singles)
 
-    def cost(self, members: tuple[int, ...]) -> float | Refusal:
-        """What a group is predicted to cost, or why it may not be one; the edge is filled in by the caller."""
+    def cost(self, members: tuple[int, ...], limit: float = inf) -> float | Refusal:
+        """What a group is predicted to cost, or why it may not be one; the edge is filled in by the caller.
+
+        One that cannot be hoped to stay below a `limit` is refused as slower without a close look.
+        """
         found = self.tried.get(members)
         if found is None:
-            atoms = self.atoms
-            key = (atoms.key(members, atoms.leaving(members)), tuple(self.single[n] for n in members))
+            key = self._key(members)
             if key not in self.alike:
-                self.alike[key] = self._cost(members)
+                hope = self.hope(members)
+                if not isinstance(hope, Refusal) and hope >= limit:
+                    return refusal("", "", "slower", **times(hope, limit, self.atoms))
+                self.alike[key] = hope if isinstance(hope, Refusal) else self._cost(members)
             found = self.tried[members] = self.alike[key]
         return found
 
-    def _cost(self, members: tuple[int, ...]) -> float | Refusal:
+    def hope(self, members: tuple[int, ...]) -> float | Refusal:
+        """What a group may cost at best, or why it may not be one."""
+        key = self._key(members)
+        if key not in self.hopes:
+            self.hopes[key] = self._hope(members)
+        return self.hopes[key]
+
+    def _key(self, members: tuple[int, ...]) -> object:
+        atoms = self.atoms
+        return atoms.key(members, atoms.leaving(members)), tuple(self.single[n] for n in members)
+
+    def _hope(self, members: tuple[int, ...]) -> float | Refusal:
+        """By bounds and a few candidates."""
         if len(members) == 1:
             return self.single[members[0]]
         atoms = self.atoms
@@ -88,8 +107,18 @@ class _Trials:
         held, rough = atoms.look(members)
         if held > atoms.target.capacity:
             return refusal("", "", "capacity", level=level.name, bytes=held, capacity=level.capacity or 0)
-        if rough * HOPE >= apart and atoms.chain_of(members) is None:
+        if atoms.chain_of(members) is not None:
+            return bound
+        if rough * HOPE >= apart:
             return refusal("", "", "slower", **times(rough, apart, atoms))
+        return max(bound, rough * HOPE)
+
+    def _cost(self, members: tuple[int, ...]) -> float | Refusal:
+        if len(members) == 1:
+            return self.single[members[0]]
+        atoms = self.atoms
+        apart = sum(self.single[n] for n in members)
+        level = atoms.target.levels[atoms.target.core]
         tile = atoms.core_tiles(members)[0]
         if not tile.fits:
             return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=level.capacity or 0)
@@ -144,15 +173,21 @@ def _runs(trial: _Trials) -> tuple[tuple[int, ...], ...]:
     for end in range(1, count + 1):
         where = next(start for start in range(end - 1, -1, -1) if start not in whole)
         found = best[where] + _total(trial, [tuple(range(where, end))]) if end not in whole else inf
+        hopes: list[tuple[float, int]] = []
         for start in range(where - 1, max(-1, end - 1 - LONGEST), -1):
             if start in whole or end in whole or not _joins(trial.atoms, start, end):
                 continue
-            cost = trial.cost(tuple(range(start, end)))
-            if not isinstance(cost, Refusal):
-                if best[start] + cost < found:
-                    found, where = best[start] + cost, start
-            elif cost.code == "capacity":
+            hope = trial.hope(tuple(range(start, end)))
+            if not isinstance(hope, Refusal):
+                hopes.append((best[start] + hope, start))
+            elif hope.code == "capacity":
                 break  # what is put before these parts takes room as well
+        for hoped, start in sorted(hopes):
+            if hoped >= found:
+                break
+            cost = trial.cost(tuple(range(start, end)))
+            if not isinstance(cost, Refusal) and best[start] + cost < found:
+                found, where = best[start] + cost, start
         best.append(found)
         cut.append(where)
     groups: list[tuple[int, ...]] = []
@@ -186,8 +221,9 @@ def _improved(trial: _Trials, groups: Sequence[tuple[int, ...]]) -> tuple[tuple[
                 joined = tuple(sorted((*members[producer], *members[reader])))
                 if len(joined) > LONGEST or _through_others(atoms, ancestry, home, members, producer, reader):
                     continue
-                cost, apart = trial.cost(joined), _total(trial, (members[producer], members[reader]))
-                if isinstance(cost, Refusal) or cost >= apart * GAIN:
+                apart = _total(trial, (members[producer], members[reader])) * GAIN
+                cost = trial.cost(joined, apart)
+                if isinstance(cost, Refusal) or cost >= apart:
                     continue
                 members[reader], members[producer] = joined, ()
                 home |= dict.fromkeys(joined, reader)
@@ -230,12 +266,12 @@ def _refusals(trial: _Trials, groups: Sequence[tuple[int, ...]], refused: Mappin
                 found.pop(edge(tensor, name), None)
                 continue
             joined = tuple(sorted((*groups[producer], *groups[home[reader]])))
+            apart = _total(trial, (groups[producer], groups[home[reader]]))
             if len(joined) > LONGEST:
                 reason: float | Refusal = refusal("", "", "length", parts=len(joined), most=LONGEST)
             else:
-                reason = trial.cost(joined)
+                reason = trial.cost(joined, apart)
             if not isinstance(reason, Refusal):
-                apart = _total(trial, (groups[producer], groups[home[reader]]))
                 gains = reason < apart * GAIN
                 reason = refusal("", "", "cycle") if gains else refusal("", "", "slower", **times(reason, apart, atoms))
             found[edge(tensor, name)] = Refusal(edge(tensor, name), reason.code, reason.numbers)
