@@ -76,7 +76,7 @@ def test_the_numbers_of_refusals_are_those_that_the_scheduler_gives() -> None:
         code = ast.literal_eval(call.args[2])
         given[code] |= {keyword.arg for keyword in call.keywords if keyword.arg is not None}
     given["slower"] |= {"joined", "apart"}  # of `times`
-    given["capacity"] |= {"level", "bytes", "capacity"}
+    given["capacity"] |= {"level", "bytes", "capacity", "step", "tile"}  # of overflows and of `objection`
     assert {code: set(numbers) for code, numbers in edges.NUMBERS.items()} == given
     for page in edges.pages():
         shown = set(re.findall(r"(\w+)=", page.example))

@@ -15,7 +15,7 @@ from tilec.lower.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.build import Builder
-from tilec.scheduler.exact import objection, settled
+from tilec.scheduler.exact import CLOSELY, objection, settled
 from tilec.scheduler.parts import fuse
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target import Target, target_of
@@ -93,3 +93,20 @@ def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
         found = settled([whole], atoms, Builder(atoms.graph))
     assert [members for members, _ in found] == [(n,) for n in whole]
     assert objection(whole, atoms, Builder(atoms.graph)).code == "illegal"
+
+
+@pytest.mark.feature("W17")
+@pytest.mark.parametrize(("size", "most", "fits"), [(8, 12000, {"step": 32}), (64, 3000, {"step": 1, "tile": "m=8"})])
+def test_a_group_that_fell_apart_says_what_would_fit(size: int, most: int, fits: dict[str, int | str]) -> None:
+    """With 8 rows and a step of k, 4 * (8 * k + k * 64) bytes of operands and 2080 of results; then 8 rows with 1."""
+    e = {"m": 64, "n": 64, "k": 256}
+    nodes = [("C[m, n] = sum(k, A[m, k] * B[k, n])", e), ("top[m] = max(n, C[m, n])", e)]
+    graph = make_graph({"A": (64, 256), "B": (256, 64)}, nodes, ["top"])
+    gpu = target_of(device("a100"))
+    small = replace(gpu, levels=(gpu.levels[0], replace(gpu.levels[1], capacity=most), gpu.levels[2]))
+    atoms = Atoms(graph, fuse(graph).parts, small, Candidates(), "time", frozenset({"top"}))
+    tile = replace(atoms.core_tiles((0, 1))[0], sizes={"m": size}, steps={})
+    atoms.known[atoms.key((0, 1), ("top",)), CLOSELY] = (tile,)
+    reason = objection((0, 1), atoms, Builder(graph))
+    assert reason.code == "capacity"
+    assert {name: n for name, n in reason.numbers.items() if name not in ("level", "bytes", "capacity")} == fits

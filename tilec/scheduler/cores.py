@@ -7,7 +7,7 @@ are taken wherever they pay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isqrt, prod
 
@@ -123,6 +123,23 @@ def least_held(problem: Problem) -> int:
     cut = [*_steppable(problem), *((problem.chain.leader,) if problem.chain is not None else ())]
     steps = {name: dict.fromkeys(problem.sharing(name)[name], one) for name in cut}
     return int(score(problem, sizes, steps).held[0])
+
+
+def smaller(problem: Problem, tile: CoreTile) -> Iterator[CoreTile]:
+    """A tile with ever shorter reduce steps of the longest reduction that may be cut, then, with the shortest, ever
+    smaller: the longest size is halved until all are 1."""
+    for name in [problem.chain.leader] if problem.chain is not None else _steppable(problem)[:1]:
+        expr = next(node.expr for node in problem.nodes if node.name == name)
+        whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
+        now = prod({**whole, **tile.steps.get(name, {})}.values())
+        for steps in _shorter(problem, name):
+            if prod({**whole, **steps}.values()) < now:
+                tile = replace(tile, steps={**tile.steps, name: steps})
+                yield tile
+    sizes = {i: tile.sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
+    while sizes and sizes[longest := max(sizes, key=lambda i: sizes[i])] > 1:
+        sizes[longest] //= 2
+        yield replace(tile, sizes={i: n for i, n in sizes.items() if n < problem.extent(i)})
 
 
 def _with_steps(problem: Problem, sizes: Mapping[str, Ints]) -> list[_Trial]:

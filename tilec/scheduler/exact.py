@@ -13,7 +13,7 @@ from tilec.lower.lowering import lower
 from tilec.scheduler.alone import alone
 from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.build import Builder, group_of, levels_of
-from tilec.scheduler.cores import CoreTile
+from tilec.scheduler.cores import CoreTile, smaller
 from tilec.scheduler.reasons import refusal
 
 CLOSELY = 6
@@ -70,16 +70,39 @@ def _fitting(
 
 
 def objection(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Refusal:
-    """Why a group has no tile that it may have: the level that its smallest one exceeds and by how much, or that no
-    legal program comes of it. The edge is filled in by the caller."""
-    tiles = atoms.core_tiles(members, CLOSELY)
-    plan = one_group(members, min(tiles, key=lambda tile: tile.held), atoms, builder)
+    """Why a group has no tile that it may have: the level that its smallest one exceeds, by how much, and with which
+    reduce step, or else which tile, it would fit; or that no legal program comes of it. The edge is filled in by the
+    caller."""
+    smallest = min(atoms.core_tiles(members, CLOSELY), key=lambda tile: tile.held)
+    found = _exceeded(members, smallest, atoms, builder)
+    if not found:
+        return refusal("", "", "illegal", parts=len(members))
+    problem = atoms.problem(members, atoms.leaving(members), smallest.registers)
+    fits: dict[str, int | str] = {}
+    for tile in smaller(problem, smallest):
+        if _exceeded(members, tile, atoms, builder) == ():
+            fits = _different(tile, smallest)
+            break
+    return refusal("", "", "capacity", **found[0].numbers, **fits)
+
+
+def _different(tile: CoreTile, other: CoreTile) -> dict[str, int | str]:
+    """What makes a tile smaller than another: the longest reduce step that is shorter, and its sizes."""
+    steps = [n for node, of in tile.steps.items() for i, n in of.items() if other.steps.get(node, {}).get(i) != n]
+    found: dict[str, int | str] = {"step": max(steps)} if steps else {}
+    return (
+        found if tile.sizes == other.sizes else {**found, "tile": " ".join(f"{i}={n}" for i, n in tile.sizes.items())}
+    )
+
+
+def _exceeded(members: tuple[int, ...], tile: CoreTile, atoms: Atoms, builder: Builder) -> tuple[Refusal, ...] | None:
+    """The levels that a group with a tile exceeds, None where no program comes of it."""
+    plan = one_group(members, tile, atoms, builder)
     (group,) = plan.groups
     try:
-        found = overflows(lower(group, group.variants[0], plan))
+        return overflows(lower(group, group.variants[0], plan))
     except PlanError:
-        found = ()
-    return refusal("", "", "capacity", **found[0].numbers) if found else refusal("", "", "illegal", parts=len(members))
+        return None
 
 
 def one_group(members: Sequence[int], tile: CoreTile, atoms: Atoms, builder: Builder) -> Plan:

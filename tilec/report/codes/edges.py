@@ -18,6 +18,8 @@ NUMBERS: dict[str, dict[str, str]] = {
         "level": "the level, or pool of levels, that is too small",
         "bytes": "bytes that the smallest tiles of the joined group hold there",
         "capacity": "bytes that one instance of it has",
+        "step": "the reduce step with which the joined group would fit, if there is one",
+        "tile": "the tile of its last node with which it would fit, where no reduce step is short enough",
     },
     "illegal": {"parts": "parts (pieces that share registers) of the joined group"},
     "slower": {
@@ -45,7 +47,7 @@ _SAMPLES: dict[str, Refusal] = {
     "recomputed": refusal("h1", "y", "recomputed", times=64),
     "reduction": refusal("h2", "y", "reduction", iterators="k"),
     "cycle": refusal("h0", "y", "cycle"),
-    "capacity": refusal("h1", "y", "capacity", level="smem", bytes=262144, capacity=167936),
+    "capacity": refusal("h1", "y", "capacity", level="smem", bytes=262144, capacity=167936, step=16),
     "illegal": refusal("h1", "y", "illegal", parts=5),
     "slower": refusal("h1", "y", "slower", joined=18400000, apart=15900000),
     "outputs-differ": refusal("h0", "h1", "outputs-differ"),
