@@ -16,6 +16,7 @@ from scheduler.running import device
 from tilec.importer import import_model
 from tilec.ir.graph import Graph, Node, Port
 from tilec.scheduler.atoms import Atoms
+from tilec.scheduler.cut import cut
 from tilec.scheduler.partition import partition
 from tilec.scheduler.parts import computed_nodes, fuse
 from tilec.scheduler.reasons import Draft
@@ -75,7 +76,9 @@ def gap(graph: Graph, name: str) -> float:
     register tiles that the exhaustive one does not try."""
     target = target_of(device(name))
     outputs = frozenset(port.tensor for port in graph.outputs)
-    atoms = Atoms(graph, fuse(graph).parts, target, NUMBERS, "time", outputs)
+    parted = fuse(graph)
+    atoms = Atoms(graph, parted.parts, target, NUMBERS, "time", outputs)
+    atoms = replace(atoms, parts=cut(parted, atoms).parts)
     found = sum(atoms.core_tiles(members)[0].objective for members in partition(atoms, {}).groups)
     best = Exhaustive(graph, target, outputs).best(computed_nodes(graph))
     return max(0.0, found / best - 1)

@@ -107,11 +107,9 @@ class _Trials:
         held, rough = atoms.look(members)
         if held > atoms.target.capacity:
             return refusal("", "", "capacity", level=level.name, bytes=held, capacity=level.capacity or 0)
-        if atoms.chain_of(members) is not None:
-            return bound
-        if rough * HOPE >= apart:
+        if rough * HOPE >= apart and atoms.chain_of(members) is None:
             return refusal("", "", "slower", **times(rough, apart, atoms))
-        return max(bound, rough * HOPE)
+        return bound
 
     def _cost(self, members: tuple[int, ...]) -> float | Refusal:
         if len(members) == 1:
@@ -173,19 +171,18 @@ def _runs(trial: _Trials) -> tuple[tuple[int, ...], ...]:
     for end in range(1, count + 1):
         where = next(start for start in range(end - 1, -1, -1) if start not in whole)
         found = best[where] + _total(trial, [tuple(range(where, end))]) if end not in whole else inf
-        hopes: list[tuple[float, int]] = []
+        hopes: list[tuple[float, float, int]] = []
         for start in range(where - 1, max(-1, end - 1 - LONGEST), -1):
             if start in whole or end in whole or not _joins(trial.atoms, start, end):
                 continue
             hope = trial.hope(tuple(range(start, end)))
             if not isinstance(hope, Refusal):
-                hopes.append((best[start] + hope, start))
+                rough = trial.atoms.look(tuple(range(start, end)))[1]
+                hopes.append((best[start] + rough, best[start] + hope, start))
             elif hope.code == "capacity":
                 break  # what is put before these parts takes room as well
-        for hoped, start in sorted(hopes):
-            if hoped >= found:
-                break
-            cost = trial.cost(tuple(range(start, end)))
+        for _, hoped, start in sorted(hopes):
+            cost = trial.cost(tuple(range(start, end))) if hoped < found else inf
             if not isinstance(cost, Refusal) and best[start] + cost < found:
                 found, where = best[start] + cost, start
         best.append(found)
