@@ -26,7 +26,6 @@ def outlined(tree: Tree) -> Tree:
 
 class _Outliner:
     def __init__(self, tree: Tree) -> None:
-        self.name = tree.name
         self.parts: list[Part] = []
         local = {memory.name for memory in tree.memories if memory.kind == "local"}
         self.uses: dict[str, int] = {}
