@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import product
-from math import gcd, prod
+from math import gcd
 
 from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
@@ -295,19 +295,23 @@ class _Printer:
                     self._steps(depth + 1, {**widths, dim: offsets}, points, table)
             return
         outer = [d for d in self.cut.reduce if d != self.cut.vector]
-        unrolled = prod(len(widths[d]) for d in outer)
-        number = 0
-        for places in product(*(widths[d] for d in outer)):
-            at = dict(zip(outer, places, strict=True))
-            if self.cut.horizontal and self.cut.vector is not None:
-                positions = widths[self.cut.vector]
-                for first, lanes in pieces(len(positions), self.cut.lanes):
-                    at[self.cut.vector] = positions.start + first
-                    self._step(at, lanes, number, points, table, unrolled)
-                    number += 1
-                continue
-            self._step(at, None, number, points, table, unrolled)
-            number += 1
+        steps = [
+            ({**dict(zip(outer, places, strict=True)), **along}, lanes)
+            for places in product(*(widths[d] for d in outer))
+            for along, lanes in self._along_vector(widths)
+        ]
+        for number, (at, lanes) in enumerate(steps):
+            self._step(at, lanes, number, points, table, len(steps))
+
+    def _along_vector(self, widths: Mapping[str, range]) -> list[tuple[dict[str, int], int | None]]:
+        """Offsets along a reduced vector iterator, each with its lanes; without one there is a single step."""
+        if not self.cut.horizontal or self.cut.vector is None:
+            return [({}, None)]
+        positions = widths[self.cut.vector]
+        return [
+            ({self.cut.vector: positions.start + first}, lanes)
+            for first, lanes in pieces(len(positions), self.cut.lanes)
+        ]
 
     def _hoist_steps(self, depth: int, widths: Mapping[str, range], points: list[Point]) -> None:
         spatial: dict[str, range] = {}
