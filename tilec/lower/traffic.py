@@ -28,16 +28,26 @@ def traffic(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[
     What data index is read run by run and counts at the level above the one where it lies, index tuples x run: the
     machine stays below where places repeat.  Raises KeyError for a symbol without a value.
     """
+    moved = {level.name: Moved(0, 0) for level in program.levels}
+    for (level, _), each in traffic_by_tensor(program, symbols).items():
+        moved[level] = Moved(moved[level].read + each.read, moved[level].written + each.written)
+    return moved
+
+
+def traffic_by_tensor(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[tuple[str, str], Moved]:
+    """The same of every tensor that a level moves: (level, tensor) -> bytes. Raises KeyError as `traffic` does."""
     found = transfers(program, symbols)
-    moved = {level.name: [0, 0] for level in program.levels}
+    moved: dict[tuple[str, str], list[int]] = {}
     for transfer in found.moved:
-        spans, around = transfer.spans, transfer.around
-        moved[transfer.held.level][transfer.stored] += _bytes(found, spans, transfer.held, transfer.held.ttype, around)
+        spans, around, held = transfer.spans, transfer.around, transfer.held
+        size = _bytes(found, spans, held, held.ttype, around)
+        moved.setdefault((held.level, held.tensor), [0, 0])[transfer.stored] += size
     for run in gathered(found):
         above = program.levels[found.rank[run.below.level] + 1].name
         spans = (*(span for span, _ in run.inner), *run.outer)
-        moved[above][0] += _bytes(found, spans, run.held, run.below.ttype, run.around)
-    return {name: Moved(read, written) for name, (read, written) in moved.items()}
+        size = _bytes(found, spans, run.held, run.below.ttype, run.around)
+        moved.setdefault((above, run.below.tensor), [0, 0])[0] += size
+    return {key: Moved(read, written) for key, (read, written) in moved.items()}
 
 
 def _bytes(found: Transfers, spans: Sequence[Span], held: Buffer, ttype: str, around: Sequence[Around]) -> int:

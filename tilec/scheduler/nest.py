@@ -22,7 +22,7 @@ from tilec.scheduler.alone import alone
 from tilec.scheduler.atoms import Atoms, Part
 from tilec.scheduler.block import Block
 from tilec.scheduler.build import Builder, Draught, group_of, levels_of
-from tilec.scheduler.groups import chosen_groups
+from tilec.scheduler.groups import Chosen, chosen_groups
 from tilec.scheduler.reasons import edge, refusal
 from tilec.scheduler.spans import Span, search
 from tilec.scheduler.target import Target
@@ -40,8 +40,8 @@ room."""
 
 @dataclass(frozen=True)
 class Nest:
-    """What all groups of a graph share while they are built; `refused` gathers why edges are not connected, and
-    `core_share` of a core's level may be used."""
+    """What all groups of a graph share while they are built; `refused` gathers why edges are not connected, `tiers`
+    and `cores` what was chosen where, and `core_share` of a core's level may be used."""
 
     graph: Graph
     builder: Builder
@@ -51,6 +51,8 @@ class Nest:
     outputs: frozenset[str]
     refused: dict[str, Refusal] = field(default_factory=dict)
     core_share: float = 1.0
+    tiers: list[tuple[Tier, tuple[Span, ...]]] = field(default_factory=list)
+    cores: list[tuple[Atoms, Chosen]] = field(default_factory=list)
 
     def draughts(self, parts: Sequence[Part], share: float = 1.0) -> list[Draught]:
         """The groups of some parts in execution order; `share` of the capacities may be used.
@@ -108,6 +110,7 @@ class Nest:
         tier = Tier(parts, self.graph, self.target, level, self.numbers, self.options.objective, around, share)
         closed = self.options.fusion != "full" or self.target.levels[level].name in self.options.closed
         found, refused = search(tier, closed)
+        self.tiers.append((tier, found))
         self.refused.update(refused)
         if self.options.fusion == "full" and closed:
             self._close(tier)
@@ -142,6 +145,7 @@ class Nest:
             self.graph, tuple(parts), target, self.numbers, self.options.objective, outputs, around, None, numbering
         )
         groups, refused = chosen_groups(atoms, self.refused, self.builder, self.options)
+        self.cores.append((atoms, groups))
         self.refused.update(refused)
         blocks: list[tuple[Block, float]] = []
         for own, members, tile in groups:

@@ -45,13 +45,20 @@ def separate(atoms: Atoms, refused: Mapping[str, Refusal]) -> Grouping:
 
 def partition(atoms: Atoms, refused: Mapping[str, Refusal]) -> Grouping:
     """The groups with the least predicted time; `refused` says why edges are not inside parts."""
-    trial = _Trials(atoms)
+    trial = Trials(atoms)
     groups = _improved(trial, _runs(trial))
-    return Grouping(groups, _refusals(trial, groups, refused))
+    return Grouping(groups, refusals(trial, groups, refused))
+
+
+def looked_at(atoms: Atoms, members: tuple[int, ...]) -> tuple[float | Refusal, float | Refusal]:
+    """What a group of parts may cost at best by bounds and a few candidates, and what it is predicted to cost; or why
+    it may not be one.  The edge of a refusal is empty."""
+    trial = Trials(atoms)
+    return trial.hope(members), trial.cost(members)
 
 
 @dataclass(frozen=True)
-class _Trials:
+class Trials:
     """Groups that were tried, by members and by content: what they cost, or why they may not be; `hopes` are what they
     may cost at best."""
 
@@ -162,7 +169,7 @@ def _multiplies(reduce: Iterable[str]) -> bool:
     return any(True for _ in reduce)
 
 
-def _runs(trial: _Trials) -> tuple[tuple[int, ...], ...]:
+def _runs(trial: Trials) -> tuple[tuple[int, ...], ...]:
     """The best cut of the parts' order into runs; parts that stay together are not cut."""
     count = len(trial.atoms.parts)
     whole = {n for n in trial.atoms.together if n - 1 in trial.atoms.together}
@@ -200,7 +207,7 @@ def _joins(atoms: Atoms, start: int, end: int) -> bool:
     return any(start in atoms.needs[n] for n in range(start + 1, end))
 
 
-def _improved(trial: _Trials, groups: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+def _improved(trial: Trials, groups: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
     """Groups that share an edge joined, as long as that gains and no path between them leads through others."""
     atoms = trial.atoms
     members = list(groups)
@@ -246,12 +253,12 @@ def _through_others(
     return any(ancestry.leads(producer, other) for other in outside)
 
 
-def _total(trial: _Trials, groups: Iterable[tuple[int, ...]]) -> float:
+def _total(trial: Trials, groups: Iterable[tuple[int, ...]]) -> float:
     found = [trial.cost(numbers) for numbers in groups]
     return sum(c if not isinstance(c, Refusal) else inf for c in found)
 
 
-def _refusals(trial: _Trials, groups: Sequence[tuple[int, ...]], refused: Mapping[str, Refusal]) -> dict[str, Refusal]:
+def refusals(trial: Trials, groups: Sequence[tuple[int, ...]], refused: Mapping[str, Refusal]) -> dict[str, Refusal]:
     """Why edges between groups are not connected: what joining the two groups comes to."""
     atoms = trial.atoms
     home = {n: g for g, numbers in enumerate(groups) for n in numbers}

@@ -15,6 +15,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
 from tilec.scheduler.choose import Tuner
 from tilec.scheduler.cost import costed, lowest_traffic
+from tilec.scheduler.decided import Decided
 from tilec.scheduler.reasons import Draft
 from tilec.spec.recipe import ScheduleOptions
 
@@ -23,10 +24,14 @@ Fusion = Literal["none", "register", "full"]
 
 @dataclass(frozen=True)
 class Outline:
-    """A plan that is decided and need not be made: its predicted time; `made` makes it, other costs not counted."""
+    """A plan that is decided and need not be made: its predicted time; `made` makes it, other costs not counted.
+
+    `segments` are what was decided for the parts of the graph between its calls.
+    """
 
     picoseconds: int
     made: Callable[[], Plan]
+    segments: tuple[Decided, ...] = ()
 
     @cached_property
     def plan(self) -> Plan:
@@ -51,19 +56,40 @@ def best_plan(
     """
     if options.fusion == "none" or options.objective == "footprint":
         return outlined(drafts[0], options.fusion, tuner).plan
+    rivals = compared(outlined, drafts, options, numbers)
+    best = least(rivals)
+    plan = outlined(best.draft, best.fusion, tuner).plan if tuner is not None else best.outline.plan
+    return with_reasons(plan, rivals)
 
-    def rival(draft: Draft, fusion: Fusion) -> _Rival:
+
+def compared(
+    outlined: Outliner, drafts: Sequence[Draft], options: ScheduleOptions, numbers: Candidates
+) -> tuple[Rival, ...]:
+    """The plans that are compared, the one with most fusion first; one alone where nothing else is asked for."""
+    if options.fusion == "none" or options.objective == "footprint":
+        outline = outlined(drafts[0], options.fusion)
+        return (Rival(outline.picoseconds, drafts[0], options.fusion, outline),)
+
+    def rival(draft: Draft, fusion: Fusion) -> Rival:
         outline = outlined(draft, fusion)
         if options.objective == "traffic":
-            return _Rival(int(numbers.size(lowest_traffic(costed(outline.plan)))), draft, fusion, outline)
-        return _Rival(outline.picoseconds, draft, fusion, outline)
+            return Rival(int(numbers.size(lowest_traffic(costed(outline.plan)))), draft, fusion, outline)
+        return Rival(outline.picoseconds, draft, fusion, outline)
 
     rivals = sorted((rival(draft, "register") for draft in drafts), key=lambda found: found.cost)
     if options.fusion == "full":
         rivals.insert(0, rival(rivals[0].draft, "full"))
-    rivals.append(rival(drafts[-1], "none"))
-    best = min(rivals, key=lambda found: found.cost)
-    plan = outlined(best.draft, best.fusion, tuner).plan if tuner is not None else best.outline.plan
+    return (*rivals, rival(drafts[-1], "none"))
+
+
+def least(rivals: Sequence[Rival]) -> Rival:
+    """The plan that comes to least, of equal ones that with more fusion."""
+    return min(rivals, key=lambda found: found.cost)
+
+
+def with_reasons(plan: Plan, rivals: Sequence[Rival]) -> Plan:
+    """The plan of the least rival with the reasons of those with more fusion."""
+    best = least(rivals)
     for other in reversed(rivals[: rivals.index(best)]):
         if other.draft is best.draft:
             plan = _explained(plan, other.outline.plan, other.cost, best.cost)
@@ -71,7 +97,7 @@ def best_plan(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Rival:
+class Rival:
     """A plan and what it comes to: picoseconds or bytes."""
 
     cost: int

@@ -17,6 +17,7 @@ from tilec.scheduler.choose import Tuner
 from tilec.scheduler.compose import compose
 from tilec.scheduler.cost import costed
 from tilec.scheduler.cut import cut
+from tilec.scheduler.decided import Decided
 from tilec.scheduler.fits import require_room
 from tilec.scheduler.fold import fold
 from tilec.scheduler.groups import chosen_groups
@@ -64,28 +65,49 @@ def schedule(
     the candidates that the cost model likes best; without one the first is taken.  Raises ConfigError for a pass that
     does not exist, LevelTooSmallError for a level that cannot hold one element's tile.
     """
+    search = searched(graph, device, options, observe)
+    return costed(best_plan(search, search.drafts, search.options, search.root.numbers, tuner))
+
+
+def searched(
+    graph: Graph, device: DeviceSpec, options: ScheduleOptions | None = None, observe: Observe | None = None
+) -> Search:
+    """What `schedule` chooses the plan from, with the graph after its passes. Raises what `schedule` raises."""
     chosen = options or ScheduleOptions()
     target = target_of(device)
     require_levels(chosen.closed, target)
     numbers = Candidates(dict.fromkeys(graph.symbols, LIKELY))
     drafts = _drafts(Draft(live(_exposed(graph))), chosen, observe)
     _require_room(drafts[0].graph, target)
-    root = Atoms(graph, (), target, numbers, chosen.objective, frozenset())
+    return Search(graph, chosen, Atoms(graph, (), target, numbers, chosen.objective, frozenset()), drafts)
 
-    def outlined(draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Outline:
+
+@dataclass(frozen=True)
+class Search:
+    """Plans of a graph for a device: called with a draft and a way to fuse, it decides one.
+
+    `root` remembers decisions, `drafts` are the graph with and without what passes compute again.
+    """
+
+    graph: Graph
+    options: ScheduleOptions
+    root: Atoms
+    drafts: tuple[Draft, ...]
+
+    def __call__(self, draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Outline:
+        """The plan of a draft with a way to fuse; a tuner chooses its tiles."""
+        root = self.root
         builder = Builder(draft.graph, numbering=root.numbering)
-        own = chosen.model_copy(update={"fusion": fusion})
-        segments = [_decided(segment, builder, own, root, tuner) for segment in _segments(draft.graph)]
+        own = self.options.model_copy(update={"fusion": fusion})
+        segments = tuple(_decided(segment, builder, own, root, tuner) for segment in _segments(draft.graph))
         seconds = [each for segment in segments for each in segment.seconds]
 
         def made() -> Plan:
             decided = [draught for segment in segments for draught in segment.draughts()]
             refused = {**draft.refused, **{e: r for segment in segments for e, r in segment.refused.items()}}
-            return _plan(graph, builder.graph, decided, tuple(builder.packs.values()), refused, target)
+            return _plan(self.graph, builder.graph, decided, tuple(builder.packs.values()), refused, root.target)
 
-        return Outline(sum(map(picoseconds, seconds)), made)
-
-    return costed(best_plan(outlined, drafts, chosen, numbers, tuner))
+        return Outline(sum(map(picoseconds, seconds)), made, segments)
 
 
 def _drafts(draft: Draft, options: ScheduleOptions, observe: Observe | None) -> tuple[Draft, ...]:
@@ -135,23 +157,15 @@ def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
     return options.passes
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
-    """Groups in execution order before they are built: what each takes; why edges are not connected."""
-
-    seconds: Sequence[float]
-    draughts: Callable[[], Sequence[Draught]]
-    refused: Mapping[str, Refusal]
-
-
-def _decided(graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, tuner: Tuner | None) -> _Decided:
+def _decided(graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, tuner: Tuner | None) -> Decided:
     """The groups of a graph; `root` remembers decisions."""
-    parted = single_nodes(graph) if options.fusion == "none" else fuse(graph)
+    parted = fused = single_nodes(graph) if options.fusion == "none" else fuse(graph)
     outputs, target = frozenset(port.tensor for port in graph.outputs), root.target
     if target.core > 1:
         nest = Nest(graph, builder, target, root.numbers, options, outputs, dict(parted.refused))
         nested = nest.draughts(parted.parts)
-        return _Decided([draught.seconds for draught in nested], lambda: nested, nest.refused)
+        seconds = [draught.seconds for draught in nested]
+        return Decided(graph, builder, seconds, lambda: nested, nest.refused, fused, nest=nest)
     atoms = replace(root, graph=graph, parts=parted.parts, outputs=outputs)
     if options.fusion != "none":
         parted = cut(parted, atoms)
@@ -162,7 +176,8 @@ def _decided(graph: Graph, builder: Builder, options: ScheduleOptions, root: Ato
         blocks = [(own, members, builder.core_block(own, members, tile), tile) for own, members, tile in groups]
         return [builder.draught(block, own.leaving(m), target, tile.seconds) for own, m, block, tile in blocks]
 
-    return _Decided([tile.seconds for _, _, tile in groups], draughts, refused)
+    seconds = [tile.seconds for _, _, tile in groups]
+    return Decided(graph, builder, seconds, draughts, refused, fused, atoms, groups)
 
 
 def _segments(graph: Graph) -> tuple[Graph, ...]:

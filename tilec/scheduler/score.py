@@ -59,8 +59,35 @@ class Score:
     moved: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the predicted time is made of, for every candidate: the number of tasks, the seconds of one (`compute` and
+    `stream` overlap, `copy` adds to them), of all of them on all cores (`span`) and of what they draw from the lowest
+    level (`drawn`), of which the longer counts beside the `launch`; bytes that a core's level holds, and that all
+    tasks move."""
+
+    tasks: Ints
+    compute: Floats
+    stream: Floats
+    copy: Floats
+    task: Floats
+    span: Floats
+    drawn: Floats
+    launch: float
+    seconds: Floats
+    held: Ints
+    moved: Floats
+
+
 def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
     """Predict the group for tiles of its final node and reduce steps of its nodes, arrays of one shape."""
+    of = terms(problem, sizes, steps)
+    found = np.broadcast_arrays(_objective(problem, of.seconds, of.moved, of.held), of.seconds, of.held, of.moved)
+    return Score(*(np.atleast_1d(values) for values in found))
+
+
+def terms(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Terms:
+    """What the prediction is made of."""
     target = problem.target
     tasks, loops, seen, held = _held(problem, sizes, steps)
     implicit = target.levels[target.core].managed == "implicit"
@@ -84,10 +111,10 @@ def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
         np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task)
         + (JOIN if target.launch == 0 else 0),
     )
-    seconds = target.launch + np.maximum(span, _drawn(problem, loaded, tasks))
+    drawn = _drawn(problem, loaded, tasks)
+    seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * read + out
-    found = np.broadcast_arrays(_objective(problem, seconds, moved, held), seconds, held, moved)
-    return Score(*(np.atleast_1d(values) for values in found))
+    return Terms(tasks, work, stream, copied / target.copy, task, span, drawn, target.launch, seconds, held, moved)
 
 
 def direct(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> frozenset[str]:

@@ -110,12 +110,13 @@ def refusals(runs: Runs, found: Sequence[Set]) -> dict[str, Refusal]:
                 pair = home[tier.made.get(tensor, number)], home[number]
                 if pair[0] != pair[1]:
                     if pair not in reasons:
-                        reasons[pair] = _objection(runs, found, pair)
+                        reasons[pair] = joining(runs, found, pair)
                     refused[edge(tensor, node.name)] = replace(reasons[pair], edge=edge(tensor, node.name))
     return refused
 
 
-def _objection(runs: Runs, found: Sequence[Set], pair: tuple[Set, Set]) -> Refusal:
+def joining(runs: Runs, found: Sequence[Set], pair: tuple[Set, Set]) -> Refusal:
+    """Why two of some sets are not one; the edge is filled in by the caller."""
     tier, joined = runs.tier, tuple(sorted((*pair[0], *pair[1])))
     if running_order(tier.needs, [members for members in found if members not in pair] + [joined]) is None:
         return refusal("", "", "cycle")
