@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from bounds import walk
+from tilec.bounds.count import accesses, footprint
 from tilec.bounds.einsum import parse_einsum
-from tilec.bounds.mapping import Mapping, accesses, footprint
+from tilec.bounds.mapping import Mapping
 
 
 @pytest.mark.feature("O04")

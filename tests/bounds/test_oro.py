@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bounds import walk
+from tilec.bounds.count import accesses
 from tilec.bounds.curve import Curve
 from tilec.bounds.einsum import Einsum, einsum_of, parse_einsum
-from tilec.bounds.mapping import accesses
 from tilec.bounds.oro import divisors, oro
 from tilec.bounds.oro_plus import oro_plus
 from tilec.errors import UnsupportedError

@@ -7,11 +7,11 @@ from time import process_time
 import pytest
 
 from bounds import walk
+from tilec.bounds.count import accesses, footprint
 from tilec.bounds.curve import Curve
 from tilec.bounds.einsum import Einsum, parse_einsum
 from tilec.bounds.loops import Space
 from tilec.bounds.lower import lb
-from tilec.bounds.mapping import accesses, footprint
 from tilec.bounds.oro import divisors, oro
 from tilec.bounds.oro_plus import oro_plus, tile_sizes
 from tilec.bounds.search import pareto

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tilec.bounds.count import accesses
 from tilec.bounds.einsum import parse_einsum
-from tilec.bounds.mapping import accesses
 from tilec.bounds.oro import oro
 from tilec.bounds.segments import ChainCurve
 from tilec.bounds.workload import Bounds, bounds_of, chain_of_part, einsum_of_part, study

@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.bounds.curve import front
 from tilec.bounds.einsum import Einsum
+from tilec.bounds.front import front
 from tilec.bounds.loops import ZERO, Ints, Space
 from tilec.bounds.orders import Mode, Orders, buffers
 from tilec.bounds.reached import Reached

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from tilec.bounds import oro, oro_plus
 from tilec.bounds.curve import Curve, Point
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.mapping import Mapping
+from tilec.bounds.mapspaces import MAPSPACES, Kind
 from tilec.errors import TilecError
-
-Kind = Literal["oro", "oro+"]
 
 ENGINE = 1
 """Part of every key: raise it when a curve of the same Einsum and mapspace comes out otherwise."""
-
-_BOUNDS: dict[Kind, tuple[str, Callable[[Einsum], Curve]]] = {
-    "oro": (oro.MAPSPACE, oro.oro),
-    "oro+": (oro_plus.MAPSPACE, oro_plus.oro_plus),
-}
 
 
 def cached(einsum: Einsum, kind: Kind = "oro+", folder: Path | None = None) -> Curve:
@@ -37,10 +29,21 @@ def cached(einsum: Einsum, kind: Kind = "oro+", folder: Path | None = None) -> C
         return _from_json(json.loads(path.read_text(encoding="utf-8")), einsum)
     from tilec.artifact import write_text
 
-    curve = _BOUNDS[kind][1](einsum)
+    curve = _worked_out(einsum, kind)
     with suppress(TilecError):
         write_text(path, json.dumps(_to_json(curve, einsum), separators=(",", ":")))
     return curve
+
+
+def _worked_out(einsum: Einsum, kind: Kind) -> Curve:
+    """The curve; what is known takes neither the search nor NumPy."""
+    if kind == "oro":
+        from tilec.bounds.oro import oro
+
+        return oro(einsum)
+    from tilec.bounds.oro_plus import oro_plus
+
+    return oro_plus(einsum)
 
 
 def key(einsum: Einsum, kind: Kind) -> str:
@@ -53,7 +56,7 @@ def key(einsum: Einsum, kind: Kind) -> str:
         [operand.bits, [sorted((at[dim], c) for dim, c in rank) for rank in operand.ranks if rank]]
         for operand in einsum.operands
     ]
-    content = [ENGINE, _BOUNDS[kind][0], list(einsum.extents.values()), operands]
+    content = [ENGINE, MAPSPACES[kind], list(einsum.extents.values()), operands]
     return sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 

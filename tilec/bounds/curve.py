@@ -5,12 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tilec.bounds.mapping import Mapping
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -40,13 +35,3 @@ class Curve:
     def largest_useful_buffer(self) -> int:
         """Bytes from which more buffer saves nothing (gap 1 compares it with the operands, O06)."""
         return self.points[-1].buffer_bytes
-
-
-def front(buffer: Ints, traffic: Ints) -> NDArray[np.intp]:
-    """Positions of the Pareto-optimal pairs by rising buffer; of equal pairs the first."""
-    order = np.lexsort((traffic, buffer))
-    falling = traffic[order]
-    best = np.minimum.accumulate(falling)
-    keep = np.ones(len(order), bool)
-    keep[1:] = falling[1:] < best[:-1]
-    return order[keep]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.bounds.chain import Product
-from tilec.bounds.curve import Ints
+from tilec.bounds.front import Ints
 from tilec.bounds.steps import times
 
 ONE = np.ones((), np.int64)

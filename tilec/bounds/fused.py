@@ -9,8 +9,8 @@ import numpy as np
 
 from tilec.bounds import ffmt
 from tilec.bounds.chain import Product
-from tilec.bounds.curve import Ints, front
 from tilec.bounds.ffmt import ONE
+from tilec.bounds.front import Ints, front
 from tilec.bounds.plans import Choice, Fusion, Plans, plans, sizes
 from tilec.bounds.room import Placed, Scheme, room
 from tilec.bounds.steps import total

@@ -15,7 +15,7 @@ from math import ceil, isfinite, prod
 import numpy as np
 
 from tilec.bounds.contractions import require_bound
-from tilec.bounds.curve import Ints
+from tilec.bounds.front import Ints
 from tilec.bounds.lower import LowerBound
 from tilec.bounds.needed import compulsory
 from tilec.bounds.order import chained

@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from math import gcd, isqrt, prod
 from typing import Literal
 
-import numpy as np
-
 from tilec.bounds.einsum import Einsum, Operand, Rank
-from tilec.ir.evaluate import Points, scalar_value
 from tilec.ir.expr import Expr, accesses, variables
 
 
@@ -32,14 +29,19 @@ class LowerBound:
 
 def _values(rank: Rank, einsum: Einsum, guards: Sequence[Expr]) -> int:
     """How many different values an index takes where the guards hold."""
-    if guards:
-        points = Points({dim: (0, einsum.extents[dim]) for dim, _ in rank}, {})
-        index = sum((c * points.iterator(dim) for dim, c in rank), np.zeros(points.shape, np.int64))
-        holds = np.ones(points.shape, bool)
-        for guard in guards:
-            holds &= np.asarray(scalar_value(guard, points), bool)
-        return len(np.unique(index[holds]))
-    # Multiples of a step without gaps stay so as long as the next stride is one of them or the one after.
+    count = None if guards else _evenly(rank, einsum)
+    if count is not None:
+        return count
+    from tilec.bounds.values import values, values_where
+
+    return values_where(rank, einsum.extents, guards) if guards else values(rank, einsum.extents)
+
+
+def _evenly(rank: Rank, einsum: Einsum) -> int | None:
+    """The same without guards, where the values are multiples of a step without gaps; None where they are not.
+
+    They stay so as long as the next stride is one of them or the one after.
+    """
     step, count = 0, 1
     for dim, coefficient in sorted(rank, key=lambda term: abs(term[1])):
         stride, more = abs(coefficient), einsum.extents[dim] - 1
@@ -48,16 +50,8 @@ def _values(rank: Rank, einsum: Einsum, guards: Sequence[Expr]) -> int:
         elif stride % step == 0 and stride <= step * count:
             count += stride // step * more
         elif more:
-            return _enumerated(rank, einsum)
+            return None
     return count
-
-
-def _enumerated(rank: Rank, einsum: Einsum) -> int:
-    """How many different values an index takes, one by one."""
-    values = np.zeros(1, np.int64)
-    for dim, coefficient in rank:
-        values = np.unique(np.add.outer(values, coefficient * np.arange(einsum.extents[dim])))
-    return len(values)
 
 
 def _elements(operand: Operand, einsum: Einsum) -> int:

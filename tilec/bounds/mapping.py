@@ -1,4 +1,4 @@
-"""One mapping of an Einsum onto a buffer: its footprint and its accesses (O04).
+"""One mapping of an Einsum onto a buffer (O04).
 
 A mapping cuts every iterator into `trips` tiles of `tiles` iterations; the loops over tiles run in `order`.
 A tile of a tensor is the bounding box of what its iterations touch.  Going from one tile to the next moves only
@@ -17,11 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
 
-import numpy as np
-
 from tilec.bounds.einsum import Einsum
-from tilec.bounds.loops import Ints, Space
-from tilec.bounds.orders import Mode, Orders, Stream, buffers
 
 
 @dataclass(frozen=True)
@@ -62,27 +58,3 @@ class Mapping:
         windows = f" that slide along {self.sliding}" if self.sliding else ""
         streamed = f", {self.streamed} in slices{windows}" if self.streamed else ""
         return f"loops {loops or '-'}{turns}, tile {tile or '-'}{streamed}"
-
-
-def footprint(einsum: Einsum, tiles: Map[str, int], streamed: str | None = None, sliding: str | None = None) -> int:
-    """Bytes of buffer for one tile of every operand, one slice of the streamed one, without double buffering."""
-    (bits,) = buffers(einsum, _arrays(tiles), [_mode(einsum, streamed, sliding)])
-    return -(-int(bits) // 8)
-
-
-def accesses(einsum: Einsum, mapping: Mapping) -> dict[str, int]:
-    """Words between buffer and backing store per operand (`tensor`, or `tensor#2` for its second access).
-
-    A partial sum that leaves is written and read again; the first read is left out: 2 * evicted - |output|.
-    """
-    orders = Orders(einsum, _arrays(mapping.tiles), Space(ragged=True, snake=mapping.snake))
-    words = orders.moved(mapping.order, _mode(einsum, mapping.streamed, mapping.sliding))
-    return {label: int(moved) for label, moved in zip(einsum.labels, words, strict=True)}
-
-
-def _arrays(tiles: Map[str, int]) -> dict[str, Ints]:
-    return {dim: np.array(tile, np.int64) for dim, tile in tiles.items()}
-
-
-def _mode(einsum: Einsum, streamed: str | None, sliding: str | None) -> Mode:
-    return None if streamed is None else Stream(einsum.labels.index(streamed), sliding)

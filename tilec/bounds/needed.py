@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.bounds.contractions import bits_of, bytes_of
-from tilec.bounds.curve import Ints
+from tilec.bounds.front import Ints
 from tilec.bounds.guards import guarded
 from tilec.ir.evaluate import Points, integer, scalar_value
 from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, bound, variables

@@ -7,9 +7,8 @@ from math import isqrt
 from tilec.bounds.curve import Curve
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.loops import Space
+from tilec.bounds.mapspaces import MAPSPACES
 from tilec.bounds.search import count_mappings, pareto
-
-MAPSPACE = "one buffer, perfect factors, all loop orders, bounding boxes, no bypass, no recomputation"
 
 
 def divisors(extent: int) -> list[int]:
@@ -26,4 +25,4 @@ def oro(einsum: Einsum) -> Curve:
     """
     candidates = {dim: divisors(extent) for dim, extent in einsum.extents.items()}
     mappings = count_mappings([len(sizes) for sizes in candidates.values()])
-    return Curve(MAPSPACE, mappings, pareto(einsum, candidates, Space()))
+    return Curve(MAPSPACES["oro"], mappings, pareto(einsum, candidates, Space()))

@@ -12,14 +12,11 @@ from tilec.bounds.blocks import Candidates
 from tilec.bounds.curve import Curve
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.loops import Space, without_halo
+from tilec.bounds.mapspaces import MAPSPACES
 from tilec.bounds.orders import modes
 from tilec.bounds.oro import divisors
 from tilec.bounds.search import count_mappings, pareto
 
-MAPSPACE = (
-    "one buffer, the smallest tile for every number of tiles, all loop orders, snake order, bounding boxes, at most"
-    " one operand in slices of its tile (or windows that slide), no recomputation, no multi-level outer tiling"
-)
 SPACE = Space(ragged=True, snake=True, streams=True)
 
 
@@ -41,7 +38,7 @@ def oro_plus(einsum: Einsum) -> Curve:
     mappings = count_mappings([len(tiles) for tiles in sizes.values()]) * len(modes(einsum, SPACE))
     seed = {dim: divisors(extent) for dim, extent in einsum.extents.items()}
     points = pareto(einsum, _undominated(einsum, sizes), SPACE, _undominated(einsum, seed))
-    return Curve(MAPSPACE, mappings, points)
+    return Curve(MAPSPACES["oro+"], mappings, points)
 
 
 def _undominated(einsum: Einsum, candidates: Candidates) -> Candidates:

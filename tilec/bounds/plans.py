@@ -19,8 +19,8 @@ import numpy as np
 
 from tilec.bounds import ffmt
 from tilec.bounds.chain import Product
-from tilec.bounds.curve import Ints
 from tilec.bounds.ffmt import Template
+from tilec.bounds.front import Ints
 from tilec.bounds.oro import divisors
 from tilec.bounds.oro_plus import tile_sizes
 from tilec.errors import UnsupportedError

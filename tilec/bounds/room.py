@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.bounds.curve import Ints
 from tilec.bounds.ffmt import ONE
+from tilec.bounds.front import Ints
 from tilec.bounds.steps import total
 
 Bools = NDArray[np.bool_]

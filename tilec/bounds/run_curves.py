@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tilec.bounds.chain import Chain
 from tilec.bounds.contractions import signature
-from tilec.bounds.curve import Curve, Ints
+from tilec.bounds.curve import Curve
 from tilec.bounds.einsum import Einsum
+from tilec.bounds.front import Ints
 from tilec.bounds.links import Reader
 from tilec.bounds.runs import Run, Surroundings
 from tilec.bounds.segments import chain_curve

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilec.bounds.curve import Ints, front
+from tilec.bounds.front import Ints, front
 
 
 @dataclass(frozen=True)

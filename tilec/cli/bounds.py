@@ -1,7 +1,5 @@
 """`tilec bounds`: the least data movement of an Einsum, a workload, a model at every buffer capacity."""
 
-import io
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,15 +11,13 @@ import typer
 from tilec.cli.bounds_options import capacities, device_of, extents, levels_of, widths
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Shapes, parse_shapes
+from tilec.cli.page import Page
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
-    from tilec.pipeline.bounds import Kind
+    from tilec.bounds.mapspaces import Kind
     from tilec.report.bounds.rows import At
     from tilec.report.bounds.subject import Subject
-
-_WIDEST = 400
-"""Columns where there is no terminal."""
 
 
 class Mapspace(StrEnum):
@@ -186,26 +182,13 @@ def _write_csv(console: Console, name: str, subjects: "Sequence[Subject]", ats: 
 
 def _text(found: _Found, ats: "Sequence[At]") -> str:
     """A table for each subject, in the terminal's width where there is one, then what the mapspaces hold."""
-    from rich.console import Console as RichConsole
-    from rich.table import Table
-
     from tilec.report.bounds.rows import usual_capacities
     from tilec.report.bounds.table import HEADS, RIGHT, cells, footer, heading
 
-    terminal, memory = sys.stdout.isatty(), io.StringIO()
-    rich = RichConsole(
-        file=memory, force_terminal=terminal, width=None if terminal else _WIDEST, highlight=False, markup=False
-    )
+    page = Page.of_stdout()
+    lines: list[str] = []
     for subject in found.subjects:
         first, *more = heading(subject)
-        rich.print(first, style="bold")
-        rich.print(*more, sep="\n")
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for head in HEADS:
-            table.add_column(head, justify="right" if head in RIGHT else "left", no_wrap=head != HEADS[-1])
-        for line in cells(subject, ats or found.usual or usual_capacities(subject)):
-            table.add_row(*line)
-        rich.print(table)
-        rich.print()
-    rich.print(*footer(found.subjects, ats), sep="\n")
-    return "\n".join(line.rstrip() for line in memory.getvalue().splitlines())
+        rows = cells(subject, ats or found.usual or usual_capacities(subject))
+        lines += [page.bold(first), *more, *page.columns(HEADS, rows, RIGHT), ""]
+    return "\n".join([*lines, *footer(found.subjects, ats)])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tilec.bounds.cache import cached
 from tilec.bounds.einsum import Einsum, parse_einsum
+from tilec.bounds.mapspaces import Kind
 from tilec.errors import ArtifactError, ConfigError, UsageError, did_you_mean
 from tilec.report.bounds.subject import Slope, Subject, of_einsum
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from tilec.pipeline.job import Advance, Listener
     from tilec.spec.bounds import BoundsRecipe
     from tilec.spec.device import DeviceSpec
-
-Kind = Literal["oro", "oro+"]
-"""Mapspaces that are searched: the paper's, and the larger one."""
 
 
 def einsum_subject(

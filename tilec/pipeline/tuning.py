@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,6 +112,8 @@ def _sources() -> str:
 
 def _version(tool: str) -> str:
     """The version of a tool; empty when it is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(tool)
     except PackageNotFoundError:

@@ -8,7 +8,9 @@ from tilec.bounds.levels import NOT_JOINT
 from tilec.report.bounds.forms import meanings
 from tilec.report.bounds.rows import At, Row, rows_of
 from tilec.report.bounds.subject import Subject
-from tilec.report.wording import NOTHING
+
+_NOTHING = "-"
+"""Where there is no number."""
 
 HEADS = ("capacity", "mapspace", "traffic", "x least", "buffer", "mapping")
 RIGHT = ("traffic", "x least", "buffer")
@@ -53,8 +55,8 @@ def _at(at: At) -> str:
 
 
 def _numbers(row: Row) -> list[str]:
-    traffic = NOTHING if row.traffic is None else size_text(row.traffic)
-    gap = NOTHING if row.gap is None else f"{row.gap:.2f}"
+    traffic = _NOTHING if row.traffic is None else size_text(row.traffic)
+    gap = _NOTHING if row.gap is None else f"{row.gap:.2f}"
     if row.point is None:
         return [traffic, gap, "", row.because]
     return [traffic, gap, size_text(row.point.buffer_bytes), str(row.point.mapping)]

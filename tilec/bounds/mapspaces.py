@@ -1,0 +1,16 @@
+"""Which mappings are searched, and how the mapspaces of one Einsum are told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Kind = Literal["oro", "oro+"]
+"""The paper's mapspace, and the larger one."""
+
+MAPSPACES: dict[Kind, str] = {
+    "oro": "one buffer, perfect factors, all loop orders, bounding boxes, no bypass, no recomputation",
+    "oro+": (
+        "one buffer, the smallest tile for every number of tiles, all loop orders, snake order, bounding boxes, at most"
+        " one operand in slices of its tile (or windows that slide), no recomputation, no multi-level outer tiling"
+    ),
+}

@@ -1,0 +1,47 @@
+"""Text on a terminal of some width, or plain: columns of which the last one wraps, without a library's start-up."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+
+_GAP = "  "
+_LEAST = 20
+"""Characters that the last column has at least."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """`width` in characters, None where nothing ends a line; whether it has `styles`."""
+
+    width: int | None = None
+    styles: bool = False
+
+    @classmethod
+    def of_stdout(cls) -> "Page":
+        """The terminal that standard output is, plain where it is none."""
+        if not sys.stdout.isatty():
+            return cls()
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        return cls(shutil.get_terminal_size().columns, not plain)
+
+    def bold(self, text: str) -> str:
+        """The text in bold where there are styles."""
+        return f"\x1b[1m{text}\x1b[0m" if self.styles and text else text
+
+    def columns(self, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str]) -> Iterator[str]:
+        """Lines of aligned columns, heads first; those named `right` end in line, the last goes on below itself."""
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        last = None if self.width is None else max(_LEAST, self.width - sum(len(_GAP) + each for each in widths[:-1]))
+        for number, row in enumerate((heads, *rows)):
+            wrapped = textwrap.wrap(row[-1], last) if last is not None and len(row[-1]) > last else [row[-1]]
+            for at, text in enumerate(wrapped):
+                before = ["" if at else cell for cell in row[:-1]]
+                cells = [
+                    cell.rjust(width) if head in right else cell.ljust(width)
+                    for cell, width, head in zip(before, widths, heads, strict=False)
+                ]
+                line = _GAP.join([*cells, text]).rstrip()
+                yield self.bold(line) if number == 0 else line
