@@ -1,4 +1,4 @@
-"""`tilec report`: plans of many combinations side by side, without running any; design studies."""
+"""`tilec report`: plans of many combinations side by side, without running any; design studies; plans as a page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,11 +25,17 @@ class IncompleteSweep(TilecError):
 def report(
     console: Console,
     models: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL...", help="Names of the zoo, or ONNX files.")
+        list[str] | None,
+        typer.Argument(metavar="MODEL|PLAN...", help="Names of the zoo or ONNX files; with -o one plan or two."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE.html|-", help="Write plans as one page: 2-plan.json, its folder."),
     ] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="Recipe of kind sweep.")] = None,
     device: Annotated[
-        list[str] | None, typer.Option("--device", metavar="NAME|FILE", help="May be repeated. [host]")
+        list[str] | None,
+        typer.Option("--device", metavar="NAME|FILE", help="May be repeated. [host; of a plan its own]"),
     ] = None,
     fusion: Annotated[
         list[str] | None, typer.Option("--fusion", metavar="HOW", help="May be repeated. [every way to fuse]")
@@ -48,6 +54,8 @@ def report(
     """Plan every combination of models, sizes, devices and ways to fuse, and compare the plans; nothing runs.
 
     \b
+    tilec report model.tilec/ -o report.html
+    tilec report old.tilec/ new.tilec/ -o report.html
     tilec report bert-base --device a100
     tilec report bert-base resnet-50 --device a100 --device ipu-mk2 --shape batch=1,batch=16
     tilec report --recipe sensitivity --format csv > rows.csv
@@ -57,7 +65,17 @@ def report(
     launches, bytes between groups, traffic of the lowest level, also in whole transactions, predicted time, and
     energy where a device file tells any. A recipe with workloads is a design study: their least data movement on
     many buffers, memories, devices or dies, and how fast that can be at best.
+
+    With -o it takes plans instead and writes one page that a browser shows without a network: groups as a graph that
+    open into tiles and tile programs, traffic and time by level, roofline, bounds, refusals, verification.
     """
+    if output is not None:
+        from tilec.cli.report_page import write_page
+
+        others = {"--recipe": recipe, "--fusion": fusion, "--shape": shape, "--bounds": bounds, "--plot": plot}
+        others |= {"--json": json, "--format": form is not Format.TABLE}
+        write_page(console, models or [], output, device or [], [name for name, given in others.items() if given])
+        return
     from tilec.pipeline.sweep import sweep
     from tilec.report.sweep import sweep_cells, sweep_csv, sweep_to_json
     from tilec.spec.located import validate
@@ -115,6 +133,9 @@ def _merged(recipe: str | None, flags: dict[str, Any]) -> "tuple[Located, set[st
     given = {key: value for key, value in flags.items() if value}
     if recipe is None and "models" not in given:
         raise UsageError("nothing to plan", hint="Name models of the zoo or ONNX files, or a recipe of kind sweep.")
+    for name in given.get("models", ()):
+        if Path(name).is_dir() or name.endswith(".json"):
+            raise UsageError("this is a plan, no model", name, "Add -o report.html to see plans as a page.")
     places = {path: place for path, place in file.values.items() if not path or path[0] not in given}
     for key in given:
         places[key,] = "MODEL" if key == "models" else f"--{key.removesuffix('s')}"

@@ -1,0 +1,100 @@
+"""`tilec report PLAN... -o report.html`: plans, and what is beside them, as one page."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilec.cli.console import Console
+from tilec.cli.options import known_device
+from tilec.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilec.pipeline import Source
+    from tilec.report.html import Shown
+    from tilec.spec.device import DeviceSpec
+
+_MOST = 2
+"""Plans that stand side by side."""
+
+_PAGES = (".html", ".htm")
+
+
+def write_page(
+    console: Console, plans: Sequence[str], output: Path, devices: Sequence[str], others: Sequence[str]
+) -> None:
+    """Write the page of one plan or two; `-` is standard output.
+
+    `devices` are asked for the ones that the plans were made for before the files beside them; `others` are options
+    that were given and say nothing here.  Raises UsageError, ArtifactError, ConfigError and PlanError.
+    """
+    from tilec.artifact import write_text
+    from tilec.report.html import page
+    from tilec.spec.resolve import resolve_device
+
+    if others:
+        raise UsageError(f"a page takes no {others[0]}", "-o", "Leave it out; a page shows plans that exist.")
+    if not 1 <= len(plans) <= _MOST:
+        said = "no plan is named" if not plans else f"{len(plans)} plans are more than two"
+        raise UsageError(said, "PLAN", "Name 2-plan.json or its folder, or two of them.")
+    if str(output) != "-" and output.suffix not in _PAGES:
+        raise UsageError("the page is HTML", str(output), "Name it .html, or - for standard output.")
+    if plans.count("-") > 1:
+        raise UsageError("both plans cannot come from standard input", hint="Name a file for one of them.")
+    given = [resolve_device(name) for name in devices]
+    with console.stage("report"):
+        text = page(_shown([Path(name) for name in plans], given))
+        if str(output) != "-":
+            write_text(output, text)
+    if str(output) == "-":
+        console.data(text)
+    else:
+        console.note(f"page: {output}")
+
+
+def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]":
+    """The plans with what is beside them. Raises UsageError for a device that none was made for."""
+    from tilec.pipeline import read_source
+
+    sources = [read_source("plan", path) for path in paths]
+    wanted = {source.artifact.inputs.get("device") for source in sources if source.artifact is not None}
+    for device in given:
+        if device.digest() not in wanted:
+            hint = "Name the file that `tilec schedule` had, or leave it out."
+            raise UsageError(f"no plan was made for {device.name!r} as it is in this file", "--device", hint)
+    return [_one(source, str(path), given) for source, path in zip(sources, paths, strict=True)]
+
+
+def _one(source: "Source", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
+    from tilec.ir.codec import plan_from_json
+    from tilec.pipeline import read_run
+    from tilec.report.html import Shown
+
+    assert source.artifact is not None
+    artifact = source.artifact
+    fitting = [device for device in given if device.digest() == artifact.inputs.get("device")]
+    body, stale = _report(source) if label != "-" else (None, False)
+    return Shown(
+        label=label,
+        plan=plan_from_json(source.body, source.place),
+        device=fitting[0] if fitting else known_device(source),
+        report=body,
+        run=read_run(source.folder) if body is not None else {},
+        stale=stale,
+        digests={**artifact.inputs, "plan": artifact.digest},
+        edited=artifact.edited,
+    )
+
+
+def _report(source: "Source") -> tuple[dict[str, Any] | None, bool]:
+    """The report beside a plan, and whether there is one of another plan instead."""
+    from tilec.artifact import read_artifact
+    from tilec.pipeline import FILES
+
+    path = source.folder / FILES["report"]
+    if not path.is_file():
+        return None, False
+    report = read_artifact(path, "report")
+    assert source.artifact is not None
+    if report.inputs.get("plan") != source.artifact.digest:
+        return None, True
+    return dict(report.body), False

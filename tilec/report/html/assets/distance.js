@@ -1,0 +1,39 @@
+/* How far every group is from the least traffic known and proved. */
+
+function distance() {
+  const lede = "Bytes that a group moves, beside the least that is known for its nodes at that capacity and the least that is proved. The longest way to go comes first.";
+  const holder = h("div", {});
+  let all = false;
+  const draw = () => {
+    const plan = current();
+    const ratio = plan.totals.ratio;
+    if (!ratio) {
+      fill(holder, h("p", { class: "none" }, plan.symbols.length ? "Sizes are symbols: bounds need them bound (--shape)." : "This plan was made without bounds (--no-bounds)."));
+      return;
+    }
+    const level = ratio.level;
+    const rows = plan.groups.map((group, n) => ({ group, n, use: group.levels[level] }))
+      .filter(({ use }) => use && use.known)
+      .sort((a, b) => b.use.moved - b.use.known - (a.use.moved - a.use.known) || a.n - b.n);
+    const most = Math.max(1, ...rows.map(({ use }) => Math.max(use.moved, use.known)));
+    const few = all ? rows : rows.slice(0, 10);
+    fill(holder,
+      h("p", { class: "whole-line" }, TWO && h("b", { class: `side side-${SIDES[shown.plan]}` }, SIDES[shown.plan]),
+        ` All groups together move `, h("strong", {}, roundBytes(ratio.moved_bytes)), ` at ${level}; `, roundBytes(ratio.known_bytes), " are known to be enough, ", roundBytes(ratio.least_bytes), " are proved necessary.",
+        ratio.uncounted_groups ? ` ${several(ratio.uncounted_groups, "group")} read something in place and are not compared one by one.` : ""),
+      h("ol", { class: "distances" }, few.map(({ group, n, use }) => h("li", {},
+        h("button", { type: "button", class: "plain", onclick: () => open(n, shown.plan, true), "aria-label": `Group ${n + 1}, ${group.operators}: moves ${bytes(use.moved)}, ${bytes(use.known)} known, ${bytes(use.least)} proved` },
+          h("span", { class: "name" }, h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), short(group.operators, 42)),
+          h("span", { class: "distance", "aria-hidden": "true" },
+            h("span", { class: "from-to", vars: { left: `${(100 * Math.min(use.known, use.moved)) / most}%`, width: `${(100 * Math.abs(use.moved - use.known)) / most}%` } }),
+            h("span", { class: "at proved", vars: { left: `${(100 * use.least) / most}%` } }),
+            h("span", { class: "at known", vars: { left: `${(100 * use.known) / most}%` } }),
+            h("span", { class: `at moved ${group.kind}`, vars: { left: `${(100 * use.moved) / most}%` } })),
+          h("span", { class: "amount" }, `${bytes(use.moved)} `, h("b", {}, times(use.moved / use.known))))))),
+      rows.length > 10 && h("button", { type: "button", class: "plain more", onclick: () => { all = !all; draw(); } }, all ? "Show the first ten" : `Show all ${rows.length}`));
+  };
+  listen((what) => what === "plan" && draw());
+  draw();
+  return section("distance", "How far from the least", lede,
+    legend(["at-mark proved", "proved necessary"], ["at-mark known", "known to be enough"], ["at-mark moved", "moved by this plan"]), holder);
+}

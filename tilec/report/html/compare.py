@@ -1,0 +1,20 @@
+"""Two plans as plain data for a page that shows them side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilec.ir.plan import Plan
+from tilec.report.diff import diff_plans
+from tilec.report.diff_json import diff_to_json
+from tilec.report.match import families, match_nodes
+
+
+def comparison(old: Plan, new: Plan) -> dict[str, Any]:
+    """What `tilec diff` tells, and by number which groups of the one became which of the other."""
+    places = [{group.name: n for n, group in enumerate(plan.groups)} for plan in (old, new)]
+    related = [
+        [[places[side][group.name] for group in groups] for side, groups in enumerate((family.old, family.new))]
+        for family in families(old, new, match_nodes(old, new))
+    ]
+    return {**diff_to_json(diff_plans(old, new)), "families": related}

@@ -1,0 +1,67 @@
+"""A group as plain data: nodes, decisions, and per level what moves, what is held, and how little could move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tilec.artifact import encode
+from tilec.bounds.groups import is_counted, read_from_outside
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Binary, Const
+from tilec.ir.plan import Group, Plan
+from tilec.report.html.values import plain
+from tilec.report.kinds import kind_of
+from tilec.report.totals import traffic_of
+
+
+def group_data(plan: Plan, group: Group, slope: int | None) -> dict[str, Any]:
+    """All of a group; `slope` is the number of its ski slope. Bytes, operations and picoseconds are whole numbers, or
+    text where they depend on sizes."""
+    return {
+        "connect": dict(group.connect),
+        "inPlace": [level.name for level in plan.levels[1:] if not is_counted(group, level.name)],
+        "kernels": [variant.kernel for variant in group.variants],
+        "kind": kind_of(group),
+        "levels": {level.name: _level(group, level.name) for level in plan.levels if _used(group, level.name)},
+        "name": group.name,
+        "nodes": [encode(node) for node in group.nodes],
+        "operations": plain(group.cost.flops),
+        "operators": operators(node.op for node in group.nodes),
+        "outputs": list(group.outputs),
+        "reads": list(read_from_outside(group)),
+        "slope": slope,
+        "time": group.cost.picoseconds,
+        "traffic": plain(traffic_of(group, plan)),
+        "variants": [encode(variant) for variant in group.variants],
+    }
+
+
+def operators(names: Iterable[str]) -> str:
+    """What runs together in a few words: `Conv, BatchNormalization x 2, Clip`."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name or "?"] = counts.get(name or "?", 0) + 1
+    return ", ".join(name if count == 1 else f"{name} × {count}" for name, count in counts.items())
+
+
+def _used(group: Group, level: str) -> bool:
+    cost = group.cost
+    return any(level in table for table in (cost.read, cost.written, cost.footprint, cost.transactions))
+
+
+def _level(group: Group, level: str) -> dict[str, Any]:
+    """What a group does at a level: bytes between it and the lower ones, transactions that it serves, bytes held."""
+    cost, zero = group.cost, Const(0)
+    read, written = cost.read.get(level, zero), cost.written.get(level, zero)
+    found: dict[str, Any] = {
+        "footprint": plain(cost.footprint.get(level, zero)),
+        "moved": plain(simplify(Binary("+", read, written))),
+        "read": plain(read),
+        "transactions": plain(cost.transactions.get(level, zero)),
+        "written": plain(written),
+    }
+    if level in group.bounds:
+        bound = group.bounds[level]
+        found |= {"known": bound.known, "least": bound.least}
+    return found

@@ -1,0 +1,116 @@
+"""One plan as the plain data that a page draws."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from tilec.artifact import encode
+from tilec.ir.plan import Plan, PlanLevel
+from tilec.report.html.groups import group_data
+from tilec.report.html.layout import layered
+from tilec.report.html.programs import programs
+from tilec.report.html.refusals import codes, refusals
+from tilec.report.html.shown import Shown
+from tilec.report.html.slopes import slopes
+from tilec.report.html.speeds import roofs, units
+from tilec.report.html.values import tensor_facts
+from tilec.report.html.verdict import verdict
+from tilec.report.html.wiring import Wiring, wiring
+from tilec.report.ratios import plan_ratio, ratio_to_json
+from tilec.report.statistics import statistics, statistics_to_json
+
+
+def plan_data(shown: Shown) -> dict[str, Any]:
+    """All that a page tells of a plan: bytes, operations and picoseconds as in the plan, places in pixels."""
+    plan = shown.plan
+    found, by_group = slopes(plan)
+    groups = [group_data(plan, group, by_group.get(group.name)) for group in plan.groups]
+    wires = wiring(plan)
+    read = [name for group in groups for name in (*group["reads"], *group["outputs"])]
+    return {
+        "codes": codes(plan),
+        "device": _device(shown),
+        "digests": dict(shown.digests),
+        "drawing": _drawing(wires),
+        "edited": shown.edited,
+        "groups": groups,
+        "label": shown.label,
+        "levels": [_level(plan, level) for level in plan.levels],
+        "name": plan.name,
+        "placement": encode(plan.placement),
+        "ports": _ports(plan),
+        "programs": programs(plan),
+        "refusals": refusals(plan),
+        "slopes": [{"known": slope.known, "proved": slope.proved} for slope in found],
+        "symbols": list(plan.symbols),
+        "tensors": _tensors(plan, [*read, *(name for link in wires.links for name in link.tensors)]),
+        "totals": _totals(plan, groups),
+        "verdict": verdict(shown),
+    }
+
+
+def _totals(plan: Plan, groups: list[dict[str, Any]]) -> dict[str, Any]:
+    ratio = plan_ratio(plan)
+    kinds = Counter(group["kind"] for group in groups)
+    return {
+        **statistics_to_json(statistics(plan)),
+        "kinds": {kind: kinds[kind] for kind in ("stitched", "register", "single")},
+        "nodes": sum(len(group.nodes) for group in plan.groups),
+        "prepared": len(plan.prepared),
+        "ratio": ratio_to_json(ratio) if ratio is not None else None,
+    }
+
+
+def _device(shown: Shown) -> dict[str, Any]:
+    """The device; speeds only where its file is at hand."""
+    plan, device = shown.plan, shown.device
+    if device is None:
+        return {"description": "", "known": False, "name": plan.device, "roofs": [], "units": []}
+    rates = [
+        {"accumulator": unit.accumulator, "inputs": list(unit.inputs), "name": unit.name, "rate": unit.rate}
+        for unit in units(plan, device)
+    ]
+    passed = [encode(roof) for roof in roofs(plan, device)]
+    return {"description": device.description, "known": True, "name": device.name, "roofs": passed, "units": rates}
+
+
+def _level(plan: Plan, level: PlanLevel) -> dict[str, Any]:
+    """A level; `bounded` is the capacity at which bounds hold: one instance and all above it."""
+    return {
+        "bounded": plan.capacities.get(level.name),
+        "capacity": level.capacity,
+        "managed": level.managed,
+        "name": level.name,
+        "pool": encode(level.pool) if level.pool is not None else None,
+        "scope": level.scope,
+        "transaction": level.transaction,
+        "units": level.units,
+    }
+
+
+def _ports(plan: Plan) -> dict[str, Any]:
+    """Inputs and outputs by name, type and bytes, and what onnxruntime runs."""
+    sides = {
+        side: [[port.name, *tensor_facts(plan, port.tensor)] for port in ports]
+        for side, ports in (("inputs", plan.inputs), ("outputs", plan.outputs))
+    }
+    return {**sides, "calls": [call.file for call in plan.calls]}
+
+
+def _tensors(plan: Plan, names: Iterable[str]) -> dict[str, Any]:
+    return {name: tensor_facts(plan, name) for name in sorted(set(names))}
+
+
+def _drawing(wires: Wiring) -> dict[str, Any]:
+    """Items with their places, and links; a trunk of an item is the places where it passes the rows below."""
+    sources = frozenset(n for n, item in enumerate(wires.items) if item.kind == "input")
+    drawn = layered(len(wires.items), [(link.source, link.target) for link in wires.links], sources)
+    places = zip(wires.items, drawn.x, drawn.rows, strict=True)
+    return {
+        "items": [[item.kind, item.index, x, row] for item, x, row in places],
+        "links": [[link.source, link.target, list(link.tensors)] for link in wires.links],
+        "trunks": {str(item): list(places) for item, places in drawn.trunks.items()},
+        "width": drawn.width,
+    }

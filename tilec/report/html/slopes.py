@@ -1,0 +1,73 @@
+"""Ski slopes of a plan's groups: the least traffic known at every capacity, and what is proved (O01, O31).
+
+Groups with equal kernels have one slope.  Only plans that carry bounds have any: their curves are in the cache then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilec.bounds.bounded import least
+from tilec.bounds.cache import cached
+from tilec.bounds.graph import graph_curve
+from tilec.bounds.groups import group_graph
+from tilec.bounds.run_curves import Find
+from tilec.ir.graph import Graph
+from tilec.ir.plan import Group, Plan
+
+Pairs = tuple[tuple[int, int], ...]
+"""Bytes of buffer, rising, and bytes of traffic, falling."""
+
+_STEPS = 2
+"""Capacities at which what is proved is worked out, per doubling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """`known` is attained by mappings, each until the next; nothing stays below `proved`."""
+
+    known: Pairs
+    proved: Pairs
+
+
+def slopes(plan: Plan, find: Find = cached) -> tuple[tuple[Slope, ...], dict[str, int]]:
+    """The slopes of a plan, and by group the number of its own; groups without bounds have none."""
+    found: list[Slope] = []
+    numbers: dict[tuple[str, ...], int] = {}
+    by_group: dict[str, int] = {}
+    for group in plan.groups:
+        if not group.bounds:
+            continue
+        key = tuple(variant.kernel for variant in group.variants)
+        if key not in numbers:
+            numbers[key] = len(found)
+            found.append(_slope(plan, group, find))
+        by_group[group.name] = numbers[key]
+    return tuple(found), by_group
+
+
+def _slope(plan: Plan, group: Group, find: Find) -> Slope:
+    graph = group_graph(plan, group)
+    known = tuple((p.buffer_bytes, p.traffic_bytes) for p in graph_curve(graph, find).points)
+    ends = [plan.capacities[level] for level in group.bounds] + [known[-1][0] if known else 1]
+    low = min([known[0][0] if known else 1, *ends])
+    return Slope(_told(known), _proved(graph, max(low, 1), max(ends)))
+
+
+def _proved(graph: Graph, low: int, high: int) -> Pairs:
+    """What is proved between two capacities; of equal values the first and the last."""
+    doublings = (high // low).bit_length()
+    sizes = sorted({min(high, round(low * 2 ** (step / _STEPS))) for step in range(_STEPS * doublings + 1)} | {high})
+    pairs = [(size, least(graph, size)) for size in sizes]
+    inner = zip(pairs, pairs[1:], pairs[2:], strict=False)
+    kept = [b for a, b, c in inner if not a[1] == b[1] == c[1]]
+    return tuple(dict.fromkeys((pairs[0], *kept, pairs[-1])))
+
+
+def _told(pairs: Pairs) -> Pairs:
+    """Points that can be told apart in a drawing: each at least 0.1 % below the one before, and the last."""
+    kept: list[tuple[int, int]] = []
+    for pair in pairs:
+        if not kept or 1000 * pair[1] < 999 * kept[-1][1]:
+            kept.append(pair)
+    return tuple(dict.fromkeys((*kept, *pairs[-1:])))

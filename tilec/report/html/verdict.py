@@ -1,0 +1,67 @@
+"""What verification found, as plain data: verdict, outputs with tolerance and errors, what was counted on the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any
+
+from tilec.report.html.shown import Shown
+
+_KEPT = ("because", "below_known", "diverging", "groups", "random", "reference", "verdict", "verified_on")
+_RECORDED = ("latency_us", "machine", "threads", "versions")
+
+
+def verdict(shown: Shown) -> dict[str, Any]:
+    """The verification of a plan; `state` is none, stale, or done."""
+    if shown.report is None:
+        return {"state": "stale" if shown.stale else "none"}
+    report = shown.report
+    draws = [draw for draw in _listed(shown.run.get("draws")) if isinstance(draw, Mapping)]
+    outputs = [
+        {
+            "name": name,
+            "tolerance": _number(_of(allowed, "tolerance")),
+            "errors": [_error(draw, name) for draw in draws],
+        }
+        for name, part in sorted(_table(report.get("outputs")).items())
+    ]
+    return {
+        "state": "done",
+        **{key: report[key] for key in _KEPT if key in report},
+        "counted": _counted(_table(report.get("traffic"))),
+        "draws": [{"mean": _number(draw.get("mean")), "seed": draw.get("seed")} for draw in draws],
+        "outputs": outputs,
+        "run": {key: shown.run[key] for key in _RECORDED if key in shown.run},
+    }
+
+
+def _counted(traffic: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Groups of which a run counted the bytes, and those that moved other than planned."""
+    if not traffic:
+        return None
+    differ = [name for name, each in sorted(traffic.items()) if _of(each, "counted") != _of(each, "planned")]
+    return {"differ": differ, "groups": len(traffic)}
+
+
+def _error(draw: Mapping[str, Any], output: str) -> Any:
+    return _number(_table(draw.get("errors")).get(output))
+
+
+def _number(value: Any) -> Any:
+    """A number that JSON has, or text; errors that are infinite are recorded as text."""
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
+    return value
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _of(value: Any, key: str) -> Any:
+    return _table(value).get(key)
