@@ -114,3 +114,14 @@ def test_runs_are_not_longer_than_they_may_be(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.undo()
     monkeypatch.setattr(runs, "MOST", 1)
     assert {len(run.readers) for run in from_start(found)} == {1}
+
+
+def test_a_node_reads_no_more_than_lies_in_the_box_around_its_reads() -> None:
+    tables = graph({"x": (4, 8), "c": (64, 4), "p": (3,)}, [
+        ("y[i, j] = where(j < 4, x[i, j] * c[i, j % 4], x[i, (j + 4) % 8] * c[i + 2, j % 4])", {"i": 4, "j": 8}),
+        ("z[i, j] = y[p[i], j] + c[i * 31, j]", {"i": 3, "j": 2}),
+    ], ["z"], {"p": "i32"})  # fmt: skip
+    around = Surroundings(tables, tables.nodes)
+    first, second = tables.nodes
+    assert around.reads(first) == {"x": 4 * 4 * 8, "c": 4 * 6 * 4}
+    assert around.reads(second) == {"y": 4 * 3 * 2, "p": 4 * 3, "c": 4 * 3 * 2}

@@ -6,7 +6,7 @@ enters and leaves moves once.  A tensor that is read again behind a later contra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -15,7 +15,9 @@ from tilec.bounds.contractions import bits_of, bytes_of, contraction_of
 from tilec.bounds.einsum import Einsum
 from tilec.bounds.links import Reader, chain_of, next_reader
 from tilec.bounds.lower import needed
-from tilec.ir.expr import Expr, accesses, bound, operands
+from tilec.ir.algebra import Ranges, bounds_of
+from tilec.ir.bind import iterator_ranges
+from tilec.ir.expr import Expr, accesses, bound
 from tilec.ir.graph import Graph, Node
 
 LONGEST = 96
@@ -58,10 +60,33 @@ class Surroundings:
         self.results = {port.tensor for port in graph.outputs}
         self.results |= {port.tensor for call in graph.calls for port in call.inputs}
 
-    def touched(self, node: Node, tensor: str) -> int:
-        """Bytes of a tensor that a node reads at most."""
-        reads = sum(access.tensor == tensor for access in accesses(node.expr)) * _points(node.expr.extents)
-        return min(self.bytes[tensor], -(-reads * bits_of(self.tensors[tensor]) // 8))
+        self._reads: dict[str, Mapping[str, int]] = {}
+
+    def reads(self, node: Node) -> Mapping[str, int]:
+        """Bytes of every operand that a node reads at most: as many as it has reads, or lie in the box around all."""
+        if node.name not in self._reads:
+            found: dict[str, set[tuple[Expr, ...]]] = {}
+            for access in accesses(node.expr):
+                found.setdefault(access.tensor, set()).add(access.index)
+            points, ranges = _points(node.expr.extents), iterator_ranges(node.expr)
+            self._reads[node.name] = {name: self._bytes_at(name, at, points, ranges) for name, at in found.items()}
+        return self._reads[node.name]
+
+    def _bytes_at(self, tensor: str, indices: Collection[tuple[Expr, ...]], points: int, ranges: Ranges) -> int:
+        shape = [bound(extent) or 0 for extent in self.tensors[tensor].shape]
+        elements = min(len(indices) * points, _box(indices, shape, ranges))
+        return -(-elements * bits_of(self.tensors[tensor]) // 8)
+
+
+def _box(indices: Iterable[Sequence[Expr]], shape: Sequence[int], ranges: Ranges) -> int:
+    """Elements in the box around everything at some indices; where data or nothing tells, the whole side."""
+    sides = []
+    for size, along in zip(shape, zip(*indices, strict=True), strict=True):
+        ends = [bounds_of(index, ranges) if not accesses(index) else (None, None) for index in along]
+        low, high = min(0 if first is None else first for first, _ in ends), [last for _, last in ends]
+        top = size - 1 if None in high else max(last for last in high if last is not None)
+        sides.append(max(0, min(size - 1, top) - max(0, low) + 1))
+    return prod(sides)
 
 
 def _points(extents: Sequence[Expr]) -> int:
@@ -107,7 +132,7 @@ class _Growing:
         einsum = self.around.einsums.get(node.name)
         if not (self._plain(node) if einsum is None else self._contraction(node, einsum)):
             return False
-        used = operands(node.expr)
+        used = self.around.reads(node).keys()
         if einsum is not None or self.behind.intersection(used):
             self.behind.add(node.name)
         for name in used:
@@ -123,9 +148,9 @@ class _Growing:
         """A node that is no contraction."""
         if node.expr.reduce and not self._reduces(node):
             return False
-        for name in operands(node.expr):
+        for name in self.around.reads(node):
             if name not in self.made:
-                read = min(self.around.bytes[name], self.inputs.get(name, 0) + self.around.touched(node, name))
+                read = min(self.around.bytes[name], self.inputs.get(name, 0) + self.around.reads(node)[name])
                 self.bytes_in += read - self.inputs.get(name, 0)
                 self.inputs[name] = read
             elif self.made[name] != self.stage and name not in self.spilled:
@@ -148,7 +173,7 @@ class _Growing:
         self.rows = rows
         at_once = _points(node.expr.extents) // max(rows, 1)
         held = sum(min(self.around.bytes[name], -(-at_once * bits_of(self.around.tensors[name]) // 8))
-                   for name in operands(node.expr))  # fmt: skip
+                   for name in self.around.reads(node))  # fmt: skip
         self.slab = max(self.slab, held)
         return True
 
