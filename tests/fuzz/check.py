@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +9,10 @@ import onnx
 from onnx import ModelProto, numpy_helper
 
 from fuzz.reference import Trace, difference, evaluate
-from fuzz.sketch import Model, model_of
+from fuzz.sketch import Model
 from fuzz.worker import Worker
+from tilec.verify.parts import Part, Whole
+from tilec.verify.shrink import shrink
 
 
 @dataclass(frozen=True)
@@ -39,49 +40,20 @@ def check(model: Model, worker: Worker, trace: Trace | None = None) -> Finding |
 def reduced(model: Model, finding: Finding, worker: Worker) -> tuple[Model, Finding]:
     """The smallest part of a model that fails in the same way; tensors that were computed become inputs."""
     trace = evaluate(model.proto, model.feeds)
-    progress = True
-    while progress:
-        progress = False
-        for candidate in _smaller(model, trace):
-            found = check(candidate, worker, trace)
-            if found is not None and found.kind == finding.kind:
-                model, finding, progress = candidate, found, True
-                break
-    return model, finding
+    last = (model, finding)
 
+    def fails(part: Part) -> bool:
+        nonlocal last
+        candidate = Model(part.proto, dict(part.feeds))
+        found = check(candidate, worker, trace)
+        if found is None or found.kind != finding.kind:
+            return False
+        last = (candidate, found)
+        return True
 
-def _smaller(model: Model, trace: Trace) -> Iterator[Model]:
-    """Smaller models, the smallest first: one output, less the nodes before a cut, inputs as weights."""
-    graph = model.proto.graph
-    outputs = [port.name for port in graph.output]
-    if len(outputs) > 1:
-        for name in outputs:
-            yield _part(model, trace, [name], frozenset())
-        yield from (_part(model, trace, [o for o in outputs if o != name], frozenset()) for name in outputs)
-    for node in reversed(graph.node):
-        if len(graph.node) > 1:
-            kept = [o for o in outputs if o not in node.output]
-            yield _part(model, trace, kept or list(graph.node[-2].output)[:1], frozenset(node.output))
-    for node in graph.node:
-        for name in node.input:
-            if len(graph.node) > 1 and name in {o for n in graph.node for o in n.output} and name not in outputs:
-                yield _part(model, trace, [name], frozenset())
-
-
-def _part(model: Model, trace: Trace, outputs: list[str], cut: frozenset[str]) -> Model:
-    """The nodes that `outputs` need, with the tensors in `cut` as inputs."""
-    graph = model.proto.graph
-    needed, kept = set(outputs), []
-    for node in reversed(graph.node):
-        made = set(node.output)
-        if made & needed and not made & cut:
-            kept.append(node)
-            needed |= {name for name in node.input if name}
-    made = {name for node in kept for name in node.output}
-    weights = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.name in needed}
-    feeds = {n: trace[n] for n in sorted(needed) if n and n not in made and n not in weights}
-    opset = model.proto.opset_import[0].version
-    return Model(model_of(kept[::-1], feeds, weights, outputs, opset), feeds)
+    whole = Whole(model.proto, lambda names: {name: trace[name] for name in names})
+    shrink(whole, whole.all, fails)
+    return last
 
 
 def save(model: Model, folder: Path) -> None:

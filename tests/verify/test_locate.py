@@ -7,8 +7,9 @@ import pytest
 
 from tilec.artifact import bring_files
 from tilec.errors import TilecError
+from tilec.verify.groups import keep_all
 from tilec.verify.inputs import Draw, random_inputs
-from tilec.verify.locate import keep_all, locate
+from tilec.verify.locate import locate
 from tilec.verify.runners import Reference, inner_tensors
 from verify.builds import doubled, generated, planned
 

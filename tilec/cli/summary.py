@@ -6,8 +6,9 @@ from typing import Any
 from tilec.artifact import Json
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Expr, bound
-from tilec.ir.plan import Group, Plan
+from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
+from tilec.report.kinds import kind_of
 from tilec.report.ratios import Ratio, group_ratios, plan_ratio, ratio_to_json, times_text
 from tilec.report.totals import predicted, traffic, transactions
 from tilec.report.wording import bytes_text, time_text
@@ -36,7 +37,7 @@ def placement_line(body: Mapping[str, Any]) -> str:
 def plan_summary(plan: Plan) -> dict[str, Json]:
     """Groups by kind, traffic between the lowest level and the next, in bytes, and transactions of the lowest (an
     expression while unbound), predicted time (null where there is none)."""
-    kinds = [_kind(group) for group in plan.groups]
+    kinds = [kind_of(group) for group in plan.groups]
     lowest = plan.levels[0].name
     ratio = plan_ratio(plan)
     return {
@@ -86,13 +87,6 @@ def verified_line(report: Mapping[str, Any]) -> str:
     return f"verified on: {report['verified_on']}{why}{part}"
 
 
-def _kind(group: Group) -> str:
-    if len(group.nodes) == 1:
-        return "single"
-    highest = group.variants[0].levels[-1]
-    return "register" if set(group.connect.values()) <= {highest} else "stitched"
-
-
 def _value(expr: Expr) -> Json:
     size = bound(simplify(expr))
     return text_of(expr) if size is None else size
@@ -119,6 +113,19 @@ def _beside(ratio: Ratio) -> str:
     return f"{bytes_text(ratio.moved)}, {known}at least {bytes_text(ratio.bound.least)}"
 
 
+def per_group_line(report: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    """`per group: 111 of 111 compared, all right`, or the first that diverges: group, tensor, worst element."""
+    found = report["per_group"]
+    head = f"per group: {found['compared']} of {found['total']} compared"
+    if not found["diverging"]:
+        return f"{head}, all right"
+    first = found["diverging"][0]
+    told = run.get("groups", {}).get(first["group"], {})
+    off = f" (off by {float(told['error']):.1e}, {first['tolerance']:.1e} is allowed)" if told else ""
+    where = f"group {first['group']} ({first['origin']}), tensor {first['tensor']}"
+    return f"{head}, {len(found['diverging'])} wrong; first divergence: {where}: {told.get('reason', '')}{off}"
+
+
 def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
     """One line a draw and output: the error against what is allowed; groups below what was known (-v)."""
     allowed = report.get("outputs", {})
@@ -128,8 +135,13 @@ def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[st
         for each in report.get("below_known", ())
     ]
     return below + [
-        f"  {name}, seed {draw['seed']}: off by {float(error):.1e}"
+        f"  {name}, {_inputs(draw)}: off by {float(error):.1e}"
         + (f", {allowed[name]['tolerance']:.1e} is allowed" if name in allowed else "")
         for draw in run.get("draws", ())
         for name, error in draw["errors"].items()
     ]
+
+
+def _inputs(draw: Mapping[str, Any]) -> str:
+    """Which inputs a draw is: of a seed, or of a file."""
+    return str(draw["inputs"]) if "inputs" in draw else f"seed {draw['seed']}"

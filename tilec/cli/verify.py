@@ -1,19 +1,38 @@
-"""`tilec verify`: the fourth stage, compiled code against onnxruntime."""
+"""`tilec verify`: the fourth stage, compiled code against onnxruntime; and the smallest part of what is wrong."""
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Model, Recipe, flags, job_without_device, known_device
-from tilec.pipeline import read_run, read_source, run_stage, stage_named
+from tilec.cli.options import AsJson, Model, Recipe, device_of, flags, job_on_device, job_without_device, known_device
+from tilec.errors import TilecError, UsageError, VerificationMismatch
+from tilec.pipeline import Source, read_run, read_source, run_stage, stage_named
+
+if TYPE_CHECKING:
+    from tilec.artifact import Artifact
 
 
 def verify(
     console: Console,
     build: Annotated[Path, typer.Argument(metavar="BUILD", help="Folder of a compiled model.")],
+    per_group: Annotated[
+        bool, typer.Option("--per-group", help="Compare every group on its own too, and name the first that diverges.")
+    ] = False,
+    inputs: Annotated[
+        Path | None, typer.Option("--inputs", metavar="FILE.npz", help="The model's inputs, instead of random ones.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML, right or wrong.")
+    ] = None,
+    reduce: Annotated[
+        bool, typer.Option("--reduce", help="Make the smallest model and inputs that fail as this one does.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Where --reduce writes (default: repro).")
+    ] = None,
     recipe: Recipe = None,
     model: Model = None,
     json: AsJson = False,
@@ -23,21 +42,122 @@ def verify(
     \b
     tilec verify build/
     tilec verify build/ --model ../model.onnx --json
+    tilec verify build/ --per-group --junit verify.xml
+    tilec verify build/ --inputs sample.npz
+    tilec verify --reduce build/ -o repro/    # prints the command line that shows the failure
+
+    --reduce compiles parts of the model as --recipe says; name the recipe that the model was compiled with.
     """
-    from tilec.cli.summary import placement_line, plan_line, verified_line, verify_details
+    given = flags()
+    if per_group:
+        given["verify.per_group"] = ("--per-group", True)
+    if inputs is not None:
+        given["verify.inputs"] = ("--inputs", str(inputs))
+    if output is not None and not reduce:
+        raise UsageError("-o says where --reduce writes", hint="Add --reduce, or leave -o out.")
+    source = read_source("kernels", build)
+    if reduce:
+        if junit is not None:
+            raise UsageError("--junit says how a model verifies, --reduce makes a smaller one", hint="Run them apart.")
+        _reduce(console, source, recipe, given, model, output or Path("repro"), json)
+        return
+    try:
+        artifact = _verified(console, source, recipe, given, model)
+    except VerificationMismatch:
+        written = read_source("report", source.folder).artifact
+        assert written is not None
+        _tell(console, source, written, junit, json)
+        raise
+    except TilecError as error:
+        if junit is not None:
+            from tilec.verify.junit import junit_of_error
+
+            _write(junit, junit_of_error(source.folder.resolve().name, error))
+        raise
+    _tell(console, source, artifact, junit, json)
+
+
+def _verified(
+    console: Console, source: Source, recipe: str | None, given: dict[str, Any], model: Path | None
+) -> "Artifact":
+    """The report, made unless it is fresh. Raises VerificationMismatch when it was written and says so."""
+    from tilec.cli.summary import placement_line, plan_line
     from tilec.ir.codec import plan_from_json
     from tilec.spec.probe import cache_folder
 
     stage = stage_named("verify")
-    source = read_source("kernels", build)
     plan = read_source("plan", source.folder)
     job = replace(
-        job_without_device(console, recipe, flags(), model), device=known_device(plan), cache=cache_folder() / "objects"
+        job_without_device(console, recipe, given, model), device=known_device(plan), cache=cache_folder() / "objects"
     )
     console.note(placement_line(plan.body))
     console.note(plan_line(plan_from_json(plan.body, plan.place)))
-    artifact = run_stage(stage, job, source, source.folder / stage.file)
-    console.details(lambda: verify_details(artifact.body, read_run(source.folder)))
+    return run_stage(stage, job, source, source.folder / stage.file)
+
+
+def _tell(console: Console, source: Source, artifact: "Artifact", junit: Path | None, json: bool) -> None:
+    """What a report says, on stderr, as JUnit XML and as JSON."""
+    from tilec.cli.summary import per_group_line, verified_line, verify_details
+
+    run = read_run(source.folder)
+    console.details(lambda: verify_details(artifact.body, run))
+    if "per_group" in artifact.body:
+        console.note(per_group_line(artifact.body, run))
     console.note(verified_line(artifact.body))
+    if junit is not None:
+        from tilec.verify.junit import junit as xml
+
+        _write(junit, xml(source.folder.resolve().name, artifact.body, run))
     if json:
         console.json(artifact.body)
+
+
+def _write(path: Path, text: str) -> None:
+    from tilec.artifact import write_text
+
+    write_text(path, text)
+
+
+def _reduce(
+    console: Console,
+    source: Source,
+    recipe: str | None,
+    given: dict[str, Any],
+    model: Path | None,
+    output: Path,
+    json: bool,
+) -> None:
+    """Reduce a model that is wrong; the command line that shows it goes to stdout."""
+    from tilec.pipeline.reducing import reduce_model
+    from tilec.spec.resolve import device_source
+
+    plan = read_source("plan", source.folder)
+    device = device_of(plan)
+    job = job_on_device(console, recipe, {**given, "device": ("the plan", device)}, source.folder, model=model)
+    assert job is not None
+    planned = plan.artifact.inputs.get("recipe") if plan.artifact else None
+    if planned != job.recipe.digest("schedule"):
+        console.note("the plan was made with another recipe: parts are compiled by this one; --recipe names another")
+    with console.stage("reduce"):
+        made = reduce_model(job, source, device_source(device).text, output, console.step)
+    reduced = made.reduced
+    nodes = [node.op_type for node in reduced.part.proto.graph.node]
+    unfinished = "" if reduced.finished else "; there were too many parts to try, it may not be the smallest"
+    console.note(
+        f"reduced: {reduced.nodes} -> {len(nodes)} nodes ({', '.join(nodes)}), {reduced.trials} parts tried{unfinished}"
+    )
+    console.note(f"{reduced.failure.kind}: {reduced.failure.text}")
+    if json:
+        console.json(
+            {
+                "command": made.command,
+                "failure": {"kind": reduced.failure.kind, "text": reduced.failure.text},
+                "finished": reduced.finished,
+                "folder": str(output),
+                "nodes": reduced.nodes,
+                "operators": nodes,
+                "trials": reduced.trials,
+            }
+        )
+    else:
+        console.data(made.command)

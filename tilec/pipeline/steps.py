@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import Artifact, bring_files, digest_file, digest_object, pretty, require_files
-from tilec.errors import ArtifactError, TilecError, UnsupportedError, VerificationMismatch
+from tilec.errors import ArtifactError, TilecError, UnsupportedError, UsageError, VerificationMismatch
 from tilec.pipeline.here import elsewhere
 from tilec.pipeline.job import DEVICE_FILE, FILES, RUN_FILE, Advance, Job, Made, Source, read_source
 from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
@@ -233,7 +233,18 @@ def report_inputs(job: Job, source: Source) -> dict[str, str]:
         "kernels": digest_object(source.body),
         "plan": digest_object(plan.body),
         "recipe": job.recipe.digest("verify"),
+        **_inputs_digest(job),
     }
+
+
+def _inputs_digest(job: Job) -> dict[str, str]:
+    """The digest of the inputs that the recipe names. Raises UsageError when they are not there."""
+    file = job.recipe.verify.inputs
+    if file is None:
+        return {}
+    if not Path(file).is_file():
+        raise UsageError("no such file", file, "`verify.inputs` in the recipe, or --inputs, names it.")
+    return {"inputs": digest_file(Path(file))}
 
 
 def _plan_beside(source: Source) -> Source:
@@ -256,7 +267,7 @@ def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) ->
     _refuse("plan", check_plan(plan), beside)
     model = model_file(job, source, plan.files)
     bring_files(plan.files, source.folder, source.folder, _moved(job, source, plan.files))
-    instrument = _instrument(job, source.folder) if job.device else None
+    instrument = instrument_of(job, source.folder) if job.device else None
     because = elsewhere(job.device) if job.device else None
     outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument, because)
     files = {RUN_FILE: [pretty(outcome.run).encode()]}
@@ -265,7 +276,7 @@ def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) ->
     return Made(outcome.report, files, failure=VerificationMismatch(outcome.failure, str(source.folder), outcome.hint))
 
 
-def _instrument(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":
+def instrument_of(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":
     """Compiles variants of the plan of `folder`: verify may not call the stage before it, so it is bound here."""
 
     def instrument(plan: "Plan", temporary: Path) -> None:

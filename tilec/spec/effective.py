@@ -82,13 +82,18 @@ def _layers(
     return file, [_from_environment(environ), _from_flags(flags)], folder
 
 
+_FILES = (("schedule", "record"), ("verify", "inputs"))
+"""Keys that name files."""
+
+
 def _placed(recipe: CompileRecipe, over: list[Located], folder: Path | None) -> CompileRecipe:
-    """The recipe with the tuning record that its file names, if it does, at its place beside that file."""
-    record = recipe.schedule.record
-    if record is None or folder is None or any("record" in layer.data.get("schedule", {}) for layer in over):
-        return recipe
-    schedule = recipe.schedule.model_copy(update={"record": str(folder / record)})
-    return recipe.model_copy(update={"schedule": schedule})
+    """The recipe with the files that its own file names at their places beside that file."""
+    for section, key in _FILES:
+        options = getattr(recipe, section)
+        name = getattr(options, key)
+        if name is not None and folder is not None and not any(key in layer.data.get(section, {}) for layer in over):
+            recipe = recipe.model_copy(update={section: options.model_copy(update={key: str(folder / name)})})
+    return recipe
 
 
 def _dotted(path: KeyPath) -> str:

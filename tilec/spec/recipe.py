@@ -78,6 +78,8 @@ class VerifyOptions(Spec):
     )
     tolerance: float | None = Field(default=None, gt=0, description="largest |a-b| / max|a| of an output")
     reference: Literal["onnxruntime"] = "onnxruntime"
+    per_group: bool = Field(default=False, description="compare every group on its own, too")
+    inputs: str | None = Field(default=None, description="a .npz file with the model's inputs, instead of random ones")
 
 
 class CompileRecipe(Spec):
@@ -98,9 +100,10 @@ class CompileRecipe(Spec):
     def digest(self, *sections: str) -> str:
         """sha256 of the named top-level keys, so that a stage goes stale only when what it reads changes.
 
-        Of a tuning record the content counts, not where it is or who wrote it.
+        Of a tuning record and of inputs the content counts, not where they are or who wrote them.
         """
-        everything = self.model_dump(mode="json", exclude={"schedule": {"profile", "record"}})
+        left_out = {"schedule": {"profile", "record"}, "verify": {"inputs"}}
+        everything = self.model_dump(mode="json", exclude=left_out)
         return digest_object({name: everything[name] for name in sections})
 
 

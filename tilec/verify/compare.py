@@ -25,6 +25,12 @@ class Comparison:
         """Whether the output is within tolerance."""
         return not self.reason
 
+    def size(self) -> str:
+        """` (off by E of the largest value, T is allowed)`; nothing where the error is no number."""
+        if self.error == inf:
+            return ""
+        return f" (off by {self.error:.1e} of the largest value, {self.tolerance:.1e} is allowed)"
+
 
 def compare(name: str, actual: Any, expected: Any, tolerance: float) -> Comparison:
     """Compare an output with the reference. NaN passes only where the reference has NaN, infinity likewise.

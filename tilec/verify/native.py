@@ -10,10 +10,12 @@ from tilec.errors import ArtifactError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import Comparison, compare
-from tilec.verify.inputs import Array, Draw, draws, random_inputs, undrawable
-from tilec.verify.locate import Instrument, locate
+from tilec.verify.given import Feeding, feedings, feeds_of, unfeedable
+from tilec.verify.groups import GroupCheck, Instrument
+from tilec.verify.inputs import Array
+from tilec.verify.locate import Found, examine, locate
 from tilec.verify.nodes import behind_calls
-from tilec.verify.outcome import Checked, Outcome, run_record
+from tilec.verify.outcome import Checked, Outcome, run_record, told
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled, Reference
 from tilec.verify.tolerance import tolerances
@@ -29,25 +31,28 @@ def verify_native(
     Each side runs in a process of its own, one after the other, so that a crash is reported and their memory does not
     add up; a draw is made anew where it is needed for the same reason. Raises TilecError when one of them cannot run.
     """
-    chosen = draws(options.seeds)
+    chosen = feedings(options.seeds, options.inputs)
     steps = 2 * len(chosen)
-    undrawn = undrawable(plan)
+    if options.per_group and instrument is None:
+        hint = "Put the device's file beside it as device.yaml, or compile again."
+        raise ArtifactError("groups are compiled again to compare them, and the device is not known", str(folder), hint)
+    undrawn = unfeedable(plan, options.inputs)
     if undrawn is not None:
         return Outcome({"because": undrawn, "verdict": "unverified", "verified_on": "nothing"}, run_record([], {}))
     loose = behind_calls(plan)
     with Remote("onnxruntime", Reference, model) as reference:
         reference.ready()
         expected = [
-            _step(advance, i, steps, reference.call("run", random_inputs(plan, draw))) for i, draw in enumerate(chosen)
+            _step(advance, i, steps, reference.call("run", feeds_of(plan, each))) for i, each in enumerate(chosen)
         ]
-        random = reference.call("unrepeatable", random_inputs(plan, chosen[0])) if plan.calls else ()
+        random = reference.call("unrepeatable", feeds_of(plan, chosen[0])) if plan.calls else ()
     with Remote("the compiled model", Compiled, folder) as compiled:
         compiled.ready()
         actual = [
-            _step(advance, len(chosen) + i, steps, compiled.call("run", random_inputs(plan, draw), loose))
-            for i, draw in enumerate(chosen)
+            _step(advance, len(chosen) + i, steps, compiled.call("run", feeds_of(plan, each), loose))
+            for i, each in enumerate(chosen)
         ]
-        seconds, threads = compiled.call("latency", random_inputs(plan, chosen[0]))
+        seconds, threads = compiled.call("latency", feeds_of(plan, chosen[0]))
     allowed = {name: tolerance for name, tolerance in tolerances(plan).items() if name not in random}
     if options.tolerance is not None:
         allowed = dict.fromkeys(allowed, options.tolerance)
@@ -64,15 +69,31 @@ def verify_native(
     }
     if random:
         report["random"] = list(random)
-    run = run_record(checked, {"latency_us": round(seconds * 1e6, 1), "threads": threads})
+    groups: list[GroupCheck] = []
+    if options.per_group:
+        assert instrument is not None
+        groups = examine(plan, folder, (feeds_of(plan, each) for each in chosen), instrument)
+        report |= told(groups, len(plan.groups))
+    timed = {"latency_us": round(seconds * 1e6, 1), "threads": threads}
+    run = run_record(checked, timed, groups)
+    next_step = f"`tilec verify --reduce {folder} -o repro/` makes the smallest model that fails so."
     worst = _worst(checked)
-    if worst is None:
+    wrong = next((check for check in groups if not check.passed), None)
+    if worst is None and wrong is None:
         return Outcome(report, run)
+    if worst is None:
+        assert wrong is not None
+        report |= {"diverging": Found.kernel(wrong).json(), "verdict": "mismatch"}
+        return Outcome(report, run, f"group {wrong.group} ({wrong.origin}) is wrong: {wrong.said()}", next_step)
     at, comparison = worst
-    found = locate(plan, folder, model, random_inputs(plan, chosen[at]), expected[at], instrument)
+    found = (
+        locate(plan, folder, model, feeds_of(plan, chosen[at]), expected[at], instrument)
+        if wrong is None
+        else Found.kernel(wrong)
+    )
     report |= {"diverging": found.json(), "verdict": "mismatch"}
-    failure = f"output {comparison.output} differs from {options.reference}: {comparison.reason}{_size(comparison)}"
-    return Outcome(report, run, failure, found.sentence())
+    failure = f"output {comparison.output} differs from {options.reference}: {comparison.reason}{comparison.size()}"
+    return Outcome(report, run, failure, f"{found.sentence()}\n  {next_step}")
 
 
 def _step(advance: Advance, done: int, total: int, result: dict[str, Array]) -> dict[str, Array]:
@@ -81,19 +102,12 @@ def _step(advance: Advance, done: int, total: int, result: dict[str, Array]) -> 
 
 
 def _compared(
-    draw: Draw, actual: Mapping[str, Array], expected: Mapping[str, Array], allowed: Mapping[str, float]
+    feeding: Feeding, actual: Mapping[str, Array], expected: Mapping[str, Array], allowed: Mapping[str, float]
 ) -> Checked:
-    return Checked(draw, [compare(name, actual[name], expected[name], allowed[name]) for name in allowed])
+    return Checked(feeding, [compare(name, actual[name], expected[name], allowed[name]) for name in allowed])
 
 
 def _worst(checked: list[Checked]) -> tuple[int, Comparison] | None:
     """The draw and the output with the largest error of those that fail."""
     failing = [(at, each) for at, done in enumerate(checked) for each in done.outputs if not each.passed]
     return max(failing, key=lambda found: found[1].error, default=None)
-
-
-def _size(comparison: Comparison) -> str:
-    """The error against what is allowed, where both are numbers."""
-    if comparison.error == float("inf"):
-        return ""
-    return f" (off by {comparison.error:.1e} of the largest value, {comparison.tolerance:.1e} is allowed)"

@@ -23,9 +23,10 @@ from tilec.runtime.fallback import Fallback
 from tilec.runtime.manifest import CallInput, CallOutput, CallSpec, LibraryFile
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import Comparison, compare
-from tilec.verify.inputs import Array, Draw, draws, random_inputs, random_tensors
-from tilec.verify.locate import origin_of
-from tilec.verify.outcome import Checked, Outcome, run_record
+from tilec.verify.given import feedings, feeds_of
+from tilec.verify.groups import GroupCheck, check_group, origin_of
+from tilec.verify.inputs import Array, Draw, draws, random_tensors
+from tilec.verify.outcome import Checked, Outcome, run_record, told
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Reference
 from tilec.verify.tolerance import group_tolerances, tolerances
@@ -63,9 +64,9 @@ def verify_on_machine(
         "verdict": "pass",
         "verified_on": "tile machine",
     }
-    if sum(step.cost for step in steps) * len(options.seeds) <= BUDGET:
+    if options.inputs is not None or sum(step.cost for step in steps) * len(options.seeds) <= BUDGET:
         return _whole(folder, plan, steps, model, options, advance, report)
-    return _groups(plan, steps, draws(options.seeds)[0], advance, report)
+    return _groups(plan, steps, options, advance, report)
 
 
 def work(group: Group, program: Program) -> int:
@@ -138,18 +139,19 @@ def _whole(
     allowed = tolerances(plan)
     if options.tolerance is not None:
         allowed = dict.fromkeys(allowed, options.tolerance)
-    chosen = draws(options.seeds)
+    chosen = feedings(options.seeds, options.inputs)
     constants = _constants(plan, folder)
     report["outputs"] = {name: {"tolerance": tolerance} for name, tolerance in allowed.items()}
     report["reference"] = options.reference
     report["groups"] = {"total": len(steps), "verified": len(steps)}
     checked: list[Checked] = []
     counted: dict[str, Any] = {}
+    groups: dict[str, GroupCheck] = {}
     fallbacks = [_fallback(folder, plan, call) for call in plan.calls]
     with Remote("onnxruntime", Reference, model) as reference:
         reference.ready()
         for number, draw in enumerate(chosen):
-            feeds = random_inputs(plan, draw)
+            feeds = feeds_of(plan, draw)
             arrays: dict[str, Any] = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
             called = 0
             for done, step in enumerate(steps):
@@ -160,6 +162,9 @@ def _whole(
                     return _failed(report, checked, step.group, _said(error))
                 arrays |= result.outputs
                 counted[step.group.name] = _traffic(step.group, result)
+                if options.per_group:
+                    check = check_group(step.group, plan, arrays, constants)
+                    groups[check.group] = max(check, groups.get(check.group, check), key=lambda each: each.severity)
                 advance(number * len(steps) + done + 1, len(chosen) * len(steps))
             _call(plan, fallbacks, arrays, called, len(plan.calls))
             expected = reference.call("run", feeds)
@@ -167,11 +172,19 @@ def _whole(
             compared = [compare(name, arrays[tensors[name]], expected[name], allowed[name]) for name in allowed]
             checked.append(Checked(draw, compared))
     report["traffic"] = counted
+    run = run_record(checked, {}, list(groups.values()))
+    if options.per_group:
+        report |= told(list(groups.values()), len(steps))
+    first = next((check for check in groups.values() if not check.passed), None)
+    if first is not None:
+        report |= {"diverging": _diverging(first.group, first.origin), "verdict": "mismatch"}
+        said = f"group {first.group} ({first.origin}) is wrong on the tile machine: {first.said()}"
+        return Outcome(report, run, said)
     wrong = next((each for done in checked for each in done.outputs if not each.passed), None)
     if wrong is None:
-        return Outcome(report, run_record(checked, {}))
+        return Outcome(report, run)
     report["verdict"] = "mismatch"
-    return Outcome(report, run_record(checked, {}), f"output {wrong.output} differs from onnxruntime: {wrong.reason}")
+    return Outcome(report, run, f"output {wrong.output} differs from onnxruntime: {wrong.reason}{wrong.size()}")
 
 
 def _fallback(folder: Path, plan: Plan, call: Call) -> Fallback:
@@ -190,11 +203,15 @@ def _call(plan: Plan, fallbacks: Sequence[Fallback], arrays: dict[str, Any], fir
     return max(first, end)
 
 
-def _groups(plan: Plan, steps: Sequence[Step], draw: Draw, advance: Advance, report: dict[str, Any]) -> Outcome:
+def _groups(
+    plan: Plan, steps: Sequence[Step], options: VerifyOptions, advance: Advance, report: dict[str, Any]
+) -> Outcome:
     """Single groups against their expressions, the cheapest kernels first, as many as the budget allows."""
+    draw = draws(options.seeds)[0]
     chosen = list(_affordable(steps))
     counted: dict[str, Any] = {}
     checked: list[Checked] = []
+    groups: list[GroupCheck] = []
     for done, step in enumerate(chosen):
         arrays = _random_operands(step.group, plan, draw)
         try:
@@ -204,6 +221,7 @@ def _groups(plan: Plan, steps: Sequence[Step], draw: Draw, advance: Advance, rep
         counted[step.group.name] = _traffic(step.group, result)
         compared = _compared(step.group, plan, arrays, result)
         checked.append(Checked(draw, compared))
+        groups.append(GroupCheck.of(step.group, compared))
         wrong = next((each for each in compared if not each.passed), None)
         if wrong is not None:
             return _failed(report, checked, step.group, f"{wrong.output} differs from its expression: {wrong.reason}")
@@ -212,7 +230,9 @@ def _groups(plan: Plan, steps: Sequence[Step], draw: Draw, advance: Advance, rep
     verified = sum(step.program.name in kernels for step in steps)
     report["groups"] = {"total": len(steps), "verified": verified}
     report["traffic"] = counted
-    return Outcome(report, run_record(checked, {}))
+    if not options.per_group:
+        return Outcome(report, run_record(checked, {}))
+    return Outcome(report | told(groups, len(steps)), run_record(checked, {}, groups))
 
 
 def _affordable(steps: Sequence[Step]) -> Iterator[Step]:
@@ -263,9 +283,14 @@ def _traffic(group: Group, result: Result) -> dict[str, Any]:
     return {"counted": counted, "planned": planned}
 
 
+def _diverging(group: str, origin: str) -> dict[str, str]:
+    """What the report says of the first group that is wrong by its tile program."""
+    return {"group": group, "origin": origin, "stage": "schedule"}
+
+
 def _failed(report: dict[str, Any], checked: list[Checked], group: Group, reason: str) -> Outcome:
     origin = origin_of(group)
-    report |= {"diverging": {"group": group.name, "origin": origin, "stage": "schedule"}, "verdict": "mismatch"}
+    report |= {"diverging": _diverging(group.name, origin), "verdict": "mismatch"}
     return Outcome(
         report, run_record(checked, {}), f"group {group.name} ({origin}) is wrong on the tile machine: {reason}"
     )

@@ -10,7 +10,8 @@ from math import isfinite
 from typing import Any
 
 from tilec.verify.compare import Comparison
-from tilec.verify.inputs import Draw
+from tilec.verify.given import Feeding, labelled
+from tilec.verify.groups import GroupCheck
 
 _PACKAGES = ("tilec", "numpy", "onnxruntime", "apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit")
 
@@ -27,23 +28,36 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Checked:
-    """One draw of inputs and how every output compared."""
+    """One set of inputs and how every output compared."""
 
-    draw: Draw
+    feeding: Feeding
     outputs: Sequence[Comparison]
 
 
-def run_record(checked: Sequence[Checked], more: Mapping[str, Any]) -> dict[str, Any]:
-    """What depends on machine and moment: errors of each draw, versions, and `more`."""
-    listed = [
-        {
-            "seed": done.draw.seed,
-            "mean": done.draw.mean,
-            "errors": {each.output: each.error if isfinite(each.error) else str(each.error) for each in done.outputs},
-        }
-        for done in checked
+def told(groups: Sequence[GroupCheck], total: int) -> dict[str, Any]:
+    """What the report says of groups that were compared on their own: how many, and those that are wrong."""
+    wrong = [
+        {"group": c.group, "origin": c.origin, "tensor": c.worst.output, "tolerance": c.worst.tolerance}
+        for c in groups
+        if not c.passed
     ]
-    return {"draws": listed, "machine": _machine(), "versions": _versions(), **more}
+    return {"per_group": {"compared": len(groups), "diverging": wrong, "total": total}}
+
+
+def run_record(
+    checked: Sequence[Checked], more: Mapping[str, Any], groups: Sequence[GroupCheck] = ()
+) -> dict[str, Any]:
+    """What depends on machine and moment: errors of each draw and each group, versions, and `more`."""
+    record = {"draws": [_compared(done) for done in checked], "machine": _machine(), "versions": _versions(), **more}
+    return {**record, "groups": {each.group: each.json() for each in groups}} if groups else record
+
+
+def _compared(done: Checked) -> dict[str, Any]:
+    """How the outputs of one set of inputs compare; reasons for those that differ."""
+    errors = {each.output: each.error if isfinite(each.error) else str(each.error) for each in done.outputs}
+    reasons = {each.output: each.reason for each in done.outputs if not each.passed}
+    record = {**labelled(done.feeding), "errors": errors}
+    return {**record, "reasons": reasons} if reasons else record
 
 
 def _machine() -> dict[str, str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilec.errors import TilecError, UnavailableError
 from tilec.verify.compare import compare
 from tilec.verify.inputs import Array
 from tilec.verify.remote import Remote
+
+if TYPE_CHECKING:
+    import onnx
 
 LATENCY_RUNS = 5
 
@@ -38,11 +41,15 @@ class Reference:
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name."""
+        return self.chosen(feeds, self._outputs)
+
+    def chosen(self, feeds: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """Some of the outputs by name. Raises TilecError."""
         try:
-            arrays = self._session.run(self._outputs, dict(feeds))
+            arrays = self._session.run(list(names), dict(feeds))
         except Exception as error:  # its exceptions share no base class
             raise TilecError(f"onnxruntime cannot run the model: {_first_line(error)}") from error
-        return dict(zip(self._outputs, arrays, strict=True))
+        return dict(zip(names, arrays, strict=True))
 
     def unrepeatable(self, feeds: Mapping[str, Any]) -> tuple[str, ...]:
         """Outputs that two runs on the same inputs make different: random numbers."""
@@ -56,18 +63,28 @@ def inner_tensors(model: Path, feeds: Mapping[str, Array], nodes: Collection[str
 
     proto = onnx.load(str(model), load_external_data=False)
     wanted = {node.name: node.output[0] for node in proto.graph.node if node.name in nodes and node.output[0]}
-    known = {output.name for output in proto.graph.output}
-    proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted.values() if name not in known)
     with tempfile.TemporaryDirectory(prefix="tilec-") as folder:
-        for beside in model.parent.iterdir():  # external data is named relative to the model
-            if beside != model:
-                (Path(folder) / beside.name).symlink_to(beside)
-        opened = Path(folder) / model.name
-        onnx.save(proto, str(opened))
+        opened = write_watched(model, proto, wanted.values(), Path(folder))
         with Remote("onnxruntime", Reference, opened) as reference:
             reference.ready()
             arrays: dict[str, Array] = reference.call("run", feeds)
     return {node: arrays[tensor] for node, tensor in wanted.items()}
+
+
+def write_watched(model: Path, proto: onnx.ModelProto, tensors: Iterable[str], folder: Path) -> Path:
+    """The model with these tensors as outputs too, written into an empty folder; its external data is linked there."""
+    import onnx
+
+    watched = onnx.ModelProto()
+    watched.CopyFrom(proto)
+    known = {output.name for output in proto.graph.output}
+    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in known)
+    for beside in model.parent.iterdir():  # external data is named relative to the model
+        if beside != model:
+            (folder / beside.name).symlink_to(beside)
+    path = folder / model.name
+    onnx.save(watched, str(path))
+    return path
 
 
 class Compiled:

@@ -11,7 +11,7 @@ from tilec.spec.recipe import VerifyOptions
 from tilec.verify.outcome import Outcome
 
 if TYPE_CHECKING:
-    from tilec.verify.locate import Instrument
+    from tilec.verify.groups import Instrument
 
 
 def verify(

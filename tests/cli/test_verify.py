@@ -1,0 +1,133 @@
+"""`tilec verify` beyond its plain use: groups on their own, given inputs, JUnit, a planted miscompile reduced."""
+
+import json
+import shutil
+from xml.etree import ElementTree
+
+import miscompiled
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from cli import models
+
+
+def attention(path):
+    """A product, a softmax over its rows and another product between elementwise nodes."""
+    nodes = [
+        helper.make_node("Tanh", ["x"], ["t"], name="squash"),
+        helper.make_node("MatMul", ["t", "w1"], ["scores"], name="scores"),
+        helper.make_node("Softmax", ["scores"], ["rows"], name="rows", axis=-1),
+        helper.make_node("MatMul", ["rows", "w2"], ["mixed"], name="mixed"),
+        helper.make_node("Relu", ["mixed"], ["y"], name="clip"),
+    ]
+    weights = [models.weight("w1", 16, 32), models.weight("w2", 32, 8)]
+    return models.save(path, nodes, [models.value("x", 6, 16)], [models.value("y", 6, 8)], weights)
+
+
+def test_right_groups_are_all_compared(cli, build, tmp_path):
+    ran = cli("verify", "model.tilec", "--per-group", "--junit", "out/verify.xml", "--json")
+    assert ran.code == 0
+    told = json.loads(ran.out)
+    total = told["per_group"]["total"]
+    assert told["per_group"] == {"compared": total, "diverging": [], "total": total}
+    assert f"per group: {total} of {total} compared, all right" in ran.err.splitlines()
+    run = json.loads((build / "run.json").read_text())
+    assert len(run["groups"]) == total
+    for group in run["groups"].values():
+        assert group["error"] <= group["tolerance"]
+    suite = ElementTree.parse(tmp_path / "out" / "verify.xml").find("testsuite")
+    assert (suite.get("tests"), suite.get("failures")) == (str(2 + total), "0")
+    assert "per_group" not in json.loads(cli("verify", "model.tilec", "--json").out)
+
+
+def test_given_inputs_stand_for_random_ones(cli, build, tmp_path):
+    np.savez(tmp_path / "in.npz", x=np.ones((4, 16), np.float32))
+    assert cli("verify", "model.tilec", "--inputs", "in.npz", "-v").err.count("y, in.npz: off by") == 1
+    (draw,) = json.loads((build / "run.json").read_text())["draws"]
+    assert draw["inputs"] == "in.npz"
+    again = cli("verify", "model.tilec", "--inputs", "in.npz")
+    assert "verify: unchanged, skipped" in again.err
+    np.savez(tmp_path / "in.npz", x=np.zeros((4, 16), np.float32))
+    assert "verify: done" in cli("verify", "model.tilec", "--inputs", "in.npz").err
+    (tmp_path / "r").mkdir()
+    shutil.move(tmp_path / "in.npz", tmp_path / "r" / "in.npz")
+    (tmp_path / "r" / "r.yaml").write_text("verify: {inputs: in.npz}\n")
+    assert "unchanged, skipped" in cli("verify", "model.tilec", "--recipe", "r/r.yaml").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--inputs", "none.npz"], 2, "none.npz: no such file"),
+        (["--inputs", "model.onnx"], 2, "no .npz file of arrays"),
+        (["-o", "repro"], 2, "Add --reduce"),
+        (["--reduce", "--junit", "x.xml"], 2, "Run them apart"),
+        (["--reduce"], 1, "nothing to reduce"),
+        (["--junit", "model.onnx/x.xml"], 1, "cannot write"),
+    ],
+)
+def test_what_cannot_be(cli, build, listing, arguments, code, said):
+    before = set(listing())
+    ran = cli("verify", "model.tilec", *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    assert set(listing()) == before
+
+
+def test_an_error_goes_to_the_junit_file_too(cli, build, tmp_path):
+    for name in ("model.onnx", "4-report.json"):
+        (build / name).unlink()
+    assert cli("verify", "model.tilec", "--junit", "verify.xml").code == 2
+    case = ElementTree.parse(tmp_path / "verify.xml").find("testsuite/testcase/error")
+    assert case.get("type") == "ArtifactError"
+
+
+def test_a_planted_miscompile_is_found_and_reduced(cli, monkeypatch, tmp_path):
+    attention(tmp_path / "model.onnx")
+    with monkeypatch.context() as planted:
+        miscompiled.plant(planted, "exp")
+        assert cli("compile", "model.onnx", "--device", "host", "--to", "codegen").code == 0
+        ran = cli("verify", "model.tilec", "--per-group", "--junit", "verify.xml", "--json")
+        assert ran.code == 4
+        (first, *_) = json.loads(ran.out)["per_group"]["diverging"]
+        assert first["origin"] == "squash, scores and 3 more"
+        assert f"first divergence: group {first['group']} (" in ran.err
+        assert f"tensor {first['tensor']}: " in ran.err
+        assert f"{first['tolerance']:.1e} is allowed" in ran.err
+        assert ElementTree.parse(tmp_path / "verify.xml").findall(".//failure")
+        ran = cli("verify", "--reduce", "model.tilec", "-o", "repro")
+        assert ran.code == 0
+        assert ran.out == "tilec compile repro/model.onnx --recipe repro/recipe.yaml -o repro/build\n"
+        assert "reduced: 5 -> 1 nodes (Softmax)" in ran.err
+        again = cli(*ran.out.split()[1:])
+        assert again.code == 4
+        assert "differs from onnxruntime" in again.err
+        assert "First diverging group: " in again.err
+    small = onnx.load(str(tmp_path / "repro" / "model.onnx"))
+    (port,) = small.graph.input
+    extents = [each.dim_value for each in port.type.tensor_type.shape.dim]
+    assert np.prod(extents) < 6 * 32
+    with np.load(tmp_path / "repro" / "inputs.npz") as inputs:
+        assert inputs[port.name].shape == tuple(extents)
+    shutil.rmtree(tmp_path / "repro" / "build")
+    assert cli(*ran.out.split()[1:]).code == 0  # the compiler as it is makes no such mistake
+
+
+def test_groups_on_the_tile_machine(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    assert cli("compile", "model.onnx", "--device", "a100", "-o", "a", "--to", "codegen").code == 0
+    ran = cli("verify", "a", "--per-group", "--json")
+    assert ran.code == 0
+    told = json.loads(ran.out)
+    assert told["verified_on"] == "tile machine"
+    assert told["per_group"]["compared"] == told["per_group"]["total"] >= 1
+    assert cli("verify", "a", "--reduce").code == 2
+
+
+def test_groups_cannot_be_compared_without_the_device(cli, build):
+    (build / "device.yaml").unlink()
+    ran = cli("verify", "model.tilec", "--per-group")
+    assert ran.code == 2
+    assert "device.yaml" in ran.err

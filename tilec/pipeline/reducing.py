@@ -1,0 +1,132 @@
+"""Reducing a compiled model that is wrong, with the stages bound to it; what is left becomes a folder to compile."""
+
+import io
+import json
+import tempfile
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilec.artifact import atomic_open
+from tilec.errors import ArtifactError
+from tilec.pipeline.here import elsewhere
+from tilec.pipeline.job import Advance, Job, Source, read_source
+from tilec.pipeline.stages import compile_model
+from tilec.pipeline.steps import instrument_of, model_file
+
+if TYPE_CHECKING:
+    from tilec.ir.plan import Plan
+    from tilec.spec.recipe import CompileRecipe
+    from tilec.verify.reduce import Reduced, Say
+
+MODEL, INPUTS, RECIPE, DEVICE = "model.onnx", "inputs.npz", "recipe.yaml", "device.yaml"
+"""The files of a reduced model."""
+
+_RECORD = "tuning.json"
+
+
+class _Silent:
+    """A listener that says nothing."""
+
+    def stage(self, name: str) -> nullcontext[Advance]:
+        """The stage runs unheard."""
+        del name
+        return nullcontext(lambda _done, _total: None)
+
+    def skipped(self, stage: str) -> None:
+        """Of no interest."""
+
+    def step(self, text: str) -> None:
+        """Of no interest."""
+
+    def note(self, text: str) -> None:
+        """Of no interest."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A reduced model that was written: the command line that shows the failure, and what was reduced."""
+
+    command: str
+    reduced: "Reduced"
+
+
+def reduce_model(job: Job, source: Source, device_text: str, output: Path, say: "Say") -> Reproduction:
+    """Reduce the compiled model of `source` (its kernels) and write the rest to the folder `output`.
+
+    `job` compiles as the model was compiled. Raises TilecError when nothing fails or a stage cannot run.
+    """
+    from tilec.ir.codec import plan_from_json
+    from tilec.verify.reduce import Case, reduce
+
+    assert job.device is not None
+    because = elsewhere(job.device)
+    if because is not None or "runtime" not in source.body:
+        hint = "`tilec verify --per-group` names the group that is wrong on the tile machine."
+        raise ArtifactError(f"only what runs here can be reduced: {because or 'there is no code'}", source.place, hint)
+    beside = read_source("plan", source.folder)
+    plan = plan_from_json(beside.body, beside.place)
+    with tempfile.TemporaryDirectory(prefix="tilec-") as scratch:
+        case = Case(
+            source.folder,
+            plan,
+            model_file(job, source, plan.files),
+            lambda model, folder: _built(job, model, folder),
+            instrument_of(job, source.folder),
+            Path(scratch),
+        )
+        reduced = reduce(case, job.recipe.verify, say)
+        _write(reduced, job.recipe, device_text, output)
+    return Reproduction(command_of(output), reduced)
+
+
+def command_of(folder: Path) -> str:
+    """The command line that compiles a reduced model and shows that it is wrong."""
+    return f"tilec compile {folder / MODEL} --recipe {folder / RECIPE} -o {folder / 'build'}"
+
+
+def _built(job: Job, model: Path, folder: Path) -> "Plan":
+    """A part of the model compiled like the whole; its sizes are those of its inputs."""
+    from tilec.ir.codec import plan_from_json
+
+    schedule = job.recipe.schedule.model_copy(update={"bounds": False, "profile": False})
+    quick = replace(job, recipe=job.recipe.model_copy(update={"schedule": schedule}), listener=_Silent(), model=None)
+    done = compile_model(replace(quick, shapes={}, asked=frozenset()), model, folder, last="codegen")
+    return plan_from_json(done["schedule"].body)
+
+
+def _write(reduced: "Reduced", recipe: "CompileRecipe", device_text: str, output: Path) -> None:
+    """Model, inputs, recipe and device; each is written aside and renamed."""
+    import numpy as np
+
+    from tilec.verify.parts import write_part
+
+    with tempfile.TemporaryDirectory(prefix="tilec-") as temporary:
+        write_part(reduced.part, Path(temporary) / MODEL)
+        made = {path.name: path.read_bytes() for path in Path(temporary).iterdir()}
+    memory = io.BytesIO()
+    arrays: dict[str, Any] = {n: a.astype(str) if a.dtype.hasobject else a for n, a in reduced.part.feeds.items()}
+    np.savez_compressed(memory, **arrays)
+    made |= {INPUTS: memory.getvalue(), DEVICE: device_text.encode()}
+    if recipe.schedule.record is not None and Path(recipe.schedule.record).is_file():
+        made[_RECORD] = Path(recipe.schedule.record).read_bytes()
+    made[RECIPE] = _recipe_text(reduced, recipe, command_of(output), _RECORD in made).encode()
+    for name, data in made.items():
+        with atomic_open(output / name) as file:
+            file.write(data)
+
+
+def _recipe_text(reduced: "Reduced", recipe: "CompileRecipe", command: str, recorded: bool) -> str:
+    """The recipe that compiles the reduced model as the whole was compiled, and verifies it with its inputs."""
+    given = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"shapes", "device"})
+    given.get("schedule", {}).pop("profile", None)
+    given.get("schedule", {}).pop("record", None)
+    schedule = {**given.pop("schedule", {}), "bounds": False, **({"record": _RECORD} if recorded else {})}
+    verify = {**given.pop("verify", {}), "inputs": INPUTS}
+    keys = {"device": DEVICE, **given, "schedule": schedule, "verify": verify}
+    keys.pop("kind", None)
+    lines = [f"{key}: {json.dumps(value)}" for key, value in keys.items()]
+    shown = reduced.failure.text.splitlines()[0]
+    head = [f"# {len(reduced.part.proto.graph.node)} of {reduced.nodes} nodes: {shown}", f"# {command}"]
+    return "\n".join([*head, "kind: compile", *lines]) + "\n"

@@ -1,0 +1,155 @@
+"""Every group on its own: what its kernel made of its operands against its expressions on the same operands."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, Protocol
+
+from tilec.ir.evaluate import evaluate
+from tilec.ir.expr import operands
+from tilec.ir.graph import Port
+from tilec.ir.plan import Group, Plan
+from tilec.ir.segments import results
+from tilec.ir.weights import read_constant
+from tilec.verify.compare import Comparison, compare
+from tilec.verify.inputs import Array
+from tilec.verify.remote import Remote
+from tilec.verify.runners import Compiled
+from tilec.verify.tolerance import group_tolerances
+
+
+class Instrument(Protocol):
+    """Compiles a plan, with other outputs than the model has, into an empty folder."""
+
+    def __call__(self, plan: Plan, folder: Path, /) -> None:
+        """Raises TilecError when that fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCheck:
+    """How a group compares: its output that is furthest off; `origin` names the model's nodes behind the group."""
+
+    group: str
+    origin: str
+    worst: Comparison
+
+    @classmethod
+    def of(cls, group: Group, compared: Sequence[Comparison]) -> GroupCheck:
+        """The check of a group whose outputs compare so."""
+        return cls(group.name, origin_of(group), max(compared, key=lambda each: (not each.passed, each.error)))
+
+    @property
+    def passed(self) -> bool:
+        """Whether all its outputs are within tolerance."""
+        return self.worst.passed
+
+    @property
+    def severity(self) -> tuple[bool, float]:
+        """What orders checks: failures last, then the larger errors."""
+        return not self.passed, self.worst.error
+
+    def said(self) -> str:
+        """`tensor T: A instead of B at [i, j] (off by 1e-2 of the largest value, 1e-6 is allowed)`."""
+        return f"tensor {self.worst.output}: {self.worst.reason}{self.worst.size()}"
+
+    def json(self) -> dict[str, Any]:
+        """The numbers of this run."""
+        error = self.worst.error
+        told = {
+            "tensor": self.worst.output,
+            "error": error if isfinite(error) else str(error),
+            "tolerance": self.worst.tolerance,
+            "origin": self.origin,
+        }
+        return told if self.passed else {**told, "reason": self.worst.reason}
+
+
+def keep_all(plan: Plan) -> Plan:
+    """The plan with all that groups and calls make as outputs of the model, under names that the model does not use."""
+    model = {port.tensor for port in plan.outputs}
+    inner = [tensor for group in plan.groups for tensor in group.outputs if tensor not in model]
+    inner += [port.tensor for port in results(plan.calls, plan.tensors) if port.tensor not in model]
+    return replace(plan, outputs=plan.outputs + tuple(Port(f"kept:{tensor}", tensor) for tensor in inner))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A compiled plan that hands out what every group makes."""
+
+    plan: Plan
+    compiled: Remote
+
+    def run(self, feeds: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The model's outputs by name, and every tensor of the plan's lowest level."""
+        outputs: dict[str, Array] = self.compiled.call("run", feeds)
+        tensors = {port.tensor: feeds[port.name] for port in self.plan.inputs}
+        tensors |= {port.tensor: outputs[port.name] for port in keep_all(self.plan).outputs}
+        return {port.name: outputs[port.name] for port in self.plan.outputs}, tensors
+
+
+@contextmanager
+def kept(plan: Plan, instrument: Instrument) -> Iterator[Kept]:
+    """The plan compiled again with the outputs of all groups kept, in a process of its own. Raises TilecError."""
+    with tempfile.TemporaryDirectory(prefix="tilec-") as temporary:
+        instrument(keep_all(plan), Path(temporary))
+        with Remote("the compiled model", Compiled, Path(temporary)) as compiled:
+            compiled.ready()
+            yield Kept(plan, compiled)
+
+
+def check_groups(
+    plan: Plan, tensors: Mapping[str, Array], constants: Mapping[str, Array], groups: Sequence[Group] | None = None
+) -> Iterator[GroupCheck]:
+    """One check a group, in the order in which they run. `tensors` are what the kernels read and made."""
+    for group in plan.groups if groups is None else groups:
+        yield check_group(group, plan, tensors, constants)
+
+
+def check_group(group: Group, plan: Plan, tensors: Mapping[str, Array], constants: Mapping[str, Array]) -> GroupCheck:
+    """The outputs of a group in `tensors` against its expressions evaluated on the operands in `tensors`."""
+    arrays: dict[str, Array] = {}
+    for node in group.nodes:
+        for tensor in operands(node.expr):
+            if tensor not in arrays:
+                arrays[tensor] = tensors[tensor] if tensor in tensors else constants[tensor]
+        arrays[node.name] = evaluate(node.expr, arrays, ttype=plan.tensors[node.name].ttype)
+    allowed = group_tolerances(group.nodes, plan.tensors)
+    compared = [compare(t, tensors[t], arrays[t], allowed[t]) for t in group.outputs]
+    return GroupCheck.of(group, compared)
+
+
+def origin_of(group: Group) -> str:
+    """The model's nodes behind a group: the first ones by name, the others counted."""
+    names = origins(group)
+    return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+
+
+def origins(group: Group) -> list[str]:
+    """The names of the model's nodes behind a group, in the order of its nodes."""
+    return list(dict.fromkeys(name for node in group.nodes for name in node.origin))
+
+
+class Constants(Mapping[str, Array]):
+    """Constants and prepared nodes of a plan, read or computed when asked for."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._prepared = {node.name: node.expr for node in plan.prepared}
+
+    def __getitem__(self, name: str) -> Array:
+        if name in self._prepared:
+            expr = self._prepared[name]
+            return evaluate(expr, {t: self[t] for t in operands(expr)}, ttype=self._plan.tensors[name].ttype)
+        return read_constant(name, self._plan.constants[name], self._plan.tensors[name], self._folder)
+
+    def __iter__(self) -> Any:
+        return iter((*self._plan.constants, *self._prepared))
+
+    def __len__(self) -> int:
+        return len(self._plan.constants) + len(self._prepared)

@@ -1,0 +1,90 @@
+"""A verification as JUnit XML: what CI systems show as tests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from tilec.errors import TilecError
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML file may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One test: the class that it is listed under, its name, why it failed (empty: it passed) and its numbers."""
+
+    classname: str
+    name: str
+    failure: str = ""
+    said: str = ""
+
+
+def junit(model: str, report: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    """The XML of a report and of the record of its run: a test for every output and inputs, and for every group that
+    was compared on its own."""
+    cases = [*_outputs(report, run), *_groups(report, run)]
+    if not cases:
+        failed = report.get("verdict") == "mismatch"
+        because = str(report.get("because", ""))
+        cases = [Case("model", "verdict", because or "mismatch" if failed else "", because)]
+    suite = _suite(model, len(cases), sum(bool(case.failure) for case in cases), 0)
+    for case in cases:
+        made = SubElement(
+            suite, "testcase", {"classname": _text(f"{model}.{case.classname}"), "name": _text(case.name)}
+        )
+        if case.failure:
+            SubElement(made, "failure", {"message": _text(case.failure), "type": "VerificationMismatch"})
+        if case.said:
+            SubElement(made, "system-out").text = _text(case.said)
+    return _document(suite)
+
+
+def junit_of_error(model: str, error: TilecError) -> str:
+    """The XML of a verification that could not be made."""
+    suite = _suite(model, 1, 0, 1)
+    case = SubElement(suite, "testcase", {"classname": _text(f"{model}.model"), "name": "verify"})
+    SubElement(case, "error", {"message": _text(error.message), "type": type(error).__name__}).text = _text(str(error))
+    return _document(suite)
+
+
+def _outputs(report: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[Case]:
+    allowed = report.get("outputs", {})
+    for draw in run.get("draws", ()):
+        label = draw["inputs"] if "inputs" in draw else f"seed {draw['seed']}, mean {draw['mean']:g}"
+        for name, error in draw["errors"].items():
+            reason = draw.get("reasons", {}).get(name, "")
+            tolerance = allowed.get(name, {}).get("tolerance")
+            said = f"off by {float(error):.1e}" + (f", {tolerance:.1e} is allowed" if tolerance is not None else "")
+            yield Case("outputs", f"{name} ({label})", reason, said)
+
+
+def _groups(report: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[Case]:
+    """Groups that were compared; one that stopped the run has no numbers."""
+    told = run.get("groups", {})
+    for name, group in told.items():
+        said = f"{group['origin']}: {group['tensor']} is off by {float(group['error']):.1e}"
+        yield Case("groups", name, group.get("reason", ""), f"{said}, {group['tolerance']:.1e} is allowed")
+    diverging = report.get("diverging", {})
+    if diverging.get("group") and diverging["group"] not in told:
+        yield Case("groups", diverging["group"], f"wrong by its {diverging['stage']}", diverging.get("origin", ""))
+
+
+def _suite(model: str, tests: int, failures: int, errors: int) -> Element:
+    counts = {"tests": str(tests), "failures": str(failures), "errors": str(errors), "skipped": "0"}
+    return Element("testsuite", {"name": _text(f"tilec verify {model}"), **counts})
+
+
+def _document(suite: Element) -> str:
+    root = Element("testsuites", {key: suite.attrib[key] for key in ("tests", "failures", "errors")})
+    root.append(suite)
+    indent(root)
+    return "<?xml version='1.0' encoding='utf-8'?>\n" + tostring(root, encoding="unicode") + "\n"
+
+
+def _text(text: str) -> str:
+    return _FORBIDDEN.sub("?", text)

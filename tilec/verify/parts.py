@@ -1,0 +1,184 @@
+"""Parts of an ONNX model that stand alone: some of its nodes, fed with what the others made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx.external_data_helper import load_external_data_for_tensor
+
+from tilec.errors import TilecError
+from tilec.verify.inputs import Array
+
+Values = Callable[[Sequence[str]], Mapping[str, Any]]
+"""What tensors of the model hold, by name; only tensors are arrays, sequences and maps are not."""
+
+EXTERNAL_FROM = 1 << 30
+"""Bytes of weights from which on they go into a file beside the model: one protobuf message holds 2 GiB at most."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A model and the inputs that it is tried with."""
+
+    proto: ModelProto
+    feeds: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Some nodes of a model, by position, and tensors that have to leave them besides those that none of them reads."""
+
+    nodes: tuple[int, ...]
+    kept: frozenset[str] = frozenset()
+
+
+class Whole:
+    """A model that is taken apart. `folder` holds its external data; `values` are asked for where parts are cut."""
+
+    def __init__(self, proto: ModelProto, values: Values, folder: Path | None = None) -> None:
+        self.proto = proto
+        self.nodes: tuple[NodeProto, ...] = tuple(proto.graph.node)
+        self._values = values
+        self._folder = folder
+        self._reads = [tuple(dict.fromkeys(_read(node))) for node in self.nodes]
+        self._weights = {tensor.name: tensor for tensor in proto.graph.initializer}
+        self._sparse = {tensor.values.name: tensor for tensor in proto.graph.sparse_initializer}
+        self._outputs = frozenset(port.name for port in proto.graph.output)
+
+    @property
+    def all(self) -> Choice:
+        """All nodes and outputs."""
+        return Choice(tuple(range(len(self.nodes))), self._outputs)
+
+    def named(self, names: Collection[str]) -> Choice:
+        """The nodes of these names and what lies between them, with all that others read of them."""
+        chosen = {i for i, node in enumerate(self.nodes) if node.name in names}
+        nodes = self._between(chosen)
+        return Choice(nodes, self._leaving(nodes))
+
+    def wider(self, choice: Choice) -> Choice:
+        """The nodes of a choice, those that they read from and those that read from them."""
+        chosen = set(choice.nodes)
+        made = self._made(chosen)
+        read = {name for i in chosen for name in self._reads[i]}
+        more = {i for i, node in enumerate(self.nodes) if read & set(node.output) or made & set(self._reads[i])}
+        nodes = self._between(chosen | more)
+        return Choice(nodes, self._leaving(nodes))
+
+    def without(self, choice: Choice, dropped: Collection[int]) -> Choice:
+        """The choice less some of its nodes."""
+        nodes = tuple(i for i in choice.nodes if i not in dropped)
+        return Choice(nodes, choice.kept & self._made(nodes))
+
+    def part(self, choice: Choice) -> Part | None:
+        """The model of a choice; None when it reads what is no tensor or is not known, or has no output."""
+        made = self._made(choice.nodes)
+        read = list(dict.fromkeys(name for i in choice.nodes for name in self._reads[i]))
+        outputs = [o for i in choice.nodes for o in self.nodes[i].output if o and (o not in read or o in choice.kept)]
+        given = [name for name in read if name not in made and name not in self._weights and name not in self._sparse]
+        try:
+            feeds = dict(self._values(given)) if given and outputs else {}
+        except TilecError:
+            return None
+        if not outputs or not all(isinstance(feeds.get(name), np.ndarray) for name in given):
+            return None
+        graph = helper.make_graph(
+            [self.nodes[i] for i in choice.nodes],
+            self.proto.graph.name or "part",
+            [port_of(name, feeds[name]) for name in given],
+            [onnx.ValueInfoProto(name=name) for name in outputs],
+            [self._weight(name) for name in read if name in self._weights],
+            sparse_initializer=[self._sparse[name] for name in read if name in self._sparse],
+        )
+        return Part(_with_graph(self.proto, graph), {name: feeds[name] for name in given})
+
+    def _weight(self, name: str) -> TensorProto:
+        tensor: TensorProto = self._weights[name]
+        if tensor.data_location != TensorProto.EXTERNAL or self._folder is None:
+            return tensor
+        loaded = TensorProto()
+        loaded.CopyFrom(tensor)
+        load_external_data_for_tensor(loaded, str(self._folder))
+        loaded.data_location = TensorProto.DEFAULT
+        del loaded.external_data[:]
+        return loaded
+
+    def _made(self, nodes: Iterable[int]) -> frozenset[str]:
+        return frozenset(name for i in nodes for name in self.nodes[i].output if name)
+
+    def _leaving(self, nodes: Sequence[int]) -> frozenset[str]:
+        """What the nodes make and others read, or the model hands out."""
+        inside = set(nodes)
+        read = {name for i, names in enumerate(self._reads) if i not in inside for name in names}
+        return self._made(nodes) & (read | self._outputs)
+
+    def _between(self, chosen: set[int]) -> tuple[int, ...]:
+        """The chosen nodes and every node on a path from one to another."""
+        after: set[str] = set()
+        behind = set()
+        for i, node in enumerate(self.nodes):
+            if i in chosen or after & set(self._reads[i]):
+                behind.add(i)
+                after |= {name for name in node.output if name}
+        wanted: set[str] = set()
+        between = set(chosen)
+        for i in reversed(range(len(self.nodes))):
+            if i in chosen or (i in behind and wanted & set(self.nodes[i].output)):
+                between.add(i)
+                wanted |= set(self._reads[i])
+        return tuple(sorted(between))
+
+
+def changed(part: Part, arrays: Mapping[str, Array]) -> Part:
+    """The part with other contents for some inputs and weights."""
+    graph = onnx.GraphProto()
+    graph.CopyFrom(part.proto.graph)
+    weights = [numpy_helper.from_array(arrays[t.name], t.name) if t.name in arrays else t for t in graph.initializer]
+    del graph.initializer[:], graph.input[:]
+    feeds = {name: arrays.get(name, array) for name, array in part.feeds.items()}
+    graph.initializer.extend(weights)
+    graph.input.extend(port_of(name, array) for name, array in feeds.items())
+    return Part(_with_graph(part.proto, graph), feeds)
+
+
+def weights_of(part: Part) -> dict[str, Array]:
+    """The weights of a part by name."""
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in part.proto.graph.initializer}
+
+
+def port_of(name: str, array: Array) -> onnx.ValueInfoProto:
+    """An input of the type and shape of an array; texts are objects."""
+    kind = TensorProto.STRING if array.dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(array.dtype)
+    return helper.make_tensor_value_info(name, kind, array.shape)
+
+
+def write_part(part: Part, path: Path) -> None:
+    """Write the model of a part; large weights go into a file beside it."""
+    large = sum(len(tensor.raw_data) for tensor in part.proto.graph.initializer) > EXTERNAL_FROM
+    onnx.save_model(part.proto, str(path), save_as_external_data=large, location=f"{path.stem}.data")
+
+
+def _with_graph(model: ModelProto, graph: onnx.GraphProto) -> ModelProto:
+    """A model like another one, with another graph."""
+    made = ModelProto(ir_version=max(model.ir_version, 4), producer_name="tilec")
+    made.opset_import.extend(model.opset_import)
+    made.functions.extend(model.functions)
+    made.graph.CopyFrom(graph)
+    return made
+
+
+def _read(node: NodeProto) -> Iterator[str]:
+    """The tensors that a node reads, those of graphs inside it that they take from around them too."""
+    yield from (name for name in node.input if name)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            own = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
+            own |= {name for inner in graph.node for name in inner.output}
+            yield from (name for inner in graph.node for name in _read(inner) if name not in own)
+            yield from (port.name for port in graph.output if port.name not in own)

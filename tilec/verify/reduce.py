@@ -1,0 +1,139 @@
+"""A compiled model that is wrong, reduced to the smallest part and inputs of it that are wrong still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+from tilec.errors import TilecError
+from tilec.ir.plan import Plan
+from tilec.spec.recipe import VerifyOptions
+from tilec.verify.given import feedings, feeds_of, unfeedable
+from tilec.verify.groups import Instrument, origins
+from tilec.verify.inputs import Array
+from tilec.verify.locate import locate
+from tilec.verify.parts import Choice, Part, Whole
+from tilec.verify.shrink import shrink, simplify
+from tilec.verify.trial import MISMATCH, Bench, Build, Failure, Judge, Trace
+
+MOST_TRIALS = 200
+"""Parts that are compiled at most; what is found until then is taken."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What is left of a model of `nodes` nodes, how it fails, how many parts were compiled, whether it is the end."""
+
+    part: Part
+    failure: Failure
+    nodes: int
+    trials: int
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """A compiled model: its folder, plan and ONNX file, how to compile others like it, and a folder to work in."""
+
+    folder: Path
+    plan: Plan
+    model: Path
+    build: Build
+    instrument: Instrument
+    scratch: Path
+
+
+def reduce(case: Case, options: VerifyOptions, say: Say) -> Reduced:
+    """The smallest part of the model that fails in the same way: with wrong results, a crash or an error.
+
+    The search begins with the nodes behind the first group that diverges. Tensors that were computed become inputs,
+    with the values that they have on onnxruntime; then sizes are halved and contents made plain. `say` is told of
+    progress. Raises TilecError when nothing fails, or no longer when the model is compiled anew.
+    """
+    with Bench(case.scratch, case.build, options.tolerance) as bench:
+        feeds, expected, failure = _failing(case, options, bench)
+        say(f"{failure.kind}: {failure.text}")
+        proto = onnx.load(str(case.model), load_external_data=False)
+        trace = Trace(case.model, proto, feeds, case.scratch / "trace")
+        try:
+            whole = Whole(proto, trace, case.model.parent)
+            search = _Search(bench, failure, say)
+            start = _start(case, whole, search, feeds, expected)
+            part = whole.part(shrink(whole, start, search.fails))
+            assert part is not None
+            part = simplify(part, search.fails)
+        finally:
+            trace.close()
+        return Reduced(part, search.last, len(whole.nodes), bench.trials, bench.trials < MOST_TRIALS)
+
+
+def _failing(
+    case: Case, options: VerifyOptions, bench: Bench
+) -> tuple[Mapping[str, Array], Mapping[str, Array], Failure]:
+    """The first inputs that the compiled model fails on, what onnxruntime makes of them, and how it fails."""
+    undrawn = unfeedable(case.plan, options.inputs)
+    if undrawn is not None:
+        raise TilecError(undrawn, str(case.folder), "Name inputs with --inputs FILE.npz.")
+    for feeding in feedings(options.seeds, options.inputs):
+        feeds = feeds_of(case.plan, feeding)
+        expected = bench.call(Judge, "onnxruntime", case.model, feeds)
+        failure = bench.compared(case.plan, case.folder, feeds, expected)
+        if failure is not None:
+            return feeds, expected, failure
+    raise TilecError(
+        "every output is right, so there is nothing to reduce",
+        str(case.folder),
+        "Name other inputs with --inputs FILE.npz, or other `verify.seeds` in the recipe.",
+    )
+
+
+@dataclass
+class _Search:
+    """Tries parts until there were too many; knows how the last failing one failed."""
+
+    bench: Bench
+    last: Failure
+    say: Say
+
+    def fails(self, part: Part) -> bool:
+        """Whether a part fails as the model does."""
+        if self.bench.trials >= MOST_TRIALS:
+            return False
+        found = self.bench.failure(part)
+        if found is None or found.kind != self.last.kind:
+            return False
+        self.last = found
+        left = len(part.proto.graph.node)
+        self.say(f"{left} {'node fails' if left == 1 else 'nodes fail'}: {found.text.splitlines()[0]}")
+        return True
+
+
+def _start(
+    case: Case, whole: Whole, search: _Search, feeds: Mapping[str, Array], expected: Mapping[str, Array]
+) -> Choice:
+    """A choice that fails: the nodes behind the first diverging group, more around them, or all."""
+    choice = Choice(())
+    if search.last.kind == MISMATCH:
+        found = locate(case.plan, case.folder, case.model, feeds, expected, case.instrument)
+        search.say(found.sentence())
+        groups = {group.name: origins(group) for group in case.plan.groups}
+        choice = whole.named(groups.get(found.group, ()))
+    while 0 < len(choice.nodes) < len(whole.nodes):
+        part = whole.part(choice)
+        if part is not None and search.fails(part):
+            return choice
+        wider = whole.wider(choice)
+        choice = wider if len(wider.nodes) > len(choice.nodes) else whole.all
+    part = whole.part(whole.all)
+    if part is None or not search.fails(part):
+        raise TilecError(
+            "the model is right when it is compiled anew",
+            str(case.folder),
+            "Its plan was edited, or another recipe or tilec made it: name the recipe with --recipe, or compile again.",
+        )
+    return whole.all
