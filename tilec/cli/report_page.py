@@ -65,6 +65,7 @@ def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]
 
 
 def _one(source: "Source", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
+    from tilec.artifact import digest_object
     from tilec.ir.codec import plan_from_json
     from tilec.pipeline import read_run
     from tilec.report.html import Shown
@@ -80,21 +81,20 @@ def _one(source: "Source", label: str, given: "Sequence[DeviceSpec]") -> "Shown"
         report=body,
         run=read_run(source.folder) if body is not None else {},
         stale=stale,
-        digests={**artifact.inputs, "plan": artifact.digest},
+        digests={**artifact.inputs, "plan": digest_object(source.body)},
         edited=artifact.edited,
     )
 
 
 def _report(source: "Source") -> tuple[dict[str, Any] | None, bool]:
     """The report beside a plan, and whether there is one of another plan instead."""
-    from tilec.artifact import read_artifact
+    from tilec.artifact import digest_object, read_artifact
     from tilec.pipeline import FILES
 
     path = source.folder / FILES["report"]
     if not path.is_file():
         return None, False
     report = read_artifact(path, "report")
-    assert source.artifact is not None
-    if report.inputs.get("plan") != source.artifact.digest:
+    if report.inputs.get("plan") != digest_object(source.body):
         return None, True
     return dict(report.body), False

@@ -21,7 +21,7 @@ def verdict(shown: Shown) -> dict[str, Any]:
     outputs = [
         {
             "name": name,
-            "tolerance": _number(_of(allowed, "tolerance")),
+            "tolerance": _number(_of(part, "tolerance")),
             "errors": [_error(draw, name) for draw in draws],
         }
         for name, part in sorted(_table(report.get("outputs")).items())

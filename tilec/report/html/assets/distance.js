@@ -1,7 +1,7 @@
 /* How far every group is from the least traffic known and proved. */
 
 function distance() {
-  const lede = "Bytes that a group moves, beside the least that is known for its nodes at that capacity and the least that is proved. The longest way to go comes first.";
+  const lede = "Bytes that a group moves, beside the least that is known for its nodes at that capacity and the least that is proved. Groups with one kernel stand together; where most bytes could be saved comes first.";
   const holder = h("div", {});
   let all = false;
   const draw = () => {
@@ -12,18 +12,16 @@ function distance() {
       return;
     }
     const level = ratio.level;
-    const rows = plan.groups.map((group, n) => ({ group, n, use: group.levels[level] }))
-      .filter(({ use }) => use && use.known)
-      .sort((a, b) => b.use.moved - b.use.known - (a.use.moved - a.use.known) || a.n - b.n);
+    const rows = alike(plan, level);
     const most = Math.max(1, ...rows.map(({ use }) => Math.max(use.moved, use.known)));
     const few = all ? rows : rows.slice(0, 10);
     fill(holder,
       h("p", { class: "whole-line" }, TWO && h("b", { class: `side side-${SIDES[shown.plan]}` }, SIDES[shown.plan]),
         ` All groups together move `, h("strong", {}, roundBytes(ratio.moved_bytes)), ` at ${level}; `, roundBytes(ratio.known_bytes), " are known to be enough, ", roundBytes(ratio.least_bytes), " are proved necessary.",
         ratio.uncounted_groups ? ` ${several(ratio.uncounted_groups, "group")} read something in place and are not compared one by one.` : ""),
-      h("ol", { class: "distances" }, few.map(({ group, n, use }) => h("li", {},
-        h("button", { type: "button", class: "plain", onclick: () => open(n, shown.plan, true), "aria-label": `Group ${n + 1}, ${group.operators}: moves ${bytes(use.moved)}, ${bytes(use.known)} known, ${bytes(use.least)} proved` },
-          h("span", { class: "name" }, h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), short(group.operators, 42)),
+      h("ol", { class: "distances" }, few.map(({ group, n, use, same }) => h("li", {},
+        h("button", { type: "button", class: "plain", onclick: () => open(n, shown.plan, true), "aria-label": `Group ${n + 1}, ${group.operators}: ${same > 1 ? `one of ${same} alike, ` : ""}moves ${bytes(use.moved)}, ${bytes(use.known)} known, ${bytes(use.least)} proved` },
+          h("span", { class: "name" }, h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), short(group.operators, 42), same > 1 && h("span", { class: "count" }, `${same} alike`)),
           h("span", { class: "distance", "aria-hidden": "true" },
             h("span", { class: "from-to", vars: { left: `${(100 * Math.min(use.known, use.moved)) / most}%`, width: `${(100 * Math.abs(use.moved - use.known)) / most}%` } }),
             h("span", { class: "at proved", vars: { left: `${(100 * use.least) / most}%` } }),
@@ -36,4 +34,17 @@ function distance() {
   draw();
   return section("distance", "How far from the least", lede,
     legend(["at-mark proved", "proved necessary"], ["at-mark known", "known to be enough"], ["at-mark moved", "moved by this plan"]), holder);
+}
+
+/** Groups with a known least at a level, one of each kernel with how many are alike. */
+function alike(plan, level) {
+  const rows = new Map();
+  plan.groups.forEach((group, n) => {
+    const use = group.levels[level];
+    const key = group.kernels.join(" ");
+    if (!use || !use.known) return;
+    if (rows.has(key)) rows.get(key).same += 1;
+    else rows.set(key, { group, n, use, same: 1 });
+  });
+  return [...rows.values()].sort((a, b) => b.same * (b.use.moved - b.use.known) - a.same * (a.use.moved - a.use.known) || a.n - b.n);
 }

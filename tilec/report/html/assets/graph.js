@@ -15,8 +15,8 @@ function graph() {
     h("button", { type: "button", onclick: () => view.zoom(1.25), "aria-label": "Larger" }, "+"));
   listen((what) => (what === "plan" ? draw() : view?.choose()));
   responsive(holder, () => (view ? view.fit() : draw()));
-  return h("div", { class: "graph-frame" }, holder, scale,
-    h("p", { class: "hint" }, "Arrow keys go from group to group, Enter opens one."));
+  return h("div", { class: "graph-frame" }, holder,
+    h("div", { class: "under-graph" }, h("p", { class: "hint" }, "Arrow keys go from group to group, Enter opens one."), scale));
 }
 
 class GraphView {
@@ -35,7 +35,9 @@ class GraphView {
     this.most = Math.max(1, ...plan.groups.map((group) => group.time));
     this.lines = s("g", { class: "lines", "aria-hidden": "true" });
     this.boxes = s("g", {});
-    this.svg = s("svg", { role: "group", "aria-label": `Groups of ${planName(side)}` }, this.lines, this.boxes);
+    const arrow = (id, kind) => s("marker", { id, class: kind, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" }, s("path", { d: "M0 0.5L8 4L0 7.5Z" }));
+    this.svg = s("svg", { role: "group", "aria-label": `Groups of ${planName(side)}` },
+      s("defs", {}, arrow("arrow", "arrow"), arrow("arrow-lit", "arrow lit")), this.lines, this.boxes);
     this.drawn = new Map();
     this.focus = this.order.find((item) => item.kind === "group") ?? this.order[0];
     fill(holder, this.svg);
@@ -47,7 +49,7 @@ class GraphView {
 
   fit() {
     const wide = this.holder.clientWidth - 4;
-    this.scale = Math.max(Math.min(1, wide / this.width), Math.min(0.62, 0.62));
+    this.scale = Math.max(Math.min(1, wide / this.width), 0.62);
     this.sized();
     this.holder.scrollLeft = (this.width * this.scale - wide) / 2;
   }
@@ -97,7 +99,8 @@ class GraphView {
     const middle = (row * ROW + 8 + BOX.height + bottom) / 2;
     const start = row * ROW + 8 + BOX.height;
     const d = `M${x} ${top}V${start}C${x} ${middle} ${to} ${middle} ${to} ${bottom}`;
-    return s("path", { d, class: this.lit(segment) ? "lit" : "", "data-end": end ? "" : null });
+    const lit = this.lit(segment);
+    return s("path", { d, class: lit ? "lit" : "", "marker-end": end ? `url(#arrow${lit ? "-lit" : ""})` : null });
   }
 
   /** Whether a line leads to or from the open group. */
@@ -132,7 +135,7 @@ class GraphView {
     },
     s("rect", { class: "body", width: BOX.width, height: BOX.height, rx: 7 }),
     s("path", { class: "edge", d: `M7 0H5.5A5.5 5.5 0 0 0 0 7V${BOX.height - 7}A5.5 5.5 0 0 0 5.5 ${BOX.height}H7Z` }),
-    s("text", { x: 16, y: 22 }, short(group.operators, 23)),
+    s("text", { x: 16, y: 22 }, fitted(group.operators, BOX.width - 26, 13, 580)),
     s("text", { x: 16, y: 39, class: "small" }, said),
     s("rect", { class: "track", x: 16, y: 46, width: BOX.width - 28, height: 4, rx: 2 }),
     s("rect", { class: "part", x: 16, y: 46, width: Math.max((BOX.width - 28) * part, group.time ? 1.5 : 0), height: 4, rx: 2 }));

@@ -25,7 +25,7 @@ function opened(plan, group, n) {
   const total = plan.groups.reduce((sum, each) => sum + each.time, 0);
   const facts = [
     ["predicted", roundTime(group.time || null), total && group.time ? `${percent(group.time / total)} of the run` : ""],
-    ["traffic", roundBytes(group.traffic), group.inPlace.length ? "not all counted" : `at ${lowest(plan, group) ?? "no level"}`],
+    ["traffic", roundBytes(group.traffic), group.inPlace.includes(lowest(plan, group)) ? "not all counted" : `at ${lowest(plan, group) ?? "no level"}`],
     ["operations", rounded(operations, group.operations, "operations"), group.time && isNumber(group.operations) ? rate(group.operations / (group.time / 1e12)) : ""],
     ["over the least known", times(overKnown(group)), overKnown(group) === null ? "no bound" : overKnown(group) < 0.9995 ? "better than was known" : ""],
   ];
@@ -57,7 +57,8 @@ function limits(plan, group) {
   const rows = [];
   const unit = plan.device.units[0];
   if (unit && isNumber(group.operations) && group.operations) rows.push([`${operations(group.operations)} at ${rate(unit.rate)} (${unit.name})`, (group.operations / unit.rate) * 1e12, "compute"]);
-  for (const roof of plan.device.roofs) {
+  const counted = countedPairs(plan).map(([level]) => level);
+  for (const roof of plan.device.roofs.filter((each) => counted.includes(each.level))) {
     const moved = group.levels[roof.level]?.moved;
     if (isNumber(moved) && moved) rows.push([`${bytes(moved)} to ${roof.level} at ${bandwidth(roof.bandwidth)} (${roof.passes})`, (moved / roof.bandwidth) * 1e12, "memory"]);
   }
@@ -105,9 +106,14 @@ function trafficTab(plan, group) {
   });
   return [
     table("Traffic by level", [["level"], ["read", "right"], ["written", "right"], ["transactions", "right"], ["held", "right"], ["least known", "right"], ["proved", "right"]], rows),
-    group.inPlace.length ? h("p", { class: "note" }, `Not counted at ${group.inPlace.join(", ")}: what the group reads in place.`) : null,
+    inPlaceNote(group),
     h("h4", {}, "Ski slope"), slopeChart(plan, group),
   ];
+}
+
+function inPlaceNote(group) {
+  const levels = group.inPlace.filter((level) => level in group.levels);
+  return levels.length ? h("p", { class: "note" }, `At ${levels.join(" and ")} something is read where it lies, one level down: that is not counted there.`) : null;
 }
 
 function programTab(plan, group) {

@@ -76,7 +76,7 @@ function figureTile(name, of, value, text, unit, below, more) {
     one === null || one === undefined ? "–" : isNumber(one) ? text(one) : short(String(one), 28));
   const grown = TWO ? growth(found[0], found[1]) : "";
   return h("div", { class: "figure" }, h("dt", {}, name),
-    h("dd", {}, TWO && [h("span", { class: "before" }, isNumber(found[0]) ? text(found[0]) : "–"), h("span", { class: "arrow" }, " → ")],
+    h("dd", {}, TWO && h("span", { class: "before" }, `${isNumber(found[0]) ? text(found[0]) : "–"} →`),
       shownValue(found.at(-1)), grown && h("span", { class: `growth ${grown.startsWith("+") ? "more" : "less"}` }, grown),
       more && more(of(PLANS.at(-1))), h("span", { class: "below" }, below(of(PLANS.at(-1))))));
 }

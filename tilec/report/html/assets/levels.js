@@ -23,7 +23,8 @@ function levelPlan(plan, side) {
       && h("p", { class: "held" }, h("span", { class: "quiet" }, "fullest group "), about.capacity === null ? bytes(use.footprint_bytes) : meter(use.footprint_bytes, about.capacity));
     return h("div", { class: "level-card" },
       h("h3", {}, `${below} ⇄ ${name}`, h("span", { class: "quiet" }, described(about))),
-      bars, held,
+      bars, held, plan.groups.every((group) => group.inPlace.includes(name))
+        && h("p", { class: "quiet small" }, `Operands are read where they lie, one level down, so what ${name} reads is not counted.`),
       h("p", { class: "quiet small" }, isNumber(use.transacted_bytes) && use.transactions ? `${separated(use.transactions)} transactions of ${about.transaction} bytes at ${name} for what goes on to higher levels: ${bytes(use.transacted_bytes)}` : ""));
   });
   const whole = totals[plan.levels[0].name];

@@ -11,6 +11,9 @@ const KIND_MEANS = {
   single: "one node",
 };
 
+/** Kinds of groups that occur, with their names. */
+const kindsThere = () => Object.entries(KINDS).filter(([kind]) => PLANS.some((plan) => plan.totals.kinds[kind]));
+
 const shown = { plan: PLANS.length - 1, group: null };
 const listeners = [];
 
@@ -48,10 +51,15 @@ function intensity(group, level) {
   return isNumber(moved) && moved > 0 && isNumber(group.operations) ? group.operations / moved : null;
 }
 
-/** Levels of a plan between which bytes are counted, as [level, next lower one]. */
+/** Levels of a plan at which groups move anything, as [level, next lower one]. */
 function pairs(plan) {
   return plan.levels.slice(1).map((level, n) => [level.name, plan.levels[n].name])
     .filter(([level]) => plan.groups.some((group) => level in group.levels));
+}
+
+/** Those at which some group copies all that it reads, so that its bytes are counted. */
+function countedPairs(plan) {
+  return pairs(plan).filter(([level]) => plan.groups.some((group) => level in group.levels && !group.inPlace.includes(level)));
 }
 
 /** The lowest level at which a group moves anything. */

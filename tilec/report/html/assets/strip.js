@@ -11,7 +11,7 @@ function strip() {
   listen(redraw);
   return section("where", "Where time and bytes go",
     "All groups in the order in which they run, each as wide as its part of the whole. Choose one to open it.",
-    legend(...Object.entries(KINDS).map(([kind, name]) => [`fill ${kind}`, `${name}: ${KIND_MEANS[kind]}`])), holder);
+    legend(...kindsThere().map(([kind, name]) => [`fill ${kind}`, `${name}: ${KIND_MEANS[kind]}`])), holder);
 }
 
 function row(plan, side, name, value, text, width) {
@@ -30,7 +30,7 @@ function row(plan, side, name, value, text, width) {
       ...tipped(() => [group.operators, `${text(value(group))}, ${percent(sizes[n] / total)} of ${name}`, `group ${n + 1} of ${plan.groups.length}`]),
     }, s("rect", { x, y: chosen ? 0 : 3, width: Math.max(wide - (wide > 3 ? 1 : 0), 0.4), height: chosen ? height : height - 6, rx: wide > 8 ? 2 : 0 }));
     if (wide > 64) {
-      part.append(s("text", { x: x + 7, y: 21 }, short(group.operators.split(", ")[0], Math.floor((wide - 12) / 7.2))),
+      part.append(s("text", { x: x + 7, y: 21 }, fitted(group.operators.split(", ")[0], wide - 12, 12.5)),
         s("text", { x: x + 7, y: 36, class: "small" }, text(value(group))));
     }
     x += wide;

@@ -50,6 +50,22 @@ function growth(before, after) {
   return `${part > 0 ? "+" : "−"}${Math.abs(part) >= 10 ? Math.abs(part).toFixed(0) : Math.abs(part).toFixed(1)} %`;
 }
 
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** The text as far as it fits into some pixels, at a size and weight of the page's font. */
+function fitted(text, pixels, size = 13, weight = 600) {
+  ruler.font = `${weight} ${size}px ${getComputedStyle(document.body).fontFamily}`;
+  if (ruler.measureText(text).width <= pixels) return text;
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (ruler.measureText(`${text.slice(0, middle)}…`).width <= pixels) low = middle;
+    else high = middle - 1;
+  }
+  return low ? `${text.slice(0, low).replace(/[\s,·]+$/, "")}…` : "";
+}
+
 /** The text, its middle left out where it is longer than `most` characters. */
 function short(text, most) {
   if (text.length <= most) return text;
