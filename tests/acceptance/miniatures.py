@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 from tilec import zoo
 from tilec.zoo import cnn
+from tilec.zoo.encoder import Width
+from tilec.zoo.mobilevit import Stage
 from tilec.zoo.registry import MODELS
+from tilec.zoo.vit import Vit
 
 PIXELS = 32
+MOBILEVIT = (Stage(6, 1, 2), Stage(8, 1, 2, (12, 20, 1)))
 
 SMALL = {
     "mobilenet-v2": ("mobilenet", {"STAGES": ((1, 8, 1, 1), (6, 12, 2, 2))}),
@@ -19,22 +25,51 @@ SMALL = {
     "vgg16": ("vgg", {"STAGES": ((2, 8), (1, 12)), "POOLED": 3, "HIDDEN": 20, "CLASSES": 10}),
     "unet": ("unet", {"CHANNELS": (4, 8, 16)}),
     "bert-base": ("bert", {"VOCABULARY": 50, "LAYERS": 1, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 40}),
-    "vit-s32": (
-        "vit",
-        {"PATCH": 8, "PATCHES": 16, "TOKENS": 17, "LAYERS": 1, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 40},
+    "gpt2": ("gpt2", {"VOCABULARY": 50, "POSITIONS": 16, "LAYERS": 1, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 40}),
+    "vit-s32": ("vit", {"SMALL_32": Vit(PIXELS, 8, 1, Width(24, 3, 40, 1e-6))}),
+    "vit-b16": ("vit", {"BASE_16": Vit(PIXELS, 16, 1, Width(32, 2, 48, 1e-6))}),
+    "swin-t": (
+        "swin",
+        {
+            "PIXELS": PIXELS,
+            "WINDOW": 4,
+            "CHANNELS": 8,
+            "EXPANSION": 2,
+            "DEPTHS": (2, 1),
+            "HEADS": (2, 4),
+            "CLASSES": 10,
+        },
+    ),
+    "mobilevit-s": (
+        "mobilevit",
+        {"PIXELS": PIXELS, "STEM": 4, "LAST": 20, "CLASSES": 10, "EXPANSION": 2, "HEADS": 2, "STAGES": MOBILEVIT},
     ),
     "nafnet": ("nafnet", {"PIXELS": PIXELS, "WIDTH": 4, "LEVELS": 2}),
+    "restormer": (
+        "restormer",
+        {"PIXELS": PIXELS, "CHANNELS": 4, "BLOCKS": (1, 1), "HEADS": (1, 2), "REFINEMENT": 1, "EXPANSION": 1.5},
+    ),
+    "bsrn": (
+        "bsrn",
+        {"PIXELS": PIXELS, "CHANNELS": 8, "BLOCKS": 2, "UPSCALE": 2, "CHANNEL_REDUCTION": 4},
+    ),
+    "conformer": ("conformer", {"LAYERS": 1, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 40, "KERNEL": 5}),
     "nerf-mlp": ("nerf", {"LAYERS": 3}),
     "llama-layer-prefill": ("llama", {"CHANNELS": 32, "HEADS": 4, "KEY_HEADS": 2, "HIDDEN": 44, "HEAD": 8}),
     "llama-layer-decode": ("llama", {"CHANNELS": 32, "HEADS": 4, "KEY_HEADS": 2, "HIDDEN": 44, "HEAD": 8}),
 }
 """Model -> its module of the zoo and the sizes to build it with."""
 
-SEQ = {"bert-base": 7, "nerf-mlp": 37, "llama-layer-prefill": 5, "llama-layer-decode": 6}
+LONG = ("vit-b16", "swin-t", "mobilevit-s", "restormer", "bsrn")
+"""Models that take long to plan and compile even when small, or say little that others do not."""
+
+SEQ = {"bert-base": 7, "gpt2": 7, "conformer": 6, "nerf-mlp": 37, "llama-layer-prefill": 5, "llama-layer-decode": 6}
 SEQ |= dict.fromkeys(("vgg16", "unet"), PIXELS)
 
 SYMBOLS = {
     "bert-base": {"batch": 1, "seq": 7},
+    "gpt2": {"batch": 1, "seq": 7},
+    "conformer": {"batch": 1, "seq": 6},
     "nerf-mlp": {"batch": 37},
     "llama-layer-prefill": {"batch": 1, "seq": 5},
     "llama-layer-decode": {"batch": 1, "past": 5},
@@ -46,8 +81,9 @@ def symbols(name: str) -> dict[str, int]:
     return SYMBOLS.get(name, {"batch": 1})
 
 
-def miniature(name: str, form: str, folder: Path, dynamic: bool = False) -> Path:
-    """Write the small model into `folder`."""
+@contextmanager
+def shrunk(name: str) -> Iterator[None]:
+    """Inside, the zoo builds the model `name` small."""
     module, sizes = SMALL[name]
     image, entry = cnn.image, MODELS[name]
     small = replace(entry, symbol=SEQ[name]) if isinstance(entry.symbol, int) else entry
@@ -56,6 +92,12 @@ def miniature(name: str, form: str, folder: Path, dynamic: bool = False) -> Path
         mock.patch.multiple(f"tilec.zoo.{module}", **sizes),
         mock.patch("tilec.zoo.cnn.image", lambda graph, size, _pixels: image(graph, size, PIXELS)),
     ):
+        yield
+
+
+def miniature(name: str, form: str, folder: Path, dynamic: bool = False) -> Path:
+    """Write the small model into `folder`."""
+    with shrunk(name):
         return zoo.export(
             name,
             folder / "model.onnx",

@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from acceptance.building import FORMS, check_draws
-from acceptance.miniatures import SMALL, miniature
+from acceptance.miniatures import LONG, SMALL, miniature
+
+SLOW = {("gpt2", "fused"), ("conformer", "decomposed")} | {(name, form) for name in LONG for form in FORMS}
+CASES = [
+    pytest.param(name, form, marks=[pytest.mark.slow] if (name, form) in SLOW else [])
+    for name in SMALL
+    for form in FORMS
+]
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(("name", "form"), CASES)
 def test_small_models_agree_with_onnxruntime(tmp_path, name, form):
     check_draws(miniature(name, form, tmp_path))

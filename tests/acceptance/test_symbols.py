@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from acceptance.building import ENVIRONMENT, FORMS, check_draws, tilec
-from acceptance.miniatures import SMALL, miniature, symbols
+from acceptance.miniatures import LONG, SMALL, miniature, symbols
 from tilec.artifact import read_artifact
 from tilec.importer import import_model
 from tilec.ir.codec import plan_from_json
@@ -19,7 +19,7 @@ from tilec.spec.resolve import resolve_device
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in SMALL])
 def test_small_dynamic_models_keep_their_symbols_and_are_planned(tmp_path, name, form):
     graph = import_model(miniature(name, form, tmp_path, dynamic=True)).graph
     assert set(graph.symbols) == set(symbols(name))

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from tests.acceptance.miniatures import SMALL as MINIATURES
 from tests.importer.reference import compare, constants, normal, onnxruntime, run, save
 from tilec import zoo
 from tilec.errors import ConfigError, UnsupportedError
@@ -21,6 +22,8 @@ from tilec.ir.graph import Placement, Port, WeightRef
 from tilec.ir.text import tensor_text
 from tilec.ir.types import numpy_dtype
 from tilec.ir.verify_graph import check_graph
+from tilec.zoo.encoder import Width
+from tilec.zoo.vit import Vit
 
 FORMS = ("fused", "decomposed")
 SIZES = {"batch": 2, "seq": 5, "past": 6}
@@ -32,9 +35,18 @@ SMALL: dict[str, dict[str, Any]] = {
     "nafnet": {"PIXELS": 16},
     "resnet": {"STAGES": ((1, 8, 4), (2, 12, 2))},
     "shufflenet": {"STAGES": ((2, 16, 28), (2, 32, 14))},
-    "vit": {"PIXELS": 96, "PATCHES": 9, "TOKENS": 10, "LAYERS": 1, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 32},
+    "vit": {
+        "SMALL_32": Vit(96, 32, 1, Width(24, 3, 32, 1e-6)),
+        "BASE_16": Vit(48, 16, 1, Width(24, 2, 32, 1e-6)),
+    },
 }
 """Constants of the zoo's modules for networks of the same structure that run in no time."""
+
+SMALL |= dict(MINIATURES[name] for name in ("gpt2", "swin-t", "conformer"))
+SMALL |= {
+    module: {**sizes, "PIXELS": 16}
+    for module, sizes in map(MINIATURES.__getitem__, ("mobilevit-s", "restormer", "bsrn"))
+}
 
 
 @pytest.fixture
@@ -70,7 +82,7 @@ def compare_outputs(path: Path, sizes: dict[str, int], seeds: tuple[int, ...] = 
 @pytest.mark.parametrize("name", zoo.names())
 @pytest.mark.feature("A04", "W01")
 def test_zoo_models_compute_what_the_reference_computes(tmp_path: Path, name: str, form: Any) -> None:
-    rows = {"seq": 5} if name.startswith(("llama", "nerf", "bert")) else {}
+    rows = {"seq": 5} if name.startswith(("llama", "nerf", "bert", "gpt2", "conformer")) else {}
     compare_outputs(zoo.export(name, tmp_path / "m.onnx", form=form, **rows), {})
 
 
@@ -92,7 +104,7 @@ def test_symbolic_zoo_models(tmp_path: Path, name: str, form: Any) -> None:
 def test_binding_afterwards_gives_the_graph_of_the_bound_model(tmp_path: Path, name: str, form: Any) -> None:
     free = import_model(zoo.export(name, tmp_path / "m.onnx", form=form, dynamic=True)).graph
     bound = bind(free, {s: SIZES[s] for s in free.symbols})
-    rows = {"bert-base": 5, "llama-layer-prefill": 5, "llama-layer-decode": 7, "nerf-mlp": 1}
+    rows = {"bert-base": 5, "gpt2": 5, "conformer": 5, "llama-layer-prefill": 5, "llama-layer-decode": 7, "nerf-mlp": 1}
     seq = {"seq": rows[name]} if name in rows else {}
     fixed = import_model(zoo.export(name, tmp_path / "m.onnx", form=form, batch=2, **seq)).graph
     assert {p.tensor for p in bound.outputs} == {p.tensor for p in fixed.outputs}

@@ -5,13 +5,13 @@ from onnx import TensorProto
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.masks import padding_mask
 from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, scalar, view
 
 VOCABULARY, POSITIONS, TOKEN_TYPES = 30522, 512, 2
 LAYERS, CHANNELS, HEADS, HIDDEN = 12, 768, 12, 3072
 EPSILON = 1e-12
-MASKED = float(np.finfo(np.float32).min)
 
 
 def build(graph: GraphBuilder, size: Size) -> None:
@@ -20,7 +20,7 @@ def build(graph: GraphBuilder, size: Size) -> None:
     tokens = graph.input("input_ids", dims, TensorProto.INT64)
     visible = graph.input("attention_mask", dims, TensorProto.INT64)
     types = graph.input("token_type_ids", dims, TensorProto.INT64)
-    mask = _additive_mask(graph, visible)
+    mask = padding_mask(graph, visible)
     with graph.scope("embeddings"):
         tensor = _embeddings(graph, tokens, types, size)
     for layer in range(LAYERS):
@@ -30,18 +30,6 @@ def build(graph: GraphBuilder, size: Size) -> None:
     pooled = graph.node("Tanh", nn.classifier(graph, first, "pooler.dense", CHANNELS, CHANNELS))
     graph.output(tensor, "last_hidden_state", [*dims, CHANNELS])
     graph.output(pooled, "pooler_output", [size.batch, CHANNELS])
-
-
-def _additive_mask(graph: GraphBuilder, visible: str) -> str:
-    """[batch, seq] of 0 (masked) and 1 to [batch, 1, 1, seq] of the lowest float32 and 0."""
-    if graph.fused:
-        spread = graph.node("Unsqueeze", visible, graph.indices(1, 2))
-        inverted = graph.node("Sub", graph.number(1.0), graph.node("Cast", spread, to=TensorProto.FLOAT))
-        masked = graph.node("Cast", inverted, to=TensorProto.BOOL)
-        return graph.node("Where", masked, graph.number(MASKED), inverted)
-    spread = graph.node("Unsqueeze", graph.node("Unsqueeze", visible, graph.indices(1)), graph.indices(2))
-    inverted = graph.node("Sub", graph.number(1.0), graph.node("Cast", spread, to=TensorProto.FLOAT))
-    return graph.node("Mul", inverted, graph.number(MASKED))
 
 
 def _embeddings(graph: GraphBuilder, tokens: str, types: str, size: Size) -> str:

@@ -47,13 +47,14 @@ def conv(
     groups: int = 1,
     bias: tuple[float, float] | None = (0.1, 0.0),
     gain: float = 1.0,
+    axes: int = 2,
 ) -> str:
-    """A convolution of NCHW images with OIHW weights; `bias` is spread and center of its values."""
-    weight = _conv_weight(graph, name, inputs, outputs, kernel, groups, gain)
+    """A convolution of [batch, channels, ...] along `axes` with OI... weights; `bias` is spread and center."""
+    weight = _conv_weight(graph, name, inputs, outputs, [kernel] * axes, groups, gain)
     operands = [graph.parameter(f"{name}.weight", weight)]
     if bias is not None:
         operands.append(graph.vector(f"{name}.bias", [outputs], *bias))
-    return _conv(graph, tensor, operands, kernel, stride, pad, groups)
+    return _conv(graph, tensor, operands, [kernel] * axes, stride, pad, groups)
 
 
 def conv_bn(
@@ -69,24 +70,31 @@ def conv_bn(
     pad: int = 0,
     groups: int = 1,
     gain: float = 1.0,
+    bias: tuple[float, float] | None = None,
+    axes: int = 2,
 ) -> str:
-    """A convolution without bias and its BatchNormalization, or one convolution with that folded in."""
-    weight = _conv_weight(graph, name, inputs, outputs, kernel, groups, gain)
+    """A convolution and its BatchNormalization, or one convolution with that folded in."""
+    weight = _conv_weight(graph, name, inputs, outputs, [kernel] * axes, groups, gain)
+    offset = None if bias is None else graph.draw(f"{name}.bias", [outputs], *bias)
     scale = graph.draw(f"{norm}.weight", [outputs], 0.2, 1.0)
     shift = graph.draw(f"{norm}.bias", [outputs], 0.2)
     mean = graph.draw(f"{norm}.running_mean", [outputs], 0.2)
     variance = graph.draw(f"{norm}.running_var", [outputs], 0.2, 1.0)
     if graph.fused:
-        product = _conv(graph, tensor, [graph.parameter(f"{name}.weight", weight)], kernel, stride, pad, groups)
+        factors = [graph.parameter(f"{name}.weight", weight)]
+        if offset is not None:
+            factors.append(graph.parameter(f"{name}.bias", offset))
+        product = _conv(graph, tensor, factors, [kernel] * axes, stride, pad, groups)
         statistics = {"weight": scale, "bias": shift, "running_mean": mean, "running_var": variance}
         operands = [graph.parameter(f"{norm}.{key}", value) for key, value in statistics.items()]
         return graph.node("BatchNormalization", product, *operands, epsilon=BATCH_NORM_EPSILON)
     factor = scale.astype(np.float64) / np.sqrt(variance.astype(np.float64) + BATCH_NORM_EPSILON)
+    center = mean if offset is None else mean - offset
     folded = [
-        graph.parameter(f"{name}.weight", (weight * factor.reshape(-1, 1, 1, 1)).astype(np.float32)),
-        graph.parameter(f"{name}.bias", (shift - mean * factor).astype(np.float32)),
+        graph.parameter(f"{name}.weight", (weight * factor.reshape(-1, *[1] * (axes + 1))).astype(np.float32)),
+        graph.parameter(f"{name}.bias", (shift - center * factor).astype(np.float32)),
     ]
-    return _conv(graph, tensor, folded, kernel, stride, pad, groups)
+    return _conv(graph, tensor, folded, [kernel] * axes, stride, pad, groups)
 
 
 def relu6(graph: GraphBuilder, tensor: str) -> str:
@@ -132,23 +140,34 @@ def pooled_classifier(graph: GraphBuilder, tensor: str, name: str, channels: int
     graph.output(nn.classifier(graph, flat, name, channels, classes), "logits", [size.batch, classes])
 
 
+def pixel_shuffle(graph: GraphBuilder, tensor: str, channels: int, pixels: int, factor: int, size: Size) -> str:
+    """[batch, factor^2 channels, pixels, pixels] to [batch, channels, factor pixels, factor pixels]."""
+    if graph.fused:
+        return graph.node("DepthToSpace", tensor, blocksize=factor, mode="CRD")
+    batch, height, width = Extent(tensor, 0, size.batch), Extent(tensor, 2, pixels), Extent(tensor, 3, pixels)
+    split = view(graph, tensor, batch, channels, factor, factor, height, width)
+    paired = graph.node("Transpose", split, perm=[0, 1, 4, 2, 5, 3])
+    return view(graph, paired, batch, channels, factor * pixels, factor * pixels)
+
+
 def _conv_weight(
-    graph: GraphBuilder, name: str, inputs: int, outputs: int, kernel: int, groups: int, gain: float
+    graph: GraphBuilder, name: str, inputs: int, outputs: int, kernel: list[int], groups: int, gain: float
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    fan_in = inputs // groups * kernel * kernel
-    return graph.draw(f"{name}.weight", [outputs, inputs // groups, kernel, kernel], fan_in_spread(fan_in, gain))
+    fan_in = inputs // groups * math.prod(kernel)
+    return graph.draw(f"{name}.weight", [outputs, inputs // groups, *kernel], fan_in_spread(fan_in, gain))
 
 
 def _conv(
-    graph: GraphBuilder, tensor: str, operands: list[str], kernel: int, stride: int, pad: int, groups: int
+    graph: GraphBuilder, tensor: str, operands: list[str], kernel: list[int], stride: int, pad: int, groups: int
 ) -> str:
+    axes = len(kernel)
     return graph.node(
         "Conv",
         tensor,
         *operands,
-        dilations=[1, 1],
+        dilations=[1] * axes,
         group=groups,
-        kernel_shape=[kernel, kernel],
-        pads=[pad] * 4,
-        strides=[stride, stride],
+        kernel_shape=kernel,
+        pads=[pad] * 2 * axes,
+        strides=[stride] * axes,
     )

@@ -5,17 +5,17 @@ Sizes are TinyLlama's (Zhang et al. 2024): 32 query heads share 4 key and value 
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.masks import causal_mask, positions
 from tilec.zoo.registry import Dim, Size
-from tilec.zoo.shapes import Extent, expand, scalar, shape, view
+from tilec.zoo.shapes import Extent, expand, scalar, view
 
 CHANNELS, HEADS, KEY_HEADS, HIDDEN = 2048, 32, 4, 5632
 HEAD = CHANNELS // HEADS
 POSITIONS, THETA, EPSILON = 2048, 10000.0, 1e-5
-MASKED = float(np.finfo(np.float32).min)
 HEADS_FIRST = [0, 2, 1, 3]
 
 
@@ -24,7 +24,7 @@ def build_prefill(graph: GraphBuilder, size: Size) -> None:
     tensor = graph.input("hidden_states", [size.batch, size.seq, CHANNELS])
     seq = Extent(tensor, 1, size.seq)
     batch = Extent(tensor, 0, size.batch)
-    _layer(graph, tensor, batch, seq, start=None, mask=_causal_mask(graph, seq), past=None)
+    _layer(graph, tensor, batch, seq, start=None, mask=causal_mask(graph, seq), past=None)
 
 
 def build_decode(graph: GraphBuilder, size: Size) -> None:
@@ -99,32 +99,6 @@ def _repeat(graph: GraphBuilder, tensor: str, batch: Dim, total: Dim) -> str:
     return view(graph, repeated, items, HEADS, tokens, HEAD)
 
 
-def _positions(graph: GraphBuilder, seq: Extent, start: Extent | None) -> str:
-    """The int64 positions [seq] of the new tokens."""
-    length = scalar(graph, seq)
-    first = graph.index(0) if start is None else scalar(graph, start)
-    end = length if start is None else graph.node("Add", first, length)
-    return graph.node("Range", first, end, graph.index(1))
-
-
-def _causal_mask(graph: GraphBuilder, seq: Extent) -> str:
-    """[1, 1, seq, seq]: 0 where a token may look, the lowest float32 where it may not."""
-    if graph.fused and isinstance(seq.value, int):
-        hidden = np.triu(np.full((1, 1, seq.value, seq.value), MASKED, np.float32), 1)
-        return graph.initializer("causal_mask", hidden)
-    keys, queries = _positions(graph, seq, None), _positions(graph, seq, None)
-    column = graph.node("Unsqueeze", queries, graph.indices(1))
-    if graph.fused:
-        visible = graph.node("LessOrEqual", keys, column)
-        mask = graph.node("Where", visible, graph.number(0.0), graph.number(MASKED))
-        return graph.node("Unsqueeze", mask, graph.indices(0, 1))
-    lowest = helper.make_tensor("", TensorProto.FLOAT, [1], [MASKED])
-    full = graph.node("ConstantOfShape", shape(graph, seq, seq), value=lowest)
-    later = graph.node("Cast", graph.node("Greater", keys, column), to=TensorProto.FLOAT)
-    mask = graph.node("Mul", full, later)
-    return graph.node("Unsqueeze", graph.node("Unsqueeze", mask, graph.indices(0)), graph.indices(1))
-
-
 def _frequencies() -> NDArray[np.float32]:
     """The angle by which each of a head's pairs turns per position."""
     exponents = np.arange(0, HEAD, 2, dtype=np.float64) / HEAD
@@ -143,9 +117,9 @@ def _rotation(graph: GraphBuilder, batch: Extent, seq: Extent, start: Extent | N
             graph.parameter(name, table.astype(np.float32))
             for name, table in (("cos_cache", np.cos(angles)), ("sin_cache", np.sin(angles)))
         ]
-        row = graph.node("Unsqueeze", _positions(graph, seq, start), graph.indices(0))
+        row = graph.node("Unsqueeze", positions(graph, seq, start), graph.indices(0))
         return (*tables, expand(graph, row, batch, seq))
-    row = graph.node("Unsqueeze", _positions(graph, seq, start), graph.indices(0))
+    row = graph.node("Unsqueeze", positions(graph, seq, start), graph.indices(0))
     row = graph.node("Cast", graph.node("Unsqueeze", row, graph.indices(1)), to=TensorProto.FLOAT)
     column = graph.parameter("rotary_emb.inv_freq", _frequencies().reshape(1, -1, 1))
     angles_of_pairs = graph.node("Transpose", graph.node("MatMul", column, row), perm=[0, 2, 1])

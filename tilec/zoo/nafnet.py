@@ -3,7 +3,7 @@
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.registry import Size
-from tilec.zoo.shapes import Extent, halves, view
+from tilec.zoo.shapes import halves, view
 
 PIXELS, WIDTH, LEVELS = 256, 16, 3
 EPSILON = 1e-6
@@ -25,7 +25,7 @@ def build(graph: GraphBuilder, size: Size) -> None:
     for level in range(LEVELS):
         wide = cnn.conv(graph, tensor, f"ups.{level}.0", channels, 2 * channels, 1, bias=None)
         channels //= 2
-        raised = _pixel_shuffle(graph, wide, channels, PIXELS >> (LEVELS - level), size)
+        raised = cnn.pixel_shuffle(graph, wide, channels, PIXELS >> (LEVELS - level), 2, size)
         tensor = _block(graph, graph.node("Add", raised, skips.pop()), f"decoders.{level}.0", channels)
     restored = graph.node("Add", cnn.conv(graph, tensor, "ending", WIDTH, 3, 3, pad=1), padded)
     if not graph.fused:
@@ -71,16 +71,6 @@ def _channel_norm(graph: GraphBuilder, tensor: str, name: str, channels: int) ->
     scale = view(graph, graph.vector(f"{name}.weight", [channels], 0.2, 1.0), 1, channels, 1, 1)
     bias = view(graph, graph.vector(f"{name}.bias", [channels], 0.1), 1, channels, 1, 1)
     return graph.node("Add", graph.node("Mul", scale, normal), bias)
-
-
-def _pixel_shuffle(graph: GraphBuilder, tensor: str, channels: int, pixels: int, size: Size) -> str:
-    """[batch, 4 channels, pixels, pixels] to [batch, channels, 2 pixels, 2 pixels]."""
-    if graph.fused:
-        return graph.node("DepthToSpace", tensor, blocksize=2, mode="CRD")
-    batch, height, width = Extent(tensor, 0, size.batch), Extent(tensor, 2, pixels), Extent(tensor, 3, pixels)
-    split = view(graph, tensor, batch, channels, 2, 2, height, width)
-    paired = graph.node("Transpose", split, perm=[0, 1, 4, 2, 5, 3])
-    return view(graph, paired, batch, channels, 2 * pixels, 2 * pixels)
 
 
 def _crop(graph: GraphBuilder, tensor: str, image: str) -> str:

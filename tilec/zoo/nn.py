@@ -6,6 +6,9 @@ from typing import Literal
 from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.weights import fan_in_spread
 
+Scaling = Literal["divide", "multiply", "query"]
+"""How the decomposed form of attention divides its scores by the root of a head's channels."""
+
 
 def linear(
     graph: GraphBuilder, tensor: str, name: str, inputs: int, outputs: int, *, bias: bool = True, gain: float = 1.0
@@ -58,6 +61,16 @@ def gelu(graph: GraphBuilder, tensor: str) -> str:
     return graph.node("Mul", twice, graph.number(0.5))
 
 
+def gelu_tanh(graph: GraphBuilder, tensor: str) -> str:
+    """The Gelu that takes erf for a tanh, as an operator, or as Pow, Mul, Add, Mul, Tanh, Add, Mul, Mul."""
+    if graph.fused:
+        return graph.node("Gelu", tensor, approximate="tanh")
+    cubic = graph.node("Mul", graph.node("Pow", tensor, graph.number(3.0)), graph.number(0.044715))
+    inner = graph.node("Mul", graph.node("Add", tensor, cubic), graph.number(math.sqrt(2.0 / math.pi)))
+    half = graph.node("Mul", tensor, graph.number(0.5))
+    return graph.node("Mul", half, graph.node("Add", graph.node("Tanh", inner), graph.number(1.0)))
+
+
 def silu(graph: GraphBuilder, tensor: str) -> str:
     """tensor * sigmoid(tensor)."""
     return graph.node("Mul", tensor, graph.node("Sigmoid", tensor))
@@ -71,24 +84,27 @@ def attention(
     head: int,
     *,
     mask: str | None = None,
-    scaling: Literal["divide", "multiply", "query"],
+    scaling: Scaling,
 ) -> str:
-    """softmax(query key / sqrt(head) + mask) value over [batch, heads, tokens, head]; the key is [..., head, tokens].
+    """softmax(query key / sqrt(head) + mask) value over [batch, heads, tokens, head]; key is [..., head, tokens]."""
+    scores = attention_scores(graph, query, key_transposed, head, scaling)
+    if mask is not None:
+        scores = graph.node("Add", scores, mask)
+    return graph.node("MatMul", graph.node("Softmax", scores, axis=-1), value)
+
+
+def attention_scores(graph: GraphBuilder, query: str, key_transposed: str, head: int, scaling: Scaling) -> str:
+    """query key / sqrt(head).
 
     The fused form scales both factors by head^-1/4. `scaling` says what the decomposed form does: divide or multiply
     the scores, or multiply the query.
     """
     if graph.fused:
         root = graph.number(head**-0.25)
-        scores = graph.node("MatMul", graph.node("Mul", query, root), graph.node("Mul", key_transposed, root))
-    elif scaling == "query":
-        scores = graph.node("MatMul", graph.node("Mul", query, graph.number(head**-0.5)), key_transposed)
-    else:
-        product = graph.node("MatMul", query, key_transposed)
-        if scaling == "divide":
-            scores = graph.node("Div", product, graph.number(math.sqrt(head)))
-        else:
-            scores = graph.node("Mul", product, graph.number(head**-0.5))
-    if mask is not None:
-        scores = graph.node("Add", scores, mask)
-    return graph.node("MatMul", graph.node("Softmax", scores, axis=-1), value)
+        return graph.node("MatMul", graph.node("Mul", query, root), graph.node("Mul", key_transposed, root))
+    if scaling == "query":
+        return graph.node("MatMul", graph.node("Mul", query, graph.number(head**-0.5)), key_transposed)
+    product = graph.node("MatMul", query, key_transposed)
+    if scaling == "divide":
+        return graph.node("Div", product, graph.number(math.sqrt(head)))
+    return graph.node("Mul", product, graph.number(head**-0.5))

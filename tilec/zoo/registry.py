@@ -56,8 +56,19 @@ MODELS = {
     "vgg16": Entry("vgg", "VGG16: images 3x224x224 (--seq pixels along both axes) to 1000 logits", seq=224, symbol=224),
     "unet": Entry("unet", "U-Net: images 3x256x256 (--seq pixels) to maps of 2 classes", seq=256, symbol=256),
     "bert-base": Entry("bert", "BERT base: 12 layers of 768 channels over 128 tokens", seq=128, longest=512),
-    "vit-s32": Entry("vit", "ViT-S/32: images 3x224x224 as 50 tokens of 384 channels to 1000 logits"),
+    "gpt2": Entry("gpt2", "GPT-2 without head: 12 layers of 768 channels over 128 tokens", seq=128, longest=1024),
+    "vit-s32": Entry(
+        "vit", "ViT-S/32: images 3x224x224 as 50 tokens of 384 channels to 1000 logits", function="build_small"
+    ),
+    "vit-b16": Entry(
+        "vit", "ViT-B/16: images 3x224x224 as 197 tokens of 768 channels to 1000 logits", function="build_base"
+    ),
+    "swin-t": Entry("swin", "Swin-T: images 3x224x224 in shifted windows of 7x7 patches to 1000 logits"),
+    "mobilevit-s": Entry("mobilevit", "MobileViT-S: images 3x256x256 by convolutions and transformers to 1000 logits"),
     "nafnet": Entry("nafnet", "NAFNet(3, 16, 1, [1, 1, 1], [1, 1, 1]): restores images 3x256x256"),
+    "restormer": Entry("restormer", "Restormer: restores images 3x256x256 by attention between channels"),
+    "bsrn": Entry("bsrn", "BSRN x4: images 3x256x256 to 3x1024x1024"),
+    "conformer": Entry("conformer", "Conformer: 12 layers of 512 channels over 512 frames", seq=512),
     "nerf-mlp": Entry("nerf", "NeRF MLP: 259200 rows of 64 through 7 layers to 3", seq=259200, symbol="batch"),
     "llama-layer-prefill": Entry(
         "llama",

@@ -58,19 +58,32 @@ def expand(graph: GraphBuilder, tensor: str, *dims: int | Extent) -> str:
 
 
 def halves(graph: GraphBuilder, tensor: str, axis: int, extent: int) -> tuple[str, str]:
-    """Cut `tensor` of `extent` along `axis` in two, the first at least as long: Split, or Slices by computed bounds."""
+    """Cut `tensor` of `extent` along `axis` in two, the first at least as long."""
+    first, second = chunks(graph, tensor, axis, extent, 2)
+    return first, second
+
+
+def chunks(graph: GraphBuilder, tensor: str, axis: int, extent: int, count: int) -> tuple[str, ...]:
+    """Cut `tensor` of `extent` along `axis` in `count`, all but the last of the same length: Split, or Slices by
+    computed bounds."""
+    size = -(-extent // count)
     if graph.fused:
-        first, second = graph.nodes("Split", [tensor, graph.indices(extent - extent // 2, extent // 2)], 2, axis=axis)
-        return first, second
+        lengths = graph.indices(*[size] * (count - 1), extent - (count - 1) * size)
+        return graph.nodes("Split", [tensor, lengths], count, axis=axis)
     along = graph.indices(axis)
     whole = graph.node("Gather", graph.node("Shape", tensor), along, axis=0)
-    half = graph.node("Div", graph.node("Add", whole, graph.indices(1)), graph.indices(2))
-    middle = graph.node("Mul", half, graph.indices(1))
-    end = graph.node("Mul", half, graph.indices(2))
-    return (
-        graph.node("Slice", tensor, graph.indices(0), middle, along),
-        graph.node("Slice", tensor, middle, end, along),
-    )
+    one = graph.node("Div", graph.node("Add", whole, graph.indices(count - 1)), graph.indices(count))
+    start, parts = graph.indices(0), []
+    for end in range(1, count + 1):
+        stop = graph.node("Mul", one, graph.indices(end))
+        parts.append(graph.node("Slice", tensor, start, stop, along))
+        start = stop
+    return tuple(parts)
+
+
+def multiple(dim: Dim, factor: int) -> Dim:
+    """`factor` times an extent."""
+    return factor * dim if isinstance(dim, int) else f"{factor} * {dim}"
 
 
 def _entry(graph: GraphBuilder, dim: int | Extent) -> str:

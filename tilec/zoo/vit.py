@@ -1,64 +1,69 @@
-"""ViT-S/32: an image as 49 patches and a class token through twelve pre-norm layers (Dosovitskiy et al. 2020)."""
+"""Vision transformers: an image as patches behind a class token, twelve pre-norm layers (Dosovitskiy et al. 2020).
 
-from tilec.zoo import cnn, nn
+ViT-B/16 is their Table 1's Base (12 layers, 768 channels, 12 heads, 86 M parameters); ViT-S/32 is the small one that
+DeiT's Table 1 (Touvron et al. 2020) adds, at patches of 32 pixels.
+"""
+
+from dataclasses import dataclass
+
+from tilec.zoo import cnn, encoder, nn
 from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, expand, view
 
-PIXELS, PATCH = 224, 32
-PATCHES = (PIXELS // PATCH) ** 2
-TOKENS = PATCHES + 1
-LAYERS, CHANNELS, HEADS, HIDDEN = 12, 384, 6, 1536
-EPSILON = 1e-6
+
+@dataclass(frozen=True)
+class Vit:
+    """Pixels along both axes of an image and of a patch, layers, and what a layer is."""
+
+    pixels: int
+    patch: int
+    layers: int
+    width: encoder.Width
+
+    @property
+    def patches(self) -> int:
+        """Patches of an image."""
+        return int((self.pixels // self.patch) ** 2)
 
 
-def build(graph: GraphBuilder, size: Size) -> None:
-    """3x224x224 images to 1000 logits."""
-    tensor = _tokens(graph, cnn.image(graph, size, PIXELS), size)
-    for layer in range(LAYERS):
+SMALL_32 = Vit(224, 32, 12, encoder.Width(384, 6, 1536, 1e-6))
+BASE_16 = Vit(224, 16, 12, encoder.Width(768, 12, 3072, 1e-6))
+
+
+def build_small(graph: GraphBuilder, size: Size) -> None:
+    """3x224x224 images in patches of 32 to 1000 logits."""
+    _build(graph, size, SMALL_32)
+
+
+def build_base(graph: GraphBuilder, size: Size) -> None:
+    """3x224x224 images in patches of 16 to 1000 logits."""
+    _build(graph, size, BASE_16)
+
+
+def _build(graph: GraphBuilder, size: Size, vit: Vit) -> None:
+    channels, epsilon = vit.width.channels, vit.width.epsilon
+    tensor = _tokens(graph, cnn.image(graph, size, vit.pixels), size, vit)
+    for layer in range(vit.layers):
         with graph.scope(f"blocks.{layer}"):
-            normal = nn.layer_norm(graph, tensor, "norm1", CHANNELS, EPSILON)
-            with graph.scope("attn"):
-                tensor = graph.node("Add", tensor, _self_attention(graph, normal, size))
-            normal = nn.layer_norm(graph, tensor, "norm2", CHANNELS, EPSILON)
-            hidden = nn.gelu(graph, nn.linear(graph, normal, "mlp.fc1", CHANNELS, HIDDEN))
-            tensor = graph.node("Add", tensor, nn.linear(graph, hidden, "mlp.fc2", HIDDEN, CHANNELS))
-    tensor = nn.layer_norm(graph, tensor, "norm", CHANNELS, EPSILON)
+            tensor = encoder.layer(graph, tensor, size.batch, vit.patches + 1, vit.width)
+    tensor = nn.layer_norm(graph, tensor, "norm", channels, epsilon)
     first = graph.node("Gather", tensor, graph.index(0), axis=1)
-    graph.output(nn.classifier(graph, first, "head", CHANNELS, 1000), "logits", [size.batch, 1000])
+    graph.output(nn.classifier(graph, first, "head", channels, 1000), "logits", [size.batch, 1000])
 
 
-def _tokens(graph: GraphBuilder, image: str, size: Size) -> str:
+def _tokens(graph: GraphBuilder, image: str, size: Size, vit: Vit) -> str:
     """Patches as vectors behind the class token, each with its position's vector added."""
-    patches = cnn.conv(graph, image, "patch_embed.proj", 3, CHANNELS, PATCH, stride=PATCH)
+    channels = vit.width.channels
+    patches = cnn.conv(graph, image, "patch_embed.proj", 3, channels, vit.patch, stride=vit.patch)
     batch = Extent(patches, 0, size.batch)
     if graph.fused:
-        flat = view(graph, patches, batch, CHANNELS, PATCHES)
+        flat = view(graph, patches, batch, channels, vit.patches)
     else:
         shape = graph.node("Shape", patches)
         leading = graph.node("Slice", shape, graph.indices(0), graph.indices(2), graph.indices(0))
         flat = graph.node("Reshape", patches, graph.node("Concat", leading, graph.indices(-1), axis=0))
     tokens = graph.node("Transpose", flat, perm=[0, 2, 1])
-    class_token = expand(graph, graph.vector("cls_token", [1, 1, CHANNELS], 1.0), Extent(tokens, 0, size.batch), -1, -1)
+    class_token = expand(graph, graph.vector("cls_token", [1, 1, channels], 1.0), Extent(tokens, 0, size.batch), -1, -1)
     joined = graph.node("Concat", class_token, tokens, axis=1)
-    return graph.node("Add", joined, graph.vector("pos_embed", [1, TOKENS, CHANNELS], 1.0))
-
-
-def _self_attention(graph: GraphBuilder, tensor: str, size: Size) -> str:
-    """One product for query, key and value, taken apart along a new leading axis."""
-    batch, tokens = Extent(tensor, 0, size.batch), Extent(tensor, 1, TOKENS)
-    head = Extent(tensor, 2, CHANNELS // HEADS, divisor=HEADS)
-    split = view(graph, nn.linear(graph, tensor, "qkv", CHANNELS, 3 * CHANNELS), batch, tokens, 3, HEADS, head)
-    query, key, value = _unbind(graph, graph.node("Transpose", split, perm=[2, 0, 3, 1, 4]))
-    key = graph.node("Transpose", key, perm=[0, 1, 3, 2])
-    mixed = nn.attention(graph, query, key, value, CHANNELS // HEADS, scaling="query")
-    joined = view(graph, graph.node("Transpose", mixed, perm=[0, 2, 1, 3]), batch, tokens, Extent(tensor, 2, CHANNELS))
-    return nn.linear(graph, joined, "proj", CHANNELS, CHANNELS)
-
-
-def _unbind(graph: GraphBuilder, stacked: str) -> list[str]:
-    """The three entries of the leading axis."""
-    if graph.fused:
-        parts = graph.nodes("Split", [stacked, graph.indices(1, 1, 1)], 3, axis=0)
-        return [graph.node("Squeeze", part, graph.indices(0)) for part in parts]
-    return [graph.node("Gather", stacked, graph.index(entry), axis=0) for entry in range(3)]
+    return graph.node("Add", joined, graph.vector("pos_embed", [1, vit.patches + 1, channels], 1.0))
