@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.cli.console import Console
 from tilec.cli.options import known_device
-from tilec.errors import UsageError
+from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
     from tilec.pipeline import Source
@@ -67,16 +67,20 @@ def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]
 def _one(source: "Source", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
     from tilec.artifact import digest_object
     from tilec.ir.codec import plan_from_json
+    from tilec.ir.verify_plan import check_plan
     from tilec.pipeline import read_run
     from tilec.report.html import Shown
 
     assert source.artifact is not None
     artifact = source.artifact
+    plan = plan_from_json(source.body, source.place)
+    if problems := check_plan(plan):
+        raise ArtifactError(f"illegal plan: {problems[0]}", source.place, "Undo the edit of the plan.")
     fitting = [device for device in given if device.digest() == artifact.inputs.get("device")]
     body, stale = _report(source) if label != "-" else (None, False)
     return Shown(
         label=label,
-        plan=plan_from_json(source.body, source.place),
+        plan=plan,
         device=fitting[0] if fitting else known_device(source),
         report=body,
         run=read_run(source.folder) if body is not None else {},

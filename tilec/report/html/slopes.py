@@ -5,6 +5,7 @@ Groups with equal kernels have one slope.  Only plans that carry bounds have any
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from tilec.bounds.bounded import least
@@ -47,27 +48,29 @@ def slopes(plan: Plan, find: Find = cached) -> tuple[tuple[Slope, ...], dict[str
 
 
 def _slope(plan: Plan, group: Group, find: Find) -> Slope:
-    graph = group_graph(plan, group)
-    known = tuple((p.buffer_bytes, p.traffic_bytes) for p in graph_curve(graph, find).points)
-    ends = [plan.capacities[level] for level in group.bounds] + [known[-1][0] if known else 1]
-    low = min([known[0][0] if known else 1, *ends])
-    return Slope(_told(known), _proved(graph, max(low, 1), max(ends)))
+    graph, capacities = group_graph(plan, group), {plan.capacities[level] for level in group.bounds}
+    curve = graph_curve(graph, find, capacities=capacities)
+    known = tuple((point.buffer_bytes, point.traffic_bytes) for point in curve.points)
+    ends = {*capacities, *(size for size, _ in (*known[:1], *known[-1:]))}
+    return Slope(_told(known, capacities), _proved(graph, max(min(ends), 1), max(*ends, 1), capacities))
 
 
-def _proved(graph: Graph, low: int, high: int) -> Pairs:
+def _proved(graph: Graph, low: int, high: int, capacities: Set[int]) -> Pairs:
     """What is proved between two capacities; of equal values the first and the last."""
     doublings = (high // low).bit_length()
-    sizes = sorted({min(high, round(low * 2 ** (step / _STEPS))) for step in range(_STEPS * doublings + 1)} | {high})
-    pairs = [(size, least(graph, size)) for size in sizes]
+    steps = {min(high, round(low * 2 ** (step / _STEPS))) for step in range(_STEPS * doublings + 1)}
+    pairs = [(size, least(graph, size)) for size in sorted(steps | capacities | {high})]
     inner = zip(pairs, pairs[1:], pairs[2:], strict=False)
     kept = [b for a, b, c in inner if not a[1] == b[1] == c[1]]
     return tuple(dict.fromkeys((pairs[0], *kept, pairs[-1])))
 
 
-def _told(pairs: Pairs) -> Pairs:
-    """Points that can be told apart in a drawing: each at least 0.1 % below the one before, and the last."""
+def _told(pairs: Pairs, capacities: Set[int]) -> Pairs:
+    """Points that can be told apart in a drawing, each at least 0.1 % below the one before; the last of all, and the
+    best within every one of the `capacities`."""
+    needed = {max((size for size, _ in pairs if size <= capacity), default=0) for capacity in capacities}
     kept: list[tuple[int, int]] = []
     for pair in pairs:
-        if not kept or 1000 * pair[1] < 999 * kept[-1][1]:
+        if not kept or 1000 * pair[1] < 999 * kept[-1][1] or pair[0] in needed or pair == pairs[-1]:
             kept.append(pair)
-    return tuple(dict.fromkeys((*kept, *pairs[-1:])))
+    return tuple(kept)

@@ -2,6 +2,9 @@
 
 const BYTE_METRICS = /^(traffic|footprint|unfused)/;
 
+const METRICS = { picoseconds: "predicted time", flops: "operations", unfused: "unfused traffic" };
+const metricName = (name) => METRICS[name] ?? name.replace("@", " at ");
+
 function metricText(name, value) {
   if (value === null || value === undefined) return "–";
   if (!isNumber(value)) return String(value);
@@ -13,7 +16,7 @@ function metricText(name, value) {
 function changes() {
   if (!TWO) return null;
   const found = DATA.changes;
-  const totals = Object.entries(found.totals).map(([name, { before, after }]) => [name, exact(name, before), exact(name, after), changed(before, after)]);
+  const totals = Object.entries(found.totals).map(([name, { before, after }]) => [metricName(name), exact(name, before), exact(name, after), changed(before, after)]);
   const kinds = new Map();
   for (const group of found.groups) kinds.set(group.kinds.join(", "), (kinds.get(group.kinds.join(", ")) ?? 0) + 1);
   const told = [...[...kinds].map(([kind, count_]) => `${count_} ${kind}`), `${found.unchanged} unchanged`].join(", ");
@@ -45,7 +48,7 @@ function groupChange(group) {
   const body = h("div", { class: "changed" });
   const fillBody = () => fill(body,
     h("p", {}, [0, 1].map((side) => [h("b", { class: `side side-${SIDES[side]}` }, SIDES[side]), (side ? group.after : group.before).map((name) => opener(name, side)), (side ? group.after : group.before).length ? " " : " – "])),
-    Object.keys(group.costs).length ? table("Costs", [["metric"], ["A", "right"], ["B", "right"], ["change", "right"]], Object.entries(group.costs).map(([name, { before, after }]) => [name, exact(name, before), exact(name, after), changed(before, after)])) : null,
+    Object.keys(group.costs).length ? table("Costs", [["metric"], ["A", "right"], ["B", "right"], ["change", "right"]], Object.entries(group.costs).map(([name, { before, after }]) => [metricName(name), exact(name, before), exact(name, after), changed(before, after)])) : null,
     group.changes.length ? factTable(group.changes) : null);
   const details = h("details", { class: "change", ontoggle: () => { if (details.open && !body.childElementCount) fillBody(); } },
     h("summary", {}, h("span", { class: "chip" }, group.kinds.join(", ")), h("span", { class: "name" }, short(group.operators, 60)), cost && changed(cost.before, cost.after)), body);
