@@ -17,6 +17,7 @@ from tilec.scheduler.cores import CoreTile, kept_order, task_order
 from tilec.scheduler.follow import Ints
 from tilec.scheduler.naming import kernel_name
 from tilec.scheduler.pack import packed
+from tilec.scheduler.partition import Grouping
 from tilec.scheduler.problem import Problem
 from tilec.scheduler.registers import RegisterTile, register_tile
 from tilec.scheduler.rows import rows_of
@@ -48,7 +49,8 @@ class Draught:
 class Builder:
     """Turns decisions into blocks; `graph` grows by the tensors of packed weights, `packs` are their nodes.
 
-    `orders` remembers loop orders by content, in the `numbering` of all Atoms that blocks are made of.
+    `orders` remembers loop orders by content, in the `numbering` of all Atoms that blocks are made of; `groupings` are
+    the groups of parts before programs of them were looked at, with the reasons why there are no larger ones.
     """
 
     graph: Graph
@@ -57,6 +59,7 @@ class Builder:
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
     numbering: dict[object, int] = field(default_factory=dict)
+    groupings: list[tuple[Atoms, Grouping]] = field(default_factory=list)
 
     def aside(self) -> Builder:
         """Another builder that knows the same; what it makes stays with it."""

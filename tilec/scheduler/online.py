@@ -39,7 +39,8 @@ class Online:
 
 
 def online(atoms: Atoms, grouping: Grouping, builder: Builder) -> Online:
-    """The groups, those around chains of reductions in their place where that gains."""
+    """The groups, those around chains of reductions in their place where that gains; the builder remembers them."""
+    builder.groupings.append((atoms, grouping))
     kept, found, refused = list(grouping.groups), list[tuple[Atoms, tuple[Members, ...]]](), dict(grouping.refused)
     decided: dict[object, tuple[Members, ...]] = {}
     for chain in _chains(atoms):
@@ -58,6 +59,7 @@ def online(atoms: Atoms, grouping: Grouping, builder: Builder) -> Online:
         if decided[key] and _can_run([*found, (region, decided[key]), (atoms, tuple(rest))]):
             kept, refused = rest, dict(cut.refused)
             found.append((region, decided[key]))
+            builder.groupings.append((region, cut))
     return Online((*found, (atoms, tuple(kept))), refused)
 
 
