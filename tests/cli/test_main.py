@@ -14,7 +14,7 @@ from tilec.cli.console import Console
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 VERBS = ["import", "schedule", "codegen", "verify", "compile", "run", "bench", "diff", "explain", "inspect", "bounds"]
-VERBS += ["report", "schema", "doctor", "device list", "device show", "device probe", "zoo list", "zoo export"]
+VERBS += ["report", "lint", "schema", "doctor", "device list", "device show", "device probe", "zoo list", "zoo export"]
 VERBS += ["cache list", "cache why", "cache clear"]
 
 

@@ -16,6 +16,7 @@ from tilec.cli.doctor import doctor
 from tilec.cli.explain import explain
 from tilec.cli.import_ import import_
 from tilec.cli.inspect import inspect
+from tilec.cli.lint import lint
 from tilec.cli.report import report
 from tilec.cli.run import run_
 from tilec.cli.schedule import schedule
@@ -68,6 +69,7 @@ _VERBS = (
     inspect,
     bounds,
     report,
+    lint,
     schema,
     doctor,
 )

@@ -11,6 +11,7 @@ KINDS: dict[str, str] = {
     "plan": "why a plan cannot be lowered (codegen, edited plans)",
     "placement": "why a node does not compile and runs on onnxruntime (import)",
     "tuning": "why the cost model chose, not the tuning record (schedule)",
+    "lint": "what is suspicious or wrong in a file (lint)",
     "error": "what an error is (Python class)",
     "exit": "exit codes",
 }

@@ -1,0 +1,100 @@
+"""`tilec lint`: what is legal but suspicious, or wrong, in devices, recipes and artifacts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilec import __version__
+from tilec.cli.console import Console
+from tilec.cli.options import AsJson
+from tilec.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from tilec.report.lint.finding import Finding
+
+_FORMATS = ("table", "json", "sarif", "github")
+
+
+def lint(
+    console: Console,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Devices, recipes, artifacts, folders of these; or names of devices."),
+    ],
+    format: Annotated[  # noqa: A002
+        str, typer.Option("--format", metavar="FORMAT", help="table, json, sarif (2.1.0) or github (annotations).")
+    ] = "table",
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings fail, too.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Look for mistakes in devices, recipes and artifacts; each finding with its place and its fix.
+
+    \b
+    tilec lint my-device.yaml recipe.yaml
+    tilec lint model.tilec/ --strict
+    tilec lint a100 default --format json
+    tilec lint devices/ --format sarif > lint.sarif
+    tilec lint model.tilec/2-plan.json --format github
+
+    The exit code is 1 when there are errors (with --strict: findings of any kind). `tilec explain CODE` has a page for
+    every code.
+    """
+    from tilec.report.lint import forms
+
+    if json and format not in ("table", "json"):
+        raise UsageError(f"--json and --format {format} are two forms", hint="Leave one of them out.")
+    form = "json" if json else format
+    if form not in _FORMATS:
+        near = did_you_mean(form, _FORMATS)
+        hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(_FORMATS)}."
+        raise UsageError(f"--format {form!r} is not known", hint=hint)
+    looked: list[str] = []
+    found: list[Finding] = []
+    for name in dict.fromkeys(files):
+        for file, findings in _findings(name):
+            looked.append(file)
+            found += findings
+    if form == "json":
+        console.json(forms.to_json(found))
+    elif form == "sarif":
+        console.json(forms.to_sarif(found, __version__))
+    elif found:
+        console.data(forms.to_github(found) if form == "github" else forms.table(found))
+    console.note(f"lint: {forms.counted(found, len(looked))}")
+    if any(strict or each.rule.severity == "error" for each in found):
+        raise typer.Exit(1)
+
+
+def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
+    """Every file that a name stands for, with its findings. Raises UsageError for a name that stands for none."""
+    from tilec.report.lint.files import lint_file, lint_text
+    from tilec.spec.resolve import packaged
+
+    path = Path(name)
+    if path.is_dir():
+        inside = [each for each in sorted(path.rglob("*.yaml")) if each.is_file()]
+        inside += [path / each for each in _artifacts() if (path / each).is_file()]
+        if not inside:
+            hint = "Devices and recipes end in .yaml; `tilec compile` writes artifacts."
+            raise UsageError("there is nothing to look at in this folder", name, hint)
+        for each in inside:
+            yield str(each), lint_file(each)
+        return
+    known = {kind: packaged(kind) for kind in ("devices", "recipes")}
+    kind = next((kind for kind, names in known.items() if name in names), None)
+    if kind is None or path.is_file():
+        if not path.exists() and path.suffix not in (".yaml", ".yml", ".json"):
+            near = did_you_mean(name, [each for names in known.values() for each in names])
+            raise UsageError("no such file", name, f"Did you mean {near!r}?" if near else None)
+        yield name, lint_file(path)
+        return
+    file = f"{kind}/{name}.yaml"
+    yield file, lint_text(known[kind][name].read_text(encoding="utf-8"), file, None)
+
+
+def _artifacts() -> tuple[str, ...]:
+    from tilec.pipeline import FILES
+
+    return tuple(FILES.values())

@@ -1,0 +1,49 @@
+"""Checks of what the stages write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tilec.artifact import Artifact
+from tilec.ir.codec import graph_from_json, plan_from_json
+from tilec.ir.verify_graph import check_graph
+from tilec.report.lint.finding import Finding, Place, pointer
+from tilec.report.lint.plans import check_plan_file
+
+
+def check_artifact(artifact: Artifact, file: str) -> Iterator[Finding]:
+    """Everything wrong or suspicious in an artifact. Raises ArtifactError when it cannot be decoded."""
+    if artifact.edited:
+        said = f"the {artifact.kind} was edited, or what it was made from"
+        yield Finding("edited", Place(file, pointer=pointer("artifact")), said)
+    match artifact.kind:
+        case "graph":
+            yield from _fallback(artifact.body, file)
+            for problem in check_graph(graph_from_json(artifact.body, file)):
+                yield Finding("illegal", Place(file), problem)
+        case "plan":
+            yield from _fallback(artifact.body, file)
+            yield from check_plan_file(plan_from_json(artifact.body, file), file)
+        case "report":
+            yield from _report(artifact.body, file)
+
+
+def _fallback(body: Mapping[str, Any], file: str) -> Iterator[Finding]:
+    placement = body.get("placement", {})
+    fallback = placement.get("fallback", ())
+    if fallback:
+        operators = ", ".join(dict.fromkeys(entry["op"] for entry in fallback))
+        said = f"{len(fallback)} of {placement['total']} nodes run on onnxruntime ({operators})"
+        yield Finding("falls-back", Place(file, pointer=pointer("placement", "fallback")), said)
+
+
+def _report(body: Mapping[str, Any], file: str) -> Iterator[Finding]:
+    verdict = body.get("verdict")
+    place = Place(file, pointer=pointer("verdict"))
+    if verdict == "mismatch":
+        first = body.get("diverging", {})
+        where = f"; first diverging group: {first['group']} ({first.get('origin', '')})" if first.get("group") else ""
+        yield Finding("mismatch", place, f"the verdict is mismatch{where}")
+    elif verdict != "pass":
+        yield Finding("unverified", place, str(body.get("because") or f"the verdict is {verdict}"))

@@ -1,0 +1,121 @@
+"""Checks of a device: numbers without a source, and levels that contradict each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+
+from tilec.report.lint.finding import Finding, Place, place_of
+from tilec.report.wording import bytes_text
+from tilec.spec.device import DeviceSpec, Level
+from tilec.spec.located import KeyPath, Located
+
+_QUANTITY = re.compile(r"[\d.]+\s*[A-Za-zµ]+(/s)?")
+"""A number with its unit."""
+
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+
+def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Finding]:
+    """Everything suspicious in a device that is valid, in the order of its levels."""
+    yield from _unsourced(located, text)
+    for i, level in enumerate(device.levels):
+        yield from _level(device, level, located, ("levels", i))
+    below: Level | None = None
+    for i, level in enumerate(device.levels):
+        if level.bandwidth is None:
+            continue
+        if below is not None and below.bandwidth is not None and level.bandwidth.total < below.bandwidth.total:
+            said = f"level {level.name} delivers {_rate(level.bandwidth.total)} in total, {below.name} below it "
+            said += _rate(below.bandwidth.total)
+            yield Finding("slower-towards-core", _place(located, ("levels", i, "bandwidth")), said)
+        below = level
+    for pool in device.pools:
+        if not any(level.pool == pool for level in device.levels):
+            yield Finding("unused-pool", _place(located, ("pools", pool)), f"no level takes its bytes from pool {pool}")
+    if device.index(device.launch_level) > device.index(device.core_level):
+        said = f"launch_level {device.launch_level} is above core_level {device.core_level}"
+        yield Finding("launch-above-core", _place(located, ("launch_level",)), said)
+
+
+def _level(device: DeviceSpec, level: Level, located: Located, path: KeyPath) -> Iterator[Finding]:
+    """Checks of one level on its own."""
+
+    def found(code: str, said: str, *keys: str) -> Finding:
+        return Finding(code, _place(located, (*path, *keys)), f"level {level.name} {said}")
+
+    if level.capacity < level.transaction.bytes:
+        said = f"holds {level.capacity} bytes, one transaction moves {level.transaction.bytes}"
+        yield found("capacity-below-transaction", said, "capacity")
+    if level.alignment & (level.alignment - 1):
+        yield found("odd-alignment", f"is aligned to {level.alignment} bytes", "alignment")
+    if level.pool is not None:
+        room, share = device.pools[level.pool], _share(device, level)
+        if share > room:
+            said = f"takes {bytes_text(share)} of its pool {level.pool}, which has {bytes_text(room)}"
+            yield found("pool-too-small", said, "capacity")
+    given = level.bandwidth
+    if given is None:
+        return
+    for name, who, alone in (("instance", "one instance", given.instance), ("reader", "a reader", given.reader)):
+        if alone is not None and alone > given.total:
+            said = f"gives {who} {_rate(alone)} of {_rate(given.total)} in total"
+            yield found("bandwidth-exceeds-total", said, "bandwidth", name)
+
+
+def _share(device: DeviceSpec, level: Level) -> int:
+    """Bytes that one instance of a level takes of each pool: those stand beside the highest level of the pool."""
+    sharing = [i for i, each in enumerate(device.levels) if each.pool == level.pool]
+    pools = prod(each.units for each in device.levels[device.index(level.name) + 1 : sharing[-1] + 1])
+    return -(-level.capacity // pools)
+
+
+def _unsourced(located: Located, text: str) -> Iterator[Finding]:
+    """Numbers without a comment on their line, and with none right above it."""
+    lines = text.splitlines()
+    told: set[int] = set()
+    for path in located.values:
+        value = _at(located.data, path)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number and not (isinstance(value, str) and _QUANTITY.fullmatch(value)):
+            continue
+        place = _place(located, path)
+        if place.line in told or not 0 < place.line <= len(lines):
+            continue
+        above = lines[place.line - 2].lstrip() if place.line > 1 else ""
+        if _commented(lines[place.line - 1]) or above.startswith("#"):
+            continue
+        told.add(place.line)
+        yield Finding("unsourced", place, f"{_named(located, path)} {value} has no source")
+
+
+def _commented(line: str) -> bool:
+    return re.search(r"(^|\s)#", _QUOTED.sub("", line)) is not None
+
+
+def _named(located: Located, path: KeyPath) -> str:
+    """`level l2: capacity`, `launch_overhead`."""
+    words = [str(step) for step in path if isinstance(step, str) and step not in ("levels", "compute")]
+    owner = _at(located.data, path[:2]) if len(path) > 2 and path[0] in ("levels", "compute") else None
+    name = owner.get("name") if isinstance(owner, dict) else None
+    kind = {"levels": "level", "compute": "unit"}.get(str(path[0]), "")
+    return (f"{kind} {name}: " if name else "") + ".".join(words)
+
+
+def _at(data: object, path: KeyPath) -> object:
+    for step in path:
+        data = data[step]  # type: ignore[index]
+    return data
+
+
+def _place(located: Located, path: KeyPath) -> Place:
+    return place_of(located.place(path), located.whole)
+
+
+def _rate(rate: int) -> str:
+    """Bytes per second with a unit."""
+    for unit, size in (("TB/s", 10**12), ("GB/s", 10**9), ("MB/s", 10**6)):
+        if rate >= size:
+            return f"{rate / size:.3g} {unit}"
+    return f"{rate} B/s"

@@ -1,0 +1,88 @@
+"""From a file to its findings: what kind of file it is, and what is wrong before it can be looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tilec.artifact import WRITERS, parse_artifact
+from tilec.errors import ArtifactError, ConfigError, UsageError
+from tilec.report.lint.artifacts import check_artifact
+from tilec.report.lint.devices import check_device
+from tilec.report.lint.finding import Finding, Place, place_of
+from tilec.report.lint.recipes import check_recipe
+from tilec.spec.bounds import BoundsRecipe
+from tilec.spec.device import DeviceSpec
+from tilec.spec.located import Located, Spec, parse_yaml, validate
+from tilec.spec.recipe import BenchRecipe, CompileRecipe
+from tilec.spec.study import StudyRecipe
+from tilec.spec.sweep import SweepRecipe
+
+_RECIPES: dict[str, type[Spec]] = {"compile": CompileRecipe, "bench": BenchRecipe, "bounds": BoundsRecipe}
+
+
+def lint_file(path: Path) -> list[Finding]:
+    """The findings of a device, recipe or artifact, those with errors first. Raises UsageError when it is not there
+    or of another kind."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UsageError("no such file", str(path)) from error
+    except UnicodeDecodeError as error:
+        raise UsageError("this is no text", str(path), "Devices, recipes and artifacts can be looked at.") from error
+    except OSError as error:
+        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+    return lint_text(text, str(path), path.parent)
+
+
+def lint_text(text: str, file: str, folder: Path | None) -> list[Finding]:
+    """The findings of the text of a file; what it names lies in `folder` (None: it comes with tilec)."""
+    if file.endswith((".yaml", ".yml")):
+        found = _guarded(lambda: _yaml(text, file, folder), file)
+    elif file.endswith(".json"):
+        found = _guarded(lambda: _artifact(text, file), file)
+    else:
+        raise UsageError("this is no .yaml or .json file", file, "Devices, recipes and artifacts can be looked at.")
+    return sorted(found, key=lambda each: (each.rule.severity != "error", each.place.line))
+
+
+def _guarded(look: Callable[[], Iterator[Finding]], file: str) -> list[Finding]:
+    """What is found until the file turns out not to be what it should be, which is a finding too."""
+    found: list[Finding] = []
+    try:
+        found.extend(look())
+    except (ConfigError, ArtifactError) as error:
+        unknown = isinstance(error, ConfigError) and error.message.startswith("unknown key")
+        code = "unknown-key" if unknown else "invalid"
+        found.append(Finding(code, place_of(error.place, file), error.message, error.hint or ""))
+    return found
+
+
+def _yaml(text: str, file: str, folder: Path | None) -> Iterator[Finding]:
+    located = parse_yaml(text, file)
+    kind = located.data.get("kind")
+    if "levels" in located.data and kind not in (*_RECIPES, "sweep"):
+        yield from check_device(validate(DeviceSpec, located), located, text)
+    else:
+        yield from check_recipe(validate(_recipe_model(located), located), located, folder)
+
+
+def _recipe_model(located: Located) -> type[Spec]:
+    kind = located.data.get("kind", "compile")
+    if kind == "sweep":
+        return SweepRecipe if "models" in located.data else StudyRecipe
+    return _RECIPES.get(kind, CompileRecipe) if isinstance(kind, str) else CompileRecipe
+
+
+def _artifact(text: str, file: str) -> Iterator[Finding]:
+    try:
+        kind = json.loads(text)["artifact"]["kind"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        kind = None
+    artifact = parse_artifact(text, kind if isinstance(kind, str) and kind in WRITERS else "plan", file)
+    try:
+        yield from check_artifact(artifact, file)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        again = f"Run `tilec {WRITERS[artifact.kind]}` again."
+        yield Finding("invalid", Place(file), f"this is no {artifact.kind}: {error}", again)
