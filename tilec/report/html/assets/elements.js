@@ -29,15 +29,23 @@ function fill(element, ...children) {
   return element;
 }
 
-/** Call `draw(width)` now and whenever the element becomes wider or narrower. */
+const waiting = [];
+
+/** Draw at once what has just come into the document and waits for its width. */
+function settle() {
+  waiting.splice(0).forEach((look) => look());
+}
+
+/** Call `draw(width)` when the element is in the document and whenever it becomes wider or narrower. */
 function responsive(element, draw) {
   let width = 0;
   const look = () => {
+    if (!element.isConnected && !width) waiting.push(look);
     const now = Math.floor(element.clientWidth);
     if (now > 0 && now !== width) draw((width = now));
   };
-  new ResizeObserver(look).observe(element);
-  look();
+  new ResizeObserver(() => requestAnimationFrame(look)).observe(element);
+  waiting.push(look);
   return () => width && draw(width);
 }
 

@@ -11,7 +11,10 @@ let tabShown = "tiles";
 
 function detail() {
   const panel = h("article", { id: "detail", class: "detail", tabindex: "-1", "aria-live": "off" });
-  const draw = () => fill(panel, shown.group === null ? empty() : opened(current(), current().groups[shown.group], shown.group));
+  const draw = () => {
+    fill(panel, shown.group === null ? empty() : opened(current(), current().groups[shown.group], shown.group));
+    settle();
+  };
   listen(draw);
   draw();
   return panel;
@@ -82,6 +85,7 @@ function tabs(plan, group, n) {
     });
     body.setAttribute("aria-labelledby", `tab-${id}`);
     fill(body, TABS.find(([each]) => each === id)[2](plan, group, n));
+    settle();
   };
   const bar = h("div", { class: "tabs", role: "tablist", "aria-label": "About this group" }, buttons);
   roving(bar, () => buttons, { next: (button) => choose(button.id.slice(4)) });

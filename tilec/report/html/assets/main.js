@@ -26,6 +26,7 @@ function start() {
   const sections = [strip(), model(), changes(), levels(), roofline(), distance(), refusals(), verification(), placement()].filter(Boolean);
   const titles = { where: "Overview", model: "Model", changes: "Changes", levels: "Levels", roofline: "Roofline", distance: "Bounds", refusals: "Refusals", verification: "Verification", placement: "Fallback" };
   document.getElementById("app").append(bar(sections.map((each) => [each.id, titles[each.id]])), h("main", {}, hero(), figures(), sections), foot(), tip);
+  settle();
   addEventListener("hashchange", () => {
     const found = addressed();
     if (found) open(found.group, found.plan, true);
