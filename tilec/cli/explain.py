@@ -1,13 +1,15 @@
-"""`tilec explain`: what a code that tilec prints means and what to do about it."""
+"""`tilec explain`: what a code that tilec prints means; why a plan is as it is."""
 
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
+from tilec.errors import UsageError
 
 if TYPE_CHECKING:
     from tilec.artifact import Json
@@ -18,21 +20,97 @@ _WIDTH = 100
 
 def explain(
     console: Console,
-    code: Annotated[
-        str | None, typer.Argument(metavar="[CODE]", help="A code, an error's class, an exit code, or a message.")
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PLAN|CODE]",
+            help="A path that exists or ends in .json is a plan (2-plan.json, its folder); everything else a code, an "
+            "error's class, an exit code, or a message.",
+        ),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="NAME|NUMBER", help="Why a group is tiled as it is.")
+    ] = None,
+    edge: Annotated[
+        str | None, typer.Option("--edge", metavar="A->B", help="Why B is, or is not, connected to A that it reads.")
+    ] = None,
+    node: Annotated[str | None, typer.Option("--node", metavar="NAME", help="Where a node ended up.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option("--graph", metavar="FILE", help="The plan's graph (default: 1-graph.json beside it).")
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device", metavar="NAME|FILE", help="The plan's device (default: device.yaml beside it, or its name)."
+        ),
+    ] = None,
+    recipe: Annotated[
+        str | None, typer.Option("--recipe", metavar="NAME|FILE", help="The recipe that the plan was made with.")
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Say what a code means: its numbers, an example, what to do.
+    """Say why a plan is as it is, or what a code means.
 
     \b
+    tilec explain bert.tilec/                             # what was decided, and what can be asked
+    tilec explain bert.tilec/ --group 3                   # tiles, candidates, where the bytes go
+    tilec explain bert.tilec/2-plan.json --edge "a->b"    # why connected or not, and what would change it
+    tilec explain bert.tilec/ --node a --json
     tilec explain slower
     tilec explain PlanError
-    tilec explain 4
     tilec explain "its output's shape depends on the data"
 
-    Without a code, all of them are listed.
+    Of a plan the search is run again, with the plan's graph, device and recipe, and tells its figures. Without
+    anything, all codes are listed.
     """
+    asked = {"--group": group, "--edge": edge, "--node": node}
+    given = [option for option, text in asked.items() if text is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} are asked at once", hint="Ask for one of them at a time.")
+    if subject is not None and (subject.endswith(".json") or Path(subject).exists()):
+        _plan(console, Path(subject), group, edge, node, graph, device, recipe, json)
+        return
+    others = {"--graph": graph, "--device": device, "--recipe": recipe}
+    if given or any(other is not None for other in others.values()):
+        named = [*given, *(option for option, value in others.items() if value is not None)]
+        where = f"{subject!r} is no file or folder" if subject is not None else "no plan is named"
+        raise UsageError(f"{named[0]} asks about a plan, but {where}", hint="tilec explain PLAN --group 1")
+    _code(console, subject, json)
+
+
+def _plan(
+    console: Console,
+    path: Path,
+    group: str | None,
+    edge: str | None,
+    node: str | None,
+    graph: Path | None,
+    device: str | None,
+    recipe: str | None,
+    json: bool,
+) -> None:
+    """Tell about a plan."""
+    from tilec.cli.planned import graph_of, plan_of, planned_device, planned_options
+    from tilec.report.explain.answer import answered, require
+    from tilec.report.explain.search import replay
+
+    source, plan = plan_of(path)
+    spec, options = planned_device(source, device), planned_options(source, recipe)
+    whole = graph_of(source, plan, graph)
+    require(plan, group=group, edge=edge, node=node)
+    with console.stage("search"):
+        found = replay(whole, spec, options)
+    answer = answered(found, plan, str(path), group=group, edge=edge, node=node)
+    for line in answer.notes:
+        console.note(line)
+    if json:
+        console.json(answer.json)
+    else:
+        console.data(answer.text)
+
+
+def _code(console: Console, code: str | None, json: bool) -> None:
+    """Tell what a code means; all of them without one."""
     from tilec.report.codes import all_pages, pages_of
 
     if code is None:

@@ -1,0 +1,105 @@
+"""The story of an edge as text: what the stages said, what joining comes to, what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilec.report.explain.edge import EdgeStory, Joined
+from tilec.report.explain.relax import Relaxation
+from tilec.report.explain.tiers import TierJoin
+from tilec.report.explain.words import amount, candidate_rows, some, table, text_of_lines
+from tilec.report.wording import refusal_text
+from tilec.scheduler.reasons import REASONS
+
+
+def edge_text(story: EdgeStory) -> str:
+    """The story of an edge."""
+    state = f"connected at {story.connected}" if story.connected else "not connected"
+    if story.reason is not None:
+        state += f": {refusal_text(story.reason)}"
+    lines = [f"{story.edge}: {state}"]
+    if story.reason is not None:
+        lines.append(f"  {REASONS[story.reason.code]}")
+    groups = f"inside of group {story.reader}"
+    if story.producer != story.reader:
+        groups = f"from group {story.producer} to group {story.reader}"
+    lines += [f"  {story.bytes:,} bytes, {groups}", "", "what the search says, stage by stage"]
+    rows = [
+        [
+            look.stage,
+            look.level,
+            refusal_text(look.reason) if look.reason is not None else "connected" if look.stage != "calls" else "apart",
+            "<- decides" if look.stage == story.decided_by else "",
+        ]
+        for look in story.looks
+    ]
+    lines += table(rows)
+    rule = next((look.rule for look in story.looks if look.stage == story.decided_by), "")
+    if rule:
+        lines.append(f"  rule: {rule}")
+    if story.joined is not None:
+        lines += ["", *_join_lines(story.joined)]
+    if story.below is not None:
+        lines += ["", *_tier_lines(story.below)]
+    if story.path and story.reason is not None and story.reason.code == "cycle":
+        lines += ["", f"another way: {' -> '.join(story.path)}"]
+    if story.reason is not None:
+        lines += ["", *_relaxed(story)]
+    return text_of_lines(lines)
+
+
+def _join_lines(joined: Joined) -> Iterator[str]:
+    yield f"joined at {joined.level}"
+    rows = [[f"apart: {some(side.nodes, 3)}", amount(side.tile.objective, joined.unit)] for side in joined.sides]
+    rows += [["apart in all", amount(joined.apart, joined.unit)]]
+    rows += [["its parts one by one", amount(joined.pieces, joined.unit)]]
+    rows += [["wanted below", amount(joined.wanted, joined.unit)]]
+    rows += [["joined: not less than", amount(joined.bound, joined.unit)]]
+    rows += [["joined: first look", "does not fit" if joined.rough is None else amount(joined.rough, joined.unit)]]
+    if joined.best is not None:
+        rows += [["joined: best tile", amount(joined.best.objective, joined.unit)]]
+    rows += [["held at least", f"{joined.least_bytes:,} bytes"]]
+    if joined.capacity_bytes is not None:
+        rows += [[f"{joined.level} has", f"{joined.capacity_bytes:,} bytes"]]
+    yield from table(rows, right=(1,))
+    tiles = [*(side.tile for side in joined.sides), *([joined.best] if joined.best is not None else [])]
+    yield ""
+    yield "their predictions"
+    heads = [f"apart {n}" for n in range(1, len(joined.sides) + 1)] + (["joined"] if joined.best is not None else [])
+    yield from candidate_rows(tiles, heads)
+
+
+def _tier_lines(joined: TierJoin) -> Iterator[str]:
+    yield f"at {joined.level}"
+    rows = [["", "predicted", "moved", "held"]]
+    for name, held in (("apart", joined.apart[0]), ("apart", joined.apart[1]), ("joined", joined.joined)):
+        cost = "does not fit" if held.objective is None else f"{held.objective:,}"
+        rows.append([f"{name}: {some(held.nodes, 3)}", cost, f"{held.moved_bytes:,}", f"{held.held_bytes:,}"])
+    yield from table(rows, right=(1, 2, 3))
+    if joined.capacity_bytes is not None:
+        yield f"  {joined.level} has {joined.capacity_bytes:,} bytes for it"
+
+
+def _relaxed(story: EdgeStory) -> Iterator[str]:
+    """What would have to be otherwise."""
+    reason = story.reason
+    if story.relaxations:
+        yield "it would be joined with (the cheapest first)"
+        yield from (f"  {_relaxation(each)}" for each in story.relaxations)
+        return
+    yield "what would have to be otherwise"
+    if reason is not None and reason.code == "cycle" and story.path:
+        yield f"  the groups in between would have to be part of it: {', '.join(story.path[1:-1])}"
+    elif reason is not None and reason.code in ("slower", "capacity"):
+        yield "  no capacity, bandwidth or objective that was tried makes it pay"
+    else:
+        yield "  nothing of the device: see `tilec explain " + (reason.code if reason is not None else "") + "`"
+
+
+def _relaxation(each: Relaxation) -> str:
+    told = f"{amount(each.joined, each.unit)} joined, {amount(each.apart, each.unit)} apart"
+    if each.what == "objective":
+        return f"{each.subject}: {each.after} instead of {each.before} ({told})"
+    unit = "bytes/s" if each.what == "bandwidth" else "bytes"
+    before, after = (f"{value:,}" if isinstance(value, int) else value for value in (each.before, each.after))
+    return f"{each.what} of {each.subject}: {after} {unit} instead of {before} ({told})"

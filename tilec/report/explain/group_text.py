@@ -1,0 +1,94 @@
+"""The stories of a group and of a node as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilec.ir.plan import Refusal
+from tilec.report.explain.group import BlockStory, GroupStory
+from tilec.report.explain.node import NodeStory
+from tilec.report.explain.words import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
+from tilec.report.wording import fact_text, refusal_text, time_text
+
+
+def group_text(story: GroupStory) -> str:
+    """The story of a group."""
+    lines = [f"group {story.number}, {story.name}: {len(story.nodes)} nodes, predicted {time_text(story.picoseconds)}"]
+    lines += [f"  {some(story.operators.split(), 12)}"]
+    if story.connected:
+        lines += ["", "connected"]
+        lines += table([[e, level] for e, level in sorted(story.connected.items())][:ROWS])
+        lines += and_more(len(story.connected))
+    for block in story.blocks:
+        lines += ["", *_block_lines(block)]
+    if story.untold:
+        lines += ["", f"{story.untold} blocks at a core's level: ask for one with --node"]
+    if story.levels:
+        lines += ["", "bytes by level"]
+        rows = [["", "moved", "least", "best known", "footprint"]]
+        for at in story.levels:
+            numbers = (at.moved, at.least, at.known, at.footprint)
+            rows.append([at.level, *("-" if n is None else f"{n:,}" for n in numbers)])
+        lines += table(rows, right=(1, 2, 3, 4))
+    if story.bytes:
+        lines += ["", "where the bytes go"]
+        rows = [["", "", "read", "written", "tensor has", "times"]]
+        for row in story.bytes[:ROWS]:
+            times = f"{(row.read + row.written) / row.tensor_bytes:.2f}x" if row.tensor_bytes else "-"
+            rows.append([row.level, row.tensor, *(f"{n:,}" for n in (row.read, row.written, row.tensor_bytes)), times])
+        lines += [*table(rows, right=(2, 3, 4, 5)), *and_more(len(story.bytes))]
+    if story.refused:
+        lines += ["", "edges to other groups"]
+        lines += table([[reason.edge, refusal_text(reason)] for reason in story.refused[:ROWS]])
+        lines += and_more(len(story.refused))
+    return text_of_lines(lines)
+
+
+def node_text(story: NodeStory) -> str:
+    """The story of a node."""
+    extents = " ".join(f"{i}={extent}" for i, extent in story.extents.items())
+    lines = [f"{story.node} ({story.op}), in group {story.number}, {story.group}"]
+    lines += [f"  {story.expression}", f"  {extents}"]
+    if story.origin:
+        lines.append(f"  from {', '.join(story.origin)}")
+    for title, states in (("reads", story.reads), ("is read by", story.readers)):
+        if states:
+            lines += ["", title]
+            lines += table([[state.edge, _state(state.connected, state.reason)] for state in states])
+    if story.part:
+        lines += ["", f"shares registers with: {some([n for n in story.part if n != story.node]) or 'nothing'}"]
+        rows = [["register tile", "cycles", "by itself"]]
+        unit = story.block.unit if story.block is not None else ""
+        rows += [
+            [fact_text(dict(option.sizes)) or "-", f"{option.cycles:g}", amount(option.alone, unit)]
+            for option in story.options
+        ]
+        lines += table(rows, right=(1, 2))
+    if story.block is not None:
+        lines += ["", *_block_lines(story.block)]
+    return text_of_lines(lines)
+
+
+def _block_lines(block: BlockStory) -> Iterator[str]:
+    yield f"parts that share registers, held together at {block.level}"
+    rows = [["", "by itself", "register tile", "cycles", "vectors"]]
+    for part in block.parts:
+        alone = amount(part.alone, block.unit)
+        rows.append([some(part.nodes), alone, fact_text(dict(part.registers)) or "-", f"{part.cycles:g}", part.vector])
+    yield from table(rows, right=(1, 3))
+    if len(block.parts) > 1:
+        saved = f"{amount(block.apart, block.unit)} apart, {amount(block.joined, block.unit)} joined"
+        yield f"  {saved}"
+    yield ""
+    yield f"tiles, the taken one first; it is limited by: {block.limit}"
+    heads = ["taken" if ranked.chosen else str(place) for place, ranked in enumerate(block.candidates)]
+    yield from candidate_rows([ranked.candidate for ranked in block.candidates], heads)
+    for head, ranked in zip(heads, block.candidates, strict=True):
+        if ranked.refused is not None:
+            yield f"  {head}: no program, {refusal_text(ranked.refused)}"
+
+
+def _state(connected: str | None, reason: Refusal | None) -> str:
+    if connected is not None:
+        return f"connected at {connected}"
+    return refusal_text(reason) if reason is not None else "apart"

@@ -1,0 +1,51 @@
+"""The summary of a plan as text."""
+
+from __future__ import annotations
+
+from tilec.report.explain.summary import Summary
+from tilec.report.explain.words import amount, some, table, text_of_lines
+from tilec.report.wording import time_text
+from tilec.scheduler.reasons import REASONS
+
+
+def summary_text(story: Summary, plan: str) -> str:
+    """The summary of a plan; `plan` is how the user named it."""
+    lines = [
+        f"{story.name} on {story.device}: {len(story.groups)} groups, fusion {story.fusion}, least {story.objective}"
+    ]
+    lines += ["", f"whole plans compared ({story.unit})"]
+    lines += table(
+        [
+            [
+                f"fusion {rival.fusion}" + (", computed again where read" if rival.inlined else ""),
+                amount(rival.cost, story.unit),
+                f"{rival.groups} groups",
+                "taken" if rival.taken else "",
+            ]
+            for rival in story.rivals
+        ],
+        right=(1,),
+    )
+    lines += ["", "groups"]
+    rows = [["", "group", "operators", "nodes", "connected at", "predicted", "bytes", "not connected"]]
+    for group in story.groups:
+        refused = " ".join(f"{code}={count}" for code, count in group.refused.items())
+        rows.append(
+            [
+                str(group.number),
+                group.name,
+                some(group.operators.split(), 4),
+                str(group.nodes),
+                " ".join(group.levels) or "-",
+                time_text(group.picoseconds),
+                "-" if group.traffic is None else f"{group.traffic:,}",
+                refused or "-",
+            ]
+        )
+    lines += table(rows, right=(0, 3, 5, 6))
+    if story.refused:
+        lines += ["", "edges between groups"]
+        lines += table([[code, str(count), REASONS.get(code, "")] for code, count in story.refused.items()], right=(1,))
+    lines += ["", "ask", f"  tilec explain {plan} --group 1", f"  tilec explain {plan} --edge A->B"]
+    lines += [f"  tilec explain {plan} --node A"]
+    return text_of_lines(lines)

@@ -1,0 +1,79 @@
+"""What joining comes to at a level below a core's, by the walk that the search counts with (W46)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from tilec.ir.plan import Refusal
+from tilec.report.explain.search import Replay
+from tilec.scheduler.partition import PICO
+from tilec.scheduler.spans import Span
+from tilec.scheduler.tier import Tier
+from tilec.scheduler.tier_partition import Set, joining
+from tilec.scheduler.tier_runs import Runs
+from tilec.scheduler.tier_walk import Found
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Parts that a level is asked to hold together: their nodes, what that is predicted to cost (picoseconds or bytes;
+    None where no tile fits), bytes over the link from the level below, bytes held."""
+
+    nodes: tuple[str, ...]
+    objective: int | None
+    moved_bytes: int
+    held_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TierJoin:
+    """Two sets of parts at a level, and both as one; `reason` why they are not one."""
+
+    level: str
+    capacity_bytes: int | None
+    apart: tuple[Held, Held]
+    joined: Held
+    reason: Refusal
+
+
+def tier_join(replay: Replay, tensor: str, node: str) -> TierJoin | None:
+    """What the last level below a core's that was asked to hold both ends of an edge says of it; None where it holds
+    both, or there is no such level."""
+    found = _last(replay, tensor, node)
+    if found is None:
+        return None
+    tier, spans = found
+    sets = [span.members for span in spans]
+    pair = _of(sets, tier.made[tensor]), _of(sets, tier.made[node])
+    if pair[0] == pair[1]:
+        return None
+    runs = Runs(tier)
+    capacity = tier.capacity
+    return TierJoin(
+        tier.target.levels[tier.level].name,
+        None if capacity == inf else int(capacity),
+        (_held(runs, pair[0]), _held(runs, pair[1])),
+        _held(runs, tuple(sorted((*pair[0], *pair[1])))),
+        joining(runs, sets, pair),
+    )
+
+
+def _last(replay: Replay, tensor: str, node: str) -> tuple[Tier, tuple[Span, ...]] | None:
+    segment = replay.segment(tensor, node)
+    tiers = segment.nest.tiers if segment is not None and segment.nest is not None else []
+    return next((found for found in reversed(tiers) if {tensor, node} <= found[0].made.keys()), None)
+
+
+def _of(sets: list[Set], number: int) -> Set:
+    return next(members for members in sets if number in members)
+
+
+def _held(runs: Runs, members: Set) -> Held:
+    tier, found = runs.tier, runs.cost(members)
+    nodes = tuple(node.name for number in members for node in tier.parts[number])
+    return Held(nodes, _whole(found, tier), int(found.moved), int(found.held))
+
+
+def _whole(found: Found, tier: Tier) -> int | None:
+    return int(found.value * (PICO if tier.objective == "time" else 1)) if found.value < inf else None
