@@ -86,6 +86,61 @@ def mappings(
                 yield room([(operator, tile, kept) for operator, (tile, kept) in pairs], scheme), moved
 
 
+def beyond(chain: Chain, sizes: Callable[[int], list[int]]) -> Iterator[tuple[int, int]]:
+    """The same of mappings that the templates leave out: every set of links that may be handed on in parts, tiles of
+    any width where an operator has them, every W in passing or kept as a whole."""
+    operators = chain.operators
+    count = len(operators)
+    for chosen in product((False, True), repeat=count - 1):
+        parts = [link for link, passing in enumerate(chosen) if passing]
+        if any(operators[link].rows != "free" or link + 1 in parts for link in parts):
+            continue
+        for rows in sizes(operators[0].m):
+            ways = []
+            for at, each in enumerate(operators):
+                inner = at == 0 and at not in parts
+                outer = at == count - 1 and at - 1 not in parts and each.rows == "free"
+                ks = sizes(each.k) if inner or at - 1 in parts else [each.k]
+                ns = sizes(each.n) if outer or at in parts else [each.n]
+                ways.append([((rows, k, n), kept) for k in ks for n in ns for kept in (False, True)])
+            for way in product(*ways):
+                tiles = [tile for tile, _ in way]
+                if any(operators[i].heads * tiles[i][2] != operators[i + 1].heads * tiles[i + 1][1]
+                       for i in range(count - 1)):  # fmt: skip
+                    continue
+                yield _held(operators, tiles, [kept for _, kept in way], parts), _passed(operators, way, parts)
+
+
+def _passed(operators: tuple[Product, ...], way: tuple[tuple[Tiles, bool], ...], parts: list[int]) -> int:
+    moved = 0
+    for at, (each, (tile, kept)) in enumerate(zip(operators, way, strict=True)):
+        loops = "mnk" if at in parts else "mkn" if at - 1 in parts else "mk" if at == 0 else "mn"
+        i, _, o = run(each, loops, tile, False)
+        _, w, _ = run(each, "m", (tile[0], each.k, each.n), True) if kept else run(each, loops, tile, False)
+        moved += w * each.weight_bits + (i * each.input_bits if at == 0 else 0)
+        moved += o * each.output_bits if at == len(operators) - 1 else 0
+    return moved
+
+
+def _held(operators: tuple[Product, ...], tiles: list[Tiles], kept: list[bool], parts: list[int]) -> int:
+    """Bits that are held while each operator runs, and all weights that stay."""
+    stays = sum(
+        each.heads * each.weight_bits * each.k * each.n for each, stay in zip(operators, kept, strict=True) if stay
+    )
+    most = 0
+    for at, (each, (m, k, n)) in enumerate(zip(operators, tiles, strict=True)):
+        now = m * each.heads * (k * each.input_bits + n * each.output_bits)
+        now += 0 if kept[at] else each.heads * each.weight_bits
+        if at in parts:
+            after = operators[at + 1]
+            now += m * after.heads * tiles[at + 1][2] * after.output_bits
+        if at - 1 in parts:
+            before = operators[at - 1]
+            now += m * before.heads * tiles[at - 1][1] * before.input_bits
+        most = max(most, now)
+    return stays + most
+
+
 def room(placed: list[tuple[Product, Tiles, bool]], scheme: Scheme) -> int:
     """Bits of buffer of one mapping."""
     tiles = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bo
     if sum(3 * each.macs * _bits(each) for each in segment) >= 2**62:
         raise UnsupportedError("more words than can be counted", segment[0].name, "Bound a smaller problem.")
     rows = _rows(segment, ragged)
-    tried = tuple(plans(segment, fusion, ragged))
+    tried = tuple(plans(segment, fusion, ragged, beyond(fusion, scheme, ragged)))
     parts: list[Ints] = []
     costed = 0
     for index, each in enumerate(tried):
@@ -86,15 +86,24 @@ def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bo
     return Mappings(buffer, traffic, tried, which, combination, in_tile, width, costed)
 
 
+def beyond(fusion: Fusion, scheme: Scheme, ragged: bool) -> bool:
+    """Whether mappings that the published templates leave out are tried: where tiles are free too, and all that is
+    held at once is counted."""
+    return ragged and fusion == "ffmt" and scheme == 1
+
+
 def _bits(product: Product) -> int:
     return max(product.input_bits, product.weight_bits, product.output_bits)
 
 
 def tile(product: Product, choice: Choice, rows: Ints, width: Ints) -> dict[str, Ints]:
     """Tile of m, and of k and n of one head, of one operator."""
-    link = width // product.heads
-    of = {"least": ONE, "link": link}
-    return {"m": rows, "k": of.get(choice.k, product.k * ONE), "n": of.get(choice.n, product.n * ONE)}
+    of = {"least": ONE, "link": width // product.heads}
+    k, n = (
+        chosen * ONE if isinstance(chosen, int) else of.get(chosen, extent * ONE)
+        for chosen, extent in ((choice.k, product.k), (choice.n, product.n))
+    )
+    return {"m": rows, "k": k, "n": n}
 
 
 def words(
@@ -105,9 +114,10 @@ def words(
     tiles = tile(product, choice, rows, width)
     extents = {"m": product.m, "k": product.k, "n": product.n}
     trips = {dim: -(-extent // tiles[dim]) for dim, extent in extents.items()}
+    over = {**trips, "k": ONE, "n": ONE} if choice.all_kept else trips
     return (
         ffmt.input_words(choice.template, product, trips) if position == 0 else none,
-        ffmt.weight_words(choice.template, product, trips, rows, np.array(choice.kept)),
+        ffmt.weight_words(choice.template, product, over, rows, np.array(choice.kept)),
         ffmt.output_words(choice.template, product, trips) if position == len(segment) - 1 else none,
     )
 
@@ -123,7 +133,7 @@ def _cost(segment: Sequence[Product], tried: Plans, rows: Ints, widths: Ints, sc
             i, w, o = words(segment, position, choice, rows, widths)
             moved.append(i * product.input_bits + w * product.weight_bits + o * product.output_bits)
             inputs.append(tiles["m"] * tiles["k"] * product.heads * product.input_bits)
-            weights.append((tiles["k"] * tiles["n"] if choice.kept else ONE) * product.heads * product.weight_bits)
+            weights.append(_held_words(product, choice, tiles) * product.heads * product.weight_bits)
             outputs.append(tiles["m"] * tiles["n"] * product.heads * product.output_bits)
         kept = np.array([choice.kept for choice in alternatives])
         whole = np.array([choice.kept and choice.k == choice.n == "whole" for choice in alternatives])
@@ -132,5 +142,17 @@ def _cost(segment: Sequence[Product], tried: Plans, rows: Ints, widths: Ints, sc
             np.choose(pick, inputs), np.choose(pick, weights), np.choose(pick, outputs), kept[pick], whole[pick],
             product.heads * product.k * product.input_bits, product.heads * product.n * product.output_bits,
         ))  # fmt: skip
+    for link in tried.parts:
+        # Rows of I stay while the next operator runs, and its rows of O while this one does.
+        made, read = placed[link : link + 2]
+        placed[link] = replace(made, outputs=made.outputs + read.outputs)
+        placed[link + 1] = replace(read, inputs=read.inputs + made.inputs)
     shape = (len(tried.picks[0]), len(widths), len(rows))
     return np.broadcast_to(room(placed, scheme), shape), np.broadcast_to(total(traffic), shape)
+
+
+def _held_words(product: Product, choice: Choice, tiles: Mapping[str, Ints]) -> Ints:
+    """Words of W of one head in the buffer: all, a tile, or the one that passes."""
+    if choice.all_kept:
+        return product.k * product.n * ONE
+    return tiles["k"] * tiles["n"] if choice.kept else ONE

@@ -6,6 +6,8 @@ on the front, the others move as much and need more room:
 
 - k and n that no link binds are whole, or 1 wide: what a loop over them costs does not depend on its trips;
 - W is kept whole, or passes an element at a time.
+
+`tilec.bounds.parts` has what the templates leave out.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from tilec.bounds.ffmt import Template
 from tilec.bounds.front import Ints
 from tilec.bounds.oro import divisors
 from tilec.bounds.oro_plus import tile_sizes
+from tilec.bounds.parts import ways
 from tilec.errors import UnsupportedError
 
 Fusion = Literal["ffmt", "flat", "flash"]
@@ -35,23 +38,29 @@ LONGEST = 10
 
 @dataclass(frozen=True)
 class Choice:
-    """Tiles of one operator: `whole` or `least`, or as wide as the `link`; `kept` says whether W stays."""
+    """Tiles of one operator: `whole` or `least`, as wide as the `link`, or of some width.
+
+    `kept` says whether the tile of W stays, `all_kept` whether all of W does.
+    """
 
     template: Template
-    k: Literal["whole", "least", "link"] = "whole"
-    n: Literal["whole", "least", "link"] = "whole"
+    k: Literal["whole", "least", "link"] | int = "whole"
+    n: Literal["whole", "least", "link"] | int = "whole"
     kept: bool = False
+    all_kept: bool = False
 
 
 @dataclass(frozen=True)
 class Plans:
     """Alternatives for every operator, to be combined in all ways, and the widths of the first link to try.
 
-    Widths are in columns of all heads.
+    Widths are in columns of all heads.  `parts` are links that are handed on in parts while the rows on both sides
+    stay, by the operator that makes them.
     """
 
     alternatives: tuple[tuple[Choice, ...], ...]
     widths: tuple[int, ...]
+    parts: frozenset[int] = frozenset()
 
     @property
     def picks(self) -> list[Ints]:
@@ -69,8 +78,11 @@ def sizes(extent: int, ragged: bool) -> list[int]:
     return tile_sizes(extent) if ragged else divisors(extent)
 
 
-def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool) -> Iterator[Plans]:
-    """All that the positions of the operators allow (O18).  Raises UnsupportedError for a long segment."""
+def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool, beyond: bool = False) -> Iterator[Plans]:
+    """All that the positions of the operators allow (O18), and if asked what lies `beyond` the templates.
+
+    Raises UnsupportedError for a long segment.
+    """
     if len(segment) > LONGEST:
         raise UnsupportedError(f"{len(segment)} operators are more than can be fused at once",
                                hint=f"Allow cuts, or bound at most {LONGEST} operators together.")  # fmt: skip
@@ -86,6 +98,10 @@ def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool) -> Iterator[
     if pair and (fusion == "flash" or (fusion == "ffmt" and first.rows != "whole")):
         for two, widths in _flash(parts, whole):
             yield Plans(tuple((each, replace(each, kept=True)) for each in two), widths)
+    for way in ways(segment) if beyond else ():
+        streamed = [Choice(*each) for each in way.operators]
+        alternatives = tuple((each, replace(each, kept=True, all_kept=True)) for each in streamed)
+        yield Plans(alternatives, (whole,), way.parts)
 
 
 def _widths(first: Product, second: Product, ragged: bool) -> list[int]:

@@ -13,6 +13,7 @@ from tilec.bounds.cache import cached
 from tilec.bounds.chain import Chain, Product
 from tilec.bounds.curve import Curve
 from tilec.bounds.fused import Mappings
+from tilec.bounds.parts import MEANING
 from tilec.bounds.plans import LONGEST, Fusion
 from tilec.bounds.room import Scheme
 from tilec.bounds.stairs import Stairs, best, in_turn
@@ -31,16 +32,19 @@ _TEMPLATES = {
 
 @dataclass(frozen=True)
 class Step:
-    """How one operator runs: its `template`, tiles of its iterators (of one head), and whether W is kept."""
+    """How one operator runs: its `template`, tiles of its iterators (of one head), and whether W is kept, or all of W
+    beside smaller tiles."""
 
     operator: str
     template: str
     tiles: Mapping[str, int]
     kept: bool = False
+    all_kept: bool = False
 
     def __str__(self) -> str:
         tile = " ".join(f"{dim}:{size}" for dim, size in self.tiles.items())
-        return f"{self.operator} ({self.template}, tile {tile}{', W kept' if self.kept else ''})"
+        kept = ", all of W kept" if self.all_kept else ", W kept" if self.kept else ""
+        return f"{self.operator} ({self.template}, tile {tile}{kept})"
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ def _segment(operators: Sequence[Product], mappings: Mappings, row: int) -> Segm
     steps, moved = [], 0
     for position, (product, choice) in enumerate(zip(operators, mappings.choices(row), strict=True)):
         sizes = {dim: int(size) for dim, size in fused.tile(product, choice, rows, width).items()}
-        steps.append(Step(product.name, choice.template.name, sizes, choice.kept))
+        steps.append(Step(product.name, choice.template.name, sizes, choice.kept, choice.all_kept))
         moved += sum(int(words) for words in fused.words(operators, position, choice, rows, width))
     return Segment(tuple(steps), moved)
 
@@ -174,7 +178,8 @@ def _tiles(ragged: bool) -> str:
 
 def _mapspace(fusion: Fusion, scheme: Scheme, ragged: bool) -> str:
     limits = "no partial sums handed on, no recomputation"
-    return f"{_TEMPLATES[fusion]}, {_tiles(ragged)}, {_ROOM[scheme]}, {limits}"
+    more = f" and {MEANING}" if fused.beyond(fusion, scheme, ragged) else ""
+    return f"{_TEMPLATES[fusion]}{more}, {_tiles(ragged)}, {_ROOM[scheme]}, {limits}"
 
 
 def unfused_curve(chain: Chain, ragged: bool = False) -> ChainCurve:
