@@ -198,3 +198,41 @@ def test_energy_of_groups_where_the_device_tells_it(cli, tmp_path):
             assert sum(each["traffic_bytes"] for each in groups) == told["traffic_bytes"]
             assert told["energy_leaves_out"] == []
             assert "  energy                    " in cli("inspect", "a100/2-plan.json").out
+
+
+def test_single_groups_and_nodes(cli, build):
+    told = json.loads(cli("inspect", "model.tilec/2-plan.json", "--select", "relu", "--json").out)
+    assert told["kind"] == "plan"
+    (group,) = told["selected"]
+    assert {"MatMul", "Relu"} <= set(group["operators"])
+    assert "relu" in group["from"]
+    body = json.loads((build / "2-plan.json").read_text())
+    (row,) = (each for each in body["groups"] if each["name"] == group["name"])
+    lowest = next(level for level in row["cost"]["read"] if row["cost"]["read"][level])
+    assert group["per_level"][lowest]["read_bytes"] == row["cost"]["read"][lowest]
+    assert group["connect"] == row["connect"]
+    assert group["decisions"]["kernel"] == row["variants"][0]["kernel"]
+    assert group["expressions"]["h2"] == "h2[i, j] = maximum(h1[i, j], 0)"
+
+
+def test_a_glob_over_a_folder_and_a_model(cli, build):
+    text = cli("inspect", "model.tilec", "--select", "h?").out
+    heads = [line.split(":")[0] for line in text.splitlines() if not line.startswith(" ")]
+    assert heads[:3] == ["graph", "graph", "graph"]
+    assert "plan" in heads
+    step = json.loads(cli("inspect", "model.tilec/3-kernels.json", "--select", "*", "--json").out)["selected"][0]
+    assert (build / step["program"]).is_file()
+    assert "compared" not in text
+    nodes = json.loads(cli("inspect", "model.onnx", "--select", "MatMul", "--json").out)["selected"]
+    assert [node["name"] for node in nodes] == ["first", "second"]
+    assert nodes[1]["inputs"] == ["h2", "w2"]
+    many = json.loads(cli("inspect", "model.onnx", "--select", "first", "--select", "bias", "--json").out)
+    assert len(many["selected"]) == 2
+
+
+def test_a_name_that_nothing_has(cli, build):
+    ran = cli("inspect", "model.tilec", "--select", "h2", "--select", "relv")
+    assert (ran.code, ran.out) == (2, "")
+    assert "model.tilec: nothing is called 'relv'\n  Did you mean 'relu'?" in ran.err
+    (build.parent / "empty").mkdir()
+    assert cli("inspect", "empty", "--select", "h2").code == 2

@@ -197,3 +197,34 @@ def test_a_standard_output_artifact_is_alone_there(cli, tmp_path):
     ran = cli("import", "model.onnx", "-o", "-")
     assert json.loads(ran.out)["artifact"]["kind"] == "graph"
     assert "placement: 4 of 4 nodes compiled" in ran.err
+
+
+def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx", batch="batch")
+    ran = cli("import", "model.onnx", "--shape", "batch=4", "--print-between-passes", "-o", "-")
+    assert json.loads(ran.out)["artifact"]["kind"] == "graph"
+    lines = ran.err.splitlines()
+    assert lines[0] == "after translate: 4 nodes"
+    assert "  + h0[m, n] = sum(k, x[m, k] * w1[k, n])  # f32, m=batch n=32 k=16" in lines
+    assert (
+        "  - h0[m, n] = sum(k, x[m, k] * w1[k, n])  # f32, m=batch n=32 k=16"
+        in lines[lines.index("after bind: 4 nodes") :]
+    )
+    assert cli("import", "model.onnx", "--shape", "batch=4", "-o", "g.json").code == 0
+    (tmp_path / "r.yaml").write_text("schedule: {print_between_passes: true, bounds: false}\n")
+    for _ in range(2):  # though the plan is fresh
+        ran = cli("schedule", "g.json", "--device", "a100", "--recipe", "r.yaml", "-o", "p.json")
+        told = [line for line in ran.err.splitlines() if line.startswith("after ")]
+        assert told[0] == "after import: 4 nodes"
+        assert [line.split()[1] for line in told[1:]] == [
+            "literals:",
+            "compose:",
+            "fold:",
+            "reindex:",
+            "layout:",
+            "inline:",
+        ]
+        assert told[1].endswith("unchanged")
+    ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
+    assert "schedule: unchanged, skipped" in ran.err
+    assert "after " not in cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "q.json", "-q").err

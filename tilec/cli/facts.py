@@ -32,7 +32,7 @@ def facts_of(path: Path) -> dict[str, Facts]:
         ran = read_run(path)
         return {**found, "run": _run(ran)} if ran else found
     if path.suffix == ".json":
-        artifact = _artifact(path)
+        artifact = read_artifact_of_any_kind(path)
         about: Facts = {"file": path.name, "written_by": f"tilec {WRITERS[artifact.kind]}", "edited": artifact.edited}
         about["made_from"] = {role: digest[:_SHORT] for role, digest in artifact.inputs.items()}
         try:
@@ -43,8 +43,8 @@ def facts_of(path: Path) -> dict[str, Facts]:
     return {"model": model_facts(path)}
 
 
-def _artifact(path: Path) -> Artifact:
-    """The artifact in a file, of whatever kind."""
+def read_artifact_of_any_kind(path: Path) -> Artifact:
+    """The artifact in a file, of whatever kind. Raises UsageError and ArtifactError."""
     try:
         text = path.read_text(encoding="utf-8")
         kind = json.loads(text)["artifact"]["kind"]

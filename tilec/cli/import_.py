@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Recipe, Shapes, Strict, flags, job_without_device, target_of
+from tilec.cli.options import AsJson, PrintBetweenPasses, Recipe, Shapes, Strict, flags, job_without_device, target_of
 from tilec.errors import UnsupportedError
 from tilec.pipeline import Job, Source, run_stage, stage_named
 
@@ -26,6 +26,7 @@ def import_(
     report: Annotated[
         bool, typer.Option("--report", help="List every unsupported node with a remedy; write nothing.")
     ] = False,
+    print_between_passes: PrintBetweenPasses = False,
     json: AsJson = False,
 ) -> None:
     """Read an ONNX model: model.onnx -> 1-graph.json.
@@ -38,7 +39,9 @@ def import_(
     """
     from tilec.cli.summary import placement, placement_line
 
-    job = job_without_device(console, recipe, flags(shapes=shape, strict=strict))
+    job = job_without_device(
+        console, recipe, flags(shapes=shape, strict=strict, watched="import" if print_between_passes else None)
+    )
     if report:
         _report(console, job, model, json)
         return

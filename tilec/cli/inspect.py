@@ -22,6 +22,10 @@ def inspect(
     file: Annotated[
         Path, typer.Argument(metavar="FILE|FOLDER", help="ONNX file, artifact, or folder of a compiled model.")
     ],
+    select: Annotated[
+        list[str] | None,
+        typer.Option("--select", metavar="GROUP|NODE-GLOB", help="Only these groups and nodes; may be repeated."),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Tell what a model or an artifact is: inputs, operators, weights, groups, placement.
@@ -30,9 +34,23 @@ def inspect(
     tilec inspect model.onnx
     tilec inspect model.tilec/
     tilec inspect model.tilec/2-plan.json --json
+    tilec inspect model.tilec/2-plan.json --select 'encoder_layer_0_*'
+    tilec inspect model.onnx --select '*/MatMul*'
+
+    --select takes names with * and ?: of groups, tensors, nodes of the model and operators.
     """
     from tilec.cli.facts import facts_of
 
+    if select:
+        from tilec.cli.selected import selected
+
+        chosen = selected(file, select)
+        if json:
+            console.json(chosen if file.is_dir() else next({"kind": k, "selected": v} for k, v in chosen.items()))
+        else:
+            told = {f"{kind}: {each['name']}": each for kind, rows in chosen.items() for each in rows}
+            console.data(_text({name: {k: v for k, v in each.items() if k != "name"} for name, each in told.items()}))
+        return
     found = facts_of(file)
     if json:
         console.json(found if file.is_dir() else next({"kind": kind, **facts} for kind, facts in found.items()))

@@ -42,6 +42,9 @@ Budget = Annotated[int | None, typer.Option("--budget", min=1, help="Candidates 
 NoBounds = Annotated[
     bool, typer.Option("--no-bounds", help="Leave out the least traffic known, which takes some time.")
 ]
+PrintBetweenPasses = Annotated[
+    bool, typer.Option("--print-between-passes", help="Say on stderr what every pass alters; runs though it is fresh.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 PrintRecipe = Annotated[
     bool, typer.Option("--print-recipe", help="Print the recipe in effect, with the origin of each value, and stop.")
@@ -58,8 +61,12 @@ def flags(
     record: str | None = None,
     budget: int | None = None,
     no_bounds: bool = False,
+    watched: str | None = None,
 ) -> dict[str, tuple[str, Any]]:
-    """What the shared flags say about recipe keys. Raises UsageError for a malformed --shape."""
+    """What the shared flags say about recipe keys; `watched` is the stage that is printed between passes.
+
+    Raises UsageError for a malformed --shape.
+    """
     given: dict[str, tuple[str, Any]] = {}
     if device is not None:
         given["device"] = ("--device", device)
@@ -77,6 +84,8 @@ def flags(
         given["schedule.budget"] = ("--budget", budget)
     if no_bounds:
         given["schedule.bounds"] = ("--no-bounds", False)
+    if watched is not None:
+        given[f"{watched}.print_between_passes"] = ("--print-between-passes", True)
     return given
 
 

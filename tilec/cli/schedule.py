@@ -11,6 +11,7 @@ from tilec.cli.options import (
     Budget,
     Device,
     NoBounds,
+    PrintBetweenPasses,
     PrintRecipe,
     Profile,
     Recipe,
@@ -39,6 +40,7 @@ def schedule(
     budget: Budget = None,
     no_bounds: NoBounds = False,
     recipe: Recipe = None,
+    print_between_passes: PrintBetweenPasses = False,
     print_recipe: PrintRecipe = False,
     json: AsJson = False,
 ) -> None:
@@ -50,6 +52,7 @@ def schedule(
     tilec schedule g.json --device device.yaml --shape batch=1,seq=128 -o p.json
     tilec schedule g.json --profile --record r.json -o p.json   # measures what the record lacks
     tilec schedule g.json --record r.json -o p.json             # measures nothing
+    tilec schedule g.json --device a100 --print-between-passes
     """
     from tilec.cli.summary import placement, placement_line, plan_details, plan_line, plan_summary
     from tilec.ir.codec import plan_from_json
@@ -57,7 +60,15 @@ def schedule(
     stage = stage_named("schedule")
     folder = graph if graph.is_dir() else graph.parent
     target = target_of(output, folder, stage.file)
-    given = flags(device=device, shapes=shape, profile=profile, record=record, budget=budget, no_bounds=no_bounds)
+    given = flags(
+        device=device,
+        shapes=shape,
+        profile=profile,
+        record=record,
+        budget=budget,
+        no_bounds=no_bounds,
+        watched="schedule" if print_between_passes else None,
+    )
     job = job_on_device(console, recipe, given, target.parent if target else folder, print_recipe)
     if job is None:
         return

@@ -119,7 +119,8 @@ class Stage:
 
     `name` on the command line, the kinds of what it `reads` and `writes`; `inputs` gives the digests that decide
     whether it is fresh, `intact` whether the files that its artifact names are still there, `run` does the work
-    for an output path, `owned` names the files that it wrote for an artifact.
+    for an output path, `owned` names the files that it wrote for an artifact; a stage that is `watched` runs though it
+    is fresh.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Stage:
     run: Callable[[Job, Source, Path, Advance], Made]
     intact: Callable[[Artifact, Path], bool] = lambda _artifact, _folder: True
     owned: Callable[[Artifact], frozenset[str]] = lambda _artifact: frozenset()
+    watched: Callable[[Job], bool] = lambda _job: False
 
     @property
     def file(self) -> str:

@@ -18,8 +18,16 @@ STAGES = (
         run=steps.import_graph,
         intact=steps.files_unchanged,
         owned=steps.written_files,
+        watched=lambda job: job.recipe.import_.print_between_passes,
     ),
-    Stage("schedule", reads="graph", writes="plan", inputs=steps.plan_inputs, run=steps.schedule_graph),
+    Stage(
+        "schedule",
+        reads="graph",
+        writes="plan",
+        inputs=steps.plan_inputs,
+        run=steps.schedule_graph,
+        watched=lambda job: job.recipe.schedule.print_between_passes,
+    ),
     Stage(
         "codegen",
         reads="plan",
@@ -56,7 +64,7 @@ def run_stage(stage: Stage, job: Job, source: Source, target: Path | None) -> Ar
     Raises TilecError; nothing half-written stays.
     """
     inputs = stage.inputs(job, source)
-    if target is not None and is_fresh(target, stage.writes, inputs):
+    if target is not None and not stage.watched(job) and is_fresh(target, stage.writes, inputs):
         found = read_artifact(target, stage.writes)
         if stage.intact(found, target.parent):
             touch(target)

@@ -10,6 +10,7 @@ from tilec.errors import ArtifactError, TilecError, UnsupportedError, UsageError
 from tilec.pipeline.here import elsewhere
 from tilec.pipeline.job import DEVICE_FILE, FILES, RUN_FILE, Advance, Job, Made, Source, read_source
 from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
+from tilec.pipeline.watching import Watcher
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
@@ -42,7 +43,12 @@ def import_graph(job: Job, source: Source, _target: Path, _advance: Advance) -> 
     if sizes and not decided:
         # Some shapes can only be decided with the sizes known.
         imported, sizes = import_model(source.path, sizes=sizes, fallback=fallback), {}
+    watch = Watcher(job.listener.note) if job.recipe.import_.print_between_passes else None
+    if watch is not None:
+        watch("translate", imported.graph)
     graph = bind(imported.graph, sizes) if sizes else imported.graph
+    if watch is not None and sizes:
+        watch("bind", graph)
     files = {**graph.files, source.path.name: digest_file(source.path)}
     graph = replace(graph, files=files)
     return Made(graph_to_json(graph), imported.files)
@@ -114,8 +120,11 @@ def schedule_graph(job: Job, source: Source, target: Path, advance: Advance) -> 
     graph = graph_from_json(source.body, source.place)
     _refuse("graph", check_graph(graph), source)
     files = {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {}
+    watch = Watcher(job.listener.note) if job.recipe.schedule.print_between_passes else None
+    if watch is not None:
+        watch("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
-        plan = schedule(graph, job.device, job.recipe.schedule, tuner=tuner)
+        plan = schedule(graph, job.device, job.recipe.schedule, observe=watch, tuner=tuner)
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:

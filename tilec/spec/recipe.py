@@ -45,6 +45,7 @@ class ImportOptions(Spec):
     """Options of `import`: the passes to run, in order (all of them when absent)."""
 
     passes: tuple[str, ...] | None = None
+    print_between_passes: bool = Field(default=False, description="say what every pass alters")
 
 
 class ScheduleOptions(Spec):
@@ -59,6 +60,7 @@ class ScheduleOptions(Spec):
     record: str | None = Field(
         default=None, description="file of the tuning record (default with profile: tuning.json beside the plan)"
     )
+    print_between_passes: bool = Field(default=False, description="say what every pass alters")
     bounds: bool = Field(default=True, description="whether the plan carries the least traffic known of its groups")
 
 
@@ -102,7 +104,8 @@ class CompileRecipe(Spec):
 
         Of a tuning record and of inputs the content counts, not where they are or who wrote them.
         """
-        left_out = {"schedule": {"profile", "record"}, "verify": {"inputs"}}
+        told = "print_between_passes"
+        left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "verify": {"inputs"}}
         everything = self.model_dump(mode="json", exclude=left_out)
         return digest_object({name: everything[name] for name in sections})
 

@@ -1,0 +1,178 @@
+"""What `tilec inspect --select` tells of single groups and nodes, as JSON."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilec.artifact import Artifact
+from tilec.cli.facts import read_artifact_of_any_kind
+from tilec.cli.model_facts import Facts
+from tilec.errors import ArtifactError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from tilec.ir.graph import Node
+    from tilec.ir.plan import Group, Plan
+
+_ROWS = tuple[Sequence[str], Callable[[], Facts]]
+"""Names that something answers to, and what is told of it."""
+
+
+def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
+    """What each kind of file says of the groups and nodes whose names match, by kind.
+
+    Raises UsageError when a pattern matches nothing, and what reading the files raises.
+    """
+    from tilec.pipeline import FILES
+
+    files = [path / name for name in FILES.values() if (path / name).is_file()] if path.is_dir() else [path]
+    if not files:
+        raise UsageError("there is no artifact in this folder", str(path), "`tilec compile` writes some.")
+    found: dict[str, list[Facts]] = {}
+    known: list[str] = []
+    hit: set[str] = set()
+    for file in files:
+        kind, rows = _rows_of(file)
+        for names, tell in rows:
+            matching = {pattern for pattern in patterns if any(fnmatchcase(name, pattern) for name in names)}
+            known += names
+            hit |= matching
+            if matching:
+                found.setdefault(kind, []).append(tell())
+    for pattern in patterns:
+        if pattern not in hit:
+            near = did_you_mean(pattern, known)
+            hint = (
+                f"Did you mean {near!r}?" if near else "Names may have * and ?; groups, nodes and operators have names."
+            )
+            raise UsageError(f"nothing is called {pattern!r}", str(path), hint)
+    return found
+
+
+def _rows_of(path: Path) -> tuple[str, list[_ROWS]]:
+    if path.suffix != ".json":
+        return "model", list(_model(path))
+    artifact = read_artifact_of_any_kind(path)
+    try:
+        return artifact.kind, list(_ROWS_OF[artifact.kind](artifact, path))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"this is no {artifact.kind}: {error}", str(path)) from error
+
+
+def _model(path: Path) -> Iterator[_ROWS]:
+    from tilec.importer.loader import load_structure
+
+    for i, node in enumerate(load_structure(path).proto.graph.node):
+        name = node.name or f"node {i}"
+        told = {"name": name, "operator": node.op_type, "inputs": list(node.input), "outputs": list(node.output)}
+        told["attributes"] = [attribute.name for attribute in node.attribute]
+        yield (name, node.op_type, *node.output), partial(dict, told)
+
+
+def _graph(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
+    from tilec.ir.codec import graph_from_json
+
+    graph = graph_from_json(artifact.body, str(path))
+    for node in graph.nodes:
+        yield (node.name, node.op, *node.origin), partial(_node, node, type=graph.tensors[node.name].ttype)
+
+
+def _node(node: "Node", **more: str) -> Facts:
+    from tilec.ir.text import tensor_text, text_of
+
+    return {
+        "name": node.name,
+        **more,
+        "operator": node.op,
+        "expression": tensor_text(node.expr),
+        "extents": {name: text_of(extent) for name, extent in node.expr.domain.items()},
+        "from": list(node.origin),
+    }
+
+
+def _plan(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
+    from tilec.ir.codec import plan_from_json
+
+    plan = plan_from_json(artifact.body, str(path))
+    for group, row in zip(plan.groups, artifact.body["groups"], strict=True):
+        names = [group.name, *(name for node in group.nodes for name in (node.name, node.op, *node.origin))]
+        yield names, partial(_group, group, plan, row)
+    for node in plan.prepared:
+        yield (node.name, node.op, *node.origin), partial(_node, node, prepared="once, at code generation")
+
+
+def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
+    """The decisions about a group as they stand in the plan, its costs, and refusals of its edges."""
+    from tilec.ir.text import tensor_text
+    from tilec.report.wording import refusal_text
+
+    own = {node.name for node in group.nodes}
+    cost = row["cost"]
+    costs = {f"{name}_bytes": cost[name] for name in ("read", "written", "footprint")}
+    costs["transactions"] = cost.get("transactions", {})
+    costs["known_bytes"] = {level: each.get("known") for level, each in row.get("bounds", {}).items()}
+    return {
+        "name": group.name,
+        "operators": [node.op for node in group.nodes],
+        "expressions": {node.name: tensor_text(node.expr) for node in group.nodes},
+        "from": list(dict.fromkeys(name for node in group.nodes for name in node.origin)),
+        "outputs": list(group.outputs),
+        "connect": dict(row["connect"]),
+        **{_variant(i, row): dict(_decisions(each)) for i, each in enumerate(row["variants"])},
+        "per_level": {
+            level.name: {name: table[level.name] for name, table in costs.items() if table.get(level.name)}
+            for level in plan.levels
+        },
+        "flops": cost["flops"],
+        "predicted_picoseconds": cost.get("picoseconds"),
+        "not_fused": {r.edge: refusal_text(r) for r in plan.refusals if own & set(r.edge.split("->"))},
+    }
+
+
+def _variant(number: int, row: Mapping[str, Any]) -> str:
+    """How a variant is called: by its guard where there are several."""
+    return "decisions" if len(row["variants"]) == 1 else f"if {row['variants'][number]['guard']}"
+
+
+def _decisions(variant: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The decisions of a variant, each on a line: `tiles l2 y` -> `j=32 k=32`."""
+    from tilec.report.wording import fact_text
+
+    for name, value in variant.items():
+        if name in ("guard", "levels"):
+            continue
+        if not isinstance(value, Mapping):
+            yield name, fact_text(value)
+            continue
+        for key, inner in value.items():
+            if isinstance(inner, Mapping) and name != "shared":
+                yield from ((f"{name} {key} {node}", fact_text(each)) for node, each in inner.items())
+            else:
+                yield f"{name} {key}", fact_text(inner)
+
+
+def _kernels(artifact: Artifact, _path: Path) -> Iterator[_ROWS]:
+    """Steps of the compiled model, and where the text of their tile programs is."""
+    files = {program["kernel"]: str(program["file"]) for program in artifact.body["programs"].values()}
+    for step in artifact.body["steps"]:
+        program = str(Path(files[step["kernel"]]).with_suffix(".txt").as_posix())
+        told = {"name": step["group"], "kernel": step["kernel"], "tensors": list(step["tensors"]), "program": program}
+        yield (step["group"], step["kernel"]), partial(dict, told)
+
+
+def _report(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
+    """What verifying recorded of a group, when it was compared on its own."""
+    from tilec.pipeline import read_run
+
+    if "per_group" in artifact.body:
+        for name, told in read_run(path.parent).get("groups", {}).items():
+            yield (name, told["tensor"]), partial(dict, {"name": name, **told})
+
+
+_ROWS_OF: Mapping[str, Callable[[Artifact, Path], Iterable[_ROWS]]] = {
+    "graph": _graph,
+    "plan": _plan,
+    "kernels": _kernels,
+    "report": _report,
+}
