@@ -1,4 +1,4 @@
-"""The wheel holds devices and recipes, and they are found in it without unpacking and from any folder."""
+"""The wheel holds devices, recipes and what a report page is made of, found in it without unpacking, from any folder."""
 
 import os
 import subprocess
@@ -9,7 +9,9 @@ ROOT = Path(__file__).parents[1]
 
 SCRIPT = """
 import tilec
+from tilec.report.html.page import page
 from tilec.spec.resolve import packaged, recipe_source, resolve_device
+assert len(page([])) > 50_000
 assert ".whl" in tilec.__file__, tilec.__file__
 print(*packaged("devices"), resolve_device("a100").cores, recipe_source("default").place)
 """

@@ -8,7 +8,7 @@ import pytest
 from report.plans import group, layers, plan
 
 from bounds.graphs import attention, graph, mlp
-from tilec.bounds.bounded import bounded, least
+from tilec.bounds.bounded import bounded, least, leasts
 from tilec.bounds.contractions import contraction_of
 from tilec.bounds.levels import LevelCapacity, level_capacities
 from tilec.bounds.lower import lb, product_loads
@@ -78,6 +78,7 @@ def test_a_product_alone_has_its_lb() -> None:
     assert einsum is not None
     for capacity in (16, 64, 256, 1024, 1 << 20):
         assert least(found, capacity) == lb(einsum, capacity).traffic_bytes
+        assert leasts(found, [capacity, 64]) == [least(found, capacity), least(found, 64)]
     assert least(found, 64) > compulsory(found)
 
 

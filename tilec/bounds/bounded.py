@@ -44,22 +44,22 @@ def least(graph: Graph, capacity: int) -> int:
 
     What enters and leaves for sure, or what leaves and what a matrix product of two tensors from outside has to load.
     """
-    return _least(graph, compulsory(graph), capacity)
+    return leasts(graph, (capacity,))[0]
 
 
-def _least(graph: Graph, moved: int, capacity: int) -> int:
+def leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
+    """`least` at several capacities, which takes little longer than at one."""
+    moved = compulsory(graph)
     leaving = sum(bytes_of(graph.tensors[name]) for name in {port.tensor for port in graph.outputs})
     made = {node.name for node in graph.nodes}
     einsums = (contraction_of(node, graph.tensors) for node in graph.nodes)
     outside = [e for e in einsums if e is not None and made.isdisjoint(operand.tensor for operand in e.inputs)]
-    return max(moved, *(leaving + product_loads(einsum, capacity) for einsum in outside), 0)
+    return [max(moved, *(leaving + product_loads(e, capacity) for e in outside), 0) for capacity in capacities]
 
 
 def _bounds(graph: Graph, capacities: Mapping[str, int], find: Find, curves: Known) -> dict[str, Bound]:
-    moved = compulsory(graph)
     found: dict[str, Bound] = {}
-    for level, capacity in capacities.items():
+    for (level, capacity), proved in zip(capacities.items(), leasts(graph, capacities.values()), strict=True):
         point = best_known(graph, find, capacity, curves)
-        known = point.traffic_bytes if point is not None else None
-        found[level] = Bound(_least(graph, moved, capacity), known)
+        found[level] = Bound(proved, point.traffic_bytes if point is not None else None)
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from tilec.bounds.bounded import least
+from tilec.bounds.bounded import leasts
 from tilec.bounds.cache import cached
 from tilec.bounds.graph import graph_curve
 from tilec.bounds.groups import group_graph
@@ -59,7 +59,8 @@ def _proved(graph: Graph, low: int, high: int, capacities: Set[int]) -> Pairs:
     """What is proved between two capacities; of equal values the first and the last."""
     doublings = (high // low).bit_length()
     steps = {min(high, round(low * 2 ** (step / _STEPS))) for step in range(_STEPS * doublings + 1)}
-    pairs = [(size, least(graph, size)) for size in sorted(steps | capacities | {high})]
+    sizes = sorted(steps | capacities | {high})
+    pairs = list(zip(sizes, leasts(graph, sizes), strict=True))
     inner = zip(pairs, pairs[1:], pairs[2:], strict=False)
     kept = [b for a, b, c in inner if not a[1] == b[1] == c[1]]
     return tuple(dict.fromkeys((pairs[0], *kept, pairs[-1])))

@@ -35,10 +35,11 @@ function list() {
       .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.n - b.n) * (falling ? -1 : 1));
     heads.forEach((head, n) => head.setAttribute("aria-sort", n === sorted ? (falling ? "descending" : "ascending") : "none"));
     fill(body, rows.slice(0, count).map(({ group, n }) => line(plan, group, n)));
+    markChosen(body);
     more.hidden = rows.length <= count;
     more.textContent = `Show ${Math.min(CHUNK, rows.length - count)} more of ${separated(rows.length)}`;
   };
-  listen(draw);
+  listen((what) => (what === "plan" ? draw() : markChosen(body)));
   draw();
   return h("div", { class: "list" }, h("div", { class: "search" }, search),
     scrolling("Groups", h("table", { class: "groups" }, h("thead", {}, h("tr", {}, heads)), body)), more);
@@ -54,5 +55,5 @@ function line(plan, group, n) {
     }
     return h("td", { class: kind }, column === 3 && h("span", { class: "spark", vars: { "--part": `${(100 * group.time) / most}%` } }), text(value));
   });
-  return h("tr", { class: shown.group === n ? "chosen" : "" }, cells);
+  return h("tr", { "data-side": shown.plan, "data-group": n }, cells);
 }

@@ -13,9 +13,11 @@ function roofline() {
   let option = 0;
   const holder = h("div", { class: "holder" });
   const missing = h("p", { class: "note" });
-  const draw = (width) => fill(holder, rooflineChart(width, option, missing));
-  const redraw = responsive(holder, draw);
-  listen(redraw);
+  const redraw = responsive(holder, (width) => {
+    fill(holder, rooflineChart(width, option, missing));
+    markChosen(holder);
+  });
+  listen(() => markChosen(holder));
   const choice = options.length > 1 && h("div", { class: "choice", role: "group", "aria-label": "Bytes counted between" },
     options.map((each) => h("button", { type: "button", "aria-pressed": String(each === option), onclick: (event) => {
       option = each;
@@ -63,9 +65,8 @@ function rooflineChart(width, option, missing) {
   const ordered = [...spots].sort((a, b) => b.group.time / totals[b.side] - a.group.time / totals[a.side]);
   const marks = ordered.map(({ plan, side, group, n, x: at, y: speed, partial: less }) => {
     const part = group.time / totals[side];
-    const chosen = shown.plan === side && shown.group === n;
     return s("g", {
-      class: `dot ${TWO ? `side-${SIDES[side]}` : group.kind}${chosen ? " chosen" : ""}${less ? " partial" : ""}`, role: "button", tabindex: "-1",
+      class: `dot ${TWO ? `side-${SIDES[side]}` : group.kind}${less ? " partial" : ""}`, role: "button", tabindex: "-1", "data-side": side, "data-group": n,
       "aria-label": `${TWO ? `${SIDES[side]}, ` : ""}group ${n + 1}, ${group.operators}: ${digits(at)} operations per byte, ${rate(speed)}`,
       ...pressed(() => open(n, side, true)),
       ...tipped(() => [`${TWO ? `${SIDES[side]} ` : ""}${group.operators}`, `${digits(at)} operations per byte, ${rate(speed)}`, `${time(group.time)}, ${percent(part)} of the run`, `${percent(speed / plan.device.units[0].rate)} of ${rate(plan.device.units[0].rate)}`]),

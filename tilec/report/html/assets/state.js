@@ -45,6 +45,12 @@ function addressed() {
   return group < 0 ? null : { plan, group };
 }
 
+/** Mark the pieces of the open group inside an element, wherever it is drawn. */
+function markChosen(element) {
+  element.querySelectorAll(".chosen").forEach((each) => each.classList.remove("chosen"));
+  element.querySelectorAll(`[data-side="${shown.plan}"][data-group="${shown.group}"]`).forEach((each) => each.classList.add("chosen"));
+}
+
 /** Operations of a group for each byte that it moves at a level. */
 function intensity(group, level) {
   const moved = group.levels[level]?.moved;

@@ -6,9 +6,11 @@ function strip() {
     ["predicted time", (group) => group.time, time],
     ["traffic", (group) => group.traffic, bytes],
   ].filter(([, value]) => PLANS.some((plan) => plan.groups.some((group) => isNumber(value(group)) && value(group) > 0)));
-  const redraw = responsive(holder, (width) => fill(holder, PLANS.map((plan, side) =>
-    measures.map(([name, value, text]) => row(plan, side, name, value, text, width)))));
-  listen(redraw);
+  responsive(holder, (width) => {
+    fill(holder, PLANS.map((plan, side) => measures.map(([name, value, text]) => row(plan, side, name, value, text, width))));
+    markChosen(holder);
+  });
+  listen(() => markChosen(holder));
   return section("where", "Where time and bytes go",
     "All groups in the order in which they run, each as wide as its part of the whole. Choose one to open it.",
     legend(...kindsThere().map(([kind, name]) => [`fill ${kind}`, `${name}: ${KIND_MEANS[kind]}`])), holder);
@@ -22,13 +24,12 @@ function row(plan, side, name, value, text, width) {
   let x = 0;
   const parts = plan.groups.map((group, n) => {
     const wide = total ? (width * sizes[n]) / total : 0;
-    const chosen = shown.plan === side && shown.group === n;
     const part = s("g", {
-      class: `part ${group.kind}${chosen ? " chosen" : ""}`, role: "button", tabindex: "-1",
+      class: `part ${group.kind}`, role: "button", tabindex: "-1", "data-side": side, "data-group": n,
       "aria-label": `${n + 1}, ${group.operators}: ${text(value(group))}, ${percent(sizes[n] / total)}`,
       ...pressed(() => open(n, side, true)),
       ...tipped(() => [group.operators, `${text(value(group))}, ${percent(sizes[n] / total)} of ${name}`, `group ${n + 1} of ${plan.groups.length}`]),
-    }, s("rect", { x, y: chosen ? 0 : 3, width: Math.max(wide - (wide > 3 ? 1 : 0), 0.4), height: chosen ? height : height - 6, rx: wide > 8 ? 2 : 0 }));
+    }, s("rect", { x, y: 3, width: Math.max(wide - (wide > 3 ? 1 : 0), 0.4), height: height - 6, rx: wide > 8 ? 2 : 0 }));
     if (wide > 64) {
       part.append(s("text", { x: x + 7, y: 21 }, fitted(group.operators.split(", ")[0], wide - 12, 12.5)),
         s("text", { x: x + 7, y: 36, class: "small" }, text(value(group))));
@@ -36,8 +37,7 @@ function row(plan, side, name, value, text, width) {
     x += wide;
     return part;
   });
-  const first = parts[shown.plan === side && shown.group !== null ? shown.group : 0];
-  first?.setAttribute("tabindex", "0");
+  parts[0]?.setAttribute("tabindex", "0");
   roving(svg, () => parts);
   svg.append(...parts);
   const said = total ? text(total) : "nothing";
