@@ -17,7 +17,7 @@ from tilec.importer import import_model
 from tilec.ir.graph import Graph, Node, Port
 from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.cut import cut
-from tilec.scheduler.partition import partition
+from tilec.scheduler.groups import grouped
 from tilec.scheduler.parts import computed_nodes, fuse
 from tilec.scheduler.reasons import Draft
 from tilec.scheduler.rewrite import live
@@ -79,7 +79,8 @@ def gap(graph: Graph, name: str) -> float:
     parted = fuse(graph)
     atoms = Atoms(graph, parted.parts, target, NUMBERS, "time", outputs)
     atoms = replace(atoms, parts=cut(parted, atoms).parts)
-    found = sum(atoms.core_tiles(members)[0].objective for members in partition(atoms, {}).groups)
+    atoms, grouping = grouped(atoms, {})
+    found = sum(atoms.core_tiles(members)[0].objective for members in grouping.groups)
     best = Exhaustive(graph, target, outputs).best(computed_nodes(graph))
     return max(0.0, found / best - 1)
 

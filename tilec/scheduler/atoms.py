@@ -25,6 +25,9 @@ from tilec.scheduler.windows import leaves
 
 Part = tuple[Node, ...]
 
+Content = tuple[object, tuple[str, ...]]
+"""What a part computes, up to the names of tensors, and these names in order of appearance."""
+
 HOPE = 0.7
 """A closer look finds tiles that take no less than this fraction of what a first look found."""
 
@@ -38,7 +41,8 @@ class Atoms:
 
     `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
     the level below (absent: all of it).  Groups that hold all of a `chain` run its reductions in one loop.
-    `numbering`, `registers`, `known`, `looks` and `fitting` remember contents and decisions by content.
+    `numbering`, `registers`, `known`, `looks` and `fitting` remember contents and decisions by content, `described`
+    the contents of nodes (by identity) of one graph.
     """
 
     graph: Graph
@@ -54,6 +58,7 @@ class Atoms:
     known: dict[object, tuple[CoreTile, ...]] = field(default_factory=dict)
     looks: dict[object, tuple[int, float]] = field(default_factory=dict)
     fitting: dict[object, tuple[int, ...]] = field(default_factory=dict)
+    described: dict[tuple[int, ...], tuple[Graph, Part, Content]] = field(default_factory=dict)
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -88,11 +93,17 @@ class Atoms:
         return {tensor: frozenset(numbers) for tensor, numbers in found.items()}
 
     @cached_property
-    def contents(self) -> tuple[tuple[object, tuple[str, ...]], ...]:
-        """Every part up to the names of tensors, and these names in order of appearance."""
-        return tuple(self._content(part) for part in self.parts)
+    def contents(self) -> tuple[Content, ...]:
+        """The content of every part."""
+        found = []
+        for part in self.parts:
+            key = (id(self.graph), *map(id, part))
+            if key not in self.described:
+                self.described[key] = (self.graph, part, self._content(part))
+            found.append(self.described[key][2])
+        return tuple(found)
 
-    def _content(self, part: Part) -> tuple[object, tuple[str, ...]]:
+    def _content(self, part: Part) -> Content:
         names: dict[str, str] = {}
         for node in part:
             for tensor in (*operands(node.expr), node.name):

@@ -12,8 +12,9 @@ from tilec.scheduler.choose import Tuner
 from tilec.scheduler.cores import CoreTile
 from tilec.scheduler.exact import objection, settled
 from tilec.scheduler.online import Online, online, ordered
-from tilec.scheduler.partition import partition, separate
+from tilec.scheduler.partition import Grouping, partition, separate
 from tilec.scheduler.reasons import edge
+from tilec.scheduler.reconsider import reconsidered
 from tilec.scheduler.tuned import tuned
 from tilec.spec.recipe import ScheduleOptions
 
@@ -30,7 +31,7 @@ def chosen_groups(
 ) -> tuple[Chosen, Mapping[str, Refusal]]:
     """The groups of some parts and why edges are not connected; `refused` says it of those between parts."""
     if options.fusion == "full":
-        found = online(atoms, partition(atoms, refused), builder)
+        found = online(*grouped(atoms, refused), builder)
     else:
         single = separate(atoms, refused)
         found = Online(((atoms, single.groups),), single.refused)
@@ -44,6 +45,11 @@ def chosen_groups(
             tiled = tuned(tiled, own, builder, tuner)
         chosen += [(own, members, tile) for members, (tile, *_) in tiled]
     return [chosen[n] for n in ordered([(own, members) for own, members, _ in chosen])], reasons
+
+
+def grouped(atoms: Atoms, refused: Mapping[str, Refusal]) -> tuple[Atoms, Grouping]:
+    """The parts, some of them cut, and the groups that are predicted to cost least."""
+    return reconsidered(atoms, partition(atoms, refused), refused)
 
 
 def _apart(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> dict[str, Refusal]:

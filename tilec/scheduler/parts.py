@@ -83,7 +83,7 @@ def fuse(graph: Graph) -> Partition:
         home[node.name] = part
     whole, split_off = with_one_final(members, reads)
     refused |= split_off
-    return Partition(_ordered(whole, graph, reads), refused)
+    return Partition(in_order(whole, {node.name: n for n, node in enumerate(graph.nodes)}, reads), refused)
 
 
 def with_one_final(
@@ -120,17 +120,18 @@ def _pieces(nodes: Sequence[Node], reads: Mapping[str, Sequence[str]]) -> list[l
     return found
 
 
-def _ordered(
-    members: Sequence[Sequence[Node]], graph: Graph, reads: Mapping[str, Sequence[str]]
+def in_order(
+    members: Sequence[Sequence[Node]], places: Mapping[str, int], reads: Mapping[str, Sequence[str]]
 ) -> tuple[tuple[Node, ...], ...]:
-    place = {node.name: position for position, node in enumerate(graph.nodes)}
+    """Parts in an order in which they can run, that of their last nodes' places where it is free, each with its nodes
+    by place.  Raises ValueError where parts wait for each other."""
     home = {node.name: number for number, part in enumerate(members) for node in part}
     needs = [
         {home[t] for node in part for t in reads[node.name] if t in home} - {number}
         for number, part in enumerate(members)
     ]
-    order = execution_order(needs, [place[part[-1].name] for part in members])
-    return tuple(tuple(sorted(members[i], key=lambda node: place[node.name])) for i in order)
+    order = execution_order(needs, [places[part[-1].name] for part in members])
+    return tuple(tuple(sorted(members[i], key=lambda node: places[node.name])) for i in order)
 
 
 def _objection(tensor: str, node: Node, graph: Graph) -> Refusal | None:
