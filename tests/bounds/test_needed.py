@@ -58,3 +58,11 @@ def test_an_input_that_is_an_output_stays_where_it_is() -> None:
 
 def test_nothing_is_read_for_no_results() -> None:
     assert compulsory(graph({"x": (0,), "b": (3,)}, [("y[i, j] = x[i] + b[j // 2]", {"i": 0, "j": 3})], ["y"])) == 0
+
+
+def test_elements_far_apart_and_side_by_side_count_once_each() -> None:
+    nodes = [("y[i] = sum(r, x[i * 1000003 + r % 2])", {"i": 8, "r": 5}),
+             ("z[i] = sum(r, y[i + r] * y[i * 2])", {"i": 3, "r": 4})]  # fmt: skip
+    found = graph({"x": (9_000_000,)}, nodes, ["z"])
+    assert compulsory(found) == 4 * (3 + 2 * 6)
+    assert compulsory(graph({"x": (9_000_000,)}, nodes[:1], ["y"])) == 4 * (8 + 16)

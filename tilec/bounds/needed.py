@@ -7,6 +7,7 @@ What is no box, or depends on data, is not sure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -71,11 +72,12 @@ def _elements(access: Access, guards: Sequence[Expr], ranges: Mapping[str, tuple
         heeded += len(own)
         if not names <= ranges.keys() or prod(high - low for low, high in (ranges[n] for n in names)) > _MOST:
             return 0, None
-        values = _values([access.index[position] for position in positions], own, {n: ranges[n] for n in sorted(names)})
-        if not values.shape[1]:
+        index = tuple(access.index[position] for position in positions)
+        values, sides = _values(index, tuple(own), tuple((name, *ranges[name]) for name in sorted(names)))
+        if not values:
             return 0, None
-        count *= values.shape[1]
-        box |= {at: (int(row.min()), int(row.max()) + 1) for at, row in zip(positions, values, strict=True)}
+        count *= values
+        box |= dict(zip(positions, sides, strict=True))
     if heeded < len(guards):
         return 0, None
     full = tuple(box[position] for position in range(len(access.index)))
@@ -94,15 +96,35 @@ def _groups(index: Sequence[Expr]) -> list[tuple[list[int], frozenset[str]]]:
     return groups
 
 
-def _values(index: Sequence[Expr], guards: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> Ints:
-    """The different values that some indices take together where the guards hold, one column each."""
+@lru_cache(maxsize=1024)
+def _values(
+    index: tuple[Expr, ...], guards: tuple[Expr, ...], ranges: tuple[tuple[str, int, int], ...]
+) -> tuple[int, Box]:
+    """How many different values some indices take together where the guards hold, and the box around them.
+
+    `ranges` are iterators with where they begin and end.
+    """
     if len(index) == 1 and isinstance(index[0], Var) and not guards:
-        return np.arange(*ranges[index[0].name])[np.newaxis]
-    points = Points(ranges, {})
-    iterators = {name: points.iterator(name) for name in ranges}
+        ((_, low, high),) = ranges
+        return high - low, ((low, high),)
+    sides = {name: (low, high) for name, low, high in ranges}
+    points = Points(sides, {})
+    iterators = {name: points.iterator(name) for name in sides}
     holds: NDArray[np.bool_] = np.ones(points.shape, bool)
     for guard in guards:
         holds &= np.asarray(scalar_value(guard, points), bool)
     rows = [np.broadcast_to(integer(each, iterators), points.shape)[holds] for each in index]
-    found: Ints = np.unique(rows[0])[np.newaxis] if len(rows) == 1 else np.unique(np.stack(rows), axis=1)
-    return found
+    if not rows[0].size:
+        return 0, ()
+    box = tuple((int(row.min()), int(row.max()) + 1) for row in rows)
+    return _different(rows, box), box
+
+
+def _different(rows: Sequence[Ints], box: Box) -> int:
+    """How many different columns some rows have together, by marking them in the box around them, or by sorting."""
+    if _volume(box) > _MOST:
+        return int(np.unique(np.stack(rows), axis=1).shape[1])
+    marked = np.zeros(_volume(box), bool)
+    marked[np.ravel_multi_index([row - low for row, (low, _) in zip(rows, box, strict=True)],
+                                [high - low for low, high in box])] = True  # fmt: skip
+    return int(np.count_nonzero(marked))
