@@ -50,11 +50,17 @@ def least(graph: Graph, capacity: int) -> int:
 def leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
     """`least` at several capacities, which takes little longer than at one."""
     moved = compulsory(graph)
+    return [max(moved, loaded) for loaded in product_leasts(graph, capacities)]
+
+
+def product_leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
+    """What leaves a graph and a matrix product of two tensors from outside has to load, at several capacities; 0
+    without such a product. It falls with the capacity."""
     leaving = sum(bytes_of(graph.tensors[name]) for name in {port.tensor for port in graph.outputs})
     made = {node.name for node in graph.nodes}
     einsums = (contraction_of(node, graph.tensors) for node in graph.nodes)
     outside = [e for e in einsums if e is not None and made.isdisjoint(operand.tensor for operand in e.inputs)]
-    return [max(moved, *(leaving + product_loads(e, capacity) for e in outside), 0) for capacity in capacities]
+    return [max((leaving + product_loads(e, capacity) for e in outside), default=0) for capacity in capacities]
 
 
 def _bounds(graph: Graph, capacities: Mapping[str, int], find: Find, curves: Known) -> dict[str, Bound]:

@@ -94,6 +94,16 @@ def graph_curve(graph: Graph, find: Find, ragged: bool = True, capacities: Itera
     `find` gives the curve of one contraction, `ragged` those of chains; besides eight capacities per doubling,
     `capacities` in bytes are looked at.  Raises UsageError while sizes are symbolic.
     """
+    points = graph_points(graph, find, ragged, capacities)
+    einsums = Surroundings(graph, graph.nodes).einsums.values()
+    operations = 2 * sum(prod(einsum.extents.values()) for einsum in einsums)
+    return GraphCurve(MAPSPACE, points, compulsory(graph), operations)
+
+
+def graph_points(
+    graph: Graph, find: Find, ragged: bool = True, capacities: Iterable[int] = ()
+) -> tuple[GraphPoint, ...]:
+    """The points of `graph_curve`, without what compulsory traffic takes to find."""
     around = _in_order(graph)
     curves = RunCurves(around, find, ragged)
     runs = [
@@ -105,8 +115,7 @@ def graph_curve(graph: Graph, find: Find, ragged: bool = True, capacities: Itera
     for column, (size, moved) in enumerate(zip(grid.tolist(), traffic.tolist(), strict=True)):
         if isfinite(moved) and (not points or moved < points[-1].traffic_bytes):
             points.append(GraphPoint(size, int(moved), _cut(runs, cuts[:, column])))
-    operations = 2 * sum(prod(e.extents.values()) for e in around.einsums.values())
-    return GraphCurve(MAPSPACE, tuple(points), compulsory(graph), operations)
+    return tuple(points)
 
 
 def best_known(graph: Graph, find: Find, capacity: int, known: Known | None = None) -> GraphPoint | None:

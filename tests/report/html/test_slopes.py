@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from report.plans import base, plan
 
-from tilec.bounds.bounded import bounded
+from tilec.bounds.bounded import bounded, leasts
+from tilec.bounds.groups import group_graph
 from tilec.bounds.levels import LevelCapacity
 from tilec.bounds.oro_plus import oro_plus
 from tilec.report.html.slopes import slopes
@@ -29,7 +30,9 @@ def test_a_slope_falls_and_passes_through_the_bounds_of_the_plan(capacity):
         assert (at[-1] if at else None) == bound.known
         assert all(a[1] >= b[1] for a, b in zip(slope.proved, slope.proved[1:], strict=False))
         assert [moved for size, moved in slope.proved if size <= capacity][-1] == bound.least
-        assert slope.proved[0][0] <= capacity <= slope.proved[-1][0]
+        assert slope.proved[-1][0] == capacity
+        graph = group_graph(given, group)
+        assert [moved for _, moved in slope.proved] == leasts(graph, [size for size, _ in slope.proved])
 
 
 def test_equal_kernels_share_a_slope():

@@ -5,12 +5,12 @@ Groups with equal kernels have one slope.  Only plans that carry bounds have any
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from tilec.bounds.bounded import leasts
+from tilec.bounds.bounded import product_leasts
 from tilec.bounds.cache import cached
-from tilec.bounds.graph import graph_curve
+from tilec.bounds.graph import graph_points
 from tilec.bounds.groups import group_graph
 from tilec.bounds.run_curves import Find
 from tilec.ir.graph import Graph
@@ -48,19 +48,25 @@ def slopes(plan: Plan, find: Find = cached) -> tuple[tuple[Slope, ...], dict[str
 
 
 def _slope(plan: Plan, group: Group, find: Find) -> Slope:
-    graph, capacities = group_graph(plan, group), {plan.capacities[level] for level in group.bounds}
-    curve = graph_curve(graph, find, capacities=capacities)
-    known = tuple((point.buffer_bytes, point.traffic_bytes) for point in curve.points)
-    ends = {*capacities, *(size for size, _ in (*known[:1], *known[-1:]))}
-    return Slope(_told(known, capacities), _proved(graph, max(min(ends), 1), max(*ends, 1), capacities))
+    graph = group_graph(plan, group)
+    least = {plan.capacities[level]: bound.least for level, bound in group.bounds.items()}
+    points = graph_points(graph, find, capacities=least)
+    known = tuple((point.buffer_bytes, point.traffic_bytes) for point in points)
+    low = min([*least, *(size for size, _ in known[:1])])
+    return Slope(_told(known, least.keys()), _proved(graph, max(low, 1), least))
 
 
-def _proved(graph: Graph, low: int, high: int, capacities: Set[int]) -> Pairs:
-    """What is proved between two capacities; of equal values the first and the last."""
+def _proved(graph: Graph, low: int, least: Mapping[int, int]) -> Pairs:
+    """What is proved from a capacity on up to the largest of those at which the plan says the `least`.
+
+    Up to there nothing is below the least at that capacity, nor below what products have to load, and one of the two
+    is the least. Of equal values the first and the last.
+    """
+    high = max(least)
     doublings = (high // low).bit_length()
     steps = {min(high, round(low * 2 ** (step / _STEPS))) for step in range(_STEPS * doublings + 1)}
-    sizes = sorted(steps | capacities | {high})
-    pairs = list(zip(sizes, leasts(graph, sizes), strict=True))
+    sizes = sorted(steps | least.keys())
+    pairs = [(s, max(least[high], loaded)) for s, loaded in zip(sizes, product_leasts(graph, sizes), strict=True)]
     inner = zip(pairs, pairs[1:], pairs[2:], strict=False)
     kept = [b for a, b, c in inner if not a[1] == b[1] == c[1]]
     return tuple(dict.fromkeys((pairs[0], *kept, pairs[-1])))

@@ -18,7 +18,7 @@ function slopeChart(plan, group) {
       body.append(s("path", { class: "under", d: `${path(stairs, true)}V${bottom}H${stairs[0][0]}Z` }), s("path", { class: "line known", d: path(stairs, true) }));
     }
     const proved = slope.proved.filter(([, moved]) => moved > 0).map(([size, moved]) => [X(size), Y(moved)]);
-    if (proved.length) body.append(s("path", { class: "line proved", d: path([...proved, [right, proved.at(-1)[1]]]) }));
+    if (proved.length) body.append(s("path", { class: "line proved", d: path(proved) }));
     for (const point of points) {
       const label = `${point.level}: moves ${bytes(point.y)}${point.known ? `, ${times(point.y / point.known)} the known ${bytes(point.known)}` : ""}`;
       top.append(s("line", { class: "mark", x1: X(point.x), x2: X(point.x), y1: MARGIN.top, y2: bottom }),
@@ -28,7 +28,7 @@ function slopeChart(plan, group) {
     }
     return svg;
   };
-  return figure(null, draw, legend(["line known", "least known, by a mapping"], ["line proved", "proved: nothing moves less"], ["spot", "this plan"])).element;
+  return figure(null, draw, legend(["line known", "least known, by a mapping"], ["line proved", "proved, up to the capacity of the plan"], ["spot", "this plan"])).element;
 }
 
 function noSlope(plan, group) {
