@@ -65,6 +65,7 @@ def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_a_branch_is_compared_with_main(repository: Path) -> None:
     product(repository / "models" / "net.onnx", 64, apart=True)
     product(repository / "models" / "other.onnx", 8)
