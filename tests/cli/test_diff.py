@@ -6,6 +6,7 @@ import json
 import pytest
 from report.plans import base, tuned
 
+from cli import models
 from tilec.artifact import Artifact
 from tilec.ir.codec import plan_to_json
 
@@ -78,3 +79,47 @@ def test_a_graph_is_no_plan(cli, plans):
     ran = cli("diff", "old.json", "graph.json")
     assert ran.code == 2
     assert "this is a graph, a plan is needed" in ran.err
+    Artifact("report", {}, {}).write(plans / "report.json")
+    assert "a report is not compared" in cli("diff", "report.json", "report.json").err
+    (plans / "text.json").write_text("nothing")
+    assert "text.json:1:1: not JSON" in cli("diff", "text.json", "old.json").err
+    (plans / "binary.json").write_bytes(b"\xff\xfe\x00")
+    assert "binary.json: not JSON: the file is binary" in cli("diff", "binary.json", "old.json").err
+
+
+def test_a_limit_on_groups_and_time(cli, plans):
+    ran = cli("diff", "old.json", "new", "--fail-on", "groups", "--fail-on", "time=+5%", "--exit-code")
+    assert (ran.code, ran.err) == (1, "error: groups are not the same (1 merged; 3 -> 2), none may be another\n")
+    assert ran.out == cli("diff", "old.json", "new").out
+    ran = cli("diff", "old.json", "new", "--fail-on", "group")
+    assert (ran.code, ran.out) == (2, "")
+    assert "'group' is no limit" in ran.err
+
+
+def test_graphs(cli, plans):
+    models.mlp(plans / "a.onnx")
+    models.mlp(plans / "b.onnx", batch=8)
+    for name in ("a", "b"):
+        assert cli("import", f"{name}.onnx", "-o", name).code == 0
+    same = cli("diff", "a/1-graph.json", "a/1-graph.json", "--exit-code")
+    assert (same.code, same.out) == (0, "no changes: a, 4 nodes\n")
+    ran = cli("diff", "a/1-graph.json", "b", "--exit-code", "--fail-on", "nodes=+0%")
+    assert (ran.code, ran.err) == (3, "")
+    assert ran.out.startswith("a -> b: 4 -> 4 nodes (4 rewritten; 0 unchanged)\n")
+    told = json.loads(cli("diff", "a/1-graph.json", "b/1-graph.json", "--json").out)
+    flops = 2 * 4 * 16 * 32 + 4 * 32 * 2 + 2 * 4 * 32 * 8
+    assert told["totals"]["flops"] == {"before": flops, "after": 2 * flops}
+    ran = cli("diff", "a", "b/1-graph.json", "--fail-on", "flops=+10%")
+    assert ran.code == 1
+    assert f"error: flops grew by 100.0 % ({flops} -> {2 * flops}), 10 % is allowed" in ran.err
+    assert "a graph has no traffic" in cli("diff", "a", "b/1-graph.json", "--fail-on", "traffic=+1%").err
+
+
+def test_kernels(cli, build):
+    same = cli("diff", "model.tilec/3-kernels.json", "model.tilec", "--exit-code")
+    assert (same.code, same.out) == (0, "no changes: model on host, 1 steps\n")
+    text = (build / "3-kernels.json").read_text()
+    (build.parent / "k.json").write_text(text.replace('"kernel": "', '"kernel": "other_'))
+    ran = cli("diff", "model.tilec/3-kernels.json", "k.json", "--exit-code", "--format", "md")
+    assert ran.code == 3
+    assert ran.out.startswith("**model on host: 1 -> 1 steps (1 other kernel; 0 unchanged)**")

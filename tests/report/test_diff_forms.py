@@ -1,5 +1,6 @@
 """What a diff looks like: goldens as text, Markdown and JSON."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,11 +8,11 @@ from report.plans import base, group, layers, plan, renamed, tuned
 
 from tilec.artifact import pretty
 from tilec.ir.expr import Const
-from tilec.ir.plan import Plan
+from tilec.ir.plan import Plan, Refusal
 from tilec.ir.text import parse_expr
 from tilec.report.diff import diff_plans
 from tilec.report.diff_json import diff_to_json
-from tilec.report.diff_markdown import diff_markdown
+from tilec.report.diff_markdown import LARGEST, diff_markdown
 from tilec.report.diff_text import diff_text
 
 
@@ -64,3 +65,41 @@ def test_the_same_text_whatever_the_order_of_a_mapping() -> None:
         for v in (turned, straight)
     }
     assert len(texts) == 1
+
+
+def many(count: int, traffic: int) -> Plan:
+    """Plans of very many groups that cost more or less."""
+    first, *_ = layers()
+    groups = []
+    for n in range(count):
+        named = renamed(plan(replace(first, cost=replace(first.cost, read={"smem": Const(traffic + n)}))), f"_{n}")
+        groups += named.groups
+    return plan(*groups)
+
+
+def test_markdown_fits_into_a_comment() -> None:
+    found = diff_plans(many(200, 4096), many(200, 9000))
+    assert len(found.groups) == 200
+    for most in (10_000, 2_000):
+        text = diff_markdown(found, most)
+        assert most * 0.8 < len(text) <= most
+        assert text.startswith("**net on toy: 200 -> 200 groups (200 recosted; 0 unchanged)**\n\n| | before | after |")
+        assert "<summary>200 changes</summary>" in text
+        assert text.count("<details>") == text.count("</details>") == 1
+        left = int(re.search(r"\nand (\d+) more: `tilec diff` without `--format md` shows them\n$", text)[1])
+        assert left == 200 - text.count("- **recosted**")
+
+
+def test_an_entry_that_is_too_long_is_cut() -> None:
+    old, new = many(1, 4096), many(1, 4096)
+    new = replace(new, refusals=tuple(Refusal(f"r{n}->g", "cycle") for n in range(3000)))
+    text = diff_markdown(diff_plans(old, new))
+    assert 60_000 < len(text) <= LARGEST
+    assert "  - and more\n" in text
+    assert "</details>" in text
+
+
+def test_few_changes_stand_open() -> None:
+    text = diff_markdown(diff_plans(many(2, 4096), many(2, 9000)))
+    assert "<details>" not in text
+    assert text.count("- **recosted**") == 2

@@ -81,3 +81,30 @@ def test_wrong_limits(text: str, message: str) -> None:
     with pytest.raises(UsageError) as error:
         said(text)
     assert message in str(error.value)
+
+
+def test_time_is_what_is_predicted() -> None:
+    def of(picoseconds: int) -> Plan:
+        first, *_ = layers()
+        return plan(replace(first, cost=replace(first.cost, picoseconds=picoseconds)))
+
+    assert said("time=+5%", of(1000), of(1050)) == []
+    grown = "time (picoseconds) grew by 5.1 % (1000 -> 1051), 5 % is allowed"
+    assert said("time=+5%", of(1000), of(1051)) == [grown]
+    assert said("picoseconds=+5%", of(1000), of(1051)) == ["picoseconds grew by 5.1 % (1000 -> 1051), 5 % is allowed"]
+
+
+def test_groups_alone_must_stay_as_they_are() -> None:
+    assert said("groups", base(), base()) == []
+    assert said("groups,traffic=+0%") == ["groups are not the same (1 merged; 3 -> 2), none may be another"]
+    assert said(" groups ", tuned(), base()) == ["groups are not the same (1 split; 2 -> 3), none may be another"]
+    first, *rest = layers()
+    retiled = plan(replace(first, variants=(replace(first.variants[0], tiles={}),)), *rest)
+    assert said("groups", base(), retiled) == []
+    assert said("groups", base(), plan(replace(first, connect={}), *rest)) != []
+
+
+@pytest.mark.parametrize("limit", ["traffic", "groups=", "groups+5%", "time=5", "+5%", ""])
+def test_what_is_no_limit_says_how_to_write_one(limit: str) -> None:
+    with pytest.raises(UsageError, match="Write it like traffic=.5%, time=.5%, footprint@smem=.0% or groups"):
+        parse_limits([limit])

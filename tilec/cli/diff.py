@@ -1,6 +1,8 @@
-"""`tilec diff`: what a change alters in a plan."""
+"""`tilec diff`: what a change alters in a plan, a graph, or kernels."""
 
+import sys
 from enum import StrEnum
+from json import loads as parse
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,11 +10,16 @@ import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
+from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
-    from tilec.ir.plan import Plan
+    from tilec.artifact import Artifact
+    from tilec.report.change import PlanDiff
 
 CHANGED = 3
+
+KINDS = ("plan", "graph", "kernels")
+"""Artifacts that are compared."""
 
 
 class Format(StrEnum):
@@ -25,33 +32,39 @@ class Format(StrEnum):
 
 def diff(
     console: Console,
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="2-plan.json, its folder, or - for standard input.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same.")],
+    old: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OLD",
+            help="2-plan.json, 1-graph.json or 3-kernels.json, a folder, or - for standard input.",
+        ),
+    ],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The same; what a folder stands for is what OLD is.")],
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 3 when there are changes.")] = False,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
             "--fail-on",
-            metavar="METRIC[@LEVEL]=+N%",
-            help="Exit with 1 when one of traffic, transactions, footprint, picoseconds, flops, groups, launches and "
-            "kernels grew more; may be repeated.",
+            metavar="METRIC[@LEVEL]=+N%|groups",
+            help="Exit with 1 when one of traffic, time, transactions, footprint, flops, groups, launches, kernels, "
+            "nodes, constants, calls, arena and scratch grew more, or a group is another; may be repeated.",
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Tell what differs between two plans: groups, tiles, connections, traffic, refusals.
+    """Tell what differs between two plans: groups, tiles, connections, traffic, refusals; or two graphs, or kernels.
 
     \b
     tilec diff old.tilec/ new.tilec/
-    tilec diff old/2-plan.json new/2-plan.json --format md --fail-on traffic=+5%
+    tilec diff old/2-plan.json new/2-plan.json --format md --fail-on traffic=+5% --fail-on time=+5% --fail-on groups
     tilec diff a.json b.json --exit-code --fail-on footprint@smem=+0%,groups=+0%
+    tilec diff old/1-graph.json new/1-graph.json
 
-    Groups are matched by what their nodes compute; names alone are no difference. Traffic without a level is that of
-    the lowest one, transactions and a footprint without a level are those of any.
+    Groups and nodes are matched by what they compute; names alone are no difference. Of two folders the plans are
+    compared. Traffic without a level is that of the lowest one, transactions and a footprint without a level are
+    those of any. Markdown has no more than the 65,536 characters of a comment.
     """
-    from tilec.errors import UsageError
-    from tilec.report.diff import diff_plans
     from tilec.report.diff_json import diff_to_json
     from tilec.report.diff_markdown import diff_markdown
     from tilec.report.diff_text import diff_text
@@ -59,8 +72,8 @@ def diff(
 
     limits = parse_limits(fail_on or ())
     if str(old) == str(new) == "-":
-        raise UsageError("both plans cannot come from standard input", hint="Name a file for one of them.")
-    found = diff_plans(_plan(old), _plan(new))
+        raise UsageError("both cannot come from standard input", hint="Name a file for one of them.")
+    found = _diff(*_both(old, new))
     beyond = exceeded(found, limits)
     if json or form is Format.JSON:
         console.json(diff_to_json(found))
@@ -72,9 +85,65 @@ def diff(
         raise typer.Exit(CHANGED)
 
 
-def _plan(path: Path) -> "Plan":
-    from tilec.ir.codec import plan_from_json
+def _both(old: Path, new: Path) -> "tuple[tuple[Artifact, str], tuple[Artifact, str]]":
+    """The two artifacts with the names of their files; both of one kind.
+
+    Raises UsageError and ArtifactError for what cannot be read or compared.
+    """
+    texts = {path: _text(path) for path in (old, new) if not path.is_dir()}
+    kinds = [kind for path in (old, new) if (kind := _kind(texts.get(path, ""))) is not None]
+    kind = kinds[0] if kinds else "plan"
+    if kind not in KINDS:
+        raise UsageError(f"a {kind} is not compared", str(old), f"It compares {', '.join(KINDS)}.")
+    first, second = (_artifact(path, texts, kind) for path in (old, new))
+    return first, second
+
+
+def _artifact(path: Path, texts: "dict[Path, str]", kind: str) -> "tuple[Artifact, str]":
+    from tilec.artifact import parse_artifact
     from tilec.pipeline import read_source
 
-    source = read_source("plan", path)
-    return plan_from_json(source.body, source.place)
+    if path not in texts:
+        source = read_source(kind, path)
+        assert source.artifact is not None
+        return source.artifact, source.place
+    place = "standard input" if str(path) == "-" else str(path)
+    return parse_artifact(texts[path], kind, place), place
+
+
+def _text(path: Path) -> str:
+    """What a file or standard input holds. Raises UsageError and ArtifactError as every artifact's reader does."""
+    if str(path) == "-":
+        return sys.stdin.read()
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UsageError("no such file", str(path), "`tilec schedule` writes plans, `tilec import` graphs.") from error
+    except UnicodeDecodeError as error:
+        raise ArtifactError("not JSON: the file is binary", str(path)) from error
+    except OSError as error:
+        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
+
+
+def _kind(text: str) -> str | None:
+    """The kind of artifact in a text; None where it does not say."""
+    try:
+        kind = parse(text)["artifact"]["kind"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return kind if isinstance(kind, str) else None
+
+
+def _diff(old: "tuple[Artifact, str]", new: "tuple[Artifact, str]") -> "PlanDiff":
+    """The diff of two artifacts of one kind."""
+    from tilec.ir.codec import graph_from_json, plan_from_json
+    from tilec.report.diff import diff_plans
+    from tilec.report.diff_graphs import diff_graphs
+    from tilec.report.diff_kernels import diff_kernels
+
+    (first, place), (second, other) = old, new
+    if first.kind == "plan":
+        return diff_plans(plan_from_json(first.body, place), plan_from_json(second.body, other))
+    if first.kind == "graph":
+        return diff_graphs(graph_from_json(first.body, place), graph_from_json(second.body, other))
+    return diff_kernels(first.body, second.body)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from tilec.ir.algebra import equal, simplify
 from tilec.ir.expr import Expr, bound
+from tilec.report.ratios import Ratio
 
 Fact = dict[str, Any] | list[Any] | str | int | None
 """A decision as plain data: `{"m": 4}`, `["smem"]`, `"shift"`; None where there is none."""
@@ -50,6 +51,20 @@ class Metric:
         return Fraction(after - before, before) if before and after is not None else None
 
 
+@dataclass(frozen=True, slots=True)
+class BoundMetric:
+    """What is moved at a level beside the least that is known, before and after; None where no bound is counted."""
+
+    level: str
+    before: Ratio | None
+    after: Ratio | None
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything of it differs."""
+        return self.before != self.after
+
+
 Kind = Literal[
     "added",
     "removed",
@@ -65,6 +80,10 @@ Kind = Literal[
 """What became of a group: regrouped is several groups to several others, recosted the same decisions counted anew."""
 
 
+What = Literal["plan", "graph", "kernels"]
+"""What is compared."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupChange:
     """Groups that became others: `before` and `after` are their names, `operators` what they compute."""
@@ -75,11 +94,13 @@ class GroupChange:
     operators: str
     changes: tuple[Change, ...]
     costs: tuple[Metric, ...]
+    bounds: tuple[BoundMetric, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Which plan stands on one side."""
+    """What stands on one side: a plan with so many groups, a graph with so many nodes (and no device), or kernels with
+    so many steps."""
 
     name: str
     device: str
@@ -88,7 +109,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
-    """All that differs between two plans: facts of the whole plan, groups, totals; `unchanged` counts groups."""
+    """All that differs between two plans: facts of the whole plan, groups, totals; `unchanged` counts groups.
+
+    The same of two graphs, where every node is a group, and of kernels, where every step is one: `what` says which.
+    """
 
     old: Side
     new: Side
@@ -96,6 +120,8 @@ class PlanDiff:
     changes: tuple[Change, ...]
     groups: tuple[GroupChange, ...]
     totals: tuple[Metric, ...]
+    bounds: tuple[BoundMetric, ...] = ()
+    what: What = "plan"
 
     @property
     def empty(self) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tilec.ir.plan import Group, Plan
-from tilec.report.change import Change, GroupChange, Kind, Metric, PlanDiff, Side
+from tilec.report.change import BoundMetric, Change, GroupChange, Kind, Metric, PlanDiff, Side
 from tilec.report.decisions import RETILED, differences, edges, expressions, nodes, variants
 from tilec.report.match import PLAIN, Family, Matching, families, match_nodes
+from tilec.report.ratios import Ratio, group_ratios, plan_ratio
 from tilec.report.surroundings import surroundings
 from tilec.report.totals import Costs, group_costs, plan_costs
 
@@ -21,7 +22,7 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     """
     matching = match_nodes(old, new)
     related = families(old, new, matching)
-    found = [_became(family, old, new, matching) for family in related]
+    found = [became(family, old, new, matching) for family in related]
     changed = tuple(change for change in found if change is not None)
     return PlanDiff(
         Side(old.name, old.device, len(old.groups)),
@@ -29,11 +30,12 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
         len(found) - len(changed),
         (*surroundings(old, new, matching), *_reordered(old, related)),
         changed,
-        _metrics(plan_costs(old), plan_costs(new), changed_only=False),
+        metrics(plan_costs(old), plan_costs(new), changed_only=False),
+        tuple(_paired([plan_ratio(old)], [plan_ratio(new)])),
     )
 
 
-def _became(family: Family, old: Plan, new: Plan, matching: Matching) -> GroupChange | None:
+def became(family: Family, old: Plan, new: Plan, matching: Matching) -> GroupChange | None:
     """What became of some groups; None when nothing differs."""
     changes = differences(
         nodes(family.old, matching) | edges(family.old, matching), nodes(family.new, PLAIN) | edges(family.new, PLAIN)
@@ -48,16 +50,20 @@ def _became(family: Family, old: Plan, new: Plan, matching: Matching) -> GroupCh
         (one,), (other,) = family.old, family.new
         changes += differences(variants(one, matching, other), variants(other, PLAIN, other))
         changes = [change for change in changes if change.kind != "kernel"] or changes
-    metrics = _metrics(_costs(old, family.old), _costs(new, family.new), changed_only=whole is None)
-    if whole is None and not changes and not metrics:
+    costs = metrics(_costs(old, family.old), _costs(new, family.new), changed_only=whole is None)
+    if whole is None and not changes and not costs:
         return None
+    alone = len(family.old) <= 1 and len(family.new) <= 1
+    pairs = _paired(*([r for group in side for r in group_ratios(group)] for side in (family.old, family.new)))
+    bounds = [pair for pair in pairs if pair.changed] if alone else []
     return GroupChange(
         (whole,) if whole is not None else _kinds(changes),
         tuple(group.name for group in family.old),
         tuple(group.name for group in family.new),
         " ".join(dict.fromkeys(node.op or "(none)" for group in both for node in group.nodes)),
         tuple(changes),
-        metrics,
+        costs,
+        tuple(bounds),
     )
 
 
@@ -87,7 +93,14 @@ def _costs(plan: Plan, groups: Sequence[Group]) -> Costs | None:
     return group_costs(plan, groups) if groups else None
 
 
-def _metrics(before: Costs | None, after: Costs | None, *, changed_only: bool) -> tuple[Metric, ...]:
+def _paired(before: Sequence[Ratio | None], after: Sequence[Ratio | None]) -> Iterator[BoundMetric]:
+    """Ratios of the same level side by side, in the order of the new plan."""
+    old, new = ({ratio.level: ratio for ratio in side if ratio is not None} for side in (before, after))
+    for level in dict.fromkeys((*new, *old)):
+        yield BoundMetric(level, old.get(level), new.get(level))
+
+
+def metrics(before: Costs | None, after: Costs | None, *, changed_only: bool) -> tuple[Metric, ...]:
     """Costs side by side, in the order in which the plans list them."""
     old, new = before or {}, after or {}
     pairs = [Metric(name, old.get(name), new.get(name)) for name in _merged(list(old), list(new))]

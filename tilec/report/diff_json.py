@@ -6,7 +6,8 @@ from typing import Any
 
 import tilec.ir.codec as _expressions  # noqa: F401  teaches `encode` the form of expressions
 from tilec.artifact import encode
-from tilec.report.change import Metric, PlanDiff
+from tilec.report.change import BoundMetric, Metric, PlanDiff
+from tilec.report.ratios import ratio_to_json
 from tilec.report.wording import word_of
 
 
@@ -14,10 +15,12 @@ def diff_to_json(diff: PlanDiff) -> dict[str, Any]:
     """All of a diff as plain data: costs as integers or expressions in the symbols, null where there is nothing."""
     return {
         "changed": not diff.empty,
+        "what": diff.what,
         "old": encode(diff.old),
         "new": encode(diff.new),
         "unchanged": diff.unchanged,
         "totals": {metric.name: _metric(metric) for metric in diff.totals},
+        "bounds": {metric.level: _bound(metric) for metric in diff.bounds},
         "groups": [
             {
                 "kinds": list(group.kinds),
@@ -26,6 +29,7 @@ def diff_to_json(diff: PlanDiff) -> dict[str, Any]:
                 "operators": group.operators,
                 "changes": [{**encode(change), "kind": word_of(change)} for change in group.changes],
                 "costs": {metric.name: _metric(metric) for metric in group.costs},
+                "bounds": {metric.level: _bound(metric) for metric in group.bounds},
             }
             for group in diff.groups
         ],
@@ -35,3 +39,8 @@ def diff_to_json(diff: PlanDiff) -> dict[str, Any]:
 
 def _metric(metric: Metric) -> dict[str, Any]:
     return {"before": encode(metric.before), "after": encode(metric.after)}
+
+
+def _bound(metric: BoundMetric) -> dict[str, Any]:
+    sides = {"before": metric.before, "after": metric.after}
+    return {side: ratio_to_json(ratio) if ratio is not None else None for side, ratio in sides.items()}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tilec.report.change import Change, GroupChange, Metric, PlanDiff
 from tilec.report.wording import (
+    bound_name,
+    bound_texts,
     fact_text,
     groups_text,
     growth_text,
@@ -15,9 +17,17 @@ from tilec.report.wording import (
     word_of,
 )
 
+LARGEST = 65_536
+"""Characters that a comment on a pull request may have."""
 
-def diff_markdown(diff: PlanDiff) -> str:
-    """The diff as a comment; a single line when nothing differs. Lines end with a newline."""
+_OPEN = 30
+"""Lines of changes that stand open; more are folded."""
+
+
+def diff_markdown(diff: PlanDiff, most: int = LARGEST) -> str:
+    """The diff as a comment of at most `most` characters: totals as a table, changes as a list, folded where they are
+    many, the last ones left out where they are too many; a single line when nothing differs. Lines end with a newline.
+    """
     lines = [f"**{_escaped(headline(diff))}**"]
     if diff.empty:
         return _joined(lines)
@@ -25,11 +35,42 @@ def diff_markdown(diff: PlanDiff) -> str:
     for metric in diff.totals:
         cells = (metric.name, value_text(metric.before), value_text(metric.after), growth_text(metric))
         lines.append(f"| {' | '.join(map(_escaped, cells))} |")
-    if diff.groups:
-        lines += ["", *(line for group in diff.groups for line in _group(group))]
+    lines += [f"| {' | '.join((bound_name(each), *bound_texts(each), ''))} |" for each in diff.bounds]
+    entries = [_group(group) for group in diff.groups]
     if diff.changes:
-        lines += ["", "- **plan**", *(f"  - {_change(change)}" for change in diff.changes)]
-    return _joined(lines)
+        entries.append([f"- **{diff.what}**", *(f"  - {_change(change)}" for change in diff.changes)])
+    return _joined([*lines, *_folded(entries, most - len(_joined(lines)))])
+
+
+def _folded(entries: Sequence[Sequence[str]], room: int) -> list[str]:
+    """The entries that have room, below a line that opens them where they are many."""
+    many = sum(map(len, entries)) > _OPEN
+    head = ["", "<details>", f"<summary>{len(entries)} changes</summary>", ""] if many else [""]
+    foot = ["", "</details>"] if many else []
+    room -= len(_joined([*head, *foot, _left_out(len(entries))]))
+    shown: list[str] = []
+    for place, entry in enumerate(entries):
+        entry = entry if len(_joined(entry)) <= room else [*_shortened(entry, room)]
+        room -= len(_joined(entry))
+        if not entry or room < 0:
+            return [*head, *shown, *foot, _left_out(len(entries) - place)]
+        shown += entry
+    return [*head, *shown, *foot] if entries else []
+
+
+def _shortened(entry: Sequence[str], room: int) -> list[str]:
+    """As much of an entry as there is room for; nothing if its first line has none."""
+    more = "  - and more"
+    kept: list[str] = []
+    for line in entry:
+        if len(_joined([*kept, line, more])) > room:
+            return [*kept, more] if kept else []
+        kept.append(line)
+    return kept
+
+
+def _left_out(count: int) -> str:
+    return f"and {count} more: `tilec diff` without `--format md` shows them"
 
 
 def _group(group: GroupChange) -> list[str]:
@@ -39,6 +80,7 @@ def _group(group: GroupChange) -> list[str]:
         head,
         *(f"  - {_change(change)}" for change in group.changes),
         *(f"  - {_cost(metric, both)}" for metric in group.costs),
+        *(f"  - {bound_name(each)} {' -> '.join(bound_texts(each))}" for each in group.bounds),
     ]
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from tilec.report.change import Change, Metric, PlanDiff
 from tilec.report.wording import (
+    bound_name,
+    bound_texts,
     fact_text,
     groups_text,
     growth_text,
@@ -25,6 +27,7 @@ def diff_text(diff: PlanDiff) -> str:
     if diff.empty:
         return _joined(lines)
     rows = [["", "before", "after", "change"], *(_row(metric) for metric in diff.totals)]
+    rows += [[bound_name(each), *bound_texts(each), ""] for each in diff.bounds]
     lines += ["", *_aligned(rows, right=(1, 2, 3))]
     for group in diff.groups:
         lines += ["", f"{', '.join(group.kinds)}: {groups_text(group)} ({group.operators})"]
@@ -33,9 +36,12 @@ def diff_text(diff: PlanDiff) -> str:
             costs = [[m.name, f"{value_text(m.before)} -> {value_text(m.after)}", growth_text(m)] for m in group.costs]
         else:
             costs = [[m.name, value_text(m.after if group.after else m.before)] for m in group.costs]
+        costs += [
+            [bound_name(each), " -> ".join(bound_texts(each)), ""][: len(costs[0])] for each in group.bounds if costs
+        ]
         lines += _indented(_aligned(costs))
     if diff.changes:
-        lines += ["", "plan", *_indented(_aligned([row for change in diff.changes for row in _change(change)]))]
+        lines += ["", diff.what, *_indented(_aligned([row for change in diff.changes for row in _change(change)]))]
     return _joined(lines)
 
 

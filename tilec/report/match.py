@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 from tilec.ir.anonymous import content
 from tilec.ir.expr import TensorExpr, operands
@@ -38,23 +39,48 @@ class Family:
 
 
 def match_nodes(old: Plan, new: Plan) -> Matching:
-    """Pair the nodes of two plans: those of equal name and content first, then by origin, by content with all that
-    leads there, with all that follows, alone, by name and operator, by origin and operator. Among equals the order
-    decides. A node is paired once; what is left has no counterpart. Takes time in proportion to the nodes."""
+    """Pair the nodes of two plans. Plans that are equal but for names are paired by what leads to every node and what
+    follows it. Else those of equal name and content come first, then by origin, by content with all that leads there,
+    with all that follows, alone, by name and operator, by origin and operator. Among equals the order decides. A node
+    is paired once; what is left has no counterpart. Takes time in proportion to the nodes."""
     before = {node.name: node for group in old.groups for node in group.nodes}
     after = {node.name: node for group in new.groups for node in group.nodes}
     computed = cache(content)
-    pairs = {n: n for n in before if n in after and _same(before[n].expr, after[n].expr, computed)}
-    _add(pairs, before, after, lambda node: (node.name, node.op, node.origin) if node.origin else None)
+    pairs = _equal_but_for_names(old, new, before, after, computed)
+    if not pairs:
+        pairs = {n: n for n in before if n in after and _same(before[n].expr, after[n].expr, computed)}
+        _add(pairs, before, after, lambda node: (node.name, node.op, node.origin) if node.origin else None)
     if len(pairs) < min(len(before), len(after)):
         for contexts in (_ways_in, _ways_out):
             known: dict[Hashable, int] = {}
-            places = {"old": contexts(before, computed, known), "new": contexts(after, computed, known)}
-            _add_sides(pairs, before, after, places["old"], places["new"])
+            _add_sides(pairs, before, after, contexts(before, computed, known), contexts(after, computed, known))
         _add(pairs, before, after, lambda node: computed(node.expr))
         _add(pairs, before, after, lambda node: (node.name, node.op))
         _add(pairs, before, after, lambda node: (node.op, node.origin) if node.origin else None)
     return Matching(pairs, _names(pairs, before, after))
+
+
+def _equal_but_for_names(
+    old: Plan, new: Plan, before: Mapping[str, Node], after: Mapping[str, Node], computed: Content
+) -> dict[str, str]:
+    """The pairs of plans in which every node of one has its like in the other, reading the same inputs and constants
+    and being read alike; of nodes that are alike those of equal names first. Empty for other plans."""
+    if len(before) != len(after):
+        return {}
+    numbers: dict[Hashable, int] = {}
+    found: list[dict[str, tuple[int, int]]] = []
+    for plan, nodes in ((old, before), (new, after)):
+        whole = {**{node.name: node for node in plan.prepared}, **nodes}
+        given: dict[str, Hashable] = {**plan.constants, **{port.tensor: port.name for port in plan.inputs}}
+        led = _ways_in(whole, computed, numbers, given)
+        leads = _ways_out(nodes, computed, numbers)
+        found.append({name: (led[name], leads[name]) for name in nodes})
+    if sorted(found[0].values()) != sorted(found[1].values()):
+        return {}
+    pairs: dict[str, str] = {}
+    _add_sides(pairs, before, after, *({name: (key, name) for name, key in side.items()} for side in found))
+    _add_sides(pairs, before, after, *found)
+    return pairs
 
 
 def families(old: Plan, new: Plan, matching: Matching) -> tuple[Family, ...]:
@@ -88,11 +114,17 @@ def _same(a: TensorExpr, b: TensorExpr, computed: Content) -> bool:
     return a == b or computed(a) == computed(b)
 
 
-def _ways_in(nodes: Mapping[str, Node], computed: Content, known: dict[Hashable, int]) -> dict[str, int]:
-    """Node -> number of its content and, in turn, that of its operands; equal computations have equal numbers."""
+def _ways_in(
+    nodes: Mapping[str, Node],
+    computed: Content,
+    known: dict[Hashable, int],
+    given: Mapping[str, Hashable] = MappingProxyType({}),
+) -> dict[str, int]:
+    """Node -> number of its content and, in turn, that of its operands, or of what is `given`; equal computations have
+    equal numbers."""
     numbers: dict[str, int] = {}
     for name, node in nodes.items():
-        key = (computed(node.expr), *(numbers.get(t, -1) for t in operands(node.expr)))
+        key = (computed(node.expr), *(numbers.get(t, given.get(t, -1)) for t in operands(node.expr)))
         numbers[name] = known.setdefault(key, len(known))
     return numbers
 

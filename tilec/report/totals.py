@@ -11,7 +11,7 @@ from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.plan import Group, Plan
 from tilec.ir.text import text_of
 
-COUNTS = ("groups", "launches", "kernels")
+COUNTS = ("groups", "launches", "kernels", "nodes", "calls")
 """Metrics that are small numbers of things."""
 
 Costs = Mapping[str, Expr]

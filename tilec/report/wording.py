@@ -8,7 +8,8 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Expr, bound
 from tilec.ir.plan import Refusal
 from tilec.ir.text import text_of
-from tilec.report.change import Change, Fact, GroupChange, Metric, PlanDiff
+from tilec.report.change import BoundMetric, Change, Fact, GroupChange, Metric, PlanDiff
+from tilec.report.ratios import times_text
 from tilec.report.totals import COUNTS
 
 NOTHING = "-"
@@ -103,14 +104,31 @@ def groups_text(change: GroupChange) -> str:
     return f"{before} -> {after}"
 
 
+def bound_name(metric: BoundMetric) -> str:
+    """What a row of bounds is called: how often the least known is moved."""
+    return f"times the least known@{metric.level}"
+
+
+def bound_texts(metric: BoundMetric) -> tuple[str, str]:
+    """How often the least known is moved, before and after: `6.48x`."""
+    before, after = (NOTHING if ratio is None else times_text(ratio) for ratio in (metric.before, metric.after))
+    return before, after
+
+
+_COUNTED = {"plan": "groups", "graph": "nodes", "kernels": "steps"}
+"""What there are many of."""
+
+
 def headline(diff: PlanDiff) -> str:
-    """Which plans, and what became of how many groups, in one line."""
-    old, new = (f"{side.name} on {side.device}" for side in (diff.old, diff.new))
+    """Which plans, and what became of how many groups, in one line; the same of graphs and kernels."""
+    sides = (diff.old, diff.new)
+    old, new = (f"{side.name} on {side.device}" if side.device else side.name for side in sides)
+    many = _COUNTED[diff.what]
     if diff.empty:
         names = "" if old == new else f", as {old}"
-        return f"no changes: {new}, {diff.new.groups} groups{names}"
+        return f"no changes: {new}, {diff.new.groups} {many}{names}"
     kinds = Counter(", ".join(change.kinds) for change in diff.groups)
     told = [f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))]
     which = new if old == new else f"{old} -> {new}"
     counted = "; ".join([*told, f"{diff.unchanged} unchanged"])
-    return f"{which}: {diff.old.groups} -> {diff.new.groups} groups ({counted})"
+    return f"{which}: {diff.old.groups} -> {diff.new.groups} {many} ({counted})"
