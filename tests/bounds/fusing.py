@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import groupby, pairwise, product
 
-from tilec.bounds.chain import Chain, Product
-from tilec.bounds.room import Scheme
+from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.room import Scheme
 
 Tiles = tuple[int, int, int]
 """Tiles of m, k and n."""

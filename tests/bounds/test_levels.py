@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tilec.bounds.einsum import parse_einsum
+from tilec.bounds.einsum.einsum import parse_einsum
+from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.levels import LevelCapacity, level_capacities
-from tilec.bounds.oro_plus import oro_plus
 from tilec.spec.resolve import resolve_device
 
 KIB, MIB = 2**10, 2**20

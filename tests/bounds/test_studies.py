@@ -8,10 +8,10 @@ from math import prod
 
 import pytest
 
-from tilec.bounds.curve import Curve
-from tilec.bounds.einsum import Einsum, parse_einsum
-from tilec.bounds.oro import oro
-from tilec.bounds.oro_plus import oro_plus
+from tilec.bounds.einsum.curve import Curve
+from tilec.bounds.einsum.einsum import Einsum, parse_einsum
+from tilec.bounds.einsum.oro import oro
+from tilec.bounds.einsum.oro_plus import oro_plus
 
 BOUNDS = [oro, oro_plus]
 Bound = Callable[[Einsum], Curve]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tilec.bounds.count import accesses
-from tilec.bounds.einsum import parse_einsum
-from tilec.bounds.oro import oro
-from tilec.bounds.segments import ChainCurve
+from tilec.bounds.chain.segments import ChainCurve
+from tilec.bounds.einsum.cost import accesses
+from tilec.bounds.einsum.einsum import parse_einsum
+from tilec.bounds.einsum.oro import oro
 from tilec.bounds.workload import Bounds, bounds_of, chain_of_part, einsum_of_part, study
 from tilec.errors import ConfigError
 from tilec.spec.bounds import BoundsRecipe

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import permutations, product
 from math import prod
 
-from tilec.bounds.einsum import Einsum, Operand, parse_einsum
+from tilec.bounds.einsum.einsum import Einsum, Operand, parse_einsum
 
 Tiles = dict[str, int]
 Ranges = dict[str, range]

@@ -7,10 +7,10 @@ import json
 import pytest
 from replay.plans import FOLDER, MODELS, QUICK, cases
 
-from tilec.bounds.below import below
-from tilec.bounds.bounded import bounded
-from tilec.bounds.cache import cached
+from tilec.bounds.einsum.cache import cached
 from tilec.bounds.levels import level_capacities
+from tilec.bounds.plan.below import below
+from tilec.bounds.plan.bounded import bounded
 from tilec.ir.codec import plan_from_json
 from tilec.spec.resolve import resolve_device
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from report.plans import layers, plan
 
-from tilec.bounds.bounded import bounded
+from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.levels import LevelCapacity
-from tilec.bounds.oro_plus import oro_plus
+from tilec.bounds.plan.bounded import bounded
 from tilec.ir.expr import Const
 from tilec.ir.plan import Bound, Plan
 from tilec.verify import stage

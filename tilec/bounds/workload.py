@@ -8,10 +8,8 @@ from functools import reduce
 from math import prod
 
 from tilec.bounds.area import Design, Die, best, designs, evenly
-from tilec.bounds.cache import cached
-from tilec.bounds.chain import Chain, Product
-from tilec.bounds.einsum import Einsum, parse_einsum
-from tilec.bounds.segments import (
+from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.segments import (
     ChainCurve,
     ChainPoint,
     Choices,
@@ -20,7 +18,9 @@ from tilec.bounds.segments import (
     segmented_curve,
     unfused_curve,
 )
-from tilec.bounds.untiled import untiled_curve
+from tilec.bounds.chain.untiled import untiled_curve
+from tilec.bounds.einsum.cache import cached
+from tilec.bounds.einsum.einsum import Einsum, parse_einsum
 from tilec.errors import ConfigError
 from tilec.spec.bounds import Area, BoundsRecipe, Operator, Part
 

@@ -15,7 +15,7 @@ from tilec.cli.page import Page
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
-    from tilec.bounds.mapspaces import Kind
+    from tilec.bounds.einsum.mapspaces import Kind
     from tilec.report.bounds.rows import At
     from tilec.report.bounds.subject import Subject
 

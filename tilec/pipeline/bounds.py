@@ -7,9 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tilec.bounds.cache import cached
-from tilec.bounds.einsum import Einsum, parse_einsum
-from tilec.bounds.mapspaces import Kind
+from tilec.bounds.einsum.cache import cached
+from tilec.bounds.einsum.einsum import Einsum, parse_einsum
+from tilec.bounds.einsum.mapspaces import Kind
 from tilec.errors import ArtifactError, ConfigError, UsageError, did_you_mean
 from tilec.report.bounds.subject import Slope, Subject, of_einsum
 
@@ -60,9 +60,9 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
 
     The whole graph is looked at the `capacities` too, in bytes.  Raises UsageError while sizes are symbolic.
     """
-    from tilec.bounds.chains import chains
-    from tilec.bounds.contractions import contractions, lettered
-    from tilec.bounds.graph import graph_curve
+    from tilec.bounds.graph.best_known import graph_curve
+    from tilec.bounds.graph.chains import chains
+    from tilec.bounds.graph.contractions import contractions, lettered
     from tilec.report.bounds.whole import of_chain, of_graph
 
     single, linked = contractions(graph), chains(graph)
@@ -87,8 +87,8 @@ def plan_with_bounds(plan: Plan, device: DeviceSpec) -> Plan:
 
     Raises UnsupportedError for products too large to be counted.
     """
-    from tilec.bounds.bounded import bounded
     from tilec.bounds.levels import level_capacities
+    from tilec.bounds.plan.bounded import bounded
 
     return bounded(plan, level_capacities(device), cached)
 

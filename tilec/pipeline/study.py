@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilec.bounds.cache import cached
+from tilec.bounds.einsum.cache import cached
 from tilec.errors import ConfigError, UsageError
 from tilec.pipeline.bounds import read_graph, workload, workload_subject
 from tilec.pipeline.job import Advance
@@ -98,8 +98,8 @@ def _subject(each: Studied, recipe: StudyRecipe, devices: Sequence[DeviceSpec], 
 
 def _whole(source: str, shapes: Mapping[str, int], recipe: StudyRecipe, devices: Sequence[DeviceSpec]) -> Subject:
     """The whole graph of a model, looked at the capacities that the study asks for."""
-    from tilec.bounds.contractions import contractions
-    from tilec.bounds.graph import graph_curve
+    from tilec.bounds.graph.best_known import graph_curve
+    from tilec.bounds.graph.contractions import contractions
     from tilec.bounds.levels import level_capacities
     from tilec.report.bounds.whole import of_graph
 

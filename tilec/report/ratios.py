@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tilec.bounds.below import moved_by
+from tilec.bounds.plan.below import moved_by
 from tilec.ir.plan import Bound, Group, Plan
 
 

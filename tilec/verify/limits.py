@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from tilec.bounds.below import Finding, below
+from tilec.bounds.plan.below import Finding, below
 from tilec.ir.plan import Plan
 from tilec.verify.outcome import Outcome
 

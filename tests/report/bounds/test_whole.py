@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from bounds.graphs import attention, mlp
 
-from tilec.bounds.chains import chains
-from tilec.bounds.graph import graph_curve
-from tilec.bounds.oro import oro
+from tilec.bounds.einsum.oro import oro
+from tilec.bounds.graph.best_known import graph_curve
+from tilec.bounds.graph.chains import chains
 from tilec.report.bounds.forms import bounds_csv, bounds_to_json
 from tilec.report.bounds.panels import panels
 from tilec.report.bounds.rows import at_capacity, rows_of

@@ -8,9 +8,9 @@ import pytest
 from report.html.browser import drive
 from report.plans import base, group, plan, tuned
 
-from tilec.bounds.bounded import bounded
+from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.levels import LevelCapacity
-from tilec.bounds.oro_plus import oro_plus
+from tilec.bounds.plan.bounded import bounded
 from tilec.ir.expr import Const
 from tilec.ir.graph import Node, Port, Tensor
 from tilec.ir.text import parse_expr, parse_tensor

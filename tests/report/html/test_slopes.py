@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from report.plans import base, plan
 
-from tilec.bounds.bounded import bounded, leasts
-from tilec.bounds.groups import group_graph
+from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.levels import LevelCapacity
-from tilec.bounds.oro_plus import oro_plus
+from tilec.bounds.plan.bounded import bounded, leasts
+from tilec.bounds.plan.groups import group_graph
 from tilec.report.html.slopes import slopes
 
 

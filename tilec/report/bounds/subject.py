@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from math import prod
 
 from tilec.bounds.area import Design
-from tilec.bounds.curve import Curve
-from tilec.bounds.einsum import Einsum
-from tilec.bounds.lower import LowerBound, compulsory, lb
+from tilec.bounds.einsum.curve import Curve
+from tilec.bounds.einsum.einsum import Einsum
+from tilec.bounds.einsum.lower import LowerBound, compulsory, lb
 
 LB = "lb"
 LB_MEANING = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilec.bounds.chain import Chain
-from tilec.bounds.chains import FoundChain
-from tilec.bounds.graph import GraphCurve
-from tilec.bounds.lower import LowerBound, compulsory, lb
-from tilec.bounds.segments import ChainCurve, Segment, segmented_curve
+from tilec.bounds.chain.chain import Chain
+from tilec.bounds.chain.segments import ChainCurve, Segment, segmented_curve
+from tilec.bounds.einsum.lower import LowerBound, compulsory, lb
+from tilec.bounds.graph.best_known import GraphCurve
+from tilec.bounds.graph.chains import FoundChain
 from tilec.bounds.workload import Bounds, Study, bounds_of, chain_of_part, einsum_of_part, mountain, study
 from tilec.report.bounds.subject import Attained, Measured, Slope, Subject
 from tilec.spec.bounds import BoundsRecipe

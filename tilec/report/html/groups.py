@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilec.artifact import encode
-from tilec.bounds.groups import is_counted, read_from_outside
+from tilec.bounds.plan.groups import is_counted, read_from_outside
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const
 from tilec.ir.plan import Group, Plan

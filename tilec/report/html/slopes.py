@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from tilec.bounds.bounded import product_leasts
-from tilec.bounds.cache import cached
-from tilec.bounds.graph import graph_points
-from tilec.bounds.groups import group_graph
-from tilec.bounds.run_curves import Find
+from tilec.bounds.einsum.cache import cached
+from tilec.bounds.graph.best_known import graph_points
+from tilec.bounds.graph.run_curves import Find
+from tilec.bounds.plan.bounded import product_leasts
+from tilec.bounds.plan.groups import group_graph
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Group, Plan
 

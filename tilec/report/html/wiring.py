@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tilec.bounds.groups import read_from_outside
+from tilec.bounds.plan.groups import read_from_outside
 from tilec.ir.plan import Plan
 
 

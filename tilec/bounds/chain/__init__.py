@@ -1,0 +1,1 @@
+"""Chains of matrix products that are fused under mapping templates."""

@@ -1,0 +1,226 @@
+"""Curves of chains: every operator alone, all fused, or cut wherever that moves less at a capacity (O21, O25)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilec.bounds.chain import fused
+from tilec.bounds.chain.beyond import MEANING
+from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.choices import LONGEST, Fusion
+from tilec.bounds.chain.fused import Mappings
+from tilec.bounds.chain.room import Scheme
+from tilec.bounds.chain.stairs import Stairs, best, in_turn
+from tilec.bounds.einsum.cache import cached
+from tilec.bounds.einsum.curve import Curve
+
+_ROOM = {
+    1: "room for the largest operator and all kept weights",
+    2: "room for the largest group of operators that keep their weights (as the paper counts, may not be realisable)",
+    "pipelined": "room for all weights and the largest input and output",
+}
+_TEMPLATES = {
+    "ffmt": "fusion templates by position",
+    "flat": "whole rows handed on (FLAT)",
+    "flash": "fusion templates by position, pairs as FlashAttention",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """How one operator runs: its `template`, tiles of its iterators (of one head), and whether W is kept, or all of W
+    beside smaller tiles."""
+
+    operator: str
+    template: str
+    tiles: Mapping[str, int]
+    kept: bool = False
+    all_kept: bool = False
+
+    def __str__(self) -> str:
+        tile = " ".join(f"{dim}:{size}" for dim, size in self.tiles.items())
+        kept = ", all of W kept" if self.all_kept else ", W kept" if self.kept else ""
+        return f"{self.operator} ({self.template}, tile {tile}{kept})"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Operators that are fused, or one alone, and the words that they move."""
+
+    steps: tuple[Step, ...]
+    accesses: int
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Names in order."""
+        return tuple(step.operator for step in self.steps)
+
+    def __str__(self) -> str:
+        return " > ".join(str(step) for step in self.steps)
+
+
+@dataclass(frozen=True)
+class ChainPoint:
+    """A way that no other beats in both: `buffer_bytes`, and `accesses` (words) and bytes moved by all `segments`."""
+
+    buffer_bytes: int
+    accesses: int
+    traffic_bytes: int
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class ChainCurve:
+    """Points by rising buffer and falling traffic, the best of a number of `mappings` that `mapspace` describes.
+
+    It bounds only mappings of that space: no partial sums are handed on, nothing is computed twice.
+    """
+
+    mapspace: str
+    mappings: int
+    points: tuple[ChainPoint, ...]
+
+    def at(self, capacity: int) -> ChainPoint | None:
+        """The best point within `capacity` bytes; None when no mapping fits."""
+        fitting = bisect_right(self.points, capacity, key=lambda point: point.buffer_bytes)
+        return self.points[fitting - 1] if fitting else None
+
+    @property
+    def largest_useful_buffer(self) -> int:
+        """Bytes from which more buffer saves nothing."""
+        return self.points[-1].buffer_bytes
+
+
+@dataclass
+class Choices:
+    """Ways to run parts of a chain, numbered; a segment is made only when it is looked up."""
+
+    _starts: list[int] = field(default_factory=list)
+    _makers: list[Callable[[int], Segment]] = field(default_factory=list)
+    _next: int = 0
+    mappings: int = 0
+
+    def add(self, count: int, make: Callable[[int], Segment], mappings: int) -> int:
+        """The number of the first of `count` more ways, the best of so many mappings."""
+        first = self._next
+        self._starts.append(first)
+        self._makers.append(make)
+        self._next += count
+        self.mappings += mappings
+        return first
+
+    def segment(self, number: int) -> Segment:
+        """The way of that number."""
+        position = bisect_right(self._starts, number) - 1
+        return self._makers[position](number - self._starts[position])
+
+    def curve(self, mapspace: str, stairs: Stairs) -> ChainCurve:
+        """The curve of a staircase whose choices these are."""
+        known: dict[int, Segment] = {}
+        points = []
+        columns = zip(stairs.buffer.tolist(), stairs.traffic.tolist(), stairs.choices.T.tolist(), strict=True)
+        for buffer, traffic, numbers in columns:
+            chosen = [number for number in numbers if number >= 0]
+            for number in chosen:
+                if number not in known:
+                    known[number] = self.segment(number)
+            segments = tuple(known[number] for number in chosen)
+            points.append(ChainPoint(buffer, sum(each.accesses for each in segments), traffic, segments))
+        return ChainCurve(mapspace, self.mappings, tuple(points))
+
+
+def alone(name: str, curve: Curve, choices: Choices, slot: int = 0, slots: int = 1) -> Stairs:
+    """The staircase of a single Einsum."""
+
+    def make(row: int) -> Segment:
+        point = curve.points[row]
+        return Segment((Step(name, "alone", point.mapping.tiles),), point.accesses)
+
+    buffer = np.array([point.buffer_bytes for point in curve.points], np.int64)
+    traffic = np.array([point.traffic_bytes for point in curve.points], np.int64)
+    return Stairs.of(buffer, traffic, choices.add(len(buffer), make, curve.mappings), slot, slots)
+
+
+def _alone(chain: Chain, slot: int, ragged: bool, choices: Choices) -> Stairs:
+    product = chain.operators[slot]
+    curve = cached(product.einsum(), "oro+" if ragged else "oro")
+    return alone(product.name, curve, choices, slot, len(chain.operators))
+
+
+def _segment(operators: Sequence[Product], mappings: Mappings, row: int) -> Segment:
+    """A mapping of a front in words."""
+    rows, width = mappings.rows[row], mappings.widths[row]
+    steps, moved = [], 0
+    for position, (product, choice) in enumerate(zip(operators, mappings.choices(row), strict=True)):
+        sizes = {dim: int(size) for dim, size in fused.tile(product, choice, rows, width).items()}
+        steps.append(Step(product.name, choice.template.name, sizes, choice.kept, choice.all_kept))
+        moved += sum(int(words) for words in fused.words(operators, position, choice, rows, width))
+    return Segment(tuple(steps), moved)
+
+
+def _together(
+    chain: Chain, first: int, end: int, fusion: Fusion, scheme: Scheme, ragged: bool, choices: Choices
+) -> Stairs:
+    """The staircase of operators that are fused."""
+    operators = chain.operators[first:end]
+    mappings = fused.fused(operators, fusion, scheme, ragged)
+    number = choices.add(len(mappings.buffer), lambda row: _segment(operators, mappings, row), mappings.costed)
+    return Stairs.of(mappings.buffer, mappings.traffic, number, first, len(chain.operators))
+
+
+def _tiles(ragged: bool) -> str:
+    return "tiles of any size" if ragged else "perfect factors"
+
+
+def _mapspace(fusion: Fusion, scheme: Scheme, ragged: bool) -> str:
+    limits = "no partial sums handed on, no recomputation"
+    more = f" and {MEANING}" if fused.beyond(fusion, scheme, ragged) else ""
+    return f"{_TEMPLATES[fusion]}{more}, {_tiles(ragged)}, {_ROOM[scheme]}, {limits}"
+
+
+def unfused_curve(chain: Chain, ragged: bool = False) -> ChainCurve:
+    """Every operator alone under its best mapping, traffic added at equal buffer."""
+    choices = Choices()
+    stairs = [_alone(chain, slot, ragged, choices) for slot in range(len(chain.operators))]
+    whole = stairs[0]
+    for each in stairs[1:]:
+        whole = in_turn(whole, each)
+    return choices.curve(f"operators alone, {_tiles(ragged)}, all loop orders", whole)
+
+
+def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
+    """The least traffic with the whole chain fused; of an operator alone, that of all its mappings.
+
+    Raises UnsupportedError for more than `LONGEST` operators.
+    """
+    choices = Choices()
+    count = len(chain.operators)
+    if count == 1:
+        return choices.curve(f"one operator, {_tiles(ragged)}, all loop orders", _alone(chain, 0, ragged, choices))
+    stairs = _together(chain, 0, count, fusion, scheme, ragged, choices)
+    return choices.curve(_mapspace(fusion, scheme, ragged), stairs)
+
+
+def segmented_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
+    """The least traffic over all ways to cut the chain into segments that are fused each, or one operator alone.
+
+    Segments run in turn, each with the whole buffer and rows of its own; a cut tensor goes through the backing store.
+    """
+    choices = Choices()
+    count = len(chain.operators)
+    reached: list[Stairs] = []
+    for end in range(1, count + 1):
+        ways = []
+        for first in range(max(0, end - LONGEST), end):
+            if end - first == 1:
+                last = _alone(chain, first, ragged, choices)
+            else:
+                last = _together(chain, first, end, fusion, scheme, ragged, choices)
+            ways.append(in_turn(reached[first - 1], last) if first else last)
+        reached.append(best(ways))
+    mapspace = f"all cuts into at most {LONGEST} operators, {_mapspace(fusion, scheme, ragged)}"
+    return choices.curve(mapspace, reached[-1])

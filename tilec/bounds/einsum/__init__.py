@@ -1,0 +1,1 @@
+"""One Einsum: its curves (oro, oro+) and what no mapping stays below (lb)."""

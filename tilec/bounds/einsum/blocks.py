@@ -1,0 +1,199 @@
+"""The best tilings of a product of candidate tiles, found by dropping blocks of tilings instead of trying each.
+
+A block is a range of neighbouring tiles for every plain iterator and one tile for every other.  Its members need at
+least the buffer of its smallest tiles and move at least what `cut(relaxed=True)` counts for its largest.  Blocks that
+a point already found beats in both, or equals, are dropped.  The others are halved until single tilings are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.bounds.einsum.einsum import Einsum
+from tilec.bounds.einsum.front import front
+from tilec.bounds.einsum.lookup import Reached
+from tilec.bounds.einsum.loop_orders import Mode, Orders, buffers
+from tilec.bounds.einsum.loops import ZERO, Ints, Space
+
+Candidates = Mapping[str, Sequence[int]]
+"""Tile sizes to try per iterator, in the Einsum's order, rising."""
+
+_CHUNK = 1 << 13
+"""Tilings evaluated at once: their arrays stay in cache."""
+
+_NEVER = np.iinfo(np.int64).max
+_RATIO = {True: 1.3, False: 2.0}
+"""Of tiles in a block at first, whether every iterator is plain: large blocks hide more, small ones are more."""
+
+_TRIED = 4
+"""Of how many blocks the smallest tiles of one are tried: more make a better front, but take their time."""
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """`low` and `high`: positions of smallest and largest tiles, a row per iterator, a column per block.
+
+    `floor`: bits that no member stays below, a row per mode; `_NEVER` where none is worth trying.
+    """
+
+    def alive(self) -> _Blocks:
+        """The blocks of which some mode is worth trying."""
+        return self.where(np.any(self.floor < _NEVER, axis=0))
+
+    low: Ints
+    high: Ints
+    floor: Ints
+
+    def where(self, chosen: NDArray[np.bool_]) -> _Blocks:
+        """The chosen columns."""
+        return _Blocks(*(np.compress(chosen, each, axis=1) for each in (self.low, self.high, self.floor)))
+
+    def parts(self) -> Iterator[_Blocks]:
+        """Blocks to be evaluated at once."""
+        for at in range(0, self.low.shape[1], _CHUNK):
+            end = at + _CHUNK
+            yield _Blocks(self.low[:, at:end], self.high[:, at:end], self.floor[:, at:end])
+
+    def lower(self, axis: int) -> _Blocks:
+        """The lower halves along one iterator; blocks of one tile stay whole."""
+        high = self.high.copy()
+        high[axis] = (self.low[axis] + high[axis]) // 2
+        return _Blocks(self.low, high, self.floor)
+
+    def upper(self, axis: int) -> _Blocks:
+        """The upper halves along one iterator of the blocks of several tiles."""
+        halves = self.where(self.low[axis] < self.high[axis])
+        halves.low[axis] = (halves.low[axis] + halves.high[axis]) // 2 + 1
+        return halves
+
+
+def _joined(blocks: Sequence[_Blocks]) -> _Blocks:
+    rows = [(each.low, each.high, each.floor) for each in blocks]
+    return _Blocks(*(np.concatenate(arrays, axis=1) for arrays in zip(*rows, strict=True)))
+
+
+def _along(axes: Sequence[Ints]) -> list[Ints]:
+    """One-dimensional arrays as the axes of a product."""
+    return [axis.reshape([-1 if i == at else 1 for i in range(len(axes))]) for at, axis in enumerate(axes)]
+
+
+def _chunks(axes: Sequence[Ints]) -> Iterator[list[Ints]]:
+    """Products of axes of at most `_CHUNK` members that together make the whole product."""
+    if prod(len(axis) for axis in axes) <= _CHUNK:
+        yield list(axes)
+        return
+    longest = max(range(len(axes)), key=lambda i: len(axes[i]))
+    half = len(axes[longest]) // 2
+    for part in (axes[longest][:half], axes[longest][half:]):
+        yield from _chunks([*axes[:longest], part, *axes[longest + 1 :]])
+
+
+class Search:
+    """`best` is the front so far: rows of buffer bits, traffic bits, index of the mode, tile of every iterator."""
+
+    def __init__(self, einsum: Einsum, space: Space, modes: Sequence[Mode]) -> None:
+        self._einsum = einsum
+        self._space = space
+        self._modes = modes
+        self.best: Ints = np.zeros((3 + len(einsum.dims), 0), np.int64)
+        self._reached = Reached(self.best[0], self.best[1], _NEVER - 1)
+
+    def try_product(self, candidates: Candidates) -> None:
+        """Evaluate every member of a product of tiles."""
+        for axes in _chunks([np.array(sizes, np.int64) for sizes in candidates.values()]):
+            self._evaluate(_along(axes), tuple(len(axis) for axis in axes) or (1,))
+
+    def try_blocks(self, candidates: Candidates) -> None:
+        """Find the best of a product of tiles of one iterator or more."""
+        sizes = [np.array(tiles, np.int64) for tiles in candidates.values()]
+        plain = self._einsum.plain
+        ratio = _RATIO[plain == set(self._einsum.dims)]
+        firsts, lasts = zip(
+            *(_ranges(tiles, ratio if dim in plain else 1) for dim, tiles in candidates.items()), strict=True
+        )
+        found = []
+        for axes in _chunks([np.arange(len(first)) for first in firsts]):
+            low, high = (_along(_tiles(ends, axes)) for ends in (firsts, lasts))
+            found.append(self._promising(sizes, low, high, tuple(len(axis) for axis in axes)))
+        blocks = _joined(found)
+        while blocks.low.size:
+            blocks = self._halved(sizes, blocks)
+
+    def _promising(
+        self,
+        sizes: Sequence[Ints],
+        low: Iterable[Ints],
+        high: Iterable[Ints],
+        shape: tuple[int, ...],
+        known: Ints = ZERO,
+    ) -> _Blocks:
+        """The blocks, broadcast to a shape, that may hold something better; `known` is a floor known before."""
+        low, high = list(low), list(high)
+        orders = Orders(self._einsum, self._named(_tiles(sizes, high)), self._space, relaxed=True)
+        moved = np.stack([np.broadcast_to(bits, shape).ravel() for bits in orders.traffic(self._modes)])
+        floor = np.maximum(moved, known)
+        self._drop(floor, _tiles(sizes, low), shape)
+        (alive,) = np.nonzero((floor < _NEVER).any(axis=0))
+        at = np.unravel_index(alive, shape)
+        ends = [np.stack([np.broadcast_to(end, shape)[at] for end in side]) for side in (low, high)]
+        return _Blocks(ends[0], ends[1], np.take(floor, alive, axis=1))
+
+    def _halved(self, sizes: Sequence[Ints], blocks: _Blocks) -> _Blocks:
+        """The halves along every iterator that may hold something better; the smallest tiles are tried first."""
+        single = (blocks.low == blocks.high).all(axis=0)
+        tried = blocks.where(single | (np.arange(len(single)) % _TRIED == 0))
+        for part in tried.parts():
+            self._evaluate(_tiles(sizes, part.low), part.low.shape[1:])
+        blocks = blocks.where(~single)
+        for axis in range(len(sizes)):
+            # Lower halves need and move what their blocks do, as far as is known: those were promising.
+            upper = blocks.upper(axis)
+            self._drop(upper.floor, _tiles(sizes, upper.low), upper.low.shape[1:])
+            blocks = _joined([blocks.lower(axis), upper.alive()])
+        found = [self._promising(sizes, part.low, part.high, part.low.shape[1:], part.floor) for part in blocks.parts()]
+        return _joined([blocks.where(np.zeros(blocks.low.shape[1], bool)), *found])
+
+    def _named(self, tiles: Sequence[Ints]) -> dict[str, Ints]:
+        return dict(zip(self._einsum.dims, tiles, strict=True))
+
+    def _evaluate(self, tiles: Sequence[Ints], shape: tuple[int, ...]) -> None:
+        """Merge tilings, broadcast to a shape, into the front."""
+        named = self._named(tiles)
+        rows = [self.best]
+        held = buffers(self._einsum, named, self._modes)
+        moved = Orders(self._einsum, named, self._space).traffic(self._modes)
+        for index, bits in enumerate(zip(held, moved, strict=True)):
+            needed, traffic = (np.broadcast_to(each, shape).ravel() for each in bits)
+            (new,) = np.nonzero(traffic < self._reached.within(needed))
+            best = new[front(needed[new], traffic[new])]
+            at = np.unravel_index(best, shape)
+            chosen = [np.broadcast_to(t, shape)[at] for t in tiles]
+            rows.append(np.stack([needed[best], traffic[best], np.full(len(best), index), *chosen]))
+        merged = np.concatenate(rows, axis=1)
+        self.best = merged[:, front(merged[0], merged[1])]
+        self._reached = Reached(self.best[0], self.best[1], _NEVER - 1)
+
+    def _drop(self, floor: Ints, smallest: Sequence[Ints], shape: tuple[int, ...]) -> None:
+        """Set `floor` to `_NEVER` where no member of a block is better than every point of the front."""
+        for held, bits in zip(buffers(self._einsum, self._named(smallest), self._modes), floor, strict=True):
+            (alive,) = np.nonzero(bits < _NEVER)
+            needed = np.broadcast_to(held, shape).ravel()[alive]
+            bits[alive[bits[alive] >= self._reached.within(needed)]] = _NEVER
+
+
+def _tiles(sizes: Sequence[Ints], positions: Iterable[Ints]) -> list[Ints]:
+    return [tiles[ends] for tiles, ends in zip(sizes, positions, strict=True)]
+
+
+def _ranges(tiles: Sequence[int], ratio: float) -> tuple[Ints, Ints]:
+    """First and last positions of the ranges to begin with: of tiles within a ratio."""
+    starts = [0]
+    for position, tile in enumerate(tiles):
+        if tile > tiles[starts[-1]] * ratio:
+            starts.append(position)
+    return np.array(starts), np.array([*starts[1:], len(tiles)]) - 1

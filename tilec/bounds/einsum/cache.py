@@ -1,0 +1,101 @@
+"""Curves kept in the user's cache by what they depend on: a shape is bounded once, whatever its names are."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tilec.bounds.einsum.curve import Curve, Point
+from tilec.bounds.einsum.einsum import Einsum
+from tilec.bounds.einsum.mapping import Mapping
+from tilec.bounds.einsum.mapspaces import MAPSPACES, Kind
+from tilec.errors import TilecError
+
+ENGINE = 1
+"""Part of every key: raise it when a curve of the same Einsum and mapspace comes out otherwise."""
+
+
+def cached(einsum: Einsum, kind: Kind = "oro+", folder: Path | None = None) -> Curve:
+    """The curve of an Einsum: from the cache, else worked out now and cached.
+
+    `folder` is `bounds` in tilec's cache folder unless given.  A file that cannot be read or makes no sense is
+    written anew, one that cannot be written is done without.  Raises what `oro` and `oro_plus` do.
+    """
+    path = (folder or _default_folder()) / f"{key(einsum, kind)}.json"
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return _from_json(json.loads(path.read_text(encoding="utf-8")), einsum)
+    from tilec.artifact import write_text
+
+    curve = _worked_out(einsum, kind)
+    with suppress(TilecError):
+        write_text(path, json.dumps(_to_json(curve, einsum), separators=(",", ":")))
+    return curve
+
+
+def _worked_out(einsum: Einsum, kind: Kind) -> Curve:
+    """The curve; what is known takes neither the search nor NumPy."""
+    if kind == "oro":
+        from tilec.bounds.einsum.oro import oro
+
+        return oro(einsum)
+    from tilec.bounds.einsum.oro_plus import oro_plus
+
+    return oro_plus(einsum)
+
+
+def key(einsum: Einsum, kind: Kind) -> str:
+    """What a curve depends on, as a file name: extents, indices, element sizes, the mapspace and the engine.
+
+    Iterators go by their positions and tensors have no names.  Guards do not count: boxes span what they leave out.
+    """
+    at = {dim: position for position, dim in enumerate(einsum.dims)}
+    operands = [
+        [operand.bits, [sorted((at[dim], c) for dim, c in rank) for rank in operand.ranks if rank]]
+        for operand in einsum.operands
+    ]
+    content = [ENGINE, MAPSPACES[kind], list(einsum.extents.values()), operands]
+    return sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+
+def _default_folder() -> Path:
+    from tilec.spec.probe import cache_folder
+
+    return cache_folder() / "bounds"
+
+
+def _to_json(curve: Curve, einsum: Einsum) -> dict[str, Any]:
+    at: dict[str | None, int] = {dim: position for position, dim in enumerate(einsum.dims)}
+    streamed: dict[str | None, int] = {label: position for position, label in enumerate(einsum.labels)}
+    points = [
+        [
+            point.buffer_bytes,
+            point.accesses,
+            point.traffic_bytes,
+            [point.mapping.tiles[dim] for dim in einsum.dims],
+            [at[dim] for dim in point.mapping.order],
+            streamed.get(point.mapping.streamed, -1),
+            at.get(point.mapping.sliding, -1),
+        ]
+        for point in curve.points
+    ]
+    snake = any(point.mapping.snake for point in curve.points)
+    return {"mapspace": curve.mapspace, "mappings": curve.mappings, "snake": snake, "points": points}
+
+
+def _from_json(found: Any, einsum: Einsum) -> Curve:
+    """The curve under the Einsum's own names. Raises ValueError, LookupError or TypeError for anything else."""
+    dims, labels = einsum.dims, (*einsum.labels, None)
+    snake = bool(found["snake"])
+    points = []
+    for needed, accesses, traffic, sizes, order, streamed, sliding in found["points"]:
+        tiles = dict(zip(dims, sizes, strict=True))
+        loops = tuple(dims[position] for position in order)
+        window = None if sliding < 0 else dims[sliding]
+        made = Mapping.of(einsum, tiles, loops, labels[streamed], window, snake=snake)
+        points.append(Point(needed, accesses, traffic, made))
+    if not points:
+        raise ValueError("a curve has points")
+    return Curve(str(found["mapspace"]), int(found["mappings"]), tuple(points))

@@ -1,0 +1,37 @@
+"""Ski-slope curves: the least traffic at every buffer capacity, as a Pareto front (O01)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from tilec.bounds.einsum.mapping import Mapping
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mapping that no other beats in both: `buffer_bytes`, and `accesses` (words) and `traffic_bytes` it moves."""
+
+    buffer_bytes: int
+    accesses: int
+    traffic_bytes: int
+    mapping: Mapping
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points by rising buffer and falling traffic, the best of a number of `mappings` that `mapspace` describes."""
+
+    mapspace: str
+    mappings: int
+    points: tuple[Point, ...]
+
+    def at(self, capacity: int) -> Point | None:
+        """The best point within `capacity` bytes; None when no mapping fits."""
+        fitting = bisect_right(self.points, capacity, key=lambda point: point.buffer_bytes)
+        return self.points[fitting - 1] if fitting else None
+
+    @property
+    def largest_useful_buffer(self) -> int:
+        """Bytes from which more buffer saves nothing (gap 1 compares it with the operands, O06)."""
+        return self.points[-1].buffer_bytes

@@ -1,0 +1,169 @@
+"""The best loop order of many tilings at once, by dynamic programming over sets of inner loops.
+
+What loop j adds to the traffic depends on which loops run inside it, not on their order.  So the best order of a
+set of inner loops is the best choice of its outermost loop around the best order of the rest: n loops take
+n * 2^(n-1) vector operations where trying the orders takes n!.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from tilec.bounds.einsum.advances import Steps, extent, times, total
+from tilec.bounds.einsum.einsum import Einsum, Rank
+from tilec.bounds.einsum.loops import ONE, ZERO, Ints, Space, cut, results
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The operand that is streamed, by its position, and the iterator along which its slices slide as windows."""
+
+    operand: int
+    sliding: str | None = None
+
+
+Mode = Stream | None
+"""What is streamed; None where all operands keep their tiles."""
+
+
+def modes(einsum: Einsum, space: Space) -> list[Mode]:
+    """None, then every operand in all ways in which it can be streamed along iterators of more than one iteration.
+
+    Iterators without halo that move every operand are left out: slices along them are tiles of one iteration.
+    """
+    shared = frozenset.intersection(*(operand.streamable for operand in einsum.operands))
+    found: list[Mode] = [None]
+    for position, operand in enumerate(einsum.operands if space.streams else ()):
+        if any(einsum.extents[dim] > 1 for dim in operand.streamable - shared):
+            found.append(Stream(position))
+        found += [Stream(position, dim) for dim in einsum.dims if dim in operand.slidable and einsum.extents[dim] > 1]
+    return found
+
+
+def buffers(einsum: Einsum, tiles: Mapping[str, Ints], modes: Sequence[Mode]) -> list[Ints]:
+    """Bits of buffer of every tiling, for each mode: a tile of every operand, a slice of the streamed one."""
+    whole = [_words([rank for rank in operand.ranks if rank], tiles) * operand.bits for operand in einsum.operands]
+    together = total(whole)
+    return [together + (_slice(einsum, tiles, mode) - whole[mode.operand]) if mode else together for mode in modes]
+
+
+def _slice(einsum: Einsum, tiles: Mapping[str, Ints], mode: Stream) -> Ints:
+    operand = einsum.operands[mode.operand]
+    sizes = {**tiles, mode.sliding: ONE} if mode.sliding else tiles
+    kept = [rank for rank in operand.ranks if rank and (len(rank) > 1 or rank[0][0] not in operand.streamable)]
+    return _words(kept, sizes) * operand.bits
+
+
+def _words(ranks: Sequence[Rank], sizes: Mapping[str, Ints]) -> Ints:
+    return times([extent(rank, sizes) for rank in ranks])
+
+
+class Orders:
+    """Tilings of one Einsum: `tiles` holds one array per iterator, all broadcastable to one shape.
+
+    `relaxed` is that of `cut`: traffic is then a bound for all smaller tiles of plain iterators.
+    """
+
+    def __init__(self, einsum: Einsum, tiles: Mapping[str, Ints], space: Space, *, relaxed: bool = False) -> None:
+        self._dims = cut(einsum, tiles, space, relaxed=relaxed)
+        self._loops = [dim for dim in einsum.dims if einsum.extents[dim] > 1]
+        self._steps = [Steps(operand, self._dims) for operand in einsum.operands]
+        self._bits = [operand.bits for operand in einsum.operands]
+        # An evicted partial sum is written and read again, but for its first read.
+        self._weights = [*self._bits[:-1], 2 * self._bits[-1]]
+        self._results = results(einsum)
+
+    def traffic(self, modes: Sequence[Mode]) -> list[Ints]:
+        """Bits moved by every tiling under its best loop order, for each mode."""
+        streamed = list(dict.fromkeys(_operand(mode) for mode in modes))
+        best = {frozenset[str](): [ZERO for _ in streamed]}
+        for size in range(1, len(self._loops) + 1):
+            best = {frozenset(inside): self._best(inside, best, streamed) for inside in combinations(self._loops, size)}
+        (added,) = best.values()
+        return [added[streamed.index(_operand(mode))] + self._fixed(mode) for mode in modes]
+
+    def fetched(self, order: Sequence[str], mode: Mode = None) -> list[Ints]:
+        """Words that enter the buffer under one loop order, outermost first, per operand, the output last."""
+        around = [(loop, frozenset(order[position + 1 :])) for position, loop in enumerate(order)]
+        return [
+            steps.streamed(mode.sliding)
+            if mode is not None and i == mode.operand
+            else total([steps.volume, *(step for at in around if (step := steps.of(*at)) is not None)])
+            for i, steps in enumerate(self._steps)
+        ]
+
+    def moved(self, order: Sequence[str], mode: Mode = None) -> list[Ints]:
+        """Words that enter or leave the buffer, as in `fetched`: results leave, partial sums come back."""
+        *inputs, evicted = self.fetched(order, mode)
+        return [*inputs, 2 * evicted - self._results]
+
+    def best_orders(self, mode: Mode, tilings: int) -> list[tuple[str, ...]]:
+        """The loop orders, outermost first, that `traffic` stands for, of `tilings` in one-dimensional arrays.
+
+        Loops of one trip are left out.
+        """
+        best = {frozenset[str](): [ZERO]}
+        choices: dict[frozenset[str], list[int]] = {}
+        for size in range(1, len(self._loops) + 1):
+            for loops in combinations(self._loops, size):
+                inside = frozenset(loops)
+                options = [self._option(loop, inside, best, [_operand(mode)])[0] for loop in loops]
+                costs = np.stack([np.broadcast_to(option, tilings) for option in options])
+                choices[inside] = np.argmin(costs, axis=0).tolist()
+                best[inside] = [costs.min(axis=0)]
+        trips = {name: np.broadcast_to(dim.trips, tilings).tolist() for name, dim in self._dims.items()}
+        orders = []
+        for tiling in range(tilings):
+            remaining, order = list(self._loops), []
+            while remaining:
+                loop = remaining.pop(choices[frozenset(remaining)][tiling])
+                if trips[loop][tiling] > 1:
+                    order.append(loop)
+            orders.append(tuple(order))
+        return orders
+
+    def _fixed(self, mode: Mode) -> Ints:
+        """Bits that move whatever the order: first tiles, what is streamed, less the results' first reads."""
+        first = [
+            step.streamed(mode.sliding) if mode is not None and i == mode.operand else step.volume
+            for i, step in enumerate(self._steps)
+        ]
+        moved = total([words * weight for words, weight in zip(first, self._weights, strict=True)])
+        return moved - self._results * self._bits[-1]
+
+    def _best(
+        self, loops: tuple[str, ...], inner: Mapping[frozenset[str], list[Ints]], streamed: Sequence[int | None]
+    ) -> list[Ints]:
+        """Bits that all advances of `loops` move under their best order, for each operand streamed."""
+        inside = frozenset(loops)
+        least = self._option(loops[0], inside, inner, streamed)
+        for loop in loops[1:]:
+            options = self._option(loop, inside, inner, streamed)
+            least = [np.minimum(*pair) for pair in zip(least, options, strict=True)]
+        return least
+
+    def _option(
+        self,
+        loop: str,
+        inside: frozenset[str],
+        inner: Mapping[frozenset[str], list[Ints]],
+        streamed: Sequence[int | None],
+    ) -> list[Ints]:
+        """Bits that the advances of the loops `inside` move when `loop` is the outermost, for each operand streamed."""
+        rest = inside - {loop}
+        steps = [step.of(loop, rest) for step in self._steps]
+        bits = [None if step is None else step * weight for step, weight in zip(steps, self._weights, strict=True)]
+        together = total([each for each in bits if each is not None])
+        moved = []
+        for operand, least in zip(streamed, inner[rest], strict=True):
+            own = None if operand is None else bits[operand]
+            moved.append(least + (together if own is None else together - own))
+        return moved
+
+
+def _operand(mode: Mode) -> int | None:
+    return None if mode is None else mode.operand

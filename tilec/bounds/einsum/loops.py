@@ -1,0 +1,108 @@
+"""Iterators cut into tiles, for many tilings at once: how large tiles are, how many, and where a loop starts again.
+
+Every pass of a loop takes full tiles first and the last tile, which may be ragged, at its end.  A loop in one
+direction then goes back to its start.  A loop in snake order turns: the next pass begins where this one ended and
+runs the other way, full tiles first, so what the last tile held stays in the buffer (O36, non-raster traversal).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.bounds.einsum.einsum import Einsum
+
+Ints = NDArray[np.int64]
+ZERO = np.zeros((), np.int64)
+ONE = np.ones((), np.int64)
+
+
+@dataclass(frozen=True)
+class Space:
+    """What mappings may do beyond perfect tiles in loops of one direction, every operand kept a tile long.
+
+    `ragged` tiles need not divide their extent.  `snake` lets loops turn.  `streams` lets one operand pass through
+    the buffer in slices while the others keep their tiles.
+    """
+
+    ragged: bool = False
+    snake: bool = False
+    streams: bool = False
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One iterator of all tilings: its extent, sizes of full and last tiles, number of tiles.
+
+    `back` is how far the loop goes back when it starts again, `standing` and `advancing` the (tile size, how often)
+    over all positions and over all advances.  `turns` says that the iterator is plain and its loop turns.
+    """
+
+    extent: int
+    tile: Ints
+    last: Ints
+    trips: Ints
+    back: Ints
+    standing: tuple[tuple[Ints, Ints], ...]
+    advancing: tuple[tuple[Ints, Ints], ...]
+    turns: bool
+
+
+def without_halo(einsum: Einsum, dim: str) -> bool:
+    """Whether tiles of `dim` never overlap: it stands alone in one index of every operand that it moves."""
+    ranks = [[rank for rank in operand.ranks if any(d == dim for d, _ in rank)] for operand in einsum.operands]
+    return all(len(own) <= 1 and all(len(rank) == 1 for rank in own) for own in ranks)
+
+
+def results(einsum: Einsum) -> int:
+    """Elements of the output."""
+    return prod(einsum.extents[dim] for dim in einsum.output.dims)
+
+
+def cut(einsum: Einsum, tiles: Mapping[str, Ints], space: Space, *, relaxed: bool = False) -> dict[str, Dim]:
+    """The loops over `tiles`, one array per iterator, all broadcastable to one shape.
+
+    A loop turns, in `snake` order, where no other iterator of any index that it moves has more than one tile:
+    windows that slide along two loops at once depend on the directions of both.
+
+    `relaxed` overstates what plain iterators keep at a turn, a full tile where it is a ragged one.  The traffic is
+    then no higher and falls, or stays, as tiles of plain iterators grow.
+    """
+    plain = einsum.plain
+    trips = {dim: -(-einsum.extents[dim] // tile) for dim, tile in tiles.items()}
+    dims = {}
+    for dim, tile in tiles.items():
+        extent, number = einsum.extents[dim], trips[dim]
+        last = extent - (number - 1) * tile if space.ragged and not (relaxed and dim in plain) else tile
+        back = tile * (number - 1)
+        if space.snake:
+            back = ZERO if dim in plain else np.where(_alone(einsum, dim, trips), 0, back)
+        if dim in plain:
+            standing: tuple[tuple[Ints, Ints], ...] = ((np.array(extent), ONE),)
+            advancing: tuple[tuple[Ints, Ints], ...] = ((extent - tile, ONE),)
+        elif space.ragged:
+            standing = ((tile, number - 1), (last, ONE))
+            advancing = ((tile, np.maximum(number - 2, 0)), (last, np.minimum(number - 1, 1)))
+        else:
+            standing, advancing = ((tile, number),), ((tile, number - 1),)
+        dims[dim] = Dim(extent, tile, last, number, back, standing, advancing, space.snake and dim in plain)
+    return dims
+
+
+def _alone(einsum: Einsum, dim: str, trips: Mapping[str, Ints]) -> NDArray[np.bool_]:
+    """Where every index that `dim` moves has no other iterator with more than one tile."""
+    sharing = {
+        other
+        for operand in einsum.operands
+        for rank in operand.ranks
+        if any(d == dim for d, _ in rank)
+        for other, _ in rank
+    }
+    alone = np.ones((), bool)
+    for other in sharing - {dim}:
+        alone = alone & (trips[other] == 1)
+    return alone

@@ -1,0 +1,60 @@
+"""One mapping of an Einsum onto a buffer (O04).
+
+A mapping cuts every iterator into `trips` tiles of `tiles` iterations; the loops over tiles run in `order`.
+A tile of a tensor is the bounding box of what its iterations touch.  Going from one tile to the next moves only
+what the new box has and the old one had not.
+
+Two freedoms lie beyond the paper's mapspace.  In snake order loops turn at the ends of their passes
+(`loops` says which and what stays).  And retention may be uneven: the iterations of a tile may run in
+slices along all iterators that one operand, the streamed one, has to itself in an index, and along one iterator of
+those that share an index with others, so that windows slide.  The buffer then holds one slice of it beside the whole
+tiles of the others, which are kept across the loops over slices.  Every tile reads its slices anew, a window that
+slides only what the one before it had not.  Two by two results of a product take 4 + 2 + 1 words, not 4 + 2 + 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Map
+from dataclasses import dataclass
+
+from tilec.bounds.einsum.einsum import Einsum
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """`tiles` and `trips` of every iterator; `order` of the loops over tiles, outermost first.
+
+    The last tile of an iterator is smaller where tiles do not divide the extent.  Loops of one trip are left out of
+    `order`.  `streamed` is the label of the operand that passes in slices, `sliding` the iterator along which they are
+    windows that slide.  `snake` says that loops turn.
+    """
+
+    tiles: Map[str, int]
+    trips: Map[str, int]
+    order: tuple[str, ...]
+    streamed: str | None = None
+    sliding: str | None = None
+    snake: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        einsum: Einsum,
+        tiles: Map[str, int],
+        order: tuple[str, ...],
+        streamed: str | None = None,
+        sliding: str | None = None,
+        *,
+        snake: bool = False,
+    ) -> Mapping:
+        """The mapping with the trips that `tiles` take."""
+        trips = {dim: -(-einsum.extents[dim] // tile) for dim, tile in tiles.items()}
+        return cls(tiles, trips, order, streamed, sliding, snake)
+
+    def __str__(self) -> str:
+        loops = " ".join(f"{dim}:{self.trips[dim]}" for dim in self.order)
+        tile = " ".join(f"{dim}:{size}" for dim, size in self.tiles.items() if size > 1)
+        turns = " to and fro" if self.snake and len(self.order) > 1 else ""
+        windows = f" that slide along {self.sliding}" if self.sliding else ""
+        streamed = f", {self.streamed} in slices{windows}" if self.streamed else ""
+        return f"loops {loops or '-'}{turns}, tile {tile or '-'}{streamed}"

@@ -1,0 +1,212 @@
+"""Contractions of a graph that read one another, as products of a chain: which iterators are rows, which columns.
+
+What lies between two contractions - bias, activation, reshape, softmax - is followed from the reader's index back to
+the writer's.  Iterators tied to each other that way are rows or columns together; one that is both breaks the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.einsum.einsum import Einsum
+from tilec.bounds.einsum.lower import product_sizes
+from tilec.errors import ConfigError
+from tilec.ir.algebra import simplify
+from tilec.ir.bind import iterator_ranges
+from tilec.ir.expr import Access, Call, Expr, accesses, substitute, variables, walk
+from tilec.ir.graph import Node
+
+ROW, COLUMN = "row", "column"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A contraction, alone or in a chain, where `operand` is the input that the one before it makes."""
+
+    node: Node
+    einsum: Einsum
+    operand: int = 0
+
+    @cached_property
+    def is_product(self) -> bool:
+        """Whether it is a matrix product; only those are chained."""
+        return product_sizes(self.einsum) is not None
+
+    @property
+    def rows(self) -> frozenset[str]:
+        """Iterators of the operand and the output only."""
+        return self._only(self.operand)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Iterators of the other operand and the output only."""
+        return self._only(1 - self.operand)
+
+    @property
+    def summed(self) -> frozenset[str]:
+        """Iterators of both operands only."""
+        one, other = (operand.dims for operand in self.einsum.inputs)
+        return self._wide((one & other) - self.einsum.output.dims)
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """Iterators of all three tensors: heads or batches."""
+        one, other = (operand.dims for operand in self.einsum.inputs)
+        return self._wide(one & other & self.einsum.output.dims)
+
+    def _only(self, operand: int) -> frozenset[str]:
+        inputs = self.einsum.inputs
+        return self._wide((inputs[operand].dims & self.einsum.output.dims) - inputs[1 - operand].dims)
+
+    def _wide(self, dims: frozenset[str]) -> frozenset[str]:
+        return frozenset(dim for dim in dims if self.einsum.extents[dim] > 1)
+
+    def size(self, dims: frozenset[str]) -> int:
+        """Product of extents."""
+        return prod(self.einsum.extents[dim] for dim in dims)
+
+
+Between = Mapping[str, Node]
+"""Nodes by name through which one contraction's output may reach the next."""
+
+
+def index_at(index: tuple[Expr, ...], tensor: str, target: str, between: Between) -> tuple[Expr, ...] | None:
+    """`tensor[index]` as an index of `target`, through nodes that do not reduce; None where it is none."""
+    if tensor == target:
+        return index
+    node = between.get(tensor)
+    if node is None or node.expr.reduce:
+        return None
+    values = dict(zip(node.expr.spatial, index, strict=True))
+    for access in accesses(node.expr):
+        if any(isinstance(part, Access) for each in access.index for part in walk(each)):
+            continue
+        moved = tuple(substitute(each, values) for each in access.index)
+        if (found := index_at(moved, access.tensor, target, between)) is not None:
+            return found
+    return None
+
+
+def read_by(node: Node, target: str, between: Between, tensor: str | None = None) -> tuple[Expr, ...] | None:
+    """Where `node` reads `target`, through others, as an index over its own iterators; only by `tensor` if given."""
+    for access in accesses(node.expr):
+        if tensor in (None, access.tensor):
+            found = index_at(access.index, access.tensor, target, between)
+            if found is not None:
+                ranges = iterator_ranges(node.expr)
+                return tuple(simplify(each, ranges) for each in found)
+    return None
+
+
+def next_reader(before: Reader, node: Node, einsum: Einsum, between: Between) -> Reader | None:
+    """The contraction as the next of a chain: one operand comes from the one before, the other does not."""
+    target = before.node.name
+    comes = [read_by(node, target, between, operand.tensor) is not None for operand in einsum.inputs]
+    return Reader(node, einsum, comes.index(True)) if sum(comes) == 1 else None
+
+
+def chain_of(readers: Sequence[Reader], betweens: Sequence[Between]) -> Chain | None:
+    """The products of contractions that read one another; `betweens` holds what follows each, the last one as well.
+
+    None where one is no product, where rows of one are not rows of the next, or where something between them reduces
+    other than along columns.
+    """
+    if not all(reader.is_product for reader in readers):
+        return None
+    kinds = _Kinds()
+    for position, (reader, between) in enumerate(zip(readers, betweens, strict=True)):
+        kinds.set(position, reader.rows, ROW)
+        kinds.set(position, reader.columns | reader.summed, COLUMN)
+        if position + 1 < len(readers):
+            index = read_by(readers[position + 1].node, reader.node.name, between)
+            if index is None:
+                return None
+            kinds.link(position, reader, index, {})
+        for node in _reducing(between):
+            index = read_by(node, reader.node.name, between)
+            if index is None:
+                return None
+            kinds.link(position, reader, index, dict.fromkeys(node.expr.reduce, COLUMN))
+    if kinds.torn:
+        return None
+    products = (
+        replace(kinds.product(position, reader), rows=_needs(between))
+        for position, (reader, between) in enumerate(zip(readers, betweens, strict=True))
+    )
+    try:
+        return Chain(tuple(products))
+    except ConfigError:
+        return None
+
+
+def _reducing(between: Between) -> list[Node]:
+    return [node for node in between.values() if node.expr.reduce]
+
+
+def _needs(between: Between) -> Literal["free", "whole", "softmax"]:
+    """What reductions along rows need: a largest element and a sum of exponentials can be rescaled."""
+    reducers = [node.expr.reducer for node in _reducing(between)]
+    if not reducers:
+        return "free"
+    parts = (part for node in between.values() for part in walk(node.expr.body))
+    exponentials = any(isinstance(part, Call) and part.fn == "exp" for part in parts)
+    return "softmax" if exponentials and sorted(map(str, reducers)) == ["max", "sum"] else "whole"
+
+
+class _Kinds:
+    """Iterators of contractions tied together, some of them known to be rows or columns."""
+
+    def __init__(self) -> None:
+        self._parent: dict[object, object] = {}
+
+    @property
+    def torn(self) -> bool:
+        """Whether something is a row and a column."""
+        return self._root(ROW) == self._root(COLUMN)
+
+    def set(self, position: int, dims: frozenset[str], kind: str) -> None:
+        """Iterators of a contraction are rows or columns."""
+        for dim in dims:
+            self._tie((position, dim), kind)
+
+    def link(self, position: int, reader: Reader, index: tuple[Expr, ...], kinds: Mapping[str, str]) -> None:
+        """The output of a contraction is read at an index over the iterators of the next, or of a reduction, whose
+        `kinds` are known."""
+        output = [rank[0][0] if rank else None for rank in reader.einsum.output.ranks]
+        for dim, each in zip(output, index, strict=True):
+            for name in variables(each) if dim is not None else ():
+                if name in kinds:
+                    self._tie((position, dim), kinds[name])
+                elif not kinds:
+                    self._tie((position, dim), (position + 1, name))
+
+    def product(self, position: int, reader: Reader) -> Product:
+        """Sizes of a contraction; what may be rows or columns is batches of rows."""
+        columns = self._root(COLUMN)
+        heads = frozenset(dim for dim in reader.shared if self._root((position, dim)) == columns)
+        batches = reader.size(reader.shared - heads)
+        inputs, output = reader.einsum.inputs, reader.einsum.output
+        return Product(
+            reader.node.name,
+            m=batches * reader.size(reader.rows),
+            k=reader.size(reader.summed),
+            n=reader.size(reader.columns),
+            heads=reader.size(heads),
+            batches=batches,
+            input_bits=inputs[reader.operand].bits,
+            weight_bits=inputs[1 - reader.operand].bits,
+            output_bits=output.bits,
+        )
+
+    def _tie(self, one: object, other: object) -> None:
+        self._parent[self._root(one)] = self._root(other)
+
+    def _root(self, key: object) -> object:
+        while (above := self._parent.get(key, key)) != key:
+            key = above
+        return key

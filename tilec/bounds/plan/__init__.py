@@ -1,0 +1,1 @@
+"""Plans beside the bounds of their groups."""
