@@ -62,5 +62,5 @@ function opener(name, side) {
 
 function factTable(facts) {
   const told = (fact) => (fact === null || fact === undefined ? "–" : Array.isArray(fact) ? fact.join(" ") || "–" : typeof fact === "object" ? Object.entries(fact).map(([key, value]) => `${key}=${value}`).join(" ") : String(fact));
-  return table("Facts that differ", [["fact"], ["about"], ["A"], ["B"]], facts.slice(0, 60).map((fact) => [fact.kind, h("span", { class: "mono wrap" }, [fact.level, short(String(fact.subject), 40)].filter(Boolean).join(" ")), h("span", { class: "mono wrap" }, told(fact.before)), h("span", { class: "mono wrap" }, told(fact.after))]));
+  return table("Facts that differ", [["fact"], ["about"], ["A"], ["B"]], facts.slice(0, 60).map((fact) => [fact.kind, h("span", { class: "mono wrap" }, [fact.level, short(String(fact.subject), 40)].filter(Boolean).join(" ")), h("span", { class: "mono wrap" }, told(fact.before)), h("span", { class: "mono wrap" }, told(fact.after))]), { class: "fact-table" });
 }

@@ -21,7 +21,7 @@ function distance() {
         ratio.uncounted_groups ? ` ${several(ratio.uncounted_groups, "group")} read something in place and are not compared one by one.` : ""),
       h("ol", { class: "distances" }, few.map(({ group, n, use, same }) => h("li", {},
         h("button", { type: "button", class: "plain", onclick: () => open(n, shown.plan, true), "aria-label": `Group ${n + 1}, ${group.operators}: ${same > 1 ? `one of ${same} alike, ` : ""}moves ${bytes(use.moved)}, ${bytes(use.known)} known, ${bytes(use.least)} proved` },
-          h("span", { class: "name" }, h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), short(group.operators, 42), same > 1 && h("span", { class: "count" }, `${same} alike`)),
+          h("span", { class: "name" }, h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), h("span", { class: "cut", title: group.operators }, group.operators), same > 1 && h("span", { class: "count" }, `${same} alike`)),
           h("span", { class: "distance", "aria-hidden": "true" },
             h("span", { class: "from-to", vars: { left: `${(100 * Math.min(use.known, use.moved)) / most}%`, width: `${(100 * Math.abs(use.moved - use.known)) / most}%` } }),
             h("span", { class: "at proved", vars: { left: `${(100 * use.least) / most}%` } }),

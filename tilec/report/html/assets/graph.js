@@ -51,7 +51,8 @@ class GraphView {
     const wide = this.holder.clientWidth - 4;
     this.scale = Math.max(Math.min(1, wide / this.width), 0.62);
     this.sized();
-    this.holder.scrollLeft = (this.width * this.scale - wide) / 2;
+    const middle = this.chosen ? this.chosen.x + 12 : this.width / 2;
+    this.holder.scrollLeft = middle * this.scale - wide / 2;
   }
 
   zoom(factor) {
@@ -157,8 +158,9 @@ class GraphView {
     const { holder, scale } = this;
     const top = item.row * ROW * scale;
     if (top < holder.scrollTop + 40 || top > holder.scrollTop + holder.clientHeight - 110) holder.scrollTop = top - holder.clientHeight / 2;
-    const left = (item.x + 12) * scale;
-    if (left < holder.scrollLeft || left > holder.scrollLeft + holder.clientWidth) holder.scrollLeft = left - holder.clientWidth / 2;
+    const middle = (item.x + 12) * scale;
+    const half = (BOX.width / 2 + 8) * scale;
+    if (middle - half < holder.scrollLeft || middle + half > holder.scrollLeft + holder.clientWidth) holder.scrollLeft = middle - holder.clientWidth / 2;
   }
 
   element(item) {

@@ -5,7 +5,7 @@ const CHUNK = 150;
 const COLUMNS = [
   ["#", (group, n) => n, "right", (value) => String(value + 1)],
   ["group", (group) => group.operators, "", null],
-  ["kind", (group) => group.kind, "", (value) => KINDS[value]],
+  ["kind", (group) => group.kind, "nowrap", (value) => KINDS[value]],
   ["time", (group) => group.time, "right", time],
   ["traffic", (group) => (isNumber(group.traffic) ? group.traffic : 0), "right", bytes],
   ["over known", (group) => overKnown(group) ?? -1, "right", (value) => (value < 0 ? "–" : times(value))],
@@ -51,7 +51,7 @@ function line(plan, group, n) {
     const value = key(group, n);
     if (column === 1) {
       return h("th", { scope: "row" }, h("button", { type: "button", class: `plain ${group.kind}`, title: group.name, onclick: () => open(n) },
-        h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), short(value, 46)));
+        h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), short(value, 40)));
     }
     return h("td", { class: kind }, column === 3 && h("span", { class: "spark", vars: { "--part": `${(100 * group.time) / most}%` } }), text(value));
   });

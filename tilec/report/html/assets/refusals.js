@@ -22,7 +22,7 @@ function refusedBy(plan, code, list, most) {
   const page = plan.codes[code] ?? { meaning: "", remedy: "", numbers: {} };
   const body = h("div", { class: "refused" });
   const show = (count) => fill(body,
-    h("p", {}, page.meaning ? `${page.meaning}.`.replace("..", ".") : ""), page.remedy && h("p", { class: "quiet" }, `What to do: ${page.remedy}`),
+    page.remedy && h("p", { class: "quiet" }, `What to do: ${page.remedy}`),
     list.slice(0, count).map((each) => refusalLine(plan, each)),
     list.length > count && h("button", { type: "button", class: "plain more", onclick: () => show(count + 200) }, `Show more of ${separated(list.length)}`));
   const details = h("details", { class: "code", ontoggle: () => { if (details.open && !body.childElementCount) show(SHOWN); } },

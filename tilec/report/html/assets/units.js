@@ -12,7 +12,7 @@ function bytes(value) {
   if (!isNumber(value)) return value === null || value === undefined ? "–" : String(value);
   const units = [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]];
   const unit = units.find(([, size]) => value >= size);
-  return unit ? `${digits(value / unit[1])} ${unit[0]}` : `${digits(value)} B`;
+  return unit ? `${digits(value / unit[1])} ${unit[0]}` : `${Math.round(value)} B`;
 }
 
 function time(picoseconds) {
