@@ -12,19 +12,20 @@ from tilec.spec.resolve import resolve_device
 
 
 @cache
-def replayed(name: str, device: str, core: int | None = None, **options: str) -> Replay:
-    """The search for a plan of the small zoo; `core` is the capacity of a core's level instead of the device's."""
-    return replay(graph(name), smaller(device, core), ScheduleOptions(**options))  # type: ignore[arg-type]
+def replayed(
+    name: str, device: str, core: int | None = None, dram: int | None = None, **options: str | tuple[str, ...]
+) -> Replay:
+    """The search for a plan of the small zoo; `core` is the capacity of a core's level instead of the device's, `dram`
+    that of the level of this name."""
+    return replay(graph(name), smaller(device, core, dram), ScheduleOptions(**options))  # type: ignore[arg-type]
 
 
-def smaller(name: str, core: int | None) -> DeviceSpec:
-    """A device, its core's level with another capacity."""
+def smaller(name: str, core: int | None, dram: int | None = None) -> DeviceSpec:
+    """A device, its core's level and dram with other capacities."""
     device = resolve_device(name)
-    if core is None:
-        return device
+    others = {device.core_level: core, "dram": dram}
     levels = [
-        level.model_copy(update={"capacity": core}) if level.name == device.core_level else level
-        for level in device.levels
+        level.model_copy(update={"capacity": others.get(level.name) or level.capacity}) for level in device.levels
     ]
     return device.model_copy(update={"levels": tuple(levels)})
 

@@ -1,17 +1,21 @@
 """Edges explained: every figure is one that the search decided by, every edge that is not connected has its story."""
 
 import json
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 from replay.plans import MODELS, QUICK, graph
 from report.explain.replays import edges, replayed, smaller
 
+from tilec import zoo
 from tilec.artifact import encode
+from tilec.importer import import_model
 from tilec.report.explain.edge import EdgeStory, explain_edge
 from tilec.report.explain.edge_text import edge_text
-from tilec.report.explain.search import Replay
+from tilec.report.explain.search import Replay, replay
 from tilec.scheduler import schedule
+from tilec.spec.recipe import ScheduleOptions
 
 FAST = (
     ("mobilenet-v2", "avx2", {}),
@@ -19,7 +23,8 @@ FAST = (
     ("bert-base", "avx2", {"fusion": "register"}),
     ("bert-base", "avx2", {"fusion": "none"}),
     ("nerf-mlp", "a100", {"core": 16384}),
-    ("nerf-mlp", "a100-host", {}),
+    ("nerf-mlp", "a100-host", {"dram": 20000}),
+    ("nerf-mlp", "a100-host", {"closed": ("dram",)}),
 )
 SLOW = (
     *((name, device, {}) for name in MODELS for device in QUICK if (name, device, {}) not in FAST),
@@ -43,6 +48,10 @@ def agrees(story: EdgeStory, found: Replay) -> None:
         joined, best = story.joined, story.joined.best
         assert numbers["joined"] in (joined.bound, joined.rough, best.objective)
         assert numbers["apart"] in (joined.apart, joined.pieces)
+    if story.decided_by == "tier" and story.reason.code == "slower":
+        below = story.below
+        assert numbers["joined"] == below.joined.objective
+        assert abs(numbers["apart"] - sum(held.objective for held in below.apart)) <= 1
     if story.decided_by == "core" and story.reason.code == "length":
         assert story.joined.reason == type(story.reason)("->", "length", numbers)
     if story.decided_by == "core" and story.reason.code == "capacity":
@@ -116,3 +125,38 @@ def test_a_cycle_names_the_groups_on_the_other_way():
     assert story.path[-1] == story.reader
     assert len(story.path) > 2
     assert f"another way: {' -> '.join(story.path)}" in edge_text(story)
+
+
+def test_a_whole_plan_with_less_fusion_that_costs_less_decides():
+    found = replayed("nerf-mlp", "a100")
+    connected = {edge for group in found.best.outline.plan.groups for edge in group.connect}
+    cheaper = tuple(replace(rival, cost=7 * (rival.fusion != "none")) for rival in found.rivals)
+    other = Replay(found.options, found.target, cheaper)
+    assert other.best.fusion == "none"
+    assert connected
+    for edge in connected:
+        story = explain_edge(other, *edge.split("->"))
+        assert (story.connected, story.decided_by) == (None, "plans")
+        assert (story.reason.code, story.reason.numbers) == ("slower", {"joined": 7, "apart": 0})
+        assert "is compared with those with less fusion" in edge_text(story)
+
+
+def test_what_a_larger_level_below_a_core_is_predicted_to_gain():
+    found = replayed("nerf-mlp", "a100-host", dram=20000)
+    for edge in found.refusals:
+        (capacity, *_) = explain_edge(found, *edge.split("->")).relaxations
+        assert (capacity.what, capacity.subject, capacity.before) == ("capacity", "dram", 20000)
+        assert capacity.after > 20000
+        assert capacity.joined < capacity.apart
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["avx2", "a100"])
+def test_every_edge_of_bert_base_itself(device, tmp_path):
+    whole = import_model(zoo.export("bert-base", tmp_path / "m.onnx", form="decomposed")).graph
+    found = replay(whole, smaller(device, None), ScheduleOptions())
+    assert found.plan == schedule(whole, smaller(device, None))
+    for tensor, node in edges(found):
+        story = explain_edge(found, tensor, node)
+        if story.connected is None:
+            agrees(story, found)

@@ -100,7 +100,7 @@ def explain_edge(replay: Replay, tensor: str, node: str) -> EdgeStory:
         _joined(join) if join is not None else None,
         below,
         _path(replay.fullest.outline.plan, producer.name, reader.name) if reason is not None else (),
-        relaxations(join) if tried and join is not None else (),
+        below.relaxations if below is not None else relaxations(join) if tried and join is not None else (),
     )
 
 

@@ -83,13 +83,15 @@ def _tier_lines(joined: TierJoin) -> Iterator[str]:
 def _relaxed(story: EdgeStory) -> Iterator[str]:
     """What would have to be otherwise."""
     reason = story.reason
-    if story.relaxations:
+    if story.relaxations and reason is not None and reason.code != "closed":
         yield "it would be joined with (the cheapest first)"
         yield from (f"  {_relaxation(each)}" for each in story.relaxations)
         return
     yield "what would have to be otherwise"
     if reason is not None and reason.code == "cycle" and story.path:
         yield f"  the groups in between would have to be part of it: {', '.join(story.path[1:-1])}"
+    elif reason is not None and reason.code == "closed":
+        yield f"  schedule.closed of the recipe without {reason.numbers['level']}"
     elif reason is not None and reason.code in ("slower", "capacity"):
         yield "  no capacity, bandwidth or objective that was tried makes it pay"
     else:

@@ -40,18 +40,17 @@ class Look:
 def looks(replay: Replay, home: Home | None, below: TierJoin | None, tensor: str, node: str) -> Iterator[Look]:
     """The stages that had a say."""
     name = edge(tensor, node)
-    if home is None and below is None:
+    own = original(home, node)
+    segment = replay.segment(tensor, own)
+    if segment is None:
         yield _look("calls", "", None)
         return
     draft, target = replay.fullest.draft, replay.target
     if name in draft.refused:
         yield _look("passes", "", draft.refused[name])
-    own = original(home, node)
-    segment = replay.segment(tensor, own)
-    if segment is not None:
-        yield from _registers(segment, target.top, tensor, own)
+    yield from _registers(segment, target.top, tensor, own)
     if below is not None:
-        yield _look("tier", below.level, below.reason)
+        yield _look("tier", below.level, Refusal(name, below.reason.code, below.reason.numbers))
     elif home is not None and home.atoms.home[tensor] != home.atoms.home[node]:
         yield from _core(replay, home, tensor, node)
     best, fullest = replay.best, replay.fullest

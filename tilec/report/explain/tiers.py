@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from math import inf
 
 from tilec.ir.plan import Refusal
-from tilec.report.explain.search import Replay
+from tilec.report.explain.relax import FACTORS, Relaxation
+from tilec.report.explain.search import Replay, unit_of
 from tilec.scheduler.partition import PICO
+from tilec.scheduler.reasons import refusal
 from tilec.scheduler.spans import Span
 from tilec.scheduler.tier import Tier
 from tilec.scheduler.tier_partition import Set, joining
@@ -28,35 +31,70 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class TierJoin:
-    """Two sets of parts at a level, and both as one; `reason` why they are not one."""
+    """Two sets of parts at a level, and both as one; `reason` why they are not one, `relaxations` what would have to be
+    otherwise, the cheapest first."""
 
     level: str
     capacity_bytes: int | None
     apart: tuple[Held, Held]
     joined: Held
     reason: Refusal
+    relaxations: tuple[Relaxation, ...]
 
 
 def tier_join(replay: Replay, tensor: str, node: str) -> TierJoin | None:
     """What the last level below a core's that was asked to hold both ends of an edge says of it; None where it holds
     both, or there is no such level."""
     found = _last(replay, tensor, node)
-    if found is None:
+    if found is None or replay.fullest.fusion != "full":
         return None
     tier, spans = found
     sets = [span.members for span in spans]
     pair = _of(sets, tier.made[tensor]), _of(sets, tier.made[node])
     if pair[0] == pair[1]:
         return None
-    runs = Runs(tier)
-    capacity = tier.capacity
+    runs, capacity, level = Runs(tier), tier.capacity, tier.target.levels[tier.level].name
+    closed = level in replay.options.closed
     return TierJoin(
-        tier.target.levels[tier.level].name,
+        level,
         None if capacity == inf else int(capacity),
         (_held(runs, pair[0]), _held(runs, pair[1])),
         _held(runs, tuple(sorted((*pair[0], *pair[1])))),
-        joining(runs, sets, pair),
+        refusal("", "", "closed", level=level) if closed else joining(runs, sets, pair),
+        tuple(_relaxed(tier, pair)),
     )
+
+
+def _relaxed(tier: Tier, pair: tuple[Set, Set]) -> Iterator[Relaxation]:
+    """A larger level, or a slower link from the level below, with which both are predicted to cost less as one.
+
+    A group whose program then exceeds the level after all would still be cut again.
+    """
+    level, link = tier.target.levels[tier.level], tier.link
+    has = level.capacity or 0
+    for factor in FACTORS if has else ():
+        enough = replace(level, capacity=has * factor)
+        levels = (*tier.target.levels[: tier.level], enough, *tier.target.levels[tier.level + 1 :])
+        found = _pays(replace(tier, target=replace(tier.target, levels=levels)), pair)
+        if found is not None:
+            yield Relaxation("capacity", level.name, has, has * factor, *found)
+            break
+    for factor in FACTORS:
+        links = tuple(n / factor if place == tier.level else n for place, n in enumerate(tier.target.links))
+        found = _pays(replace(tier, target=replace(tier.target, links=links)), pair)
+        if found is not None:
+            below = tier.target.levels[tier.level - 1].name
+            yield Relaxation("bandwidth", below, int(link), int(link / factor), *found)
+            break
+
+
+def _pays(tier: Tier, pair: tuple[Set, Set]) -> tuple[int, int, str] | None:
+    """What two sets cost as one and apart, if one is cheaper."""
+    runs = Runs(tier)
+    joined = runs.cost(tuple(sorted((*pair[0], *pair[1])))).value
+    apart = sum(runs.cost(members).value for members in pair)
+    unit = PICO if tier.objective == "time" else 1
+    return (int(joined * unit), int(apart * unit), unit_of(tier.objective)) if joined < apart < inf else None
 
 
 def _last(replay: Replay, tensor: str, node: str) -> tuple[Tier, tuple[Span, ...]] | None:
