@@ -1,6 +1,7 @@
 """A miscompile planted in bert-base: the group is named, and what is left of the model is a few nodes."""
 
 import json
+import shutil
 import time
 
 import miscompiled
@@ -24,3 +25,7 @@ def test_a_miscompile_in_bert_base_is_found_and_reduced(cli, monkeypatch, tmp_pa
     assert ran.code == 0
     assert len(onnx.load(str(tmp_path / "repro" / "model.onnx")).graph.node) <= 5
     assert cli(*ran.out.split()[1:]).code == 4
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    shutil.rmtree(tmp_path / "repro" / "build")
+    assert cli(*ran.out.split()[1:]).code == 0  # the compiler as it is makes no such mistake
