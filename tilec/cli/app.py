@@ -27,7 +27,6 @@ from tilec.cli.verify import verify
 app = typer.Typer(
     name="tilec",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilec.artifact import Json
+from tilec.cli.completion import recipes
 from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
 from tilec.cli.options import AsJson, Device, flags, job_on_device
@@ -35,7 +36,15 @@ def bench(
     rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Turns in each process. [5]")] = None,
     bar: Annotated[float, typer.Option("--bar", min=0.0, help="The ratio asked for; 0.97 is no slower.")] = 0.97,
     device: Device = None,
-    recipe: Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="Recipe of kind bench.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            metavar="NAME|FILE",
+            help="Recipe of kind bench.",
+            autocompletion=recipes,
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Time compiled models beside onnxruntime.

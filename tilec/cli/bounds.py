@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilec.cli.bounds_options import capacities, device_of, extents, levels_of, widths
+from tilec.cli.completion import devices
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Shapes, parse_shapes
 from tilec.cli.page import Page
@@ -55,7 +56,12 @@ def bounds(
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option("--device", metavar="NAME|FILE", help="Bound every level: one instance and all above it."),
+        typer.Option(
+            "--device",
+            metavar="NAME|FILE",
+            help="Bound every level: one instance and all above it.",
+            autocompletion=devices,
+        ),
     ] = None,
     mapspace: Annotated[
         Mapspace | None, typer.Option("--mapspace", help="What is searched. [all; of a workload what it says]")

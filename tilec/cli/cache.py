@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Shapes, parse_shapes
 from tilec.cli.verb import EXIT_CODES, verb
@@ -69,8 +70,24 @@ def why(
     console: Console,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")],
     shape: Shapes = None,
-    device: Annotated[str, typer.Option("--device", metavar="NAME|FILE", help="What it is compiled for.")] = "host",
-    recipe: Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="How it is compiled.")] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="NAME|FILE",
+            help="What it is compiled for.",
+            autocompletion=devices,
+        ),
+    ] = "host",
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            metavar="NAME|FILE",
+            help="How it is compiled.",
+            autocompletion=recipes,
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Say which compiled model `tilec run MODEL` would use, or why there is none yet.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilec.cli.completion import devices, edges, groups, nodes, recipes
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
 from tilec.errors import UsageError
@@ -29,23 +30,46 @@ def explain(
         ),
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="NAME|NUMBER", help="Why a group is tiled as it is.")
+        str | None,
+        typer.Option(
+            "--group",
+            metavar="NAME|NUMBER",
+            help="Why a group is tiled as it is.",
+            autocompletion=groups,
+        ),
     ] = None,
     edge: Annotated[
-        str | None, typer.Option("--edge", metavar="A->B", help="Why B is, or is not, connected to A that it reads.")
+        str | None,
+        typer.Option(
+            "--edge", metavar="A->B", help="Why B is, or is not, connected to A that it reads.", autocompletion=edges
+        ),
     ] = None,
-    node: Annotated[str | None, typer.Option("--node", metavar="NAME", help="Where a node ended up.")] = None,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            "--node",
+            metavar="NAME",
+            help="Where a node ended up.",
+            autocompletion=nodes,
+        ),
+    ] = None,
     graph: Annotated[
         Path | None, typer.Option("--graph", metavar="FILE", help="The plan's graph (default: 1-graph.json beside it).")
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
-            "--device", metavar="NAME|FILE", help="The plan's device (default: device.yaml beside it, or its name)."
+            "--device",
+            metavar="NAME|FILE",
+            help="The plan's device (default: device.yaml beside it, or its name).",
+            autocompletion=devices,
         ),
     ] = None,
     recipe: Annotated[
-        str | None, typer.Option("--recipe", metavar="NAME|FILE", help="The recipe that the plan was made with.")
+        str | None,
+        typer.Option(
+            "--recipe", metavar="NAME|FILE", help="The recipe that the plan was made with.", autocompletion=recipes
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:

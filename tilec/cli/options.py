@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
 from tilec.errors import ArtifactError, UsageError
 from tilec.pipeline import DEVICE_FILE, Job, Source
@@ -19,9 +20,17 @@ if TYPE_CHECKING:
 
 Device = Annotated[
     str | None,
-    typer.Option("--device", metavar="NAME|FILE", help="A name of `tilec device list`, a file, or host: this machine."),
+    typer.Option(
+        "--device",
+        metavar="NAME|FILE",
+        help="A name of `tilec device list`, a file, or host: this machine.",
+        autocompletion=devices,
+    ),
 ]
-Recipe = Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="Recipe with the options below.")]
+Recipe = Annotated[
+    str | None,
+    typer.Option("--recipe", metavar="NAME|FILE", help="Recipe with the options below.", autocompletion=recipes),
+]
 Shapes = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Bind symbolic sizes; may be repeated."),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, parse_shapes
 from tilec.cli.tables import Format, table
@@ -32,10 +33,20 @@ def report(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE.html|-", help="Write plans as one page: 2-plan.json, its folder."),
     ] = None,
-    recipe: Annotated[str | None, typer.Option("--recipe", metavar="NAME|FILE", help="Recipe of kind sweep.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe",
+            metavar="NAME|FILE",
+            help="Recipe of kind sweep.",
+            autocompletion=recipes,
+        ),
+    ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option("--device", metavar="NAME|FILE", help="May be repeated. [host; of a plan its own]"),
+        typer.Option(
+            "--device", metavar="NAME|FILE", help="May be repeated. [host; of a plan its own]", autocompletion=devices
+        ),
     ] = None,
     fusion: Annotated[
         list[str] | None, typer.Option("--fusion", metavar="HOW", help="May be repeated. [every way to fuse]")

@@ -1,0 +1,79 @@
+"""What a shell may complete: devices, recipes, and what a plan can be asked about; nothing heavy is imported."""
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import typer
+
+YAML = (".yaml", ".yml")
+
+
+def devices(incomplete: str) -> list[str]:
+    """Names of packaged devices, host, and device files."""
+    return [*_beginning(["host", *_packaged("devices")], incomplete), *_files(incomplete)]
+
+
+def recipes(incomplete: str) -> list[str]:
+    """Names of packaged recipes, and recipe files."""
+    return [*_beginning(_packaged("recipes"), incomplete), *_files(incomplete)]
+
+
+def groups(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of the groups of the plan that is named on the command line."""
+    return _beginning([str(group["name"]) for group in _groups(ctx)], incomplete)
+
+
+def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of its nodes."""
+    return _beginning(_nodes(_groups(ctx)), incomplete)
+
+
+def edges(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Its edges: those that are connected and those that are not."""
+    plan = _plan(ctx)
+    connected = [edge for group in plan.get("groups", ()) for edge in group.get("connect", {})]
+    return _beginning([*connected, *(refusal["edge"] for refusal in plan.get("refusals", ()))], incomplete)
+
+
+def _packaged(folder: str) -> list[str]:
+    """Names of the files that come with tilec."""
+    from tilec.spec.resolve import packaged
+
+    return sorted(packaged(folder))
+
+
+def _files(incomplete: str) -> list[str]:
+    """YAML files, and folders, that a path may go on with."""
+    folder = Path(incomplete if incomplete.endswith("/") else Path(incomplete).parent)
+    with suppress(OSError):
+        found = sorted(each for each in folder.iterdir() if each.suffix in YAML or each.is_dir())
+        return _beginning([f"{each}/" if each.is_dir() else str(each) for each in found], incomplete)
+    return []
+
+
+def _plan(ctx: typer.Context) -> dict[str, Any]:
+    """The plan that the first argument names; empty where it cannot be read. An option that still has no value keeps
+    arguments from being told apart."""
+    from tilec.pipeline.job import FILES
+
+    path = Path(str(ctx.params.get("subject") or next(iter(ctx.args), "")))
+    with suppress(OSError, ValueError):
+        body = json.loads((path / FILES["plan"] if path.is_dir() else path).read_text(encoding="utf-8"))
+        return body if isinstance(body, dict) else {}
+    return {}
+
+
+def _groups(ctx: typer.Context) -> list[dict[str, Any]]:
+    return [group for group in _plan(ctx).get("groups", ()) if "name" in group]
+
+
+def _nodes(found: Iterable[dict[str, Any]]) -> list[str]:
+    return [node["expr"]["text"].partition("[")[0] for group in found for node in group.get("nodes", ())]
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    """Names that go on from what was typed, each once."""
+    return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]
