@@ -6,11 +6,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import TYPE_CHECKING
 
-from tilec.bounds.area import Design
-from tilec.bounds.einsum.curve import Curve
-from tilec.bounds.einsum.einsum import Einsum
 from tilec.bounds.einsum.lower import LowerBound, compulsory, lb
+
+if TYPE_CHECKING:
+    from tilec.bounds.area import Design
+    from tilec.bounds.einsum.curve import Curve
+    from tilec.bounds.einsum.einsum import Einsum
 
 LB = "lb"
 LB_MEANING = (
