@@ -51,8 +51,14 @@ function counterpart(n) {
   const other = 1 - shown.plan;
   const family = DATA.changes.families.find((each) => each[shown.plan].includes(n));
   const found = family ? family[other] : [];
-  return h("p", { class: "other" }, h("b", { class: `side side-${SIDES[other]}` }, SIDES[other]), found.length ? " the same nodes run in " : " has no such group",
+  const line = h("p", { class: "other" }, h("b", { class: `side side-${SIDES[other]}` }, SIDES[other]), found.length ? " the same nodes run in " : " has no such group",
     found.map((each) => h("button", { type: "button", class: "link", onclick: () => open(each, other) }, `group ${each + 1}: ${short(PLANS[other].groups[each].operators, 40)}`)));
+  if (!found.length) return line;
+  const sum = (side, value) => family[side].reduce((all, each) => all + value(PLANS[side].groups[each]), 0);
+  const rows = [["predicted time", (group) => group.time, roundTime], ["traffic", (group) => group.traffic, roundBytes], ["operations", (group) => group.operations, (value) => rounded(operations, value, "operations")]]
+    .map(([name, value, text]) => [name, text(sum(0, value)), text(sum(1, value)), changed(sum(0, value), sum(1, value))]);
+  const several_ = family.some((side) => side.length > 1) && h("p", { class: "quiet small" }, `The table adds up ${family.map((side, n) => `${several(side.length, "group")} of ${SIDES[n]}`).join(" and ")}.`);
+  return h("div", { class: "both" }, line, table("This group in both plans", [["in both plans"], ["A", "right"], ["B", "right"], ["change", "right"]], rows), several_);
 }
 
 /** Least times by each thing that could limit the group, beside the predicted one. */

@@ -59,7 +59,7 @@ function figures() {
     }),
     figureTile(`${lowestName(PLANS.at(-1))} traffic`, total, (t) => t.traffic_bytes, bytes, "bytes", (t) =>
       isNumber(t.traffic_bytes) && isNumber(t.unfused_traffic_bytes) && t.unfused_traffic_bytes > 0
-        ? `${percent(1 - t.traffic_bytes / t.unfused_traffic_bytes)} less than ${bytes(t.unfused_traffic_bytes)} unfused` : "between the groups"),
+        ? t.traffic_bytes < t.unfused_traffic_bytes ? `${percent(1 - t.traffic_bytes / t.unfused_traffic_bytes)} less than ${bytes(t.unfused_traffic_bytes)} unfused` : `${bytes(t.unfused_traffic_bytes)} unfused` : "between the groups"),
     figureTile("Over the least known", total, (t) => (t.ratio?.known_bytes ? t.ratio.moved_bytes / t.ratio.known_bytes : null), times, "times", (t) =>
       t.ratio ? `${bytes(t.ratio.known_bytes)} known at ${t.ratio.level}, ${bytes(t.ratio.least_bytes)} proved${t.ratio.uncounted_groups ? `; ${several(t.ratio.uncounted_groups, "group")} not all counted` : ""}` : "the plan has no bounds"),
     figureTile("Groups", total, (t) => t.groups, separated, "groups", (t) =>

@@ -43,7 +43,7 @@ function placement() {
   const fallen = PLANS.flatMap((plan, n) => (plan.placement.fallback ?? []).map((each) => [TWO ? SIDES[n] : "", each]));
   if (!fallen.length) return null;
   return section("placement", "Nodes on onnxruntime", "What does not compile, why, and what to do about it.",
-    table("Nodes on onnxruntime", [["node"], ["operator"], ["why"], ["what to do"]], fallen.map(([side, each]) => [`${side} ${each.node}`, each.op, each.reason, each.remedy ?? ""])));
+    table("Nodes that do not compile", [["node"], ["operator"], ["why"], ["what to do"]], fallen.map(([side, each]) => [`${side} ${each.node}`, each.op, each.reason, each.remedy ?? ""])));
 }
 
 function foot() {
