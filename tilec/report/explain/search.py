@@ -92,14 +92,18 @@ class Replay:
 
     @cached_property
     def chosen(self) -> dict[str, tuple[Atoms, tuple[int, ...], CoreTile, Builder]]:
-        """Last node of what a core's level holds together -> its parts and its tile, in the plan that was taken."""
+        """Last node of what a core's level holds together -> its parts and its tile, in the plan that was taken, in
+        execution order. Of nodes that were cut again with less room the last cut counts."""
         found: dict[str, tuple[Atoms, tuple[int, ...], CoreTile, Builder]] = {}
-        for segment in self.best.outline.segments:
-            groups = segment.groups if segment.groups is not None else []
+        taken: set[str] = set()
+        for segment in reversed(self.best.outline.segments):
             nested = [each for _, own in segment.nest.cores for each in own] if segment.nest is not None else []
-            for own, members, tile in [*groups, *nested]:
-                found[own.parts[members[-1]][-1].name] = own, members, tile, segment.builder
-        return found
+            for own, members, tile in reversed([*(segment.groups or []), *nested]):
+                nodes = [node.name for number in members for node in own.parts[number]]
+                if taken.isdisjoint(nodes):
+                    taken.update(nodes)
+                    found[nodes[-1]] = own, members, tile, segment.builder
+        return dict(reversed(found.items()))
 
 
 def replay(graph: Graph, device: DeviceSpec, options: ScheduleOptions) -> Replay:

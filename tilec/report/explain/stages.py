@@ -19,7 +19,8 @@ RULES = {
     "registers": "an elementwise node shares the registers of a producer that it reads point by point (fuse)",
     "pieces": "what shares registers falls apart where its pieces are predicted to take less than 0.99 of it (cut)",
     "tier": "sets of parts are joined at a level as long as that is predicted to cost less (tier_partition)",
-    "core": "groups are joined where that is predicted to take less than 0.99 of what they take apart (partition)",
+    "core": "groups are joined, and nodes moved between them, where that is predicted to take less than 0.99 of what "
+    "it takes as it is (partition, reconsider)",
     "program": "a group is kept if a tile program of it is legal and fits the level (exact)",
     "plans": "the whole plan is compared with those with less fusion, and the one that costs least is taken (rivals)",
     "calls": "groups run before or after a call of onnxruntime, none holds it",
