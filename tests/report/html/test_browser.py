@@ -48,7 +48,7 @@ def test_everything_is_drawn_at_any_width(single, tmp_path, width):
     """
     found = drive(single, script, tmp_path, width)
     assert (found["over"], found["inner"]) == (0, width)
-    assert (found["boxes"], found["strips"], found["charts"], found["dots"], found["spots"]) == (3, 6, 2, 3, 1)
+    assert (found["boxes"], found["strips"], found["charts"], found["dots"], found["spots"]) == (3, 6, 3, 3, 1)
     assert found["heads"][:3] == ["Where time and bytes go", "The model, group by group", "Traffic and time by level"]
     assert found["verdict"] == "✓ pass on host"
     assert found["open"] == "MatMul, Relu"
@@ -109,12 +109,18 @@ def test_two_plans_stand_side_by_side(tmp_path, width):
     await later(50);
     all("details.change").forEach((each) => { each.open = true; });
     await later(100);
-    return { over: page.documentElement.scrollWidth - page.documentElement.clientWidth, before, after: one("#detail .side").textContent,
+    const both = [...one(".both tbody").rows].map((row) => row.textContent);
+    return { over: page.documentElement.scrollWidth - page.documentElement.clientWidth, before, both, after: one("#detail .side").textContent,
       changes: all("details.change").length, totals: all("#changes .two table")[0].rows.length, kinds: all(".change .chip").map((each) => each.textContent) };
     """  # noqa: E501
     found = drive(text, script, tmp_path, width)
     assert found["over"] == 0
     assert (found["before"], found["after"]) == ("MatMul, Relu", "A")
+    assert found["both"] == [
+        "predicted time3.00 µs2.00 µs−33 %",
+        "traffic4.50 KiB4.41 KiB−2.1 %",
+        "operations1.00 kop1.00 kopsame",
+    ]
     assert found["kinds"] == ["retiled", "merged"]
     assert found["totals"] > 5
 

@@ -108,7 +108,7 @@ function tilesTab(plan, group) {
   ]);
 }
 
-function trafficTab(plan, group) {
+function trafficTab(plan, group, n) {
   const rows = plan.levels.filter((level) => level.name in group.levels).map((level) => {
     const use = group.levels[level.name];
     return [level.name, roundBytes(use.read), roundBytes(use.written), rounded(separated, use.transactions, `of ${level.transaction} bytes`), roundBytes(use.footprint),
@@ -118,7 +118,16 @@ function trafficTab(plan, group) {
     table("Traffic by level", [["level"], ["read", "right"], ["written", "right"], ["transactions", "right"], ["held", "right"], ["least known", "right"], ["proved", "right"]], rows),
     inPlaceNote(group),
     h("h4", {}, "Ski slope"), slopeChart(plan, group),
+    groupRoofline(n),
   ];
+}
+
+/** The roofline with the group alone standing out. */
+function groupRoofline(n) {
+  const plan = shown.plan;
+  if (!spotsOf([plan], 0).some((spot) => spot.n === n)) return null;
+  const { element } = figure(null, (width) => rooflineChart(width, [plan], 0, n), legend([`dot ${TWO ? `side-${SIDES[plan]}` : current().groups[n].kind}`, "this group"], ["dot other", "other groups"], ["line roof", "bandwidth or compute unit"]));
+  return [h("h4", {}, "Roofline"), element];
 }
 
 function inPlaceNote(group) {

@@ -14,7 +14,9 @@ function roofline() {
   const holder = h("div", { class: "holder" });
   const missing = h("p", { class: "note" });
   const redraw = responsive(holder, (width) => {
-    fill(holder, rooflineChart(width, option, missing));
+    const every = [...PLANS.keys()];
+    fill(holder, rooflineChart(width, every, option));
+    missing.textContent = rooflineNote(spotsOf(every, option));
     markChosen(holder);
   });
   listen(() => markChosen(holder));
@@ -28,29 +30,39 @@ function roofline() {
   return section("roofline", "Roofline", lede, choice, h("figure", {}, holder, legend(...marks, ["line roof", "bandwidth or compute unit"])), missing);
 }
 
-function rooflineChart(width, option, missing) {
-  const spots = [];
-  let without = 0;
-  PLANS.forEach((plan, side) => {
+/** Groups that have a place in the chart: operations per byte at the `option`-th pair of levels, operations a second. */
+function spotsOf(sides, option) {
+  return sides.flatMap((side) => {
+    const plan = PLANS[side];
     const pair = countedPairs(plan)[option];
-    plan.groups.forEach((group, n) => {
-      const x = pair ? intensity(group, pair[0]) : null;
-      if (!pair || !x || !group.time) without += 1;
-      else if (plan.device.known) spots.push({ plan, side, group, n, x, y: group.operations / (group.time / 1e12), partial: group.inPlace.includes(pair[0]) });
-    });
+    const total = plan.groups.reduce((sum, group) => sum + group.time, 0);
+    if (!pair || !plan.device.known) return [];
+    return plan.groups.map((group, n) => ({
+      plan, side, group, n, x: intensity(group, pair[0]), y: group.operations / (group.time / 1e12), part: group.time / total, partial: group.inPlace.includes(pair[0]),
+    })).filter((spot) => spot.x && spot.group.time);
   });
+}
+
+/** What the chart leaves out, and how to read it. */
+function rooflineNote(spots) {
+  const without = PLANS.reduce((sum, plan) => sum + plan.groups.length, 0) - spots.length;
   const partial = spots.filter((spot) => spot.partial).length;
-  missing.textContent = [
+  return [
     without ? `${several(without, "group")} without operations, bytes or a predicted time ${without === 1 ? "is" : "are"} not drawn.` : "",
     partial ? `${several(partial, "group")} with a dashed ring ${partial === 1 ? "reads" : "read"} something in place that is not counted: truly further left.` : "",
     "A group above a sloped roof is predicted to find its bytes in a faster memory.",
   ].filter(Boolean).join(" ");
-  const devices = PLANS.map((plan, side) => ({
+}
+
+/** The chart of some plans; with `only`, the number of a group, it alone stands out. */
+function rooflineChart(width, sides, option, only = null) {
+  const spots = spotsOf(sides, option);
+  const devices = sides.map((side) => ({
     side,
-    key: JSON.stringify([plan.device, option]),
-    slopes: plan.device.roofs.filter((roof) => roof.level === countedPairs(plan)[option]?.[0]),
-    units: plan.device.units,
-    peak: Math.max(...plan.device.units.map((unit) => unit.rate), 1),
+    key: JSON.stringify([PLANS[side].device, option]),
+    slopes: PLANS[side].device.roofs.filter((roof) => roof.level === countedPairs(PLANS[side])[option]?.[0]),
+    units: PLANS[side].device.units,
+    peak: Math.max(...PLANS[side].device.units.map((unit) => unit.rate), 1),
   })).filter((device, n, all) => all.findIndex((other) => other.key === device.key) === n);
   const peak = Math.max(...devices.map((device) => device.peak));
   const x = { label: "operations per byte", text: (value) => (value >= 1 ? separated(value) : String(Number(value.toPrecision(1)))) };
@@ -58,24 +70,27 @@ function rooflineChart(width, option, missing) {
   const ridge = devices.flatMap((device) => device.slopes.map((roof) => device.peak / roof.bandwidth));
   [x.lo, x.hi] = around([...spots.map((spot) => spot.x), ...ridge], 2);
   [y.lo, y.hi] = around([...spots.map((spot) => spot.y), peak], 1.9);
-  const height = Math.min(520, Math.max(320, width * 0.46));
-  const { svg, body, top, X, Y, right } = frame(width, height, x, y, `Roofline of ${PLANS.map((plan, n) => planName(n)).join(" and ")}`);
-  for (const device of devices) drawRoofs(device, x, y, { body, top, X, Y, right }, devices.length > 1);
-  const totals = PLANS.map((plan) => plan.groups.reduce((sum, group) => sum + group.time, 0));
-  const ordered = [...spots].sort((a, b) => b.group.time / totals[b.side] - a.group.time / totals[a.side]);
-  const marks = ordered.map(({ plan, side, group, n, x: at, y: speed, partial: less }) => {
-    const part = group.time / totals[side];
-    return s("g", {
-      class: `dot ${TWO ? `side-${SIDES[side]}` : group.kind}${less ? " partial" : ""}`, role: "button", tabindex: "-1", "data-side": side, "data-group": n,
-      "aria-label": `${TWO ? `${SIDES[side]}, ` : ""}group ${n + 1}, ${group.operators}: ${digits(at)} operations per byte, ${rate(speed)}`,
-      ...pressed(() => open(n, side, true)),
-      ...tipped(() => [`${TWO ? `${SIDES[side]} ` : ""}${group.operators}`, `${digits(at)} operations per byte, ${rate(speed)}`, `${time(group.time)}, ${percent(part)} of the run`, `${percent(speed / plan.device.units[0].rate)} of ${rate(plan.device.units[0].rate)}`]),
-    }, s("circle", { cx: X(at), cy: Y(speed), r: 4 + 22 * Math.sqrt(part) }));
-  });
+  const height = Math.min(520, Math.max(only === null ? 320 : 260, width * 0.46));
+  const axes = frame(width, height, x, y, `Roofline of ${sides.map(planName).join(" and ")}${only === null ? "" : `, group ${only + 1}`}`);
+  for (const device of devices) drawRoofs(device, x, y, axes, devices.length > 1);
+  const ordered = [...spots].sort((a, b) => b.part - a.part);
+  if (only !== null) axes.body.append(...ordered.filter(({ n }) => n !== only).map((spot) => s("circle", { class: "faint", cx: axes.X(spot.x), cy: axes.Y(spot.y), r: 3 })));
+  const marks = ordered.filter(({ n }) => only === null || n === only).map((spot) => rooflineMark(spot, axes, only !== null));
   marks[0]?.setAttribute("tabindex", "0");
-  roving(top, () => marks);
-  top.append(...marks);
-  return svg;
+  roving(axes.top, () => marks);
+  axes.top.append(...marks);
+  return axes.svg;
+}
+
+/** A group in the chart; `alone` it opens nothing, for it is open. */
+function rooflineMark({ plan, side, group, n, x, y, part, partial }, { X, Y }, alone) {
+  const fastest = plan.device.units[0].rate;
+  return s("g", {
+    class: `dot ${TWO ? `side-${SIDES[side]}` : group.kind}${partial ? " partial" : ""}`, role: alone ? "img" : "button", tabindex: "-1", "data-side": side, "data-group": n,
+    "aria-label": `${TWO ? `${SIDES[side]}, ` : ""}group ${n + 1}, ${group.operators}: ${digits(x)} operations per byte, ${rate(y)}`,
+    ...(alone ? {} : pressed(() => open(n, side, true))),
+    ...tipped(() => [`${TWO ? `${SIDES[side]} ` : ""}${group.operators}`, `${digits(x)} operations per byte, ${rate(y)}`, `${time(group.time)}, ${percent(part)} of the run`, `${percent(y / fastest)} of ${rate(fastest)}`]),
+  }, s("circle", { cx: X(x), cy: Y(y), r: alone ? 8 : 4 + 22 * Math.sqrt(part) }));
 }
 
 /** The sloped and flat roofs of a device. */
