@@ -88,9 +88,12 @@ def test_a_graph_is_no_plan(cli, plans):
 
 
 def test_a_limit_on_groups_and_time(cli, plans):
-    ran = cli("diff", "old.json", "new", "--fail-on", "groups", "--fail-on", "time=+5%", "--exit-code")
+    ran = cli("diff", "old.json", "new", "--fail-on", "groups", "--fail-on", "flops=+5%", "--exit-code")
     assert (ran.code, ran.err) == (1, "error: groups are not the same (1 merged; 3 -> 2), none may be another\n")
     assert ran.out == cli("diff", "old.json", "new").out
+    ran = cli("diff", "old.json", "new", "--fail-on", "time=+5%")
+    assert (ran.code, ran.out) == (2, "")
+    assert "these plans have no time" in ran.err
     ran = cli("diff", "old.json", "new", "--fail-on", "group")
     assert (ran.code, ran.out) == (2, "")
     assert "'group' is no limit" in ran.err
@@ -112,7 +115,7 @@ def test_graphs(cli, plans):
     ran = cli("diff", "a", "b/1-graph.json", "--fail-on", "flops=+10%")
     assert ran.code == 1
     assert f"error: flops grew by 100.0 % ({flops} -> {2 * flops}), 10 % is allowed" in ran.err
-    assert "a graph has no traffic" in cli("diff", "a", "b/1-graph.json", "--fail-on", "traffic=+1%").err
+    assert "these graphs have no traffic" in cli("diff", "a", "b/1-graph.json", "--fail-on", "traffic=+1%").err
 
 
 def test_kernels(cli, build):

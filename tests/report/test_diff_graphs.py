@@ -72,7 +72,7 @@ def test_totals_and_limits() -> None:
     assert totals["flops"][0] == 2 * 64 * 32 * 16 + 64 * 32 + 2 * 64 * 8 * 32
     assert [(change.kinds, change.after) for change in found.groups] == [(("added",), ("top",)), (("added",), ("y",))]
     assert exceeded(found, parse_limits(["nodes=+0%"])) == ["nodes grew by 66.7 % (3 -> 5), 0 % is allowed"]
-    with pytest.raises(Exception, match="a graph has no traffic"):
+    with pytest.raises(Exception, match="these graphs have no traffic"):
         exceeded(found, parse_limits(["traffic=+0%"]))
 
 

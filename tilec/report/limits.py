@@ -66,7 +66,7 @@ def parse_limits(texts: Iterable[str]) -> tuple[Limit, ...]:
 def exceeded(diff: PlanDiff, limits: Iterable[Limit]) -> list[str]:
     """One sentence for every total that grew beyond its limit, or may have, depending on symbols.
 
-    Raises UsageError for a level that neither plan has costs for, and for what graphs or kernels do not have.
+    Raises UsageError for a level that neither plan has costs for, and for a metric that none of both has.
     """
     said: list[str] = []
     for limit in limits:
@@ -79,14 +79,14 @@ def exceeded(diff: PlanDiff, limits: Iterable[Limit]) -> list[str]:
             raise UsageError(
                 f"no {limit.metric} is counted at {limit.level!r}", "--fail-on", _near(limit.level, levels)
             )
-        if not covered and diff.what != "plan":
+        if not covered:
             known = [metric.name for metric in diff.totals]
             raise UsageError(f"{_THINGS[diff.what]} no {limit.metric}", "--fail-on", _near(limit.metric, known))
         said += [text for metric in covered for text in _exceeds(metric, limit.growth, limit.metric)]
     return said
 
 
-_THINGS = {"graph": "a graph has", "kernels": "kernels have"}
+_THINGS = {"plan": "these plans have", "graph": "these graphs have", "kernels": "these kernels have"}
 
 
 def _regrouped(diff: PlanDiff) -> list[str]:
