@@ -2,7 +2,7 @@
 
 The paper says nothing of whole graphs.  Here every node belongs to one run, runs go one after the other with the whole
 buffer each, and what is cut goes through the backing store.  That is the best known, not a bound: other orders,
-contractions side by side that share an operand, and what the curves of the runs leave out can move less.
+contractions side by side that share tiles of an operand, and what the curves of the runs leave out can move less.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from tilec.ir.graph import Graph
 
 MAPSPACE = (
     "no bound: all cuts of the graph into runs of one contraction, a chain (fusion templates) or none, each with the"
-    " whole buffer, or with all results kept whole; other nodes move what enters and leaves their run"
+    " whole buffer, or with all results kept whole, and what several nodes read kept or read again; other nodes move what"
+    " enters and leaves their run"
 )
 _PER_DOUBLING = 8
 """Capacities that are looked at, per doubling."""
