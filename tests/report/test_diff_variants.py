@@ -176,7 +176,7 @@ def shuffled(text: str, names: list[str], seed: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["mobilenet-v2", "bert-base"])
+@pytest.mark.parametrize("name", ["mobilenet-v2", pytest.param("bert-base", marks=pytest.mark.slow)])
 def test_shuffled_names_are_no_difference(name, seed):
     from json import dumps, loads
 

@@ -19,7 +19,6 @@ from tilec.spec.recipe import ScheduleOptions
 
 FAST = (
     ("mobilenet-v2", "avx2", {}),
-    ("bert-base", "avx2", {}),
     ("bert-base", "avx2", {"fusion": "register"}),
     ("bert-base", "avx2", {"fusion": "none"}),
     ("nerf-mlp", "a100", {"core": 16384}),
