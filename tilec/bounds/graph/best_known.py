@@ -26,8 +26,8 @@ from tilec.ir.graph import Graph
 
 MAPSPACE = (
     "no bound: all cuts of the graph into runs of one contraction, a chain (fusion templates) or none, each with the"
-    " whole buffer, or with all results kept whole, and what several nodes read kept or read again; other nodes move what"
-    " enters and leaves their run"
+    " whole buffer, or with all results kept whole, and what several nodes read kept or read again; other nodes move"
+    " what enters and leaves their run"
 )
 _PER_DOUBLING = 8
 """Capacities that are looked at, per doubling."""
