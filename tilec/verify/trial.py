@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,7 +47,10 @@ class Judge:
 
 
 class Subject:
-    """Compiled models, one after the other."""
+    """Compiled models, one after the other. What a crash prints about itself is not shown."""
+
+    def __init__(self) -> None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
     def run(self, folder: Path, feeds: Mapping[str, Array]) -> dict[str, Any]:
         """Outputs by name."""
