@@ -77,7 +77,7 @@ def test_models_of_the_zoo_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     ("source", "said"),
     [
         ("bert-bse", "there is no 'bert-bse'\n  Did you mean 'bert-base'?"),
-        ("gpt", "there is no 'gpt'\n  Name an Einsum, a workload, an ONNX model, a graph or its folder."),
+        ("quux", "there is no 'quux'\n  Name an Einsum, a workload, an ONNX model, a graph or its folder."),
         ("gone.onnx", "gone.onnx: no such file"),
     ],
 )
