@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 
 from tilec.bounds.chain.beyond import MADE, MEANING, READ, ways
 from tilec.bounds.chain.chain import Chain, Product
-from tilec.bounds.chain.segments import chain_curve
+from tilec.bounds.chain.segments import chain_curve, segmented_curve
 
 
 def executed(one: Product, other: Product, rows: int, kept: bool) -> tuple[int, int]:
@@ -100,3 +100,37 @@ def test_heads_that_differ_hand_on_a_column_of_both() -> None:
     (_, way) = ways([one, other])
     (_, k, made), (_, read, n) = way.operators
     assert (k, made, read, n) == ("whole", 3, 2, "whole")
+
+
+ACCELFORGE = {
+    (512, (64, 64, 64)): [
+        (3, 8454144), (4, 6356992), (6, 5308416), (7, 4259840), (11, 3211264), (19, 2686976), (21, 2162688),
+        (37, 1638400), (69, 1376256), (73, 1114112), (137, 851968), (265, 688128), (273, 589824), (529, 425984),
+        (1041, 327680), (1057, 294912), (2081, 196608), (4129, 172032), (4161, 131072), (8257, 73728),
+    ],
+    (1024, (32, 128, 32)): [
+        (3, 16941056), (4, 12746752), (6, 10649600), (7, 8552448), (11, 6455296), (19, 5406720), (21, 4358144),
+        (37, 3309568), (69, 2785280), (73, 2260992), (137, 1736704), (265, 1347584), (273, 1212416),
+        (521, 1114112), (529, 823296), (785, 819200), (1041, 589824), (1057, 561152), (1553, 557056),
+        (2081, 327680), (4129, 294912), (4161, 172032), (8257, 73728),
+    ],
+    (512, (16, 64, 16, 64, 16)): [
+        (3, 4276224), (4, 3227648), (6, 2703360), (7, 2179072), (11, 1654784), (19, 1384448), (21, 1130496),
+        (37, 860160), (69, 664576), (73, 598016), (133, 540672), (137, 402432), (201, 401408), (265, 278528),
+        (273, 271360), (393, 270336), (529, 147456), (1057, 81920), (2081, 36864), (4129, 20480),
+    ],
+}  # fmt: skip
+"""Bytes of buffer and of traffic of the fused mappings that AccelForge 1.0.467 finds best: rows and widths of a chain,
+elements of a byte, one buffer that keeps every tensor."""
+
+
+@pytest.mark.parametrize(("rows", "widths"), ACCELFORGE)
+def test_no_fused_mapping_of_another_mapper_moves_less(rows: int, widths: tuple[int, ...]) -> None:
+    sizes = {"input_bits": 8, "weight_bits": 8, "output_bits": 8}
+    chain = Chain(tuple(Product(f"op{at}", rows, *pair, **sizes) for at, pair in enumerate(pairwise(widths))))
+    curve = segmented_curve(chain, ragged=True)
+    for buffer, moved in ACCELFORGE[rows, widths]:
+        point = curve.at(buffer)
+        assert point is not None
+        assert point.traffic_bytes <= moved
+    assert curve.points[-1].traffic_bytes == ACCELFORGE[rows, widths][-1][1]
