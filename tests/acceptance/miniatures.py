@@ -60,7 +60,7 @@ SMALL = {
 }
 """Model -> its module of the zoo and the sizes to build it with."""
 
-LONG = ("vit-b16", "swin-t", "mobilevit-s", "restormer", "bsrn")
+LONG = ("gpt2", "vit-b16", "swin-t", "mobilevit-s", "restormer", "bsrn", "conformer")
 """Models that take long to plan and compile even when small, or say little that others do not."""
 
 SEQ = {"bert-base": 7, "gpt2": 7, "conformer": 6, "nerf-mlp": 37, "llama-layer-prefill": 5, "llama-layer-decode": 6}
