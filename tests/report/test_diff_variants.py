@@ -58,12 +58,10 @@ def one_node(name: str) -> tuple[Plan, Plan]:
     return replayed(name, "avx2").plan, schedule(changed(graph(name)), smaller("avx2", None))
 
 
-def whole_capacities() -> tuple[Plan, Plan]:
-    return tuple(schedule(full(), smaller("a100", core)) for core in (None, 49152))  # type: ignore[return-value]
-
-
-def whole_node() -> tuple[Plan, Plan]:
-    return tuple(schedule(each, smaller("a100", None)) for each in (full(), changed(full())))  # type: ignore[return-value]
+@cache
+def whole(core: int | None = None, other: bool = False) -> Plan:
+    """bert-base itself on an a100, with another capacity of a core's level, or with a node changed."""
+    return schedule(changed(full()) if other else full(), smaller("a100", core))
 
 
 VARIANTS: dict[str, Callable[[], tuple[Plan, Plan]]] = {
@@ -71,8 +69,8 @@ VARIANTS: dict[str, Callable[[], tuple[Plan, Plan]]] = {
     "bert-base-capacity": lambda: capacities("bert-base", "avx2", 4096),
     "mobilenet-v2-node": lambda: one_node("mobilenet-v2"),
     "bert-base-node": lambda: one_node("bert-base"),
-    "whole-capacity": whole_capacities,
-    "whole-node": whole_node,
+    "whole-capacity": lambda: (whole(), whole(core=49152)),
+    "whole-node": lambda: (whole(), whole(other=True)),
 }
 QUICK = ("nerf-mlp-capacity", "mobilenet-v2-node")
 MARKED = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in VARIANTS]

@@ -154,8 +154,7 @@ def test_what_a_larger_level_below_a_core_is_predicted_to_gain():
 def test_every_edge_of_bert_base_itself(device, tmp_path):
     whole = import_model(zoo.export("bert-base", tmp_path / "m.onnx", form="decomposed")).graph
     found = replay(whole, smaller(device, None), ScheduleOptions())
-    assert found.plan == schedule(whole, smaller(device, None))
     for tensor, node in edges(found):
-        story = explain_edge(found, tensor, node)
+        story = explain_edge(found, tensor, node, relax=False)
         if story.connected is None:
             agrees(story, found)

@@ -77,8 +77,9 @@ class EdgeStory:
     relaxations: tuple[Relaxation, ...]
 
 
-def explain_edge(replay: Replay, tensor: str, node: str) -> EdgeStory:
-    """The story of an edge of the plan that the search comes to; both ends are nodes of its groups."""
+def explain_edge(replay: Replay, tensor: str, node: str, relax: bool = True) -> EdgeStory:
+    """The story of an edge of the plan that the search comes to; both ends are nodes of its groups. Without `relax` it
+    leaves out what would have to be otherwise at a core's level, which takes longest."""
     name, plan = edge(tensor, node), replay.plan
     producer, reader = group_with(plan, tensor), group_with(plan, node)
     level = producer.connect.get(name) if producer is reader else None
@@ -87,7 +88,7 @@ def explain_edge(replay: Replay, tensor: str, node: str) -> EdgeStory:
     home = replay.home(tensor, node)
     found = tuple(looks(replay, home, below, tensor, node))
     join = join_of(replay, home, tensor, node) if home is not None and below is None else None
-    tried = reason is not None and reason.code in ("slower", "capacity")
+    tried = relax and reason is not None and reason.code in ("slower", "capacity")
     return EdgeStory(
         name,
         tensor_size(plan, tensor),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import isqrt
 
 from tilec.report.explain.figures import Join, whole
 from tilec.report.explain.search import unit_of
 from tilec.scheduler.atoms import Atoms
 from tilec.scheduler.target import Target
 
-FACTORS = (2, 4, 8, 16, 32, 64)
+FACTORS = (2, 8, 64)
 """By how much a capacity is enlarged, or a bandwidth reduced, until joining pays."""
 
 HALVINGS = 4
-"""How often what is between a capacity that is too small and one that is enough is halved."""
+"""How often the way between a capacity that is too small and one that is enough is halved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def _capacity(join: Join) -> Iterator[Relaxation]:
     else:
         return
     for _ in range(HALVINGS):
-        middle = (short + enough) // 2
+        middle = isqrt(short * enough)
         short, enough = (short, middle) if roomier(middle).pays else (middle, enough)
     yield _told("capacity", level.name, has, enough, roomier(enough))
 
