@@ -24,7 +24,7 @@ function changes() {
     h("div", { class: "two" },
       h("div", {}, h("h3", {}, "Totals"), table("Totals of both plans", [["metric"], ["A", "right"], ["B", "right"], ["change", "right"]], totals)),
       h("div", {}, h("h3", {}, "Groups"), groupChanges(found.groups))),
-    found.changes.length ? h("details", {}, h("summary", {}, `${several(found.changes.length, "fact")} beside the groups`), factTable(found.changes)) : null);
+    found.changes.length ? h("details", {}, h("summary", {}, `${several(found.changes.length, "fact")} beside the groups`), factTable(found.changes, "Facts beside the groups")) : null);
 }
 
 const exact = (name, value) => h("span", { title: isNumber(value) ? separated(value) : null }, metricText(name, value));
@@ -48,8 +48,8 @@ function groupChange(group) {
   const body = h("div", { class: "changed" });
   const fillBody = () => fill(body,
     h("p", {}, [0, 1].map((side) => [h("b", { class: `side side-${SIDES[side]}` }, SIDES[side]), (side ? group.after : group.before).map((name) => opener(name, side)), (side ? group.after : group.before).length ? " " : " – "])),
-    Object.keys(group.costs).length ? table("Costs", [["metric"], ["A", "right"], ["B", "right"], ["change", "right"]], Object.entries(group.costs).map(([name, { before, after }]) => [metricName(name), exact(name, before), exact(name, after), changed(before, after)])) : null,
-    group.changes.length ? factTable(group.changes) : null);
+    Object.keys(group.costs).length ? table(`Costs of ${group.after[0] ?? group.before[0]}`, [["metric"], ["A", "right"], ["B", "right"], ["change", "right"]], Object.entries(group.costs).map(([name, { before, after }]) => [metricName(name), exact(name, before), exact(name, after), changed(before, after)])) : null,
+    group.changes.length ? factTable(group.changes, `Facts of ${group.after[0] ?? group.before[0]}`) : null);
   const details = h("details", { class: "change", ontoggle: () => { if (details.open && !body.childElementCount) fillBody(); } },
     h("summary", {}, h("span", { class: "chip" }, group.kinds.join(", ")), h("span", { class: "name" }, short(group.operators, 60)), cost && changed(cost.before, cost.after)), body);
   return details;
@@ -60,7 +60,7 @@ function opener(name, side) {
   return h("button", { type: "button", class: "link", onclick: () => open(n, side, true) }, `group ${n + 1}`);
 }
 
-function factTable(facts) {
+function factTable(facts, label) {
   const told = (fact) => (fact === null || fact === undefined ? "–" : Array.isArray(fact) ? fact.join(" ") || "–" : typeof fact === "object" ? Object.entries(fact).map(([key, value]) => `${key}=${value}`).join(" ") : String(fact));
-  return table("Facts that differ", [["fact"], ["about"], ["A"], ["B"]], facts.slice(0, 60).map((fact) => [fact.kind, h("span", { class: "mono wrap" }, [fact.level, short(String(fact.subject), 40)].filter(Boolean).join(" ")), h("span", { class: "mono wrap" }, told(fact.before)), h("span", { class: "mono wrap" }, told(fact.after))]), { class: "fact-table" });
+  return table(label, [["fact"], ["about"], ["A"], ["B"]], facts.slice(0, 60).map((fact) => [fact.kind, h("span", { class: "mono wrap" }, [fact.level, short(String(fact.subject), 40)].filter(Boolean).join(" ")), h("span", { class: "mono wrap" }, told(fact.before)), h("span", { class: "mono wrap" }, told(fact.after))]), { class: "fact-table" });
 }
