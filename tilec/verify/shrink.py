@@ -27,7 +27,7 @@ def shrink(whole: Whole, choice: Choice, fails: Fails) -> Choice:
         part = whole.part(smaller) if smaller.nodes else None
         return part is not None and fails(part)
 
-    choice = _fewer(whole, choice, failing, len(choice.nodes) // 2)
+    choice = _fewer(whole, choice, failing, _half(len(choice.nodes)))
     for name in sorted(choice.kept):
         smaller = Choice(choice.nodes, choice.kept - {name})
         if failing(smaller):
@@ -37,16 +37,20 @@ def shrink(whole: Whole, choice: Choice, fails: Fails) -> Choice:
 
 def _fewer(whole: Whole, choice: Choice, fails: Callable[[Choice], bool], length: int) -> Choice:
     """The choice without runs of nodes, of `length` at first and then shorter and shorter."""
-    length = max(1, length)
     while True:
         found = next((each for each in _runs_left_out(whole, choice, length) if fails(each)), None)
         if found is not None:
             choice = found
-            length = max(1, min(length, len(choice.nodes) // 2))
+            length = min(length, _half(len(choice.nodes)))
         elif length == 1:
             return choice
         else:
-            length = max(1, length // 2)
+            length = _half(length)
+
+
+def _half(count: int) -> int:
+    """Half of a count, rounded up so that two runs make the whole; at least 1."""
+    return max(1, -(-count // 2))
 
 
 def _runs_left_out(whole: Whole, choice: Choice, length: int) -> Iterator[Choice]:
