@@ -25,7 +25,7 @@ Settled = list[tuple[tuple[int, ...], tuple[CoreTile, ...]]]
 
 def settled(groups: Sequence[tuple[int, ...]], atoms: Atoms, builder: Builder, most: int = 1) -> Settled:
     """Every group with up to `most` tiles whose programs are legal and, on explicit levels, fit; groups that are alike
-    are looked at once.  A group without such a tile falls apart into its parts."""
+    are looked at once.  A group without such a tile falls apart into its parts, a part takes a smaller one."""
     level = atoms.target.levels[atoms.target.core]
     roomy = level.managed == "implicit" or level.capacity is None
     if atoms.graph.symbols:
@@ -42,8 +42,10 @@ def settled(groups: Sequence[tuple[int, ...]], atoms: Atoms, builder: Builder, m
         key = (atoms.key(members, atoms.leaving(members)), most)
         if key not in known:
             known[key] = _fitting(members, tiles, atoms, builder, most, roomy)
-        if known[key] or len(members) == 1:
-            found.append((members, tuple(tiles[place] for place in known[key]) or tiles[:1]))
+        if known[key]:
+            found.append((members, tuple(tiles[place] for place in known[key])))
+        elif len(members) == 1:
+            found.append((members, (_shrunk(members, min(tiles, key=lambda tile: tile.held), atoms, builder),)))
         else:
             waiting += [(number,) for number in reversed(members)]
     return found
@@ -77,13 +79,15 @@ def objection(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Refus
     found = _exceeded(members, smallest, atoms, builder)
     if not found:
         return refusal("", "", "illegal", parts=len(members))
-    problem = atoms.problem(members, atoms.leaving(members), smallest.registers)
-    fits: dict[str, int | str] = {}
-    for tile in smaller(problem, smallest):
-        if _exceeded(members, tile, atoms, builder) == ():
-            fits = _different(tile, smallest)
-            break
-    return refusal("", "", "capacity", **found[0].numbers, **fits)
+    tile = _shrunk(members, smallest, atoms, builder)
+    return refusal("", "", "capacity", **found[0].numbers, **(_different(tile, smallest) if tile != smallest else {}))
+
+
+def _shrunk(members: tuple[int, ...], tile: CoreTile, atoms: Atoms, builder: Builder) -> CoreTile:
+    """The first of ever smaller tiles that really fits, the tile itself if none does."""
+    problem = atoms.problem(members, atoms.leaving(members), tile.registers)
+    fitting = (each for each in smaller(problem, tile) if _exceeded(members, each, atoms, builder) == ())
+    return next(fitting, tile)
 
 
 def _different(tile: CoreTile, other: CoreTile) -> dict[str, int | str]:

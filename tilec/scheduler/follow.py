@@ -41,9 +41,7 @@ def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> d
             _ends(form, box) if form is not None else (0, extent_of(shapes[read.tensor][dim], numbers))
             for dim, form in enumerate(read.index)
         )
-        if read.tensor in found:
-            window = tuple((least(a, c), most(b, d)) for (a, b), (c, d) in zip(found[read.tensor], window, strict=True))
-        found[read.tensor] = window
+        found[read.tensor] = hull(found.get(read.tensor, window), window)
     return found
 
 
@@ -75,6 +73,11 @@ def least(a: Ints | int, b: Ints | int) -> Ints | int:
 def most(a: Ints | int, b: Ints | int) -> Ints | int:
     """The larger, candidate by candidate."""
     return max(a, b) if type(a) is int and type(b) is int else np.maximum(a, b)
+
+
+def hull(window: Sequence[Ends], other: Sequence[Ends]) -> Window:
+    """The smallest window around two."""
+    return tuple((least(a, c), most(b, d)) for (a, b), (c, d) in zip(window, other, strict=True))
 
 
 def volume(intervals: Sequence[Ends]) -> Ints:

@@ -12,7 +12,21 @@ from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
 from tilec.ir.types import TTYPES
-from tilec.scheduler.follow import Box, Ends, Ints, Shapes, extent_of, extents_of, follow, least, most, seats, volume
+from tilec.scheduler.follow import (
+    Box,
+    Ends,
+    Ints,
+    Shapes,
+    Window,
+    extent_of,
+    extents_of,
+    follow,
+    hull,
+    least,
+    most,
+    seats,
+    volume,
+)
 
 
 def element_bytes(ttype: str) -> int:
@@ -83,6 +97,7 @@ def _windows(
     final = nodes[-1]
     boxes: dict[str, Box] = {final.name: tile_box(final.expr, sizes, steps.get(final.name, {}), numbers)}
     found: dict[str, Ints] = {}
+    outside: dict[str, Window] = {}
     gathered: dict[str, Ints] = {}
     for node in reversed(nodes):
         if node.name in known and node.name not in inside:
@@ -99,14 +114,14 @@ def _windows(
                 gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
             producer = made.get(tensor)
             if producer is None:
-                found[tensor] = np.maximum(found.get(tensor, np.int64(0)), volume(window))
+                outside[tensor] = hull(outside.get(tensor, window), window)
                 continue
             whole = tile_box(producer, {}, steps.get(tensor, {}), numbers)
-            hull = {i: _inside(ends, whole[i]) for i, ends in zip(producer.spatial, window, strict=True)}
+            needed = [_inside(ends, whole[i]) for i, ends in zip(producer.spatial, window, strict=True)]
             if tensor in boxes:
-                old = boxes[tensor]
-                hull = {i: (least(old[i][0], lo), most(old[i][1], hi)) for i, (lo, hi) in hull.items()}
-            boxes[tensor] = {**whole, **hull}
+                needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
+            boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
+    found |= {tensor: volume(window) for tensor, window in outside.items()}
     return Seen(found | gathered, boxes)
 
 
