@@ -152,7 +152,7 @@ def _streams(
     """
     rest = {i: np.asarray(1, np.int64) for i in moving(expr) if i not in size}
     box = tile_box(expr, {**size, **rest}, {}, numbers)
-    blocks = {t: volume(list(w)) * 4.0 for t, w in follow(expr, box, shapes, numbers).items()}
+    blocks = {t: volume(need.window) * 4.0 for t, need in follow(expr, box, shapes, numbers).items()}
     stream: Floats = np.zeros(1)
     for operand in {o.access.tensor: o for o in operands_of(expr)}.values():
         block = blocks[operand.access.tensor]

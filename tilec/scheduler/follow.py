@@ -16,25 +16,41 @@ from numpy.typing import NDArray
 from tilec.ir.algebra import linear_form
 from tilec.ir.expr import Expr, Same, TensorExpr, Var, accesses, bound, variables
 from tilec.ir.intervals import Candidates
-from tilec.ir.propagate import propagate
-from tilec.ir.reads import Read, reads
+from tilec.ir.propagate import read_window
+from tilec.ir.reads import IteratorGuard, Read, reads
 from tilec.scheduler.access import is_data_dependent
 
 Ints = NDArray[np.int64]
 Ends = tuple[Ints | int, Ints | int]
 """`[lo, hi)`, plain integers where all candidates agree."""
 Box = Mapping[str, Ends]
+Floats = NDArray[np.float64]
 Window = tuple[Ends, ...]
 Shapes = Mapping[str, tuple[Expr, ...]]
 
 
-def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Window]:
-    """Windows of the tensors that a node reads for a box of its iterators, not cut to the tensors."""
+WHOLE = 1.0
+"""The share of tiles that read what no guard keeps from any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a node reads of a tensor in one tile: the window, not cut to the tensor, and the share of tiles that read
+    it."""
+
+    window: Window
+    share: Floats | float = WHOLE
+
+
+def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Need]:
+    """What a node reads for a box of its iterators, of every tensor as much as any tile of this size.
+
+    A read that guards keep to a range of an iterator, like one input of a concatenation, is seen in a tile that lies in
+    this range; other tiles do without.
+    """
     known = _affine(Same(expr))
     if known is None:
-        arrays = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64)) for i, (lo, hi) in box.items()}
-        wide: dict[str, tuple[tuple[Ints, Ints], ...]] = propagate(expr, arrays, shapes, numbers)
-        return dict(wide.items())
+        return _guarded(expr, box, shapes, numbers)
     found: dict[str, Window] = {}
     for read in known:
         window = tuple(
@@ -42,7 +58,63 @@ def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> d
             for dim, form in enumerate(read.index)
         )
         found[read.tensor] = hull(found.get(read.tensor, window), window)
+    return {tensor: Need(window) for tensor, window in found.items()}
+
+
+def _guarded(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Need]:
+    closed = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64) - 1) for i, (lo, hi) in box.items()}
+    found: dict[str, Need] = {}
+    for read in reads(expr):
+        tile, share = _moved(read.iterator_guards, closed, extents_of(expr, numbers), numbers)
+        inclusive, empty = read_window(read, tile, shapes[read.tensor], numbers, clip=False)
+        window: Window = tuple((first, last + 1) for first, last in inclusive)
+        if read.iterator_guards:
+            window = tuple((np.where(empty, 0, first), np.where(empty, 0, end)) for first, end in window)
+            share = np.where(empty, 0.0, share)
+        other = found.get(read.tensor)
+        found[read.tensor] = Need(window, share) if other is None else _both(other, Need(window, share))
     return found
+
+
+def _both(one: Need, other: Need) -> Need:
+    """Two reads of one tensor; one that reads nothing widens nothing."""
+    if isinstance(one.share, float) and isinstance(other.share, float):
+        return Need(hull(one.window, other.window), one.share)
+    left, right = volume(one.window) == 0, volume(other.window) == 0
+    window = tuple(
+        (np.where(left, other_lo, np.where(right, lo, both_lo)), np.where(left, other_hi, np.where(right, hi, both_hi)))
+        for (lo, hi), (other_lo, other_hi), (both_lo, both_hi) in zip(
+            one.window, other.window, hull(one.window, other.window), strict=True
+        )
+    )
+    return Need(window, np.minimum(one.share + other.share, 1.0))
+
+
+def _moved(
+    guards: Sequence[IteratorGuard],
+    box: Mapping[str, tuple[Ints, Ints]],
+    extents: Mapping[str, int],
+    numbers: Candidates,
+) -> tuple[dict[str, tuple[Ints, Ints]], Floats | float]:
+    """A box, ends inclusive, moved to where guards hold, and how much of all boxes like it they let through."""
+    ranges: dict[str, tuple[Ints, Ints]] = {}
+    for guard in guards:
+        last: Ints = np.asarray(extents[guard.iterator] - 1, np.int64)
+        low, high = ranges.get(guard.iterator, (np.zeros_like(last), last))
+        quotient = numbers.size(guard.rest) // abs(guard.scale)
+        ranges[guard.iterator] = (
+            (np.maximum(low, -quotient), high) if guard.scale > 0 else (low, np.minimum(high, quotient))
+        )
+    moved = dict(box)
+    share: Floats | float = WHOLE
+    for iterator, (low, high) in ranges.items():
+        first, last = box[iterator]
+        start = np.clip(first, low, np.maximum(low, high - (last - first)))
+        moved[iterator] = (start, start + last - first)
+        size, inside = last - first + 1, np.maximum(high - low + 1, 0)
+        covered = np.maximum(np.minimum(size, inside), 1)
+        share = share * np.minimum(size * inside / (extents[iterator] * covered), 1.0)
+    return moved, share
 
 
 def extent_of(extent: Expr, numbers: Candidates) -> int:

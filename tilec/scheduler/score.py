@@ -92,7 +92,7 @@ def terms(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Terms:
     tasks, loops, seen, held = _held(problem, sizes, steps)
     implicit = target.levels[target.core].managed == "implicit"
     size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
-    loaded = {t: n * loops.times(t) for t, n in size.items()}
+    loaded = {t: n * loops.times(t) * seen.share(t) for t, n in size.items()}
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
     out = sum(problem.whole(t) for t in problem.outputs)
     final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
@@ -277,7 +277,7 @@ def _part_cycles(
         tiles[iterator] = np.asarray(-(-(hi - lo) // size), np.int64)
         points *= size
     count: Ints = np.asarray(prod(tiles.values()), np.int64)
-    cycles: Floats = np.asarray(count * tile.cycles * loops.around(number), np.float64)
+    cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     if expr.tensor in loops.sums:
         for moved, operations in problem.rescaling.get(expr.tensor, {}).items():
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)

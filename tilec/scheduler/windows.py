@@ -15,6 +15,7 @@ from tilec.ir.types import TTYPES
 from tilec.scheduler.follow import (
     Box,
     Ends,
+    Floats,
     Ints,
     Shapes,
     Window,
@@ -52,10 +53,16 @@ def tile_box(
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a tile of the final node needs: elements of every tensor's window, and the box of every node."""
+    """What a tile of the final node needs: elements of every tensor's window, the box of every node, and the share of
+    tiles that need them, where it is not all."""
 
     elements: dict[str, Ints]
     boxes: dict[str, Box]
+    shares: dict[str, Floats | float]
+
+    def share(self, tensor: str) -> Floats | float:
+        """The share of tiles that need a tensor."""
+        return self.shares.get(tensor, 1.0)
 
 
 def windows(
@@ -79,7 +86,9 @@ def windows(
         return wide
     seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, inside, wide.boxes)
     outside = {seat.tensor for node in nodes if node.name not in inside for seat in seats(node.expr)}
-    return Seen({t: wide.elements[t] if t in outside else n for t, n in seen.elements.items()}, seen.boxes)
+    elements = {t: wide.elements[t] if t in outside else n for t, n in seen.elements.items()}
+    shares = {t: wide.share(t) if t in outside else share for t, share in seen.shares.items()}
+    return Seen(elements, seen.boxes, shares)
 
 
 def _windows(
@@ -99,6 +108,7 @@ def _windows(
     found: dict[str, Ints] = {}
     outside: dict[str, Window] = {}
     gathered: dict[str, Ints] = {}
+    shares: dict[str, Floats | float] = {final.name: 1.0}
     for node in reversed(nodes):
         if node.name in known and node.name not in inside:
             boxes[node.name] = known[node.name]
@@ -109,7 +119,9 @@ def _windows(
         box = boxes[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
         by_data = {seat.tensor for seat in seats(node.expr) if seat.by_data}
-        for tensor, window in follow(node.expr, box, shapes, numbers).items():
+        for tensor, need in follow(node.expr, box, shapes, numbers).items():
+            window = need.window
+            shares[tensor] = np.minimum(shares.get(tensor, 0.0) + need.share * shares[node.name], 1.0)
             if tensor in by_data:
                 gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
             producer = made.get(tensor)
@@ -122,7 +134,7 @@ def _windows(
                 needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
             boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
     found |= {tensor: volume(window) for tensor, window in outside.items()}
-    return Seen(found | gathered, boxes)
+    return Seen(found | gathered, boxes, {t: share for t, share in shares.items() if np.any(share != 1.0)})
 
 
 def _inside(ends: Ends, whole: Ends) -> Ends:
