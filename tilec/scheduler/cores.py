@@ -20,8 +20,8 @@ from tilec.scheduler.follow import extent_of
 from tilec.scheduler.problem import Problem
 from tilec.scheduler.registers import RegisterTile
 from tilec.scheduler.rows import rows_of
-from tilec.scheduler.score import Floats, Ints, Score, register_tiles, score
-from tilec.scheduler.windows import windows
+from tilec.scheduler.score import Floats, Ints, Score, register_tiles, score, unstepped
+from tilec.scheduler.windows import Seen, windows
 
 STEPS = 0.9
 """How much faster reduce steps must be expected to be where their sums go through a core's level."""
@@ -105,8 +105,10 @@ class _Trial:
     fits: np.ndarray
 
 
-def _trial(problem: Problem, sizes: Mapping[str, Ints], steps: Mapping[str, Mapping[str, Ints]]) -> _Trial:
-    found = score(problem, sizes, steps)
+def _trial(
+    problem: Problem, sizes: Mapping[str, Ints], steps: Mapping[str, Mapping[str, Ints]], found: Score | None = None
+) -> _Trial:
+    found = found or score(problem, sizes, steps)
     return _Trial(sizes, steps, found, np.asarray(found.held <= problem.target.capacity))
 
 
@@ -148,10 +150,11 @@ def _with_steps(problem: Problem, sizes: Mapping[str, Ints]) -> list[_Trial]:
     trials: list[_Trial] = []
     fixed: dict[str, Mapping[str, int]] = {}
     cut = _steppable(problem)
+    wide = unstepped(problem, sizes) if cut or problem.chain is not None else None
     for turn in range(STEPPED):
         names = [problem.chain.leader] if problem.chain is not None and turn == 0 else cut
         found = [
-            _stepped(problem, sizes, name, chain, fixed)
+            _stepped(problem, sizes, name, chain, fixed, wide)
             for name in names
             if name not in fixed and (chain := _shorter(problem, name))
         ]
@@ -202,16 +205,22 @@ def _stepped(
     node: str,
     chain: Sequence[Mapping[str, int]],
     fixed: Mapping[str, Mapping[str, int]],
+    wide: Seen | None = None,
 ) -> _Trial:
     """Every candidate tile with every step of a chain."""
     domain = next(n.expr.domain for n in problem.nodes if n.name == node)
     iterators = list(dict.fromkeys(i for steps in chain for i in steps))
     whole = {i: extent_of(domain[i], problem.numbers) for i in iterators}
     count = next((len(n) for n in sizes.values()), 1)
-    each = {i: np.repeat(np.asarray([s.get(i, whole[i]) for s in chain], np.int64), count) for i in iterators}
-    tiled = {i: np.tile(n, len(chain)) for i, n in sizes.items()}
+    each = {i: np.asarray([s.get(i, whole[i]) for s in chain], np.int64) for i in iterators}
     rest = {n: {i: np.asarray(s, np.int64) for i, s in of.items()} for n, of in fixed.items()}
-    return _trial(problem, tiled, {**rest, node: each})
+    found = score(problem, sizes, {**rest, node: {i: n[:, None] for i, n in each.items()}}, wide)
+    shape = (len(chain), count)
+    flat = Score(
+        *(np.broadcast_to(v, shape).ravel() for v in (found.objective, found.seconds, found.held, found.moved))
+    )
+    tiled = {i: np.tile(n, len(chain)) for i, n in sizes.items()}
+    return _trial(problem, tiled, {**rest, node: {i: np.repeat(n, count) for i, n in each.items()}}, flat)
 
 
 def _ranked(problem: Problem, trials: Sequence[_Trial], most: int) -> tuple[CoreTile, ...]:

@@ -79,17 +79,23 @@ class Terms:
     moved: Floats
 
 
-def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Score:
-    """Predict the group for tiles of its final node and reduce steps of its nodes, arrays of one shape."""
-    of = terms(problem, sizes, steps)
+def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps, wide: Seen | None = None) -> Score:
+    """Predict the group for tiles of its final node and reduce steps of its nodes, arrays that broadcast; `wide` is what
+    the tiles need without steps, if that is known."""
+    of = terms(problem, sizes, steps, wide)
     found = np.broadcast_arrays(_objective(problem, of.seconds, of.moved, of.held), of.seconds, of.held, of.moved)
     return Score(*(np.atleast_1d(values) for values in found))
 
 
-def terms(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> Terms:
+def unstepped(problem: Problem, sizes: Mapping[str, Ints]) -> Seen:
+    """What tiles need without reduce steps."""
+    return _held(problem, sizes, {})[2]
+
+
+def terms(problem: Problem, sizes: Mapping[str, Ints], steps: Steps, wide: Seen | None = None) -> Terms:
     """What the prediction is made of."""
     target = problem.target
-    tasks, loops, seen, held = _held(problem, sizes, steps)
+    tasks, loops, seen, held = _held(problem, sizes, steps, wide)
     implicit = target.levels[target.core].managed == "implicit"
     size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
     loaded = {t: n * loops.times(t) * seen.share(t) for t, n in size.items()}
@@ -209,14 +215,16 @@ class _Loops:
         return first, last
 
 
-def _held(problem: Problem, sizes: Mapping[str, Ints], steps: Steps) -> tuple[Ints, _Loops, Seen, Ints]:
+def _held(
+    problem: Problem, sizes: Mapping[str, Ints], steps: Steps, wide: Seen | None = None
+) -> tuple[Ints, _Loops, Seen, Ints]:
     """The number of tasks, their loops, what they need, and the most bytes that a core's level holds at a time (W08):
     windows count from first to last use."""
     tasks: Ints = np.asarray(prod(-(-problem.extent(i) // np.maximum(n, 1)) for i, n in sizes.items()), np.int64)
     stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
     loops = _Loops(problem, steps)
     inside = frozenset(name for moving in loops.inside.values() for name in moving)
-    seen = windows(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside)
+    seen = windows(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide)
     total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
     for tensor, (first, last) in problem.held.items():
         if tensor not in seen.elements:

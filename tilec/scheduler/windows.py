@@ -73,15 +73,16 @@ def windows(
     numbers: Candidates,
     stored: Mapping[str, Ints] | None = None,
     inside: Set[str] = frozenset(),
+    wide: Seen | None = None,
 ) -> Seen:
     """Propagate candidate tiles of the final node to everything that a group touches.
 
     `steps` are reduce steps by node and iterator, `inside` the nodes that live in their loops: what others read or
-    compute takes the hull over all steps.  `stored` are elements that a tile must at least hold of tensors that leave
-    the group: where it reads less of one, it holds all of it.  Data-dependent reads count one element for each point
-    that reads.  Nodes that the final one does not need are left out.
+    compute takes the hull over all steps, which is `wide` if that is known.  `stored` are elements that a tile must at
+    least hold of tensors that leave the group: where it reads less of one, it holds all of it.  Data-dependent reads
+    count one element for each point that reads.  Nodes that the final one does not need are left out.
     """
-    wide = _windows(nodes, sizes, {}, shapes, numbers, stored or {}, frozenset(), {})
+    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {}, frozenset(), {})
     if not steps:
         return wide
     seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, inside, wide.boxes)
