@@ -215,10 +215,7 @@ def _stepped(
     each = {i: np.asarray([s.get(i, whole[i]) for s in chain], np.int64) for i in iterators}
     rest = {n: {i: np.asarray(s, np.int64) for i, s in of.items()} for n, of in fixed.items()}
     found = score(problem, sizes, {**rest, node: {i: n[:, None] for i, n in each.items()}}, wide)
-    shape = (len(chain), count)
-    flat = Score(
-        *(np.broadcast_to(v, shape).ravel() for v in (found.objective, found.seconds, found.held, found.moved))
-    )
+    flat = found.flat((len(chain), count))
     tiled = {i: np.tile(n, len(chain)) for i, n in sizes.items()}
     return _trial(problem, tiled, {**rest, node: {i: np.repeat(n, count) for i, n in each.items()}}, flat)
 

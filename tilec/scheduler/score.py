@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from tilec.scheduler.windows import Seen, windows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+S = TypeVar("S", bound=np.generic)
 Steps = Mapping[str, Mapping[str, Ints]]
 """Node -> reduce iterator -> reduce steps."""
 
@@ -58,6 +60,14 @@ class Score:
     held: Ints
     moved: Floats
 
+    def flat(self, shape: tuple[int, ...]) -> Score:
+        """The same for candidates of a shape, one after the other."""
+
+        def every(values: NDArray[S]) -> NDArray[S]:
+            return np.broadcast_to(values, shape).ravel()
+
+        return Score(every(self.objective), every(self.seconds), every(self.held), every(self.moved))
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -80,8 +90,8 @@ class Terms:
 
 
 def score(problem: Problem, sizes: Mapping[str, Ints], steps: Steps, wide: Seen | None = None) -> Score:
-    """Predict the group for tiles of its final node and reduce steps of its nodes, arrays that broadcast; `wide` is what
-    the tiles need without steps, if that is known."""
+    """Predict the group for tiles of its final node and reduce steps of its nodes, arrays that broadcast; `wide` is
+    what the tiles need without steps, if that is known."""
     of = terms(problem, sizes, steps, wide)
     found = np.broadcast_arrays(_objective(problem, of.seconds, of.moved, of.held), of.seconds, of.held, of.moved)
     return Score(*(np.atleast_1d(values) for values in found))
