@@ -1,4 +1,4 @@
-"""The wheel holds devices, recipes and what a report page is made of, found in it without unpacking, from any folder."""
+"""The wheel holds devices, recipes and what a report page is made of, found without unpacking, from any folder."""
 
 import os
 import subprocess

@@ -21,9 +21,9 @@ from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
 from tilec.lower.lowering import lower
 from tilec.machine import execute
-from tilec.scheduler.parts import fuse
+from tilec.scheduler.passes.parts import fuse
+from tilec.scheduler.passes.rewrite import live
 from tilec.scheduler.reasons import Draft
-from tilec.scheduler.rewrite import live
 from tilec.scheduler.schedule import PASSES
 from tilec.spec.resolve import resolve_device
 

@@ -18,7 +18,7 @@ from tilec.ir.expr import bound
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.lower.legal import PlanError
 from tilec.scheduler import schedule
-from tilec.scheduler.alone import alone
+from tilec.scheduler.groups.alone import alone
 from tilec.spec.recipe import ScheduleOptions
 
 QUICK = ("llama-layer-decode", "nerf-mlp")

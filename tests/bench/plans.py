@@ -13,8 +13,8 @@ from tilec.bench.candidate import Builder, Timer
 from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
-from tilec.scheduler.alone import alone
 from tilec.scheduler.cost import costed
+from tilec.scheduler.groups.alone import alone
 from tilec.spec.device import DeviceSpec
 from tilec.spec.resolve import resolve_device
 

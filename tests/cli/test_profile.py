@@ -16,7 +16,7 @@ from cli import models
 from tilec.bench import measure
 from tilec.bench.candidate import Builder, Timer
 from tilec.ir.plan import Plan
-from tilec.scheduler.record import parse_record
+from tilec.scheduler.tuning.record import parse_record
 
 
 def attention_like(path: Path, rows: int | str = 192) -> Path:

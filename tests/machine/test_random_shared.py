@@ -13,7 +13,7 @@ from tests.random_graphs import Case
 from tests.random_plans import plans
 from tests.scheduler.rescaled import ROWS, normalized
 from tilec.ir.graph import Graph, Node, Port
-from tilec.scheduler.rescale import rescalable
+from tilec.scheduler.rescaling.chains import rescalable
 
 SCORES = ["S[m, n] = sum(k, Q[m, k] * K[n, k])", "X[m] = max(n, S[m, n])", "E[m, n] = exp(S[m, n] - X[m])"]
 MODELS = (

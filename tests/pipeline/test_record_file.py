@@ -9,9 +9,9 @@ from pathlib import Path
 from tilec.ir.expr import Const
 from tilec.ir.plan import Variant
 from tilec.pipeline.record_file import read_record, update_record
-from tilec.scheduler.decision import Decision
-from tilec.scheduler.record import Entry, Record, Trial
-from tilec.scheduler.signature import Signature
+from tilec.scheduler.tuning.decision import Decision
+from tilec.scheduler.tuning.record import Entry, Record, Trial
+from tilec.scheduler.tuning.signature import Signature
 
 TRIAL = Trial((Decision({}, (Variant(Const(True), ("dram",), {}, {}, ""),)),), 1)
 ENTRY = Entry(Signature("abc", "Relu", (), ()), {"device": "d"}, (TRIAL,), 0)

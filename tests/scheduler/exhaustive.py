@@ -17,12 +17,12 @@ import numpy as np
 from tilec.ir.expr import Access, TensorExpr, Var, accesses
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
-from tilec.scheduler.problem import Problem
-from tilec.scheduler.registers import register_tile
-from tilec.scheduler.rewrite import constant_tensors
-from tilec.scheduler.score import score
+from tilec.scheduler.passes.rewrite import constant_tensors
 from tilec.scheduler.target import Target
-from tilec.scheduler.windows import leaves
+from tilec.scheduler.tiles.problem import Problem
+from tilec.scheduler.tiles.registers import register_tile
+from tilec.scheduler.tiles.score import score
+from tilec.scheduler.tiles.windows import leaves
 
 NUMBERS = Candidates()
 MOST = 200_000

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tests.lower.cases import Case
 from tilec.ir.plan import PlanLevel
 from tilec.ir.text import tensor_text
-from tilec.scheduler.rescale import Chain, rescalable
+from tilec.scheduler.rescaling.chains import Chain, rescalable
 
 A100 = (
     PlanLevel("dram", 80_000_000_000, transaction=32),

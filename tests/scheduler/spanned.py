@@ -12,10 +12,10 @@ from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Variant
 from tilec.lower.footprint import footprint
 from tilec.lower.lowering import lower
 from tilec.lower.traffic import traffic
-from tilec.scheduler.access import is_data_dependent
+from tilec.scheduler.nodes.access import is_data_dependent
 from tilec.scheduler.reasons import edge
-from tilec.scheduler.spans import Span, spans
 from tilec.scheduler.target import Target, target_of
+from tilec.scheduler.tiers.spans import Span, spans
 
 Parts = Sequence[Sequence[Node]]
 LOW, MIDDLE, TOP = "low", "middle", "top"

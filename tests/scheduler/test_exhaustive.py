@@ -15,12 +15,12 @@ from scheduler.running import device
 
 from tilec.importer import import_model
 from tilec.ir.graph import Graph, Node, Port
-from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.cut import cut
-from tilec.scheduler.groups import grouped
-from tilec.scheduler.parts import computed_nodes, fuse
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.chosen import grouped
+from tilec.scheduler.groups.cut import cut
+from tilec.scheduler.passes.parts import computed_nodes, fuse
+from tilec.scheduler.passes.rewrite import live
 from tilec.scheduler.reasons import Draft
-from tilec.scheduler.rewrite import live
 from tilec.scheduler.schedule import PASSES
 from tilec.scheduler.target import target_of
 

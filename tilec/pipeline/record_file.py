@@ -10,7 +10,7 @@ from tilec.artifact import locked, write_text
 from tilec.errors import ArtifactError, TilecError, UsageError
 
 if TYPE_CHECKING:
-    from tilec.scheduler.record import Record
+    from tilec.scheduler.tuning.record import Record
 
 
 def existing(place: Path) -> Path:
@@ -22,7 +22,7 @@ def existing(place: Path) -> Path:
 
 def read_record(place: Path) -> "Record":
     """The record in a file. Raises UsageError when it cannot be read, ArtifactError when it is none."""
-    from tilec.scheduler.record import parse_record
+    from tilec.scheduler.tuning.record import parse_record
 
     try:
         text = place.read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def update_record(place: Path, change: "Callable[[Record], Record]") -> "Record"
 
     Raises what `read_record` and `require_writable` raise.
     """
-    from tilec.scheduler.record import Record, record_text
+    from tilec.scheduler.tuning.record import Record, record_text
 
     there = place.exists()
     if there and (record := read_record(place)) == change(record):

@@ -14,8 +14,8 @@ from tilec.pipeline.record_file import existing, read_record, require_writable, 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
     from tilec.ir.plan import Plan
-    from tilec.scheduler.choose import Tuner
-    from tilec.scheduler.record import Entry
+    from tilec.scheduler.tuning.choose import Tuner
+    from tilec.scheduler.tuning.record import Entry
 
 RECORD_FILE = "tuning.json"
 """The record beside the plan, where none is named."""
@@ -43,8 +43,8 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     if options.record is None and not options.profile:
         yield None
         return
-    from tilec.scheduler.choose import Tuner, Tuning
-    from tilec.scheduler.record import Record
+    from tilec.scheduler.tuning.choose import Tuner, Tuning
+    from tilec.scheduler.tuning.record import Record
 
     assert job.device is not None
     if options.objective != "time":
@@ -91,7 +91,7 @@ def record_place(job: Job, target: Path) -> Path:
 
 def told(tuner: "Tuner") -> str:
     """`tuning: 12 measured, 29 recorded, 3 left to the model (no entry for this group: 3)`."""
-    from tilec.scheduler.choose import MEASURED, RECORDED
+    from tilec.scheduler.tuning.choose import MEASURED, RECORDED
 
     counts = tuner.sources
     parts = [f"{counts[source]} {source}" for source in (MEASURED, RECORDED) if counts[source]]

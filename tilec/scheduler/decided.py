@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Refusal
-from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.build import Builder, Draught
-from tilec.scheduler.groups import Chosen
-from tilec.scheduler.nest import Nest
-from tilec.scheduler.parts import Partition
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.build import Builder, Draught
+from tilec.scheduler.groups.chosen import Chosen
+from tilec.scheduler.passes.parts import Partition
+from tilec.scheduler.tiers.nest import Nest
 
 
 @dataclass(frozen=True, slots=True)

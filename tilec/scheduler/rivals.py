@@ -13,10 +13,10 @@ from typing import Literal, Protocol
 
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
-from tilec.scheduler.choose import Tuner
 from tilec.scheduler.cost import costed, lowest_traffic
 from tilec.scheduler.decided import Decided
 from tilec.scheduler.reasons import Draft
+from tilec.scheduler.tuning.choose import Tuner
 from tilec.spec.recipe import ScheduleOptions
 
 Fusion = Literal["none", "register", "full"]

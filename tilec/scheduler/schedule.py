@@ -11,26 +11,26 @@ from tilec.ir.graph import Graph, Node, Port
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.segments import handed, results, stages
-from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.build import Builder, Draught, group_of, levels_of, picoseconds
-from tilec.scheduler.choose import Tuner
-from tilec.scheduler.compose import compose
 from tilec.scheduler.cost import costed
-from tilec.scheduler.cut import cut
 from tilec.scheduler.decided import Decided
 from tilec.scheduler.fits import require_room
-from tilec.scheduler.fold import fold
-from tilec.scheduler.groups import chosen_groups
-from tilec.scheduler.inline import inline
-from tilec.scheduler.layout import layout
-from tilec.scheduler.literals import literals
-from tilec.scheduler.nest import Nest, require_levels
-from tilec.scheduler.parts import fuse, single_nodes
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.build import Builder, Draught, group_of, levels_of, picoseconds
+from tilec.scheduler.groups.chosen import chosen_groups
+from tilec.scheduler.groups.cut import cut
+from tilec.scheduler.passes.compose import compose
+from tilec.scheduler.passes.fold import fold
+from tilec.scheduler.passes.inline import inline
+from tilec.scheduler.passes.layout import layout
+from tilec.scheduler.passes.literals import literals
+from tilec.scheduler.passes.parts import fuse, single_nodes
+from tilec.scheduler.passes.reindex import reindex
+from tilec.scheduler.passes.rewrite import constant_tensors, live
 from tilec.scheduler.reasons import Draft, edge
-from tilec.scheduler.reindex import reindex
-from tilec.scheduler.rewrite import constant_tensors, live
 from tilec.scheduler.rivals import Fusion, Outline, best_plan
 from tilec.scheduler.target import Target, target_of
+from tilec.scheduler.tiers.nest import Nest, require_levels
+from tilec.scheduler.tuning.choose import Tuner
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 

@@ -15,7 +15,7 @@ from tilec.report.explain.relax import Relaxation, relaxations
 from tilec.report.explain.search import Replay, unit_of
 from tilec.report.explain.stages import Look, join_of, looks
 from tilec.report.explain.tiers import TierJoin, tier_join
-from tilec.scheduler.partition import LONGEST
+from tilec.scheduler.groups.partition import LONGEST
 from tilec.scheduler.reasons import edge, refusal
 
 

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from tilec.ir.plan import Refusal
-from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.cores import CoreTile
-from tilec.scheduler.partition import GAIN, PICO, least, looked_at
-from tilec.scheduler.score import Terms, terms
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.partition import GAIN, PICO, least, looked_at
+from tilec.scheduler.tiles.cores import CoreTile
+from tilec.scheduler.tiles.score import Terms, terms
 
 Sizes = Mapping[str, int]
 

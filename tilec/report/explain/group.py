@@ -16,12 +16,12 @@ from tilec.lower.traffic import traffic_by_tensor
 from tilec.report.explain.edge import tensor_size
 from tilec.report.explain.figures import Candidate, candidate, whole
 from tilec.report.explain.search import Replay, unit_of
-from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.build import Builder
-from tilec.scheduler.cores import CoreTile
-from tilec.scheduler.exact import one_group
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.build import Builder
+from tilec.scheduler.groups.exact import one_group
 from tilec.scheduler.reasons import refusal
-from tilec.scheduler.registers import RegisterTile
+from tilec.scheduler.tiles.cores import CoreTile
+from tilec.scheduler.tiles.registers import RegisterTile
 
 MOST = 8
 """Candidates that are told."""

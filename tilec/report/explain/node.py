@@ -13,9 +13,9 @@ from tilec.report.explain.edge import group_with
 from tilec.report.explain.figures import whole
 from tilec.report.explain.group import BlockStory, block_story
 from tilec.report.explain.search import Replay
-from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.cores import core_tiles
+from tilec.scheduler.groups.atoms import Atoms
 from tilec.scheduler.reasons import edge
+from tilec.scheduler.tiles.cores import core_tiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from math import isqrt
 
 from tilec.report.explain.figures import Join, whole
 from tilec.report.explain.search import unit_of
-from tilec.scheduler.atoms import Atoms
+from tilec.scheduler.groups.atoms import Atoms
 from tilec.scheduler.target import Target
 
 FACTORS = (2, 8, 64)

@@ -7,15 +7,15 @@ from functools import cache, cached_property
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan, Refusal
-from tilec.scheduler.atoms import Atoms
-from tilec.scheduler.build import Builder
-from tilec.scheduler.cores import CoreTile
 from tilec.scheduler.cost import costed
 from tilec.scheduler.decided import Decided
-from tilec.scheduler.partition import Grouping, separate
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.build import Builder
+from tilec.scheduler.groups.partition import Grouping, separate
 from tilec.scheduler.rivals import Rival, compared, least, with_reasons
 from tilec.scheduler.schedule import searched
 from tilec.scheduler.target import Target
+from tilec.scheduler.tiles.cores import CoreTile
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 

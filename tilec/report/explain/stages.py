@@ -10,8 +10,8 @@ from tilec.report.explain.figures import Join
 from tilec.report.explain.search import Home, Replay
 from tilec.report.explain.tiers import TierJoin
 from tilec.scheduler.decided import Decided
-from tilec.scheduler.exact import objection
-from tilec.scheduler.partition import times
+from tilec.scheduler.groups.exact import objection
+from tilec.scheduler.groups.partition import times
 from tilec.scheduler.reasons import edge, refusal
 
 RULES = {

@@ -9,13 +9,13 @@ from math import inf
 from tilec.ir.plan import Refusal
 from tilec.report.explain.relax import FACTORS, Relaxation
 from tilec.report.explain.search import Replay, unit_of
-from tilec.scheduler.partition import PICO
+from tilec.scheduler.groups.partition import PICO
 from tilec.scheduler.reasons import refusal
-from tilec.scheduler.spans import Span
-from tilec.scheduler.tier import Tier
-from tilec.scheduler.tier_partition import Set, joining
-from tilec.scheduler.tier_runs import Runs
-from tilec.scheduler.tier_walk import Found
+from tilec.scheduler.tiers.partition import Set, joining
+from tilec.scheduler.tiers.runs import Runs
+from tilec.scheduler.tiers.spans import Span
+from tilec.scheduler.tiers.tier import Tier
+from tilec.scheduler.tiers.walk import Found
 
 
 @dataclass(frozen=True, slots=True)

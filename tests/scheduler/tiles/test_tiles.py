@@ -1,0 +1,270 @@
+"""Register and core tiles: what the models of a core prefer, and what they never choose."""
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scheduler.graphs import make_graph
+from scheduler.running import device, tiny
+
+from tilec.ir.expr import accesses
+from tilec.ir.graph import Graph
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.nodes.vector import vector_of
+from tilec.scheduler.passes.parts import fuse
+from tilec.scheduler.passes.rewrite import constant_tensors
+from tilec.scheduler.schedule import schedule
+from tilec.scheduler.target import Target, target_of
+from tilec.scheduler.tiles.accumulators import accumulator_tile, pieces
+from tilec.scheduler.tiles.cores import candidates, core_tile
+from tilec.scheduler.tiles.problem import Problem
+from tilec.scheduler.tiles.registers import RegisterTile, register_tile
+from tilec.scheduler.tiles.windows import leaves, windows
+
+ZEN5 = target_of(device("zen5-avx512"))
+AVX2 = target_of(device("avx2"))
+SMALL = target_of(tiny())
+NUMBERS = Candidates()
+
+
+def product(m: int, n: int, k: int) -> Graph:
+    """A product whose weight is an input, for its values do not matter."""
+    return make_graph(
+        {"a": (m, k), "w": (k, n)}, [("y[m, n] = sum(k, a[m, k] * w[k, n])", {"m": m, "n": n, "k": k})], ["y"]
+    )
+
+
+def tile_of(graph: Graph, target: Target = ZEN5, constants: frozenset[str] = frozenset({"w"})) -> RegisterTile:
+    return register_tile(graph.nodes, graph, constants, target, NUMBERS)
+
+
+def core_of(graph: Graph, target: Target, **options: object) -> dict[str, int]:
+    parts = fuse(graph).parts
+    constants = constant_tensors(graph) | {"w"}
+    tiles = [register_tile(part, graph, constants, target, NUMBERS) for part in parts]
+    problem = Problem(parts, tiles, graph, target, NUMBERS, (graph.outputs[0].tensor,), **options)  # type: ignore[arg-type]
+    return dict(core_tile(problem).sizes)
+
+
+def accumulators(sizes: dict[str, int], vector: str, lanes: int, extents: dict[str, int]) -> int:
+    whole = {i: sizes.get(i, n) for i, n in extents.items()}
+    return prod(pieces(n, lanes) if i == vector else n for i, n in whole.items())
+
+
+@pytest.mark.feature("W19", "W24")
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(1, 200), st.integers(1, 300), st.integers(1, 60), st.sampled_from([ZEN5, AVX2, SMALL]))
+def test_accumulators_fit_the_registers(m: int, n: int, k: int, target: Target) -> None:
+    graph = product(m, n, k)
+    tile = tile_of(graph, target)
+    lanes = target.lanes(4)
+    extents = {"m": m, "n": n}
+    held = accumulators(dict(tile.sizes), tile.along, lanes, extents)
+    assert held <= target.accumulators
+    width = tile.sizes.get(tile.along, extents.get(tile.along, 1))
+    assert held + pieces(width, lanes) + 1 <= target.registers or held == 1
+    if n > 1:
+        assert tile.along == "n"
+
+
+@pytest.mark.feature("W22")
+@pytest.mark.parametrize(("m", "n", "k"), [(128, 768, 768), (50, 384, 384), (196, 256, 1024), (49, 512, 4608)])
+def test_large_products_get_tiles_without_waste(m: int, n: int, k: int) -> None:
+    sizes = tile_of(product(m, n, k)).sizes
+    rows, width = sizes["m"], sizes["n"]
+    assert n % width == 0
+    assert width % 16 == 0
+    assert -(-m // rows) * rows <= m * 1.05
+    assert rows * width // 16 >= 8, "as many chains as additions take cycles, twice"
+
+
+def test_rows_that_share_a_cache_set_are_few() -> None:
+    assert tile_of(product(112, 64, 4096)).sizes["m"] <= 12
+
+
+def test_vectors_are_covered_by_powers_of_two() -> None:
+    assert [pieces(n, 16) for n in (16, 24, 58, 7, 0)] == [1, 2, 5, 3, 0]
+
+
+def test_elementwise_tiles_are_a_few_vectors() -> None:
+    graph = make_graph({"x": (9, 768)}, [("y[i, j] = exp(x[i, j])", {"i": 9, "j": 768})], ["y"])
+    assert tile_of(graph).sizes == {"i": 1, "j": 64}
+    short = make_graph({"x": (64, 24)}, [("y[i, j] = exp(x[i, j])", {"i": 64, "j": 24})], ["y"])
+    assert tile_of(short).sizes == {"i": 2}
+    scalar = make_graph({"x": ()}, [("y[()] = exp(x[()])", {})], ["y"])
+    assert tile_of(scalar).sizes == {}
+
+
+def test_devices_without_vectors_keep_all_tiles_of_a_part_in_registers() -> None:
+    target = target_of(tiny("explicit", 64))
+    e = {"m": 40, "n": 40, "k": 8}
+    nodes = [
+        ("p[m, n] = sum(k, a[m, k] * w[k, n])", e),
+        ("q[m, n] = p[m, n] + 1.0", e),
+        ("y[m, n] = q[m, n] * p[m, n]", e),
+    ]
+    graph = make_graph({"a": (40, 8), "w": (8, 40)}, nodes, ["y"])
+    tile = register_tile(graph.nodes, graph, frozenset(), target, NUMBERS)
+    assert prod(tile.sizes.values()) * 4 * 3 <= (target.levels[-1].capacity or 0)
+
+
+def test_the_tile_of_a_part_is_named_by_its_last_node() -> None:
+    e = {"m": 64, "n": 64, "k": 8, "i": 64, "j": 64}
+    nodes = [("p[m, n] = sum(k, a[m, k] * w[k, n])", e), ("y[j, i] = p[j, i] + 1.0", e)]
+    graph = make_graph({"a": (64, 8), "w": (8, 64)}, nodes, ["y"])
+    tile = register_tile(graph.nodes, graph, frozenset({"w"}), ZEN5, NUMBERS)
+    assert set(tile.sizes) <= {"i", "j"}
+    assert tile.along == "i"
+
+
+@pytest.mark.feature("W08")
+def test_windows_are_the_hulls_of_what_a_tile_reads() -> None:
+    e = {"h": 8, "w": 8, "r": 3, "s": 3}
+    text = "y[h, w] = sum(r, s, where(h + r >= 1 and w + s >= 1, x[h + r - 1, w + s - 1], 0.0))"
+    graph = make_graph({"x": (10, 10)}, [(text, e), ("z[h, w] = y[h, w] + b[w]", e)], ["z"], {"b": (8,)})
+    shapes = {name: t.shape for name, t in graph.tensors.items()}
+    sizes = {"h": np.array([1, 2, 8]), "w": np.array([4, 4, 8])}
+    found = windows(graph.nodes, sizes, {}, shapes, NUMBERS).elements
+    assert found["x"].tolist() == [3 * 6, 4 * 6, 10 * 10]
+    assert found["b"].tolist() == [4, 4, 8]
+    assert found["z"].tolist() == [4, 8, 64]
+    expr = graph.nodes[0].expr
+    assert leaves(accesses(expr)[0], expr, graph.tensors["x"].shape, NUMBERS)
+
+
+def test_tables_that_data_index_count_what_is_read() -> None:
+    e = {"i": 4, "d": 6}
+    graph = make_graph({"t": (1000, 6), "x": (4,)}, [("y[i, d] = t[x[i], d] + 1.0", e)], ["y"], ttypes={"x": "i64"})
+    shapes = {name: t.shape for name, t in graph.tensors.items()}
+    assert windows(graph.nodes, {}, {}, shapes, NUMBERS).elements["t"] == 24
+
+
+@pytest.mark.feature("W17", "W24", "W25")
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 300))
+def test_core_tiles_fit_and_align(m: int, n: int, k: int) -> None:
+    graph = product(m, n, k)
+    target = replace(SMALL, levels=(SMALL.levels[0], replace(SMALL.levels[1], managed="explicit"), SMALL.levels[2]))
+    parts = fuse(graph).parts
+    tiles = [register_tile(parts[0], graph, frozenset(), target, NUMBERS)]
+    found = core_tile(Problem(parts, tiles, graph, target, NUMBERS, ("y",)))
+    sizes, step = {"m": m, "n": n} | dict(found.sizes), found.steps.get("y", {}).get("k", k)
+    held = 4 * (sizes["m"] * step + step * sizes["n"] + sizes["m"] * sizes["n"])
+    assert held <= target.capacity
+    assert k % step == 0
+    assert all(size < {"m": m, "n": n}[i] for i, size in found.sizes.items())
+
+
+@pytest.mark.feature("W09")
+def test_reduce_steps_are_taken_where_nothing_else_fits() -> None:
+    graph = product(16, 16, 4096)
+    parts = fuse(graph).parts
+    tiles = [register_tile(parts[0], graph, frozenset(), SMALL, NUMBERS)]
+    steps = core_tile(Problem(parts, tiles, graph, SMALL, NUMBERS, ("y",))).steps
+    assert 0 < steps["y"]["k"] < 64
+    assert 4096 % steps["y"]["k"] == 0
+
+
+@pytest.mark.feature("W23")
+def test_large_work_is_cut_for_all_cores_and_small_work_is_not() -> None:
+    large = core_of(product(512, 512, 512), ZEN5)
+    tasks = prod(-(-512 // size) for size in large.values())
+    assert tasks >= 2 * ZEN5.cores
+    assert core_of(product(4, 16, 3), ZEN5) == {}
+
+
+def test_objectives_move_less_or_hold_less() -> None:
+    graph = product(256, 256, 64)
+
+    def bytes_and_moved(objective: str) -> tuple[int, int]:
+        sizes = {"m": 256, "n": 256} | core_of(graph, ZEN5, objective=objective)
+        held = sizes["m"] * 64 + 64 * sizes["n"] + sizes["m"] * sizes["n"]
+        tasks = -(-256 // sizes["m"]) * -(-256 // sizes["n"])
+        return held, tasks * held
+
+    assert bytes_and_moved("traffic")[1] <= bytes_and_moved("time")[1]
+    assert bytes_and_moved("footprint")[0] <= bytes_and_moved("time")[0]
+
+
+def staged(graph: Graph) -> frozenset[str]:
+    atoms = Atoms(graph, fuse(graph).parts, ZEN5, NUMBERS, "time", frozenset({"y"}))
+    return atoms.problem((0,), ("y",), atoms.tiles(0)).staged
+
+
+def test_halos_are_staged() -> None:
+    e = {"h": 8, "r": 3}
+    text = "y[h] = sum(r, where(h + r >= 1 and h + r < 9, x[h + r - 1], 0.0))"
+    assert staged(make_graph({"x": (8,)}, [(text, e)], ["y"])) == {"x"}
+    assert staged(make_graph({"x": (10,)}, [("y[h] = sum(r, x[h + r])", e)], ["y"])) == frozenset()
+
+
+def test_candidates_are_multiples_of_the_register_tile_or_smaller() -> None:
+    graph = product(130, 256, 64)
+    tile = tile_of(graph)
+    problem = Problem(fuse(graph).parts, [tile], graph, ZEN5, NUMBERS)
+    found = candidates(problem)
+    assert all(n % tile.sizes["n"] == 0 for n in found["n"]), "weights are cut into panels along it"
+    assert all(m % tile.sizes["m"] == 0 or m == 130 or m < tile.sizes["m"] for m in found["m"])
+    assert 1 in found["m"]
+
+
+def test_one_step_of_a_reduction_takes_at_least_its_loads() -> None:
+    graph = product(64, 64, 64)
+    expr = graph.nodes[0].expr
+    shapes = {name: t.shape for name, t in graph.tensors.items()}
+    vector = vector_of(expr, graph, frozenset())
+    sizes, cycles = accumulator_tile(expr, vector, 16, False, shapes, ZEN5, NUMBERS, {})
+    loads = sizes["m"] + sizes["n"] // 16
+    assert cycles >= 64 * loads / 2
+    assert cycles >= 64 * sizes["m"] * sizes["n"] / 16 / 2
+
+
+@pytest.mark.feature("W30")
+def test_levels_are_chosen_by_mechanism() -> None:
+    assert [level.name for level in ZEN5.levels] == ["dram", "l2", "reg"]
+    assert (ZEN5.cores, ZEN5.core_level, ZEN5.top, ZEN5.threads) == (8, "l2", "reg", 1)
+    assert AVX2.levels[1].units == 8, "the units of the levels in between multiply"
+    gpu = target_of(device("a100"))
+    assert [level.name for level in gpu.levels] == ["dram", "smem", "reg"]
+    assert gpu.threads == 2048
+    assert not gpu.vectors
+    ipu = target_of(device("ipu-mk2"))
+    assert [level.name for level in ipu.levels] == ["streaming", "chip", "tile"], "explicit levels below a core's"
+    assert ipu.core_level == ipu.top
+
+
+@pytest.mark.feature("W15", "A11")
+def test_depthwise_halos_are_read_in_place_where_tiles_take_whole_rows() -> None:
+    e = {"h": 56, "w": 56, "c": 32, "r": 3, "s": 3}
+    inside = "h + r >= 1 and h + r < 57 and w + s >= 1 and w + s < 57"
+    text = f"y[h, w, c] = sum(r, s, where({inside}, x[h + r - 1, w + s - 1, c], 0.0) * k[r, s, c])"
+    graph = make_graph({"x": (56, 56, 32), "k": (3, 3, 32)}, [(text, e)], ["y"])
+    plan = schedule(graph, device("zen5-avx512"))
+    (variant,) = plan.groups[0].variants
+    sizes = variant.tiles["l2"]["y"]
+    assert set(sizes) == {"h"}
+    assert variant.loads["x"] == ()
+    explicit = schedule(graph, device("a100"))
+    assert explicit.groups[0].variants[0].loads["x"] == ("smem",)
+
+
+@pytest.mark.feature("W24")
+def test_streamed_weights_are_cut_finely_where_one_core_cannot_draw_all_bandwidth() -> None:
+    two = replace(ZEN5, cores=2, draw=0.5 * ZEN5.links[ZEN5.core])
+    fine, coarse = (core_of(product(1, 2048, 5632), target) for target in (two, replace(two, draw=2 * two.draw)))
+    assert fine["n"] * 8 <= 2048
+    assert coarse.get("n", 2048) > fine["n"]
+
+
+def test_vectors_that_are_shuffled_cost_more_and_begin_where_their_turns_do() -> None:
+    def movement(index: str) -> RegisterTile:
+        return tile_of(make_graph({"x": (8, 120)}, [(f"y[i, j] = x[i, {index}]", {"i": 8, "j": 116})], ["y"]))
+
+    plain, turns, gathered = movement("j"), movement("j % 2 * 58 + j // 2"), movement("j * 7 % 113")
+    assert plain.sizes["j"] == 64
+    assert 116 % turns.sizes.get("j", 116) == 0
+    assert 2 * plain.cycles <= turns.cycles < gathered.cycles

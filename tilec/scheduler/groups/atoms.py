@@ -1,0 +1,269 @@
+"""atoms: the parts that groups are made of, numbered, with what does not change while groups are tried (W41).
+
+Two sets of parts that are alike up to the names of tensors have one key, so that what was found for the first layer
+of a network holds for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.block import Extents
+from tilec.scheduler.nodes.vector import Vector, vector_of
+from tilec.scheduler.passes.rewrite import constant_tensors
+from tilec.scheduler.rescaling.chains import Chain
+from tilec.scheduler.target import Target
+from tilec.scheduler.tiles.cores import CoreTile, core_tiles, extents_in, fitted, look
+from tilec.scheduler.tiles.problem import Objective, Problem
+from tilec.scheduler.tiles.registers import RegisterTile, register_tile
+from tilec.scheduler.tiles.windows import leaves
+
+Part = tuple[Node, ...]
+
+Content = tuple[object, tuple[str, ...]]
+"""What a part computes, up to the names of tensors, and these names in order of appearance."""
+
+HOPE = 0.7
+"""A closer look finds tiles that take no less than this fraction of what a first look found."""
+
+FEWER = (40, 20, 12, 8, 5)
+"""Registers that are tried instead of all of them."""
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Parts in execution order.
+
+    `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
+    the level below (absent: all of it).  Groups that hold all of a `chain` run its reductions in one loop.
+    `numbering`, `registers`, `known`, `looks` and `fitting` remember contents and decisions by content, `described`
+    the contents of nodes (by identity) of one graph.
+    """
+
+    graph: Graph
+    parts: tuple[Part, ...]
+    target: Target
+    numbers: Candidates
+    objective: Objective
+    outputs: frozenset[str]
+    extents: Mapping[str, Extents] = field(default_factory=dict)
+    chain: Chain | None = None
+    numbering: dict[object, int] = field(default_factory=dict)
+    registers: dict[object, tuple[RegisterTile, ...]] = field(default_factory=dict)
+    known: dict[object, tuple[CoreTile, ...]] = field(default_factory=dict)
+    looks: dict[object, tuple[int, float]] = field(default_factory=dict)
+    fitting: dict[object, tuple[int, ...]] = field(default_factory=dict)
+    described: dict[tuple[int, ...], tuple[Graph, Part, Content]] = field(default_factory=dict)
+
+    @cached_property
+    def constants(self) -> frozenset[str]:
+        """Tensors that do not depend on the model's inputs."""
+        return constant_tensors(self.graph)
+
+    @cached_property
+    def home(self) -> dict[str, int]:
+        """Tensor -> number of the part that computes it."""
+        return {node.name: number for number, part in enumerate(self.parts) for node in part}
+
+    @cached_property
+    def edges(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """For every part the (tensor, node) pairs by which it reads other parts."""
+        return tuple(
+            tuple((t, n.name) for n in part for t in operands(n.expr) if self.home.get(t, number) != number)
+            for number, part in enumerate(self.parts)
+        )
+
+    @cached_property
+    def needs(self) -> tuple[frozenset[int], ...]:
+        """For every part the parts that it reads."""
+        return tuple(frozenset(self.home[t] for t, _ in edges) for edges in self.edges)
+
+    @cached_property
+    def users(self) -> dict[str, frozenset[int]]:
+        """Tensor -> other parts that read it."""
+        found: dict[str, set[int]] = {}
+        for number, edges in enumerate(self.edges):
+            for tensor, _ in edges:
+                found.setdefault(tensor, set()).add(number)
+        return {tensor: frozenset(numbers) for tensor, numbers in found.items()}
+
+    @cached_property
+    def contents(self) -> tuple[Content, ...]:
+        """The content of every part."""
+        found = []
+        for part in self.parts:
+            key = (id(self.graph), *map(id, part))
+            if key not in self.described:
+                self.described[key] = (self.graph, part, self._content(part))
+            found.append(self.described[key][2])
+        return tuple(found)
+
+    def _content(self, part: Part) -> Content:
+        names: dict[str, str] = {}
+        for node in part:
+            for tensor in (*operands(node.expr), node.name):
+                names.setdefault(tensor, f"t{len(names)}")
+        exprs = tuple(_renamed(node.expr, names) for node in part)
+        seen = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
+        return (exprs, seen), tuple(names)
+
+    @cached_property
+    def numbered(self) -> tuple[int, ...]:
+        """A number for the content of every part."""
+        return tuple(self.numbering.setdefault(content, len(self.numbering)) for content, _ in self.contents)
+
+    @cached_property
+    def together(self) -> frozenset[int]:
+        """Parts of the chain, one behind the other; they stay together."""
+        return frozenset(self.home[name] for name in self.chain.inside) if self.chain is not None else frozenset()
+
+    def chain_of(self, members: Sequence[int]) -> Chain | None:
+        """The chain, if a group of these parts holds it."""
+        return self.chain if self.together and self.together <= set(members) else None
+
+    @cached_property
+    def vectors(self) -> tuple[Vector, ...]:
+        """How the first node of every part is vectorised."""
+        return tuple(vector_of(part[0].expr, self.graph, self.constants) for part in self.parts)
+
+    @cached_property
+    def halos(self) -> tuple[frozenset[str], ...]:
+        """For every part the tensors that its reductions read outside of, so that guards keep them in."""
+        return tuple(
+            frozenset(
+                access.tensor
+                for node in part
+                for access in (accesses(node.expr) if node.expr.reduce else ())
+                if leaves(access, node.expr, self.graph.tensors[access.tensor].shape, self.numbers)
+            )
+            for part in self.parts
+        )
+
+    @cached_property
+    def singles(self) -> tuple[CoreTile, ...]:
+        """The best tile of every part by itself."""
+        return tuple(self.core_tiles((n,))[0] for n in range(len(self.parts)))
+
+    def tiles(self, number: int, within: Mapping[str, int] | None = None) -> tuple[RegisterTile, ...]:
+        """Register tiles of a part for how far its first node's iterators run in a core's tile, the largest first.
+
+        Where units of the highest level run side by side, smaller tiles may keep more of them busy.
+        """
+        part, content = self.parts[number], self.contents[number][0]
+        key = (content, tuple(sorted((within or {}).items())))
+        known = self.registers.get(key)
+        if known is None:
+            targets = [self.target]
+            if self.target.threads > 1 and part[0].expr.reduce:
+                targets += [replace(self.target, registers=n) for n in FEWER if n < self.target.registers]
+            found = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
+            known = self.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in found}.values())
+            return known
+        return tuple(replace(tile, vector=self.vectors[number]) for tile in known)
+
+    def leaving(self, members: Sequence[int]) -> tuple[str, ...]:
+        """Tensors of some parts that others or the model's outputs need, in the order of the nodes."""
+        inside = frozenset(members)
+        return tuple(
+            node.name
+            for number in members
+            for node in self.parts[number]
+            if node.name in self.outputs or self.users.get(node.name, frozenset()) - inside
+        )
+
+    def key(self, members: Sequence[int], outputs: Sequence[str]) -> object:
+        """What decisions about a group depend on, up to the names of tensors."""
+        group = (tuple(members), tuple(outputs))
+        if group not in self._keys:
+            self._keys[group] = self._key(*group)
+        return self._keys[group]
+
+    @cached_property
+    def _keys(self) -> dict[tuple[tuple[int, ...], tuple[str, ...]], object]:
+        return {}
+
+    def _key(self, members: tuple[int, ...], outputs: tuple[str, ...]) -> object:
+        names: dict[str, int] = {}
+        found = []
+        for number in members:
+            own = self.contents[number][1]
+            found.append((self.numbered[number], tuple(names.setdefault(t, len(names)) for t in own)))
+        final = self.parts[members[-1]][-1].name
+        extents = tuple(sorted(self.extents.get(final, {}).items()))
+        chain = self.chain_of(members)
+        shared = tuple(names[name] for name in chain.members) if chain is not None else ()
+        return tuple(found), tuple(names[t] for t in outputs), extents, shared
+
+    def problem(self, members: Sequence[int], outputs: tuple[str, ...], tiles: Sequence[RegisterTile]) -> Problem:
+        """The group of some parts with their register tiles."""
+        parts = tuple(self.parts[n] for n in members)
+        extents = self.extents.get(parts[-1][-1].name, {})
+        halos, chain = frozenset().union(*(self.halos[n] for n in members)), self.chain_of(members)
+        return Problem(
+            parts, tiles, self.graph, self.target, self.numbers, outputs, self.objective, extents, chain, halos
+        )
+
+    def usual(self, members: Sequence[int]) -> list[RegisterTile]:
+        """The register tiles that parts have by themselves."""
+        return [self.singles[n].registers[0] for n in members]
+
+    def core_tiles(self, members: Sequence[int], most: int = 1) -> tuple[CoreTile, ...]:
+        """The best tiles at a core's level of the group of some parts, best first, remembered by content."""
+        outputs = self.leaving(members)
+        key = (self.key(members, outputs), most)
+        places = [node.name for n in members for node in self.parts[n]]
+        known = self.known.get(key)
+        if known is None:
+            found = self._found(members, outputs, most)
+            numbers = {name: str(i) for i, name in enumerate(places)}
+            self.known[key] = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
+            return found
+        vectors = [self.vectors[n] for n in members]
+        return tuple(
+            replace(
+                tile,
+                steps={places[int(n)]: of for n, of in tile.steps.items()},
+                registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
+            )
+            for tile in known
+        )
+
+    def _found(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[CoreTile, ...]:
+        """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile
+        leaves them."""
+        if len(members) == 1:
+            found = [
+                t for tile in self.tiles(members[0]) for t in core_tiles(self.problem(members, outputs, [tile]), most)
+            ]
+            return _best(found, most)
+        usual = self.usual(members)
+        first = self.problem(members, outputs, usual)
+        found = list(core_tiles(first, most))
+        apart = sum(self.singles[n].objective for n in members)
+        if found[0].objective * HOPE < apart or first.chain is not None:
+            options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, found[0]), strict=True)]
+            found += core_tiles(self.problem(members, outputs, fitted(first, found[0], options)), most)
+        return _best(found, most)
+
+    def look(self, members: Sequence[int]) -> tuple[int, float]:
+        """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""
+        outputs = self.leaving(members)
+        key = self.key(members, outputs)
+        if key not in self.looks:
+            self.looks[key] = look(self.problem(members, outputs, self.usual(members)))
+        return self.looks[key]
+
+
+def _best(found: Sequence[CoreTile], most: int) -> tuple[CoreTile, ...]:
+    """Those with the least objective that fit, the smallest if none does."""
+    kept = [t for t in found if t.fits] or found
+    return tuple(sorted(kept, key=lambda t: t.objective if t.fits else t.held)[:most])
+
+
+def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
+    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))

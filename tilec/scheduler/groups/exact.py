@@ -1,0 +1,118 @@
+"""exact: tiles whose tile programs are legal and really fit, for the search only estimates what a level holds and does
+not see every way in which results of one group can get into each other's way (W17, W24)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilec.ir.plan import Plan, Refusal
+from tilec.ir.verify_program import check_program
+from tilec.lower.check_plan import overflows
+from tilec.lower.legal import PlanError
+from tilec.lower.lowering import lower
+from tilec.scheduler.groups.alone import alone
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.build import Builder, group_of, levels_of
+from tilec.scheduler.reasons import refusal
+from tilec.scheduler.tiles.cores import CoreTile, smaller
+
+CLOSELY = 6
+"""Candidates of a group that are lowered until one fits."""
+
+Settled = list[tuple[tuple[int, ...], tuple[CoreTile, ...]]]
+"""Groups, each with the tiles that it may have, best first."""
+
+
+def settled(groups: Sequence[tuple[int, ...]], atoms: Atoms, builder: Builder, most: int = 1) -> Settled:
+    """Every group with up to `most` tiles whose programs are legal and, on explicit levels, fit; groups that are alike
+    are looked at once.  A group without such a tile falls apart into its parts, a part takes a smaller one."""
+    level = atoms.target.levels[atoms.target.core]
+    roomy = level.managed == "implicit" or level.capacity is None
+    if atoms.graph.symbols:
+        return [(members, atoms.core_tiles(members, most)) for members in groups]
+    known = atoms.fitting
+    found: Settled = []
+    waiting = list(reversed(groups))
+    while waiting:
+        members = waiting.pop()
+        tiles = atoms.core_tiles(members, most if roomy else max(most, CLOSELY))
+        if roomy and len(members) == 1:
+            found.append((members, tiles))
+            continue
+        key = (atoms.key(members, atoms.leaving(members)), most)
+        if key not in known:
+            known[key] = _fitting(members, tiles, atoms, builder, most, roomy)
+        if known[key]:
+            found.append((members, tuple(tiles[place] for place in known[key])))
+        elif len(members) == 1:
+            found.append((members, (_shrunk(members, min(tiles, key=lambda tile: tile.held), atoms, builder),)))
+        else:
+            waiting += [(number,) for number in reversed(members)]
+    return found
+
+
+def _fitting(
+    members: tuple[int, ...], tiles: Sequence[CoreTile], atoms: Atoms, builder: Builder, most: int, roomy: bool
+) -> tuple[int, ...]:
+    """Places of the first tiles whose programs are legal and fit; a `roomy` level holds anything."""
+    places: list[int] = []
+    for place, tile in enumerate(tiles):
+        plan = one_group(members, tile, atoms, builder)
+        (group,) = plan.groups
+        try:
+            program = lower(group, group.variants[0], plan)
+        except PlanError:
+            continue
+        shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
+        if (roomy or not overflows(program)) and (len(members) == 1 or not check_program(program, shapes)):
+            places.append(place)
+        if len(places) == most:
+            break
+    return tuple(places)
+
+
+def objection(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Refusal:
+    """Why a group has no tile that it may have: the level that its smallest one exceeds, by how much, and with which
+    reduce step, or else which tile, it would fit; or that no legal program comes of it. The edge is filled in by the
+    caller."""
+    smallest = min(atoms.core_tiles(members, CLOSELY), key=lambda tile: tile.held)
+    found = _exceeded(members, smallest, atoms, builder)
+    if not found:
+        return refusal("", "", "illegal", parts=len(members))
+    tile = _shrunk(members, smallest, atoms, builder)
+    return refusal("", "", "capacity", **found[0].numbers, **(_different(tile, smallest) if tile != smallest else {}))
+
+
+def _shrunk(members: tuple[int, ...], tile: CoreTile, atoms: Atoms, builder: Builder) -> CoreTile:
+    """The first of ever smaller tiles that really fits, the tile itself if none does."""
+    problem = atoms.problem(members, atoms.leaving(members), tile.registers)
+    fitting = (each for each in smaller(problem, tile) if _exceeded(members, each, atoms, builder) == ())
+    return next(fitting, tile)
+
+
+def _different(tile: CoreTile, other: CoreTile) -> dict[str, int | str]:
+    """What makes a tile smaller than another: the longest reduce step that is shorter, and its sizes."""
+    steps = [n for node, of in tile.steps.items() for i, n in of.items() if other.steps.get(node, {}).get(i) != n]
+    found: dict[str, int | str] = {"step": max(steps)} if steps else {}
+    return (
+        found if tile.sizes == other.sizes else {**found, "tile": " ".join(f"{i}={n}" for i, n in tile.sizes.items())}
+    )
+
+
+def _exceeded(members: tuple[int, ...], tile: CoreTile, atoms: Atoms, builder: Builder) -> tuple[Refusal, ...] | None:
+    """The levels that a group with a tile exceeds, None where no program comes of it."""
+    plan = one_group(members, tile, atoms, builder)
+    (group,) = plan.groups
+    try:
+        return overflows(lower(group, group.variants[0], plan))
+    except PlanError:
+        return None
+
+
+def one_group(members: Sequence[int], tile: CoreTile, atoms: Atoms, builder: Builder) -> Plan:
+    """A plan of one group with a core tile; the builder stays as it is."""
+    aside = builder.aside()
+    block = aside.core_block(atoms, members, tile)
+    draught = aside.draught(block, atoms.leaving(members), atoms.target, tile.seconds)
+    target = atoms.target
+    return alone([group_of(draught)], draught.outputs, aside.graph.tensors, levels_of(target), target.name)

@@ -1,0 +1,234 @@
+"""follow: Propagate through one node for many candidates, its affine reads found once (W04).
+
+Nearly all reads are sums of iterators times integers without guards: their windows are a few additions on the ends of
+the box.  Everything else goes through `tilec.ir.propagate`, of which this is the quick half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.algebra import linear_form
+from tilec.ir.expr import Expr, Same, TensorExpr, Var, accesses, bound, variables
+from tilec.ir.intervals import Candidates
+from tilec.ir.propagate import read_window
+from tilec.ir.reads import IteratorGuard, Read, reads
+from tilec.scheduler.nodes.access import is_data_dependent
+
+Ints = NDArray[np.int64]
+Ends = tuple[Ints | int, Ints | int]
+"""`[lo, hi)`, plain integers where all candidates agree."""
+Box = Mapping[str, Ends]
+Floats = NDArray[np.float64]
+Window = tuple[Ends, ...]
+Shapes = Mapping[str, tuple[Expr, ...]]
+
+
+WHOLE = 1.0
+"""The share of tiles that read what no guard keeps from any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a node reads of a tensor in one tile: the window, not cut to the tensor, and the share of tiles that read
+    it."""
+
+    window: Window
+    share: Floats | float = WHOLE
+
+
+def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Need]:
+    """What a node reads for a box of its iterators, of every tensor as much as any tile of this size.
+
+    A read that guards keep to a range of an iterator, like one input of a concatenation, is seen in a tile that lies in
+    this range; other tiles do without.
+    """
+    known = _affine(Same(expr))
+    if known is None:
+        return _guarded(expr, box, shapes, numbers)
+    found: dict[str, Window] = {}
+    for read in known:
+        window = tuple(
+            _ends(form, box) if form is not None else (0, extent_of(shapes[read.tensor][dim], numbers))
+            for dim, form in enumerate(read.index)
+        )
+        found[read.tensor] = hull(found.get(read.tensor, window), window)
+    return {tensor: Need(window) for tensor, window in found.items()}
+
+
+def _guarded(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Need]:
+    closed = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64) - 1) for i, (lo, hi) in box.items()}
+    found: dict[str, Need] = {}
+    for read in reads(expr):
+        tile, share = _moved(read.iterator_guards, closed, extents_of(expr, numbers), numbers)
+        inclusive, empty = read_window(read, tile, shapes[read.tensor], numbers, clip=False)
+        window: Window = tuple((first, last + 1) for first, last in inclusive)
+        if read.iterator_guards:
+            window = tuple((np.where(empty, 0, first), np.where(empty, 0, end)) for first, end in window)
+            share = np.where(empty, 0.0, share)
+        other = found.get(read.tensor)
+        found[read.tensor] = Need(window, share) if other is None else _both(other, Need(window, share))
+    return found
+
+
+def _both(one: Need, other: Need) -> Need:
+    """Two reads of one tensor; one that reads nothing widens nothing."""
+    if isinstance(one.share, float) and isinstance(other.share, float):
+        return Need(hull(one.window, other.window), one.share)
+    left, right = volume(one.window) == 0, volume(other.window) == 0
+    window = tuple(
+        (np.where(left, other_lo, np.where(right, lo, both_lo)), np.where(left, other_hi, np.where(right, hi, both_hi)))
+        for (lo, hi), (other_lo, other_hi), (both_lo, both_hi) in zip(
+            one.window, other.window, hull(one.window, other.window), strict=True
+        )
+    )
+    return Need(window, np.minimum(one.share + other.share, 1.0))
+
+
+def _moved(
+    guards: Sequence[IteratorGuard],
+    box: Mapping[str, tuple[Ints, Ints]],
+    extents: Mapping[str, int],
+    numbers: Candidates,
+) -> tuple[dict[str, tuple[Ints, Ints]], Floats | float]:
+    """A box, ends inclusive, moved to where guards hold, and how much of all boxes like it they let through."""
+    ranges: dict[str, tuple[Ints, Ints]] = {}
+    for guard in guards:
+        last: Ints = np.asarray(extents[guard.iterator] - 1, np.int64)
+        low, high = ranges.get(guard.iterator, (np.zeros_like(last), last))
+        quotient = numbers.size(guard.rest) // abs(guard.scale)
+        ranges[guard.iterator] = (
+            (np.maximum(low, -quotient), high) if guard.scale > 0 else (low, np.minimum(high, quotient))
+        )
+    moved = dict(box)
+    share: Floats | float = WHOLE
+    for iterator, (low, high) in ranges.items():
+        first, last = box[iterator]
+        start = np.clip(first, low, np.maximum(low, high - (last - first)))
+        moved[iterator] = (start, start + last - first)
+        size, inside = last - first + 1, np.maximum(high - low + 1, 0)
+        covered = np.maximum(np.minimum(size, inside), 1)
+        share = share * np.minimum(size * inside / (extents[iterator] * covered), 1.0)
+    return moved, share
+
+
+def extent_of(extent: Expr, numbers: Candidates) -> int:
+    """An extent as a number: what is likely, where it is symbolic."""
+    known = bound(extent)
+    return int(numbers.size(extent)) if known is None else known
+
+
+def extents_of(expr: TensorExpr, numbers: Candidates) -> Mapping[str, int]:
+    """Iterator of a node -> its extent as a number."""
+    known = _bound_extents(Same(expr))
+    return {i: extent_of(e, numbers) for i, e in expr.domain.items()} if known is None else known
+
+
+@lru_cache(maxsize=8192)
+def _bound_extents(node: Same) -> Mapping[str, int] | None:
+    """The extents of a node if none is symbolic."""
+    found = {i: bound(e) for i, e in node.expr.domain.items()}
+    known = {i: n for i, n in found.items() if n is not None}
+    return known if len(known) == len(found) else None
+
+
+def least(a: Ints | int, b: Ints | int) -> Ints | int:
+    """The smaller, candidate by candidate."""
+    return min(a, b) if type(a) is int and type(b) is int else np.minimum(a, b)
+
+
+def most(a: Ints | int, b: Ints | int) -> Ints | int:
+    """The larger, candidate by candidate."""
+    return max(a, b) if type(a) is int and type(b) is int else np.maximum(a, b)
+
+
+def hull(window: Sequence[Ends], other: Sequence[Ends]) -> Window:
+    """The smallest window around two."""
+    return tuple((least(a, c), most(b, d)) for (a, b), (c, d) in zip(window, other, strict=True))
+
+
+def volume(intervals: Sequence[Ends]) -> Ints:
+    """Elements of a box of intervals."""
+    total: Ints | int = 1
+    for lo, hi in intervals:
+        total = total * most(hi - lo, 0)
+    return np.asarray(total, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A constant and iterators with their scales."""
+
+    constant: int
+    terms: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Affine:
+    """A read with the form of every index (None: data-dependent)."""
+
+    tensor: str
+    index: tuple[_Form | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One read of a node: the tensor, the variables in the index of each dimension, whether data chooses it."""
+
+    tensor: str
+    variables: tuple[frozenset[str], ...]
+    by_data: bool
+
+    def moves(self, iterators: Set[str]) -> bool:
+        """Whether any of some iterators moves what is read."""
+        return any(names & iterators for names in self.variables)
+
+
+def seats(expr: TensorExpr) -> tuple[Seat, ...]:
+    """The reads of a node, each with what moves it."""
+    return _seats(Same(expr))
+
+
+@lru_cache(maxsize=8192)
+def _seats(node: Same) -> tuple[Seat, ...]:
+    return tuple(
+        Seat(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(node.expr)
+    )
+
+
+@lru_cache(maxsize=8192)
+def _affine(node: Same) -> tuple[_Affine, ...] | None:
+    """The reads of a node if all are affine and none is guarded by its iterators."""
+    found = [_affine_read(read, frozenset(node.expr.iterators)) for read in reads(node.expr)]
+    return None if None in found else tuple(read for read in found if read is not None)
+
+
+def _affine_read(read: Read, iterators: frozenset[str]) -> _Affine | None:
+    if read.iterator_guards:
+        return None
+    forms: list[_Form | None] = []
+    for index in read.index:
+        if index is None:
+            forms.append(None)
+            continue
+        terms, constant = linear_form(index)
+        if any(not isinstance(atom, Var) or atom.name not in iterators for atom in terms):
+            return None
+        forms.append(_Form(constant, tuple((atom.name, n) for atom, n in terms.items() if isinstance(atom, Var))))
+    return _Affine(read.tensor, tuple(forms))
+
+
+def _ends(form: _Form, box: Box) -> Ends:
+    lo: Ints | int = form.constant
+    hi: Ints | int = form.constant + 1
+    for iterator, scale in form.terms:
+        first, end = box[iterator]
+        low, high = (first, end - 1) if scale > 0 else (end - 1, first)
+        lo = lo + low * scale
+        hi = hi + high * scale
+    return lo, hi

@@ -1,0 +1,1 @@
+"""Groups on devices with explicit levels below a core's: host memory, SSD, memory of a chip."""

@@ -1,0 +1,1 @@
+"""Tiles of one group at a core's level and in registers, by predicted time."""

@@ -1,0 +1,189 @@
+"""Register tiles of reductions: rows x vectors of accumulators with the most multiply-adds per load (W19, W22, W24).
+
+The cost of one step of a reduction over a tile is modelled as a core executes it: two multiply-adds and two loads a
+cycle, each operand loaded once per point of the iterators it depends on, what the nearest cache cannot keep fed from
+the next one, rows that fall into one set of that cache, and a chain of additions four cycles long.  Tiles that do not
+divide an extent pay for the overlap of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from math import gcd, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.expr import Expr, TensorExpr, bound
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.nodes.access import stride
+from tilec.scheduler.nodes.contraction import Operand, operands_of
+from tilec.scheduler.nodes.follow import follow, volume
+from tilec.scheduler.nodes.vector import Vector
+from tilec.scheduler.target import Target
+from tilec.scheduler.tiles.windows import tile_box
+
+LATENCY = 4
+"""Cycles from one addition to the next in a chain."""
+
+OVERHEAD = 8
+"""Cycles around a register tile: addresses, loop, first loads."""
+
+SETS = 4096
+"""Bytes after which addresses fall into the same set of the nearest cache."""
+
+ROWS = 8
+"""Rows of a row reduction that are reduced side by side."""
+
+HORIZONTAL = 6
+"""Cycles to add up the lanes of one accumulator."""
+
+LOOSE = 1.1
+"""What a width that does not divide its extent costs where weights are packed: they cannot be cut into panels."""
+
+WIDE = 1.05
+"""What a tile costs whose operands take more than half of a core's level: the core's tile has no room to be larger."""
+
+FRICTION = 0.03
+"""Part of the time for loads and for what streams in that does not hide behind arithmetic."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def pieces(width: int, lanes: int) -> int:
+    """Vectors that cover a width without predicates: full ones, then halves of them (12 = 8 + 4)."""
+    return width // lanes + (width % lanes).bit_count()
+
+
+def _lanes_used(width: int, lanes: int) -> list[int]:
+    """Widths of the vectors that cover a width: each wants its own broadcasts."""
+    return [lanes] * (width >= lanes) + [1 << bit for bit in range(lanes.bit_length()) if (width % lanes) >> bit & 1]
+
+
+def moving(expr: TensorExpr) -> list[str]:
+    """Spatial iterators with an extent other than 1."""
+    return [i for i, e in zip(expr.spatial, expr.shape, strict=True) if bound(e) != 1]
+
+
+def accumulator_tile(
+    expr: TensorExpr,
+    vector: Vector,
+    lanes: int,
+    panels: bool,
+    shapes: Mapping[str, tuple[Expr, ...]],
+    target: Target,
+    numbers: Candidates,
+    within: Mapping[str, int],
+) -> tuple[dict[str, int], float]:
+    """Sizes of the spatial iterators and the cycles of one tile with its whole reduction.
+
+    `lanes` are the elements of a vector, `panels` says that weights are packed along the vector iterator, `within`
+    how far iterators run in a core's tile.
+    """
+    extents = {i: int(numbers.size(e)) for i, e in expr.domain.items()}
+    extents |= {i: min(n, extents[i]) for i, n in within.items()}
+    spatial = vector.iterator if vector.kind == "spatial" else ""
+    size = _grid(expr, vector, lanes, extents, target)
+    widths, which = np.unique(size.get(spatial, np.ones(1, np.int64)), return_inverse=True)
+    vectors = np.asarray([pieces(int(w), lanes) for w in widths])[which] if spatial else np.ones(1, np.int64)
+    kinds = np.asarray([len(_lanes_used(int(w), lanes)) for w in widths])[which] if spatial else np.ones(1, np.int64)
+    rows = [i for i in size if i != spatial]
+    held = vectors * prod((size[i] for i in rows), start=np.asarray(1))
+    steps = prod(extents[i] for i in expr.reduce)
+    if vector.kind == "reduce":
+        steps = steps // max(1, extents[vector.iterator]) * pieces(extents[vector.iterator], lanes)
+    loads: Floats = np.zeros(held.shape)
+    for operand in dict.fromkeys(operands_of(expr)):
+        seen = prod((size[i] for i in rows if i in operand.iterators), start=np.asarray(1))
+        loads = loads + seen * (vectors if spatial in operand.iterators else 1)
+    stream, block = _streams(expr, size, extents, shapes, target, numbers)
+    fed = stream / max(1, steps) / target.feed
+    chained = np.where(held < 2 * LATENCY, LATENCY if vector.kind == "spatial" else LATENCY / 2, 0)
+    evicted = _evicted(expr, vector, size, shapes, target)
+    step = reduce(np.maximum, (held / 2, loads / 2, fed, chained, evicted)) + FRICTION * (loads / 4 + fed)
+    cycles = steps * step + held + OVERHEAD + (HORIZONTAL * held if vector.kind == "reduce" else 0)
+    total = cycles * prod((-(-extents[i] // size[i]) for i in size), start=np.asarray(1))
+    if spatial and panels:
+        total = total * np.where(extents[spatial] % size[spatial] != 0, LOOSE, 1)
+    total = total * np.where(block * 2 > target.capacity, WIDE, 1)
+    fits = (held <= target.accumulators) & (held + vectors + kinds < max(4, target.registers))
+    total = np.where(fits, total, np.inf)
+    inner = size[rows[0]] if rows else held
+    width = size[spatial] if spatial else held
+    best = int(np.lexsort((-width, -inner, held, np.round(total, 3)))[0])
+    return dict.fromkeys(moving(expr), 1) | {i: int(n[best]) for i, n in size.items()}, float(cycles[best])
+
+
+def _grid(expr: TensorExpr, vector: Vector, lanes: int, extents: Mapping[str, int], target: Target) -> dict[str, Ints]:
+    """All sizes of the vector iterator and of up to two row iterators, innermost first, as flat arrays."""
+    most = target.accumulators
+    axes: dict[str, list[int]] = {}
+    if vector.kind == "spatial":
+        axes[vector.iterator] = _widths(extents[vector.iterator], lanes, most)
+        rows = [i for i in reversed(moving(expr)) if i != vector.iterator][:2]
+    else:
+        rows, most = moving(expr)[-1:], min(most, ROWS)
+    for iterator in rows:
+        axes[iterator] = list(range(1, max(1, min(extents[iterator], most)) + 1))
+    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes.values()), indexing="ij")
+    return {i: g.ravel() for i, g in zip(axes, grid, strict=True)}
+
+
+def _widths(extent: int, lanes: int, most: int) -> list[int]:
+    """Candidate widths of a tile along the vector iterator: whole vectors, divisors of the extent, all of it."""
+    found = {lanes * n for n in range(1, most + 1) if lanes * n <= extent}
+    found |= {d for d in range(1, min(extent, lanes * most) + 1) if extent % d == 0}
+    return sorted(w for w in found if pieces(w, lanes) <= most) or [1]
+
+
+def _streams(
+    expr: TensorExpr,
+    size: Mapping[str, Ints],
+    extents: Mapping[str, int],
+    shapes: Mapping[str, tuple[Expr, ...]],
+    target: Target,
+    numbers: Candidates,
+) -> tuple[Floats, Floats]:
+    """Bytes that a tile reads from a core's level, and bytes of all its operands.
+
+    An operand that later tiles read again and that takes no more than half of the nearest cache stays there.
+    """
+    rest = {i: np.asarray(1, np.int64) for i in moving(expr) if i not in size}
+    box = tile_box(expr, {**size, **rest}, {}, numbers)
+    blocks = {t: volume(need.window) * 4.0 for t, need in follow(expr, box, shapes, numbers).items()}
+    stream: Floats = np.zeros(1)
+    for operand in {o.access.tensor: o for o in operands_of(expr)}.values():
+        block = blocks[operand.access.tensor]
+        again = _reuse(operand, size, extents)
+        stream = stream + np.where((again > 1) & (block * 2 <= target.near), 0, block)
+    return stream, np.asarray(sum(blocks.values()), np.float64)
+
+
+def _evicted(
+    expr: TensorExpr, vector: Vector, size: Mapping[str, Ints], shapes: Mapping[str, tuple[Expr, ...]], target: Target
+) -> Floats:
+    """Cycles a step to bring back rows of broadcast operands whose stride puts more of them into one set of the
+    nearest cache than it holds."""
+    ways = max(2, target.near // SETS)
+    found: Floats = np.zeros(1)
+    for operand in dict.fromkeys(operands_of(expr)):
+        rows = [i for i in size if i in operand.iterators and i != vector.iterator]
+        if vector.iterator in operand.iterators or not rows:
+            continue
+        step = stride(operand.access, shapes[operand.access.tensor], rows[0], expr.domain[rows[0]])
+        distance = (bound(step) if step is not None else None) or 1
+        places = SETS // gcd(distance * 4, SETS)
+        held = prod((size[i] for i in rows), start=np.asarray(1))
+        found = np.maximum(found, np.where(held > ways * places, held * 1.2, 0))
+    return found
+
+
+def _reuse(operand: Operand, size: Mapping[str, Ints], extents: Mapping[str, int]) -> Ints:
+    """How many tiles in a row read the same elements of an operand."""
+    found: Ints = np.asarray(1, np.int64)
+    for iterator, sizes in size.items():
+        if iterator not in operand.iterators:
+            found = found * -(-extents[iterator] // sizes)
+    return found

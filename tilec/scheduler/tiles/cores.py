@@ -1,0 +1,409 @@
+"""core tile: what one task computes, chosen over arrays of candidates by the predicted time (W17, W19, W21, W25).
+
+Windows larger than the level are out of the question; where nothing fits, reduce steps shorten them (W09), and steps
+are taken wherever they pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf, isqrt, prod
+
+import numpy as np
+
+from tilec.ir.expr import Access, accesses, bound, operands, variables
+from tilec.ir.plan import Sizes
+from tilec.scheduler.nodes.contraction import is_contraction
+from tilec.scheduler.nodes.follow import extent_of
+from tilec.scheduler.tiles.problem import Problem
+from tilec.scheduler.tiles.registers import RegisterTile
+from tilec.scheduler.tiles.rows import rows_of
+from tilec.scheduler.tiles.score import Floats, Ints, Score, register_tiles, score, unstepped
+from tilec.scheduler.tiles.windows import Seen, windows
+
+STEPS = 0.9
+"""How much faster reduce steps must be expected to be where their sums go through a core's level."""
+
+CHOICES = 12
+"""Candidate sizes of an iterator."""
+
+ROUGH = 4
+"""The same for a first look."""
+
+MOST = 12000
+"""Candidates of all iterators together."""
+
+STEPPED = 3
+"""Nodes of a group, those with the longest reductions, that reduce steps are tried for."""
+
+ROUNDS = 12
+"""Candidate reduce steps of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreTile:
+    """Tile sizes of the group's final node at a core's level, and reduce steps of its nodes.
+
+    `registers` are the register tiles of its parts.  `objective` and `seconds` are predicted, `held` bytes of a core's
+    level; `fits` says whether that is no more than it has.
+    """
+
+    sizes: Sizes
+    steps: Mapping[str, Sizes]
+    registers: tuple[RegisterTile, ...]
+    objective: float
+    seconds: float
+    held: int
+    fits: bool
+
+
+def core_tile(problem: Problem) -> CoreTile:
+    """The best candidate."""
+    return core_tiles(problem, 1)[0]
+
+
+def look(problem: Problem) -> tuple[int, float]:
+    """Bytes that a core's level must hold at least, as far as a few candidates show, and about what the best tile comes
+    to (infinite if even the smallest tile does not fit)."""
+    sizes = candidates(problem, choices=ROUGH)
+    if problem.chain is None:
+        found = score(problem, sizes, {})
+    else:
+        leader = problem.chain.leader
+        found = _stepped(problem, sizes, leader, _shorter(problem, leader), {}).score
+    held = int(np.min(found.held))
+    if held > problem.target.capacity:
+        held = least_held(problem)
+    return held, float(np.min(found.objective)) if held <= problem.target.capacity else inf
+
+
+def core_tiles(problem: Problem, most: int) -> tuple[CoreTile, ...]:
+    """The best candidates, best first (W17): those that fit, or the smallest one if none does.
+
+    Groups of several parts that fit a cache take no reduce steps: sums that go through it seldom pay.  Those that
+    share a reduce loop always do.
+    """
+    trials = [_trial(problem, candidates(problem), {})] if problem.chain is None else []
+    if len(problem.parts) == 1 or problem.target.threads > 1 or not any(trial.fits.any() for trial in trials):
+        trials += _with_steps(problem, candidates(problem, most=MOST // ROUNDS))
+    if not any(trial.fits.any() for trial in trials):
+        finer = candidates(problem, fine=True, most=MOST // ROUNDS)
+        trials += [_trial(problem, finer, {})] if problem.chain is None else []
+        trials += _with_steps(problem, finer)
+    return _ranked(problem, trials, most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Candidates with reduce steps of the same nodes, and their scores."""
+
+    sizes: Mapping[str, Ints]
+    steps: Mapping[str, Mapping[str, Ints]]
+    score: Score
+    fits: np.ndarray
+
+
+def _trial(
+    problem: Problem, sizes: Mapping[str, Ints], steps: Mapping[str, Mapping[str, Ints]], found: Score | None = None
+) -> _Trial:
+    found = found or score(problem, sizes, steps)
+    return _Trial(sizes, steps, found, np.asarray(found.held <= problem.target.capacity))
+
+
+def _worth(problem: Problem, trial: _Trial) -> Floats:
+    """What candidates are ranked by."""
+    paid = problem.target.threads > 1 or not trial.steps
+    return np.where(trial.fits, trial.score.objective, np.inf) / (1.0 if paid else STEPS)
+
+
+def least_held(problem: Problem) -> int:
+    """Bytes that a core's level must hold at least: one element of the final node, all reductions one by one."""
+    one = np.asarray(1, np.int64)
+    sizes = {i: one for i, e in zip(problem.final.spatial, problem.final.shape, strict=True) if bound(e) != 1}
+    cut = [*_steppable(problem), *((problem.chain.leader,) if problem.chain is not None else ())]
+    steps = {name: dict.fromkeys(problem.sharing(name)[name], one) for name in cut}
+    return int(score(problem, sizes, steps).held[0])
+
+
+def smaller(problem: Problem, tile: CoreTile) -> Iterator[CoreTile]:
+    """A tile with ever shorter reduce steps of the longest reduction that may be cut, then, with the shortest, ever
+    smaller: the longest size is halved until all are 1."""
+    for name in [problem.chain.leader] if problem.chain is not None else _steppable(problem)[:1]:
+        expr = next(node.expr for node in problem.nodes if node.name == name)
+        whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
+        now = prod({**whole, **tile.steps.get(name, {})}.values())
+        for steps in _shorter(problem, name):
+            if prod({**whole, **steps}.values()) < now:
+                tile = replace(tile, steps={**tile.steps, name: steps})
+                yield tile
+    sizes = {i: tile.sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
+    while sizes and sizes[longest := max(sizes, key=lambda i: sizes[i])] > 1:
+        sizes[longest] //= 2
+        yield replace(tile, sizes={i: n for i, n in sizes.items() if n < problem.extent(i)})
+
+
+def _with_steps(problem: Problem, sizes: Mapping[str, Ints]) -> list[_Trial]:
+    """Trials with reduce steps of one node, that of a shared loop if there is one, then of a second beside the best of
+    these if nothing fits."""
+    trials: list[_Trial] = []
+    fixed: dict[str, Mapping[str, int]] = {}
+    cut = _steppable(problem)
+    wide = unstepped(problem, sizes) if cut or problem.chain is not None else None
+    for turn in range(STEPPED):
+        names = [problem.chain.leader] if problem.chain is not None and turn == 0 else cut
+        found = [
+            _stepped(problem, sizes, name, chain, fixed, wide)
+            for name in names
+            if name not in fixed and (chain := _shorter(problem, name))
+        ]
+        trials += found
+        if not found or any(trial.fits.any() for trial in found):
+            break
+        smallest = min(found, key=lambda trial: int(np.min(trial.score.held)))
+        place = int(np.argmin(smallest.score.held))
+        shape = smallest.score.held.shape
+        fixed = {
+            n: {i: int(np.broadcast_to(s, shape)[place]) for i, s in of.items()} for n, of in smallest.steps.items()
+        }
+    return trials
+
+
+def _steppable(problem: Problem) -> list[str]:
+    """Reductions that may be cut by themselves: a cache that reads a single pass over its operands needs no steps for
+    it."""
+    shared = problem.chain.members if problem.chain is not None else ()
+    implicit = problem.target.levels[problem.target.core].managed == "implicit"
+    anchors = [part[0].expr for part in problem.parts if part[0].expr.reduce and part[0].name not in shared]
+    cut = [e for e in anchors if is_contraction(e) or not implicit]
+    length = {e.tensor: prod(extent_of(e.domain[i], problem.numbers) for i in e.reduce) for e in cut}
+    return sorted((e.tensor for e in cut), key=lambda name: length[name], reverse=True)[:STEPPED]
+
+
+def _shorter(problem: Problem, name: str) -> list[dict[str, int]]:
+    """Ever shorter reduce steps of a node: the longest is halved until all are 1.
+
+    Those of a shared loop are powers of two, for a last step that is shorter costs it little.
+    """
+    expr = next(node.expr for node in problem.nodes if node.name == name)
+    shared = problem.chain is not None and name == problem.chain.leader
+    whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
+    steps, found = dict(whole), list[dict[str, int]]()
+    while steps[longest := max(steps, key=lambda i: steps[i])] > 1:
+        now = steps[longest]
+        divisors = (d for d in _divisors(whole[longest]) if d <= now // 2)
+        steps[longest] = 1 << (now - 1).bit_length() - 1 if shared else max(divisors, default=1)
+        found.append({i: n for i, n in steps.items() if n < whole[i]})
+    places = np.unique(np.linspace(0, len(found) - 1, ROUNDS).astype(int)) if len(found) > ROUNDS else range(len(found))
+    return [found[int(p)] for p in places]
+
+
+def _stepped(
+    problem: Problem,
+    sizes: Mapping[str, Ints],
+    node: str,
+    chain: Sequence[Mapping[str, int]],
+    fixed: Mapping[str, Mapping[str, int]],
+    wide: Seen | None = None,
+) -> _Trial:
+    """Every candidate tile with every step of a chain."""
+    domain = next(n.expr.domain for n in problem.nodes if n.name == node)
+    iterators = list(dict.fromkeys(i for steps in chain for i in steps))
+    whole = {i: extent_of(domain[i], problem.numbers) for i in iterators}
+    count = next((len(n) for n in sizes.values()), 1)
+    each = {i: np.asarray([s.get(i, whole[i]) for s in chain], np.int64) for i in iterators}
+    rest = {n: {i: np.asarray(s, np.int64) for i, s in of.items()} for n, of in fixed.items()}
+    found = score(problem, sizes, {**rest, node: {i: n[:, None] for i, n in each.items()}}, wide)
+    flat = found.flat((len(chain), count))
+    tiled = {i: np.tile(n, len(chain)) for i, n in sizes.items()}
+    return _trial(problem, tiled, {**rest, node: {i: np.repeat(n, count) for i, n in each.items()}}, flat)
+
+
+def _ranked(problem: Problem, trials: Sequence[_Trial], most: int) -> tuple[CoreTile, ...]:
+    """Candidates of all trials by what they are worth; among equals those with the largest tiles."""
+    worth = np.concatenate([_worth(problem, trial) for trial in trials])
+    if not np.isfinite(worth).any():
+        worth = np.concatenate([trial.score.held.astype(np.float64) for trial in trials])
+    volumes = np.concatenate([np.broadcast_to(_volume(trial), np.shape(_worth(problem, trial))) for trial in trials])
+    order = np.lexsort((-volumes, _rounded(worth)))
+    found: list[CoreTile] = []
+    ends = np.cumsum([np.size(_worth(problem, trial)) for trial in trials])
+    for position in order[: 4 * most]:
+        if not np.isfinite(worth[position]):
+            break
+        which = int(np.searchsorted(ends, position, side="right"))
+        tile = _tile(problem, trials[which], int(position - (ends[which - 1] if which else 0)))
+        if all((tile.sizes, tile.steps) != (other.sizes, other.steps) for other in found):
+            found.append(tile)
+        if len(found) == most:
+            break
+    return tuple(found)
+
+
+def _rounded(worth: Floats) -> Floats:
+    """Ten significant digits: what differs less is equal on every machine."""
+    with np.errstate(divide="ignore"):
+        scale = 10.0 ** (9 - np.floor(np.log10(np.where(np.isfinite(worth) & (worth > 0), worth, 1.0))))
+    return np.where(np.isfinite(worth), np.round(worth * scale) / scale, worth)
+
+
+def _volume(trial: _Trial) -> Floats:
+    return prod((n.astype(np.float64) for n in trial.sizes.values()), start=np.ones(1))
+
+
+def _tile(problem: Problem, trial: _Trial, place: int) -> CoreTile:
+    candidates = [*trial.sizes.values(), *(n for of in trial.steps.values() for n in of.values())]
+    shape = np.broadcast_shapes(np.shape(trial.score.held), *map(np.shape, candidates))
+    chosen = {i: int(np.broadcast_to(n, shape)[place]) for i, n in trial.sizes.items()}
+    steps = {
+        node: {i: int(np.broadcast_to(n, shape)[place]) for i, n in of.items()} for node, of in trial.steps.items()
+    }
+    domains = {node.name: node.expr.domain for node in problem.nodes}
+    short = {
+        node: {i: n for i, n in of.items() if n < extent_of(domains[node][i], problem.numbers)}
+        for node, of in steps.items()
+    }
+    return CoreTile(
+        sizes={i: n for i, n in chosen.items() if n < problem.extent(i)},
+        steps={node: of for node, of in short.items() if of},
+        registers=tuple(problem.tiles),
+        objective=float(trial.score.objective[place]),
+        seconds=float(trial.score.seconds[place]),
+        held=int(trial.score.held[place]),
+        fits=bool(trial.fits[place]),
+    )
+
+
+def fitted(problem: Problem, tile: CoreTile, options: Sequence[Sequence[RegisterTile]]) -> list[RegisterTile]:
+    """For every part the best of some register tiles in a core tile."""
+    sizes = {i: np.asarray(n, np.int64) for i, n in {**_whole(problem), **tile.sizes}.items()}
+    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+    return register_tiles(problem, sizes, steps, options)
+
+
+def _whole(problem: Problem) -> dict[str, int]:
+    return {i: problem.extent(i) for i in problem.final.spatial}
+
+
+def extents_in(problem: Problem, tile: CoreTile) -> list[dict[str, int]]:
+    """For every part how far the iterators of its first node run in a task."""
+    sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
+    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+    whole = {i: np.asarray(n, np.int64) for i, n in _whole(problem).items()}
+    inside = frozenset(name for node, of in tile.steps.items() for name in problem.inside(node, tuple(of)))
+    steps = problem.spread(steps)
+    shapes, numbers = problem.shapes, problem.numbers
+    boxes = windows(problem.nodes, {**whole, **sizes}, steps, shapes, numbers, inside=inside).boxes
+    return [
+        {i: int(hi - lo) for i, (lo, hi) in boxes.get(part[0].name, {}).items() if i in part[0].expr.spatial}
+        for part in problem.parts
+    ]
+
+
+def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, most: int = MOST) -> dict[str, Ints]:
+    """Sizes of every iterator of the final node that tiles may cut, all combinations, flat arrays.
+
+    `fine` allows tiles smaller than register tiles, but for the vector iterator of packed weights.
+    """
+    final = problem.final
+    moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if bound(e) != 1]
+    grain = _grain(problem, fine)
+    whole = {i: problem.extent(i) for i in moving}
+    finer = {i: _finer(whole[i], grain[i]) if i not in _panelled(problem) else [] for i in moving}
+    axes = [_sizes(whole[i], grain[i], choices) for i in moving]
+    while choices > 2 and prod(len(axis) for axis in axes) > most:
+        choices -= 1
+        axes = [_sizes(whole[i], grain[i], choices) for i in moving]
+    if prod(len(axis) + len(finer[i]) for i, axis in zip(moving, axes, strict=True)) <= most:
+        axes = [[*finer[i], *axis] for i, axis in zip(moving, axes, strict=True)]
+    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij") if moving else []
+    return {i: g.ravel() for i, g in zip(moving, grid, strict=True)}
+
+
+def _grain(problem: Problem, fine: bool) -> dict[str, int]:
+    """What sizes are multiples of: the register tile, for rows the largest of any part."""
+    shared = rows_of(problem.nodes).shared
+    grain: dict[str, int] = {}
+    for iterator in problem.final.spatial:
+        if fine and iterator != problem.tiles[-1].along:
+            grain[iterator] = 1
+            continue
+        sizes = [problem.tiles[-1].sizes.get(iterator, problem.extent(iterator))]
+        for part, tile in zip(problem.parts[:-1], problem.tiles[:-1], strict=True):
+            twin = shared.get(iterator, {}).get(part[-1].name)
+            if twin is not None:
+                sizes.append(tile.sizes.get(twin, problem.extent(iterator)))
+        grain[iterator] = max(sizes)
+    return grain
+
+
+def _sizes(extent: int, grain: int, choices: int) -> list[int]:
+    """Multiples of a grain that cut an extent evenly, thinned out, and the whole extent."""
+    grain = max(1, grain)
+    even = sorted({min(extent, -(-part // grain) * grain) for part in _parts(extent, -(-extent // grain))} | {extent})
+    if len(even) <= choices:
+        return even
+    places = np.unique(np.geomspace(1, len(even), choices).astype(int) - 1)
+    return [even[int(p)] for p in places]
+
+
+def _finer(extent: int, grain: int) -> list[int]:
+    """Sizes below a grain: powers of two and divisors of the extent, for work that is short of tasks."""
+    return [n for n in range(1, min(extent, grain)) if extent % n == 0 or n & (n - 1) == 0]
+
+
+def _panelled(problem: Problem) -> frozenset[str]:
+    """The final node's iterator along which weights may be cut into panels: it is tiled by whole ones."""
+    last = problem.tiles[-1]
+    return frozenset({last.along} if is_contraction(problem.parts[-1][0].expr) else ())
+
+
+def _parts(extent: int, most: int) -> Iterator[int]:
+    """The sizes, each once, of the largest of n nearly equal parts of an extent, n from 1 to `most`."""
+    n = 1
+    while n <= most:
+        rest = (extent - 1) // n
+        yield rest + 1
+        if rest == 0:
+            break
+        n = (extent - 1) // rest + 1
+
+
+@lru_cache(maxsize=1024)
+def _divisors(number: int) -> tuple[int, ...]:
+    """Every divisor of a positive number, in pairs of small and large."""
+    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    return (*small, *(number // d for d in small))
+
+
+def task_order(problem: Problem, sizes: Sizes) -> tuple[str, ...]:
+    """Tile loops at a core's level, outermost first: the loop that leaves most bytes in place runs innermost."""
+    whole = {i: sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
+    return kept_order(problem, sizes, whole, 1 << 62)
+
+
+def kept_order(problem: Problem, loops: Mapping[str, int], sizes: Mapping[str, int], capacity: int) -> tuple[str, ...]:
+    """Loops of the final node sorted so that what stays in place while the inner ones run is large but fits."""
+    nodes = problem.nodes
+    arrays = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
+    base = windows(nodes, arrays, {}, problem.shapes, problem.numbers).elements
+    made = {node.name for node in nodes}
+
+    def kept(iterator: str) -> int:
+        shared = rows_of(nodes).shared.get(iterator, {})
+        total = 0
+        for node in nodes:
+            name = shared.get(node.name, iterator)
+            for tensor in operands(node.expr):
+                reads = [a for a in accesses(node.expr) if a.tensor == tensor]
+                if tensor not in made and tensor in base and not any(_moves(a, name) for a in reads):
+                    size = int(base[tensor]) * problem.bytes_of(tensor)
+                    total += size if size <= capacity else 0
+        return total
+
+    return tuple(sorted(loops, key=lambda i: (kept(i), problem.final.spatial.index(i))))
+
+
+def _moves(access: Access, iterator: str) -> bool:
+    return any(iterator in variables(i) for i in access.index)

@@ -1,0 +1,221 @@
+"""problem: a group whose tile at a core's level is wanted, and what holds for all its candidate tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Literal, TypeVar
+
+from tilec.ir.expr import Access, Call, Expr, TensorExpr, bound, children, rebuild, variables
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.lower.sharing import BEFORE, earlier
+from tilec.scheduler.block import Extents
+from tilec.scheduler.nodes.follow import Seat, extent_of, seats
+from tilec.scheduler.passes.inline import arithmetic
+from tilec.scheduler.rescaling.chains import Chain
+from tilec.scheduler.target import Target
+from tilec.scheduler.tiles.registers import RegisterTile
+from tilec.scheduler.tiles.windows import element_bytes, shapes_of
+
+Objective = Literal["time", "traffic", "footprint"]
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One group: its parts, each with its register tile; what leaves it; how far its final node's iterators run.
+
+    `outputs` are the tensors that leave the group, `extents` those of the final node in the tile of the level below
+    (absent: all of it), `halos` operands that reductions read outside of, so that guards keep them in.
+    The reductions of a `chain` run in one reduce loop, in parts of their own.
+    """
+
+    parts: Sequence[Sequence[Node]]
+    tiles: Sequence[RegisterTile]
+    graph: Graph
+    target: Target
+    numbers: Candidates
+    outputs: tuple[str, ...] = ()
+    objective: Objective = "time"
+    extents: Extents = field(default_factory=dict)
+    chain: Chain | None = None
+    halos: frozenset[str] = frozenset()
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes in topological order."""
+        return tuple(node for part in self.parts for node in part)
+
+    @property
+    def final(self) -> TensorExpr:
+        """The expression of the final node."""
+        return self.nodes[-1].expr
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[Expr, ...]]:
+        """Shapes of the tensors that nodes make and read."""
+        return shapes_of((node.expr for node in self.nodes), self.graph)
+
+    @cached_property
+    def made(self) -> dict[str, int]:
+        """Tensor made here -> number of its part."""
+        return {node.name: number for number, part in enumerate(self.parts) for node in part}
+
+    @cached_property
+    def readers(self) -> dict[str, list[tuple[int, Seat, str]]]:
+        """Tensor -> the part, seat and node of every read."""
+        found: dict[str, list[tuple[int, Seat, str]]] = {}
+        for number, part in enumerate(self.parts):
+            for node in part:
+                for seat in seats(node.expr):
+                    found.setdefault(seat.tensor, []).append((number, seat, node.name))
+        return found
+
+    @cached_property
+    def indexed(self) -> frozenset[str]:
+        """Tensors that data index: they stay where they are and are read element by element."""
+        return frozenset(t for t, reads in self.readers.items() if any(seat.by_data for _, seat, _ in reads))
+
+    @cached_property
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Tensor with a window at a core's level -> the first and the last part that needs it (W08)."""
+        found: dict[str, tuple[int, int]] = {}
+        for tensor, reads in self.readers.items():
+            parts = [number for number, _, _ in reads]
+            own = self.made.get(tensor)
+            if own is None:
+                if tensor not in self.indexed:
+                    found[tensor] = (min(parts), max(parts))
+            elif max(parts) > own or tensor in self.outputs:
+                found[tensor] = (own, max(parts))
+        last = len(self.parts) - 1
+        for tensor in (*self.outputs, self.final.tensor):
+            found.setdefault(tensor, (self.made.get(tensor, last), self.made.get(tensor, last)))
+        return found
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Tensors that leave the group, the final one left out."""
+        return tuple(t for t in self.outputs if t != self.final.tensor)
+
+    @cached_property
+    def staged(self) -> frozenset[str]:
+        """Operands from outside that are copied: guarded halos, and those laid out anew for a product's vectors."""
+        laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
+        return frozenset(t for t in laid_out | self.halos if t not in self.made)
+
+    def sharing(self, stepped: str) -> Mapping[str, Mapping[str, str]]:
+        """Reductions in the reduce loop of a node, itself or all of a chain -> their reduce iterators -> the node's."""
+        if self.chain is not None and stepped == self.chain.leader:
+            return {name: entry.iterators for name, entry in self.chain.shared.items()}
+        reduce = next(node.expr.reduce for node in self.nodes if node.name == stepped)
+        return {stepped: {i: i for i in reduce}}
+
+    def spread(self, steps: Mapping[str, Mapping[str, S]]) -> dict[str, dict[str, S]]:
+        """Reduce steps of every reduction that runs in the loops of some."""
+        return {
+            name: {own: of[other] for own, other in iterators.items() if other in of}
+            for stepped, of in steps.items()
+            for name, iterators in self.sharing(stepped).items()
+        }
+
+    @cached_property
+    def thin(self) -> dict[str, frozenset[str]]:
+        """Staged halos that every reader reads for one point of its result each, so that little is gained by the copy
+        -> these readers.  Caches alone can do without; planned traffic does not see what tiles read in place, so this
+        is a matter of time only."""
+        if self.target.levels[self.target.core].managed == "explicit" or self.objective != "time":
+            return {}
+        exprs = {node.name: node.expr for node in self.nodes}
+        found: dict[str, frozenset[str]] = {}
+        laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
+        for tensor in self.staged - laid_out:
+            reads = [(seat, exprs[name]) for _, seat, name in self.readers[tensor]]
+            if all(ranging(expr) <= frozenset().union(*seat.variables) for seat, expr in reads):
+                found[tensor] = frozenset(expr.tensor for _, expr in reads)
+        return found
+
+    def inside(self, stepped: str, iterators: Sequence[str]) -> dict[str, frozenset[str]]:
+        """Nodes in the reduce loop of a node -> their iterators that it moves (tilec.lower.placement)."""
+        sharing = self.sharing(stepped)
+        moving = {name: frozenset(i for i in own if own[i] in iterators) for name, own in sharing.items()}
+        between = self.chain.inside if self.chain is not None and stepped == self.chain.leader else frozenset()
+        nodes = self.nodes
+        at = next(i for i, node in enumerate(nodes) if node.name == stepped)
+        for node in reversed(nodes[:at]):
+            reads = self.readers.get(node.name, [])
+            if (
+                node.name in moving
+                or node.name in self.outputs
+                or not reads
+                or any(reader not in moving for _, _, reader in reads)
+            ):
+                continue
+            moved = [
+                frozenset(
+                    own for own, names in zip(node.expr.spatial, seat.variables, strict=True) if names & moving[reader]
+                )
+                for _, seat, reader in reads
+            ]
+            if all(moved) or node.name in between:
+                moving[node.name] = frozenset().union(*moved)
+        return moving
+
+    def extent(self, iterator: str) -> int:
+        """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
+        found = self.extents.get(iterator)
+        return extent_of(self.final.domain[iterator], self.numbers) if found is None else found
+
+    def bytes_of(self, tensor: str) -> int:
+        """Bytes of one element of a tensor."""
+        return element_bytes(self.graph.tensors[tensor].ttype)
+
+    def whole(self, tensor: str) -> int:
+        """Bytes of a whole tensor."""
+        shape = self.graph.tensors[tensor].shape
+        return prod(extent_of(extent, self.numbers) for extent in shape) * self.bytes_of(tensor)
+
+    @cached_property
+    def rescaling(self) -> dict[str, dict[frozenset[str], int]]:
+        """Reductions of the chain that are rescaled -> iterators -> operations that depend on these alone."""
+        entries = self.chain.shared.items() if self.chain is not None else ()
+        return {name: _dependent(entry.rescale) for name, entry in entries if not isinstance(entry.rescale, Access)}
+
+    @cached_property
+    def formers(self) -> frozenset[str]:
+        """Reductions of the chain of which the loop holds the former values."""
+        entries = self.chain.shared.values() if self.chain is not None else ()
+        return frozenset(tensor for entry in entries for tensor in earlier(entry.rescale))
+
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        """Tensors that come from outside."""
+        return tuple(t for t in self.readers if t not in self.made)
+
+
+def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
+    """Operations of an expression by the iterators that they depend on; former values are read like any others."""
+    found: dict[frozenset[str], int] = {}
+
+    def visit(expr: Expr) -> Expr:
+        if isinstance(expr, Call) and expr.fn == BEFORE:
+            return visit(expr.args[0])
+        parts = [visit(part) for part in children(expr)]
+        rest = iter(parts)
+        plain = rebuild(expr, lambda _: next(rest))
+        own = arithmetic(plain) - sum(map(arithmetic, parts))
+        moved = frozenset(variables(plain))
+        found[moved] = found.get(moved, 0) + own
+        return plain
+
+    visit(rescale)
+    return {moved: count for moved, count in found.items() if count}
+
+
+def ranging(expr: TensorExpr) -> frozenset[str]:
+    """Spatial iterators with an extent other than 1."""
+    return frozenset(i for i, e in zip(expr.spatial, expr.shape, strict=True) if bound(e) != 1)

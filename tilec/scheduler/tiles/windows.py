@@ -1,0 +1,170 @@
+"""Windows of a group for many candidate tiles at once: Propagate from the final node back, over arrays (W04, W08)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses, operands
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.ir.propagate import propagate
+from tilec.ir.types import TTYPES
+from tilec.scheduler.nodes.follow import (
+    Box,
+    Ends,
+    Floats,
+    Ints,
+    Shapes,
+    Window,
+    extent_of,
+    extents_of,
+    follow,
+    hull,
+    least,
+    most,
+    seats,
+    volume,
+)
+
+
+def element_bytes(ttype: str) -> int:
+    """Bytes of one element, at least 1."""
+    return max(1, TTYPES[ttype].bits // 8)
+
+
+def shapes_of(exprs: Iterable[TensorExpr], graph: Graph) -> dict[str, tuple[Expr, ...]]:
+    """Shapes of the tensors that expressions make and read."""
+    return {tensor: graph.tensors[tensor].shape for expr in exprs for tensor in (expr.tensor, *operands(expr))}
+
+
+def tile_box(
+    expr: TensorExpr, sizes: Mapping[str, Ints | int], steps: Mapping[str, Ints | int], numbers: Candidates
+) -> dict[str, Ends]:
+    """The iterators of a node for one tile at the origin: `sizes` and `steps` where given, else the whole extent."""
+    box: dict[str, Ends] = {}
+    for iterator, whole in extents_of(expr, numbers).items():
+        size = sizes.get(iterator, steps.get(iterator, whole))
+        box[iterator] = (0, whole if size is whole else least(size, whole))
+    return box
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a tile of the final node needs: elements of every tensor's window, the box of every node, and the share of
+    tiles that need them, where it is not all."""
+
+    elements: dict[str, Ints]
+    boxes: dict[str, Box]
+    shares: dict[str, Floats | float]
+
+    def share(self, tensor: str) -> Floats | float:
+        """The share of tiles that need a tensor."""
+        return self.shares.get(tensor, 1.0)
+
+
+def windows(
+    nodes: Sequence[Node],
+    sizes: Mapping[str, Ints],
+    steps: Mapping[str, Mapping[str, Ints]],
+    shapes: Shapes,
+    numbers: Candidates,
+    stored: Mapping[str, Ints] | None = None,
+    inside: Set[str] = frozenset(),
+    wide: Seen | None = None,
+) -> Seen:
+    """Propagate candidate tiles of the final node to everything that a group touches.
+
+    `steps` are reduce steps by node and iterator, `inside` the nodes that live in their loops: what others read or
+    compute takes the hull over all steps, which is `wide` if that is known.  `stored` are elements that a tile must at
+    least hold of tensors that leave the group: where it reads less of one, it holds all of it.  Data-dependent reads
+    count one element for each point that reads.  Nodes that the final one does not need are left out.
+    """
+    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {}, frozenset(), {})
+    if not steps:
+        return wide
+    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, inside, wide.boxes)
+    outside = {seat.tensor for node in nodes if node.name not in inside for seat in seats(node.expr)}
+    elements = {t: wide.elements[t] if t in outside else n for t, n in seen.elements.items()}
+    shares = {t: wide.share(t) if t in outside else share for t, share in seen.shares.items()}
+    return Seen(elements, seen.boxes, shares)
+
+
+def _windows(
+    nodes: Sequence[Node],
+    sizes: Mapping[str, Ints],
+    steps: Mapping[str, Mapping[str, Ints]],
+    shapes: Shapes,
+    numbers: Candidates,
+    stored: Mapping[str, Ints],
+    inside: Set[str],
+    known: Mapping[str, Box],
+) -> Seen:
+    """Windows where nodes outside of reduce loops have boxes that are known."""
+    made = {node.name: node.expr for node in nodes}
+    final = nodes[-1]
+    boxes: dict[str, Box] = {final.name: tile_box(final.expr, sizes, steps.get(final.name, {}), numbers)}
+    found: dict[str, Ints] = {}
+    outside: dict[str, Window] = {}
+    gathered: dict[str, Ints] = {}
+    shares: dict[str, Floats | float] = {final.name: 1.0}
+    for node in reversed(nodes):
+        if node.name in known and node.name not in inside:
+            boxes[node.name] = known[node.name]
+        if node.name not in boxes:
+            continue
+        if node.name in stored:
+            boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], numbers)
+        box = boxes[node.name]
+        found[node.name] = volume([box[i] for i in node.expr.spatial])
+        by_data = {seat.tensor for seat in seats(node.expr) if seat.by_data}
+        for tensor, need in follow(node.expr, box, shapes, numbers).items():
+            window = need.window
+            shares[tensor] = np.minimum(shares.get(tensor, 0.0) + need.share * shares[node.name], 1.0)
+            if tensor in by_data:
+                gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
+            producer = made.get(tensor)
+            if producer is None:
+                outside[tensor] = hull(outside.get(tensor, window), window)
+                continue
+            whole = tile_box(producer, {}, steps.get(tensor, {}), numbers)
+            needed = [_inside(ends, whole[i]) for i, ends in zip(producer.spatial, window, strict=True)]
+            if tensor in boxes:
+                needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
+            boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
+    found |= {tensor: volume(window) for tensor, window in outside.items()}
+    return Seen(found | gathered, boxes, {t: share for t, share in shares.items() if np.any(share != 1.0)})
+
+
+def _inside(ends: Ends, whole: Ends) -> Ends:
+    """An interval moved inside its tensor, cut where it is wider: what a tile in the middle computes."""
+    (lo, hi), (_, extent) = ends, whole
+    width = least(hi - lo, extent)
+    start = least(most(lo, 0), extent - width)
+    return start, start + width
+
+
+def _covering(expr: TensorExpr, box: Box, stored: Ints, numbers: Candidates) -> Box:
+    """The box, all of the tensor where it holds less than a tile's share of what must be stored."""
+    enough = volume([box[i] for i in expr.spatial]) >= stored
+    wide = {
+        i: (np.where(enough, lo, 0), np.where(enough, hi, extent_of(expr.domain[i], numbers)))
+        for i, (lo, hi) in box.items()
+        if i in expr.spatial
+    }
+    return {**box, **wide}
+
+
+def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Candidates) -> bool:
+    """Whether an access reaches outside its tensor somewhere, so that only a guard keeps it inside.
+
+    A data-dependent index never does; what it is read from does not matter.
+    """
+    whole = tile_box(expr, {}, {}, numbers)
+    box = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64)) for i, (lo, hi) in whole.items()}
+    plain = TensorExpr(expr.tensor, expr.spatial, expr.reduce, expr.extents, access)
+    inner = {a.tensor: (Const(1),) * len(a.index) for a in accesses(access)}
+    window = propagate(plain, box, {**inner, access.tensor: tuple(shape)}, numbers)[access.tensor]
+    return any(bool(lo < 0) or bool(hi > numbers.size(n)) for (lo, hi), n in zip(window, shape, strict=True))
