@@ -110,3 +110,16 @@ def test_a_group_that_fell_apart_says_what_would_fit(size: int, most: int, fits:
     reason = objection((0, 1), atoms, Builder(graph))
     assert reason.code == "capacity"
     assert {name: n for name, n in reason.numbers.items() if name not in ("level", "bytes", "capacity")} == fits
+
+
+@pytest.mark.feature("W24")
+def test_a_part_whose_tiles_do_not_fit_takes_a_smaller_one() -> None:
+    """However wrong the estimate was, what a plan says fits."""
+    gpu = target_of(device("a100"))
+    graph = make_graph({"x": (512, 512)}, [("y[s, n] = exp(x[s, n])", {"s": 512, "n": 512})], ["y"])
+    atoms = Atoms(graph, fuse(graph).parts, gpu, Candidates(), "time", frozenset({"y"}))
+    whole = replace(atoms.core_tiles((0,))[0], sizes={}, held=0)
+    with mock.patch.object(Atoms, "core_tiles", lambda *_: (whole,)):
+        ((members, (tile, *_)),) = settled([(0,)], atoms, Builder(graph))
+    assert members == (0,)
+    assert 4 * tile.sizes["s"] * tile.sizes["n"] < (gpu.levels[gpu.core].capacity or 0)

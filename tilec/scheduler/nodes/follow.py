@@ -110,7 +110,7 @@ def _moved(
     for iterator, (low, high) in ranges.items():
         first, last = box[iterator]
         start = np.clip(first, low, np.maximum(low, high - (last - first)))
-        moved[iterator] = (start, start + last - first)
+        moved[iterator] = (start, np.minimum(start + last - first, high))
         size, inside = last - first + 1, np.maximum(high - low + 1, 0)
         covered = np.maximum(np.minimum(size, inside), 1)
         share = share * np.minimum(size * inside / (extents[iterator] * covered), 1.0)

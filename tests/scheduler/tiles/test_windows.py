@@ -1,0 +1,76 @@
+"""windows: what a tile needs of every tensor, wherever it lies: hulls of all reads, shares of guarded ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scheduler.graphs import make_graph
+
+from tilec.ir.expr import Const
+from tilec.ir.graph import Graph
+from tilec.ir.intervals import Candidates
+from tilec.ir.propagate import propagate
+from tilec.scheduler.tiles.windows import Seen, shapes_of, windows
+
+
+def seen_of(graph: Graph, **sizes: int | list[int]) -> Seen:
+    tiles = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
+    return windows(graph.nodes, tiles, {}, shapes_of((n.expr for n in graph.nodes), graph), Candidates())
+
+
+@pytest.mark.feature("W08")
+def test_reads_of_several_nodes_are_one_window() -> None:
+    """A gate reads one half of the channels, what it multiplies the other: one window around both."""
+    nodes = [("g[j, k] = exp(x[j, k])", {"j": 100, "k": 8}), ("y[j, k] = g[j, k] * x[j + 100, k]", {"j": 100, "k": 8})]
+    seen = seen_of(make_graph({"x": (200, 8)}, nodes, ["y"]), j=[1, 10, 100], k=[4, 4, 8])
+    assert seen.elements["x"].tolist() == [101 * 4, 110 * 4, 200 * 8]
+
+
+@pytest.mark.feature("W08")
+def test_every_input_of_a_concatenation_is_needed_by_its_share_of_tiles() -> None:
+    nodes = [("y[j] = where(j < 96, a[j], b[j - 96])", {"j": 128})]
+    seen = seen_of(make_graph({"a": (96,), "b": (32,)}, nodes, ["y"]), j=[16, 64, 128])
+    assert seen.elements["a"].tolist() == [16, 64, 96]
+    assert seen.elements["b"].tolist() == [16, 32, 32]
+    assert np.allclose(seen.share("a"), [0.75, 0.75, 1])
+    assert np.allclose(seen.share("b"), [0.25, 0.5, 1])
+
+
+@pytest.mark.feature("W08")
+def test_what_runs_behind_one_input_has_its_share() -> None:
+    nodes = [
+        ("s[j, k] = sum(r, w[k, r] * b[j, r])", {"j": 32, "k": 8, "r": 64}),
+        ("y[j, k] = where(j < 96, a[j, k], s[j - 96, k])", {"j": 128, "k": 8}),
+    ]
+    graph = make_graph({"a": (96, 8), "b": (32, 64), "w": (8, 64)}, nodes, ["y"])
+    seen = seen_of(graph, j=[8], k=[8])
+    lo, hi = seen.boxes["s"]["j"]
+    assert (hi - lo).tolist() == [8], "a tile of s, not none because the first tile reads only a"
+    assert [float(np.max(seen.share(t))) for t in ("a", "s", "b", "w")] == [0.75, 0.25, 0.25, 0.25]
+
+
+@pytest.mark.feature("W08")
+def test_two_reads_of_one_tensor_share_all_tiles() -> None:
+    seen = seen_of(make_graph({"x": (12,)}, [("y[i] = where(i < 9, x[i + 3], x[i - 9])", {"i": 12})], ["y"]), i=[3, 12])
+    assert np.allclose(seen.share("x"), 1)
+    assert seen.elements["x"].tolist()[1] == 12
+
+
+@pytest.mark.feature("W04", "W08")
+@given(cut=st.integers(1, 23), tile=st.sampled_from([1, 2, 3, 4, 6, 8, 12, 24]))
+def test_shares_are_the_mean_over_all_tiles(cut: int, tile: int) -> None:
+    """What a tile holds, times its share, is what tiles read on average, where none lies across the cut; more else."""
+    graph = make_graph(
+        {"a": (cut,), "b": (24 - cut,)}, [(f"y[i] = where(i < {cut}, a[i], b[i - {cut}])", {"i": 24})], ["y"]
+    )
+    seen = seen_of(graph, i=[tile])
+    (node,) = graph.nodes
+    shapes = {"a": (Const(cut),), "b": (Const(24 - cut),)}
+    for tensor in ("a", "b"):
+        read = []
+        for first in range(0, 24, tile):
+            box = {"i": (np.asarray(first), np.asarray(first + tile))}
+            ((lo, hi),) = propagate(node.expr, box, shapes, Candidates(), clip=True)[tensor]
+            read.append(max(0, int(hi - lo)))
+        assert int(seen.elements[tensor][0]) >= max(read)
+        assert np.isclose(float(np.max(seen.elements[tensor] * seen.share(tensor))), sum(read) / len(read))
