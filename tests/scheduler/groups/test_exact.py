@@ -119,7 +119,7 @@ def test_a_part_whose_tiles_do_not_fit_takes_a_smaller_one() -> None:
     graph = make_graph({"x": (512, 512)}, [("y[s, n] = exp(x[s, n])", {"s": 512, "n": 512})], ["y"])
     atoms = Atoms(graph, fuse(graph).parts, gpu, Candidates(), "time", frozenset({"y"}))
     whole = replace(atoms.core_tiles((0,))[0], sizes={}, held=0)
-    with mock.patch.object(Atoms, "core_tiles", lambda *_: (whole,)):
+    with mock.patch.object(Atoms, "core_tiles", return_value=(whole,)):
         ((members, (tile, *_)),) = settled([(0,)], atoms, Builder(graph))
     assert members == (0,)
     assert 4 * tile.sizes["s"] * tile.sizes["n"] < (gpu.levels[gpu.core].capacity or 0)

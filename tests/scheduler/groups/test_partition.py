@@ -174,20 +174,3 @@ def test_a_level_without_capacity_holds_everything() -> None:
     unbounded = replace(TARGET, levels=(TARGET.levels[0], PlanLevel("l2", None, 4), TARGET.levels[2]))
     graph = make_graph({"x": (8, 6)}, SOFTMAX, ["y"])
     assert len(joined(graph, unbounded).groups) == 1
-
-
-@pytest.mark.feature("W16", "W23")
-def test_a_costly_input_of_a_concatenation_is_not_computed_for_every_tile() -> None:
-    """The first tiles read the other input only; those behind them would reduce the whole image each."""
-    image = {"i": 64, "r": 64, "s": 64}
-    nodes = [
-        ("p[i] = sum(r, s, b[i, r, s])", image),
-        ("q[i] = exp(p[i])", {"i": 64}),
-        ("y[j, k, l] = where(j < 192, a[j, k, l], b[j - 192, k, l] * q[j - 192])", {"j": 256, "k": 64, "l": 64}),
-    ]
-    graph = make_graph({"a": (192, 64, 64), "b": (64, 64, 64)}, nodes, ["y"])
-    target = target_of(device("zen5-avx512"))
-    atoms, grouping = atoms_of(graph, target), joined(graph, target)
-    (last,) = (members for members in grouping.groups if atoms.parts[members[-1]][-1].name == "y")
-    if any(node.name == "p" for n in last for node in atoms.parts[n]):
-        assert not {"k", "l"} & atoms.core_tiles(last)[0].sizes.keys(), "a tile takes whole images"

@@ -29,3 +29,19 @@ def test_bytes_of_poor_candidates_do_not_overflow() -> None:
     assert fine > 2.0**63
     assert 0 < coarse < fine
     assert found.seconds[0] > found.seconds[1] > 0
+
+
+@pytest.mark.feature("W07", "W08")
+def test_costly_inputs_of_a_concatenation_count_though_the_first_tile_reads_another() -> None:
+    """Tiles that cut the image reduce all of it once each, a quarter of them."""
+    nodes = [
+        ("p[i] = sum(r, s, b[i, r, s])", {"i": 64, "r": 256, "s": 256}),
+        ("y[j, k, l] = where(j < 192, a[j, k, l], b[j - 192, k, l] * p[j - 192])", {"j": 256, "k": 256, "l": 256}),
+    ]
+    graph = make_graph({"a": (192, 256, 256), "b": (64, 256, 256)}, nodes, ["y"])
+    target = target_of(device("zen5-avx512"))
+    atoms = Atoms(graph, fuse(graph).parts, target, Candidates(), "time", frozenset("y"))
+    problem = atoms.problem((0, 1), ("y",), atoms.usual((0, 1)))
+    cut = {"j": np.asarray([1, 1]), "k": np.asarray([256, 1]), "l": np.asarray([256, 64])}
+    whole, fine = score(problem, cut, {}).seconds
+    assert fine > 100 * whole
