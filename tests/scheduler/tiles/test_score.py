@@ -44,4 +44,4 @@ def test_costly_inputs_of_a_concatenation_count_though_the_first_tile_reads_anot
     problem = atoms.problem((0, 1), ("y",), atoms.usual((0, 1)))
     cut = {"j": np.asarray([1, 1]), "k": np.asarray([256, 1]), "l": np.asarray([256, 64])}
     whole, fine = score(problem, cut, {}).seconds
-    assert fine > 100 * whole
+    assert fine > 10 * whole
