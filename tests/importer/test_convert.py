@@ -42,7 +42,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 """Constants of the zoo's modules for networks of the same structure that run in no time."""
 
-SMALL |= dict(MINIATURES[name] for name in ("gpt2", "swin-t", "conformer"))
+SMALL |= dict(MINIATURES[name] for name in ("gpt2", "swin-t", "conformer", "vgg16", "unet"))
 SMALL |= {
     module: {**sizes, "PIXELS": 16}
     for module, sizes in map(MINIATURES.__getitem__, ("mobilevit-s", "restormer", "bsrn"))
