@@ -89,7 +89,7 @@ def test_tasks_that_need_one_of_two_results_have_a_legal_program() -> None:
 def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
     atoms, whole = concatenated()
     atoms = replace(atoms, fitting={})
-    with mock.patch("tilec.scheduler.exact.check_program", return_value=("c is written twice",)):
+    with mock.patch("tilec.scheduler.groups.exact.check_program", return_value=("c is written twice",)):
         found = settled([whole], atoms, Builder(atoms.graph))
     assert [members for members, _ in found] == [(n,) for n in whole]
     assert objection(whole, atoms, Builder(atoms.graph)).code == "illegal"
