@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Shapes, parse_shapes
+from tilec.cli.options import AsJson, ModelDevice, ModelRecipe, Shapes, parse_shapes
 from tilec.cli.verb import EXIT_CODES, verb
 from tilec.errors import TilecError, UsageError
 
@@ -70,24 +69,8 @@ def why(
     console: Console,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")],
     shape: Shapes = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            "--device",
-            metavar="NAME|FILE",
-            help="What it is compiled for.",
-            autocompletion=devices,
-        ),
-    ] = "host",
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            "--recipe",
-            metavar="NAME|FILE",
-            help="How it is compiled.",
-            autocompletion=recipes,
-        ),
-    ] = None,
+    device: ModelDevice = "host",
+    recipe: ModelRecipe = None,
     json: AsJson = False,
 ) -> None:
     """Say which compiled model `tilec run MODEL` would use, or why there is none yet.

@@ -31,6 +31,14 @@ Recipe = Annotated[
     str | None,
     typer.Option("--recipe", metavar="NAME|FILE", help="Recipe with the options below.", autocompletion=recipes),
 ]
+ModelDevice = Annotated[
+    str,
+    typer.Option("--device", metavar="NAME|FILE", help="What MODEL is compiled for.", autocompletion=devices),
+]
+ModelRecipe = Annotated[
+    str | None,
+    typer.Option("--recipe", metavar="NAME|FILE", help="How MODEL is compiled.", autocompletion=recipes),
+]
 Shapes = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Bind symbolic sizes; may be repeated."),

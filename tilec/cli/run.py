@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilec.artifact import Json, atomic_open
-from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Shapes, parse_shapes
+from tilec.cli.options import AsJson, ModelDevice, ModelRecipe, Shapes, parse_shapes
 from tilec.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -40,24 +39,8 @@ def run_(
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Run this often and tell the time of a run.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random inputs.")] = 0,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of a run.")] = None,
-    device: Annotated[
-        str,
-        typer.Option(
-            "--device",
-            metavar="NAME|FILE",
-            help="What MODEL is compiled for.",
-            autocompletion=devices,
-        ),
-    ] = "host",
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            "--recipe",
-            metavar="NAME|FILE",
-            help="How MODEL is compiled.",
-            autocompletion=recipes,
-        ),
-    ] = None,
+    device: ModelDevice = "host",
+    recipe: ModelRecipe = None,
     json: AsJson = False,
 ) -> None:
     """Run a model; an ONNX file is compiled first, into the cache.

@@ -1,7 +1,7 @@
 """follow: Propagate through one node for many candidates, its affine reads found once (W04).
 
 Nearly all reads are sums of iterators times integers without guards: their windows are a few additions on the ends of
-the box.  Everything else goes through `tilec.ir.propagate`, of which this is the quick half.
+the box.  Everything else asks `tilec.ir.propagate`, one read at a time, in a tile where its guards hold.
 """
 
 from __future__ import annotations
