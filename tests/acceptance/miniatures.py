@@ -44,7 +44,7 @@ SMALL = {
         "mobilevit",
         {"PIXELS": PIXELS, "STEM": 4, "LAST": 20, "CLASSES": 10, "EXPANSION": 2, "HEADS": 2, "STAGES": MOBILEVIT},
     ),
-    "nafnet": ("nafnet", {"PIXELS": PIXELS, "WIDTH": 4, "LEVELS": 2}),
+    "nafnet": ("nafnet", {"PIXELS": PIXELS, "WIDTH": 4, "LEVELS": 1}),
     "restormer": (
         "restormer",
         {"PIXELS": PIXELS, "CHANNELS": 4, "BLOCKS": (1, 1), "HEADS": (1, 2), "REFINEMENT": 1, "EXPANSION": 1.5},

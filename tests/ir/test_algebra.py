@@ -127,3 +127,12 @@ def test_known_ranges_give_the_same_answers() -> None:
         for _ in range(2):
             assert simplify(expr, known) == simplify(expr, RANGES)
             assert bounds_of(expr, known) == bounds_of(expr, RANGES)
+
+
+def test_a_range_may_end_at_an_extremum_of_many() -> None:
+    """Each level of nesting asks for both of its sides more than once."""
+    end: Expr = Var("a0")
+    for n in range(1, 40):
+        end = Call("minimum" if n % 2 else "maximum", (end, Binary("-", Var(f"a{n}"), Const(n))))
+    low, high = bounds_of(Binary("+", Var("i"), Const(1)), {"i": (Const(0), end)})
+    assert (low, high) == (1, None)

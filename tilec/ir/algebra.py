@@ -31,6 +31,14 @@ class KnownRanges(dict[str, tuple[Expr, Expr]]):
         super().__init__(ranges)
         self.polynomials: dict[Expr, Polynomial] = {}
         self.atom_bounds: dict[Expr, tuple[int | None, int | None]] = {}
+        self._free: KnownRanges | None = None
+
+    @property
+    def free(self) -> KnownRanges:
+        """No ranges, for the ends of ranges; what is derived from them is remembered as long."""
+        if self._free is None:
+            self._free = KnownRanges()
+        return self._free
 
 
 def _key(expr: Expr) -> tuple[int, str]:
@@ -64,8 +72,7 @@ def polynomial(expr: Expr, ranges: Ranges = _NO_RANGES) -> Polynomial:
             return {(expr,): 1}
         case Const(value):
             return {(): int(value)} if value else {}
-    if not isinstance(ranges, KnownRanges):
-        return _polynomial(expr, ranges)
+    ranges = _known(ranges)
     known = ranges.polynomials.get(expr)
     if known is None:
         known = ranges.polynomials[expr] = _polynomial(expr, ranges)
@@ -77,7 +84,7 @@ def _known(ranges: Ranges) -> KnownRanges:
     return ranges if isinstance(ranges, KnownRanges) else KnownRanges(ranges)
 
 
-def _polynomial(expr: Expr, ranges: Ranges) -> Polynomial:
+def _polynomial(expr: Expr, ranges: KnownRanges) -> Polynomial:
     match expr:
         case Binary("+", left, right):
             return _recompose(_add(polynomial(left, ranges), polynomial(right, ranges)))
@@ -105,7 +112,7 @@ def _simplify_inside(expr: Expr, ranges: Ranges) -> Expr:
             return expr
 
 
-def _extremum(fn: str, a: Polynomial, b: Polynomial, ranges: Ranges) -> Polynomial:
+def _extremum(fn: str, a: Polynomial, b: Polynomial, ranges: KnownRanges) -> Polynomial:
     difference = _add(a, b, -1)
     low, high = _bounds(difference, ranges)
     if low is not None and low >= 0:
@@ -139,7 +146,7 @@ def _quotient_polynomial(quotient: Binary) -> Polynomial:
     return _divide(polynomial(quotient.left, known), polynomial(quotient.right, known), known)[0]
 
 
-def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, Polynomial]:
+def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomial, Polynomial]:
     """Quotient and remainder of floor division, exact; what cannot be split stays as one `//` or `%` atom.
 
     Both are 0 for a divisor of 0, which dimensions without elements leave behind.
@@ -178,7 +185,7 @@ def _divide(p: Polynomial, d: Polynomial, ranges: Ranges) -> tuple[Polynomial, P
     return _add(whole, quotient), remainder
 
 
-def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: Ranges) -> tuple[Polynomial, Polynomial]:
+def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: KnownRanges) -> tuple[Polynomial, Polynomial]:
     """Quotient and remainder atoms of a rest that does not fit below the divisor, nested ones merged."""
     left, right = _expression(rest), _expression({divisor: scale})
     if not divisor and len(rest) == 1:
@@ -224,7 +231,7 @@ def _quotient_term(term: Monomial, divisor: Monomial) -> Monomial | None:
     return tuple(remaining)
 
 
-def _within(rest: Polynomial, d: Polynomial, ranges: Ranges) -> bool:
+def _within(rest: Polynomial, d: Polynomial, ranges: KnownRanges) -> bool:
     """Whether 0 <= rest < d is certain."""
     low = _bounds(rest, ranges)[0]
     if low is None or low < 0:
@@ -233,14 +240,14 @@ def _within(rest: Polynomial, d: Polynomial, ranges: Ranges) -> bool:
     return slack is not None and slack >= 0
 
 
-def _bounds(p: Polynomial, ranges: Ranges) -> tuple[int | None, int | None]:
+def _bounds(p: Polynomial, ranges: KnownRanges) -> tuple[int | None, int | None]:
     """Integer bounds of a polynomial; None where there is none. Variables without a range are at least 0."""
     low = _extreme(p, ranges, -1)
     high = _extreme(p, ranges, +1)
     return low, high
 
 
-def _extreme(p: Polynomial, ranges: Ranges, sign: int) -> int | None:
+def _extreme(p: Polynomial, ranges: KnownRanges, sign: int) -> int | None:
     """Push every ranged variable to the end of its range that is extreme, innermost first, then the sizes."""
     current = p
     for name in sorted({a.name for t in p for a in t if isinstance(a, Var) and a.name in ranges}):
@@ -251,7 +258,7 @@ def _extreme(p: Polynomial, ranges: Ranges, sign: int) -> int | None:
                 pushed = _add(pushed, {term: coefficient})
                 continue
             upward = (coefficient > 0) == (sign > 0)
-            end = polynomial(high if upward else low)
+            end = polynomial(high if upward else low, ranges.free)
             factor = tuple(a for a in term if a != Var(name))
             power = len(term) - len(factor)
             value: Polynomial = {factor: coefficient}
@@ -262,7 +269,7 @@ def _extreme(p: Polynomial, ranges: Ranges, sign: int) -> int | None:
     return _size_extreme(current, ranges, sign)
 
 
-def _size_extreme(p: Polynomial, ranges: Ranges, sign: int) -> int | None:
+def _size_extreme(p: Polynomial, ranges: KnownRanges, sign: int) -> int | None:
     total = 0
     for term, coefficient in p.items():
         low, high = 1, 1
@@ -281,18 +288,16 @@ def _size_extreme(p: Polynomial, ranges: Ranges, sign: int) -> int | None:
     return total
 
 
-def _atom_bounds(atom: Expr, ranges: Ranges) -> tuple[int | None, int | None]:
+def _atom_bounds(atom: Expr, ranges: KnownRanges) -> tuple[int | None, int | None]:
     if isinstance(atom, Var):
         return 0, None
-    if not isinstance(ranges, KnownRanges):
-        return _compound_bounds(atom, ranges)
     known = ranges.atom_bounds.get(atom)
     if known is None:
         known = ranges.atom_bounds[atom] = _compound_bounds(atom, ranges)
     return known
 
 
-def _compound_bounds(atom: Expr, ranges: Ranges) -> tuple[int | None, int | None]:
+def _compound_bounds(atom: Expr, ranges: KnownRanges) -> tuple[int | None, int | None]:
     match atom:
         case Binary("%", _, Const(int() as modulus)):
             return 0, modulus - 1
@@ -381,6 +386,7 @@ def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
 
     Comparisons that the ranges decide become `True` or `False`, `and`, `or`, `not` and `where` fold over them.
     """
+    ranges = _known(ranges)
     match expr:
         case Access(tensor, index):
             return Access(tensor, tuple(_simplify_index(i, ranges) for i in index))

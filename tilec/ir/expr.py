@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
+from typing import Generic, TypeVar
 
 Scalar = bool | int | float
 
@@ -203,12 +204,15 @@ def operands(expr: Expr | TensorExpr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(a.tensor for a in accesses(expr)))
 
 
-class Same:
+E = TypeVar("E", bound="Expr | TensorExpr")
+
+
+class Same(Generic[E]):
     """An expression that is only equal to itself: to compare expressions takes longer than to look them up."""
 
     __slots__ = ("expr",)
 
-    def __init__(self, expr: TensorExpr) -> None:
+    def __init__(self, expr: E) -> None:
         self.expr = expr
 
     def __hash__(self) -> int:
@@ -219,7 +223,7 @@ class Same:
 
 
 @lru_cache(maxsize=1 << 15)
-def _reads(node: Same) -> tuple[tuple[Access, ...], tuple[str, ...]]:
+def _reads(node: Same[TensorExpr]) -> tuple[tuple[Access, ...], tuple[str, ...]]:
     """Accesses and operands of a tensor expression."""
     found = accesses(node.expr.body)
     return found, tuple(dict.fromkeys(a.tensor for a in found))

@@ -6,14 +6,14 @@ equal to it for unguarded affine accesses with each iterator once an index, cons
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import TypeVar
 
-from tilec.ir.algebra import bounds_of, linear_form
+from tilec.ir.algebra import bounds_of
 from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, Var, variables
 from tilec.ir.intervals import NUMPY, SYMBOLIC, Candidates, Numbers, Symbolic
-from tilec.ir.reads import IndexGuard, IteratorGuard, Read, reads
+from tilec.ir.reads import IndexGuard, IteratorGuard, Read, linear, reads
 
 __all__ = ["NUMPY", "SYMBOLIC", "Candidates", "Numbers", "Symbolic", "propagate", "read_window"]
 
@@ -37,9 +37,11 @@ def propagate(
     """
     minus_one = numbers.size(Const(-1))
     closed = {name: (lo, numbers.add(hi, minus_one)) for name, (lo, hi) in box.items()}
+    nothing = _empty(closed.values(), numbers)
     found: dict[str, tuple[tuple[Interval[N], ...], N]] = {}
     for read in reads(expr):
-        window, empty = read_window(read, closed, shapes[read.tensor], numbers, clip)
+        window, kept_out = read_window(read, closed, shapes[read.tensor], numbers, clip)
+        empty = numbers.either(nothing, kept_out)
         known = found.get(read.tensor)
         found[read.tensor] = (window, empty) if known is None else _hull(known, (window, empty), numbers)
     one, zero = numbers.size(Const(1)), numbers.size(Const(0))
@@ -55,22 +57,33 @@ def propagate(
 def read_window(
     read: Read, box: Mapping[str, tuple[N, N]], shape: Sequence[Expr], numbers: Numbers[N], clip: bool
 ) -> tuple[tuple[tuple[N, N], ...], N]:
-    """First and last index per dimension of one access, and whether nothing is read; `box` is inclusive."""
-    narrowed = _narrow(box, read.iterator_guards, numbers)
-    empty = numbers.empty(numbers.size(Const(0)), numbers.size(Const(0)))
-    for first, last in narrowed.values():
-        empty = numbers.either(empty, numbers.empty(first, last))
+    """First and last index per dimension of one access, and whether guards leave nothing of it; `box` is inclusive."""
+    narrowed = _narrow(box, read.iterator_guards, numbers) if read.iterator_guards else box
+    empty = _empty((narrowed[i] for i in dict.fromkeys(guard.iterator for guard in read.iterator_guards)), numbers)
     window: list[Interval[N]] = []
     for dim, index in enumerate(read.index):
-        extent = (numbers.size(Const(0)), numbers.size(Binary("-", shape[dim], Const(1))))
-        first, last = (None if index is None else _interval(index, narrowed, numbers)) or extent
-        guards = [guard for guard in read.index_guards if guard.dim == dim]
+        found = None if index is None else _interval(index, narrowed, numbers)
+        first, last = found or _whole(shape[dim], numbers)
         if clip:
-            first, last = _cut(first, last, guards, numbers)
+            extent = _whole(shape[dim], numbers)
+            first, last = _cut(first, last, [guard for guard in read.index_guards if guard.dim == dim], numbers)
             first, last = numbers.maximum(first, extent[0]), numbers.minimum(last, extent[1])
             empty = numbers.either(empty, numbers.empty(first, last))
         window.append((first, last))
     return tuple(window), empty
+
+
+def _whole(extent: Expr, numbers: Numbers[N]) -> Interval[N]:
+    """The first and the last index of a dimension."""
+    return numbers.size(Const(0)), numbers.size(Binary("-", extent, Const(1)))
+
+
+def _empty(intervals: Iterable[Interval[N]], numbers: Numbers[N]) -> N:
+    """Whether any interval is empty."""
+    found = numbers.empty(numbers.size(Const(0)), numbers.size(Const(0)))
+    for first, last in intervals:
+        found = numbers.either(found, numbers.empty(first, last))
+    return found
 
 
 def _narrow(
@@ -100,10 +113,10 @@ def _cut(first: N, last: N, guards: Sequence[IndexGuard], numbers: Numbers[N]) -
 
 def _interval(index: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> Interval[N] | None:
     """First and last value of an integer expression; None for what is no arithmetic that can be followed."""
-    terms, constant = linear_form(index)
-    first = last = numbers.size(Const(constant))
-    for atom, scale in terms.items():
-        part = _atom(atom, box, numbers)
+    form = linear(index)
+    first = last = numbers.size(Const(form.constant))
+    for atom, scale, names in form.terms:
+        part = _moving(atom, box, numbers) if not names.isdisjoint(box) else _fixed(atom, numbers)
         if part is None:
             return None
         low, high = part if scale > 0 else (part[1], part[0])
@@ -113,15 +126,21 @@ def _interval(index: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) 
 
 
 def _atom(atom: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> Interval[N] | None:
-    if not variables(atom) & box.keys():
-        size = numbers.size(atom)
-        return size, size
+    return _fixed(atom, numbers) if variables(atom).isdisjoint(box) else _moving(atom, box, numbers)
+
+
+def _fixed(size: Expr, numbers: Numbers[N]) -> Interval[N]:
+    value = numbers.size(size)
+    return value, value
+
+
+def _moving(atom: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> Interval[N] | None:
     match atom:
         case Var(name):
             return box[name]
         case Binary("*", left, right):
             return _product(left, right, box, numbers)
-        case Binary("//" | "%" as op, left, right) if not variables(right) & box.keys():
+        case Binary("//" | "%" as op, left, right) if variables(right).isdisjoint(box):
             inner = _interval(left, box, numbers)
             if inner is None:
                 return None

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from tilec.ir.algebra import linear_form, simplify
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, children, variables, walk
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Same, TensorExpr, Var, children, variables, walk
 
 Side = Literal["low", "high"]
 
@@ -41,9 +41,37 @@ class Read:
     index_guards: tuple[IndexGuard, ...]
 
 
-@lru_cache(maxsize=16384)
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """An index as a sum: a constant, and atoms with their coefficients and the variables in them."""
+
+    constant: int
+    terms: tuple[tuple[Expr, int, frozenset[str]], ...]
+
+
+def linear(index: Expr) -> Linear:
+    """The sum that an index is."""
+    return _linear(Same(index))
+
+
+@lru_cache(maxsize=1 << 16)
+def _linear(index: Same[Expr]) -> Linear:
+    terms, constant = linear_form(index.expr)
+    return Linear(constant, tuple((atom, scale, variables(atom)) for atom, scale in terms.items()))
+
+
 def reads(expr: TensorExpr) -> tuple[Read, ...]:
     """All reads of an expression in reading order, those inside indices and conditions included."""
+    return _same_reads(Same(expr))
+
+
+@lru_cache(maxsize=16384)
+def _same_reads(expr: Same[TensorExpr]) -> tuple[Read, ...]:
+    return _equal_reads(expr.expr)
+
+
+@lru_cache(maxsize=16384)
+def _equal_reads(expr: TensorExpr) -> tuple[Read, ...]:
     iterators = frozenset(expr.iterators)
     return tuple(_read(access, guards, iterators) for access, guards in _guarded(expr.value, ()))
 

@@ -207,8 +207,8 @@ def test_candidates_are_multiples_of_the_register_tile_or_smaller() -> None:
     tile = tile_of(graph)
     problem = Problem(fuse(graph).parts, [tile], graph, ZEN5, NUMBERS)
     found = candidates(problem)
-    assert all(n % tile.sizes["n"] == 0 for n in found["n"]), "weights are cut into panels along it"
-    assert all(m % tile.sizes["m"] == 0 or m == 130 or m < tile.sizes["m"] for m in found["m"])
+    assert all(n % tile.sizes["n"] == 0 for n in found["n"].flat), "weights are cut into panels along it"
+    assert all(m % tile.sizes["m"] == 0 or m == 130 or m < tile.sizes["m"] for m in found["m"].flat)
     assert 1 in found["m"]
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.ir.plan import Refusal
 from tilec.scheduler.block import Extents
 from tilec.scheduler.nodes.vector import Vector, vector_of
 from tilec.scheduler.passes.rewrite import constant_tensors
@@ -41,8 +42,8 @@ class Atoms:
 
     `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
     the level below (absent: all of it).  Groups that hold all of a `chain` run its reductions in one loop.
-    `numbering`, `registers`, `known`, `looks` and `fitting` remember contents and decisions by content, `described`
-    the contents of nodes (by identity) of one graph.
+    `numbering`, `registers`, `known`, `looks`, `fitting` and `objections` remember contents and decisions by content,
+    `described` the contents of nodes (by identity) of one graph.
     """
 
     graph: Graph
@@ -58,7 +59,8 @@ class Atoms:
     known: dict[object, tuple[CoreTile, ...]] = field(default_factory=dict)
     looks: dict[object, tuple[int, float]] = field(default_factory=dict)
     fitting: dict[object, tuple[int, ...]] = field(default_factory=dict)
-    described: dict[tuple[int, ...], tuple[Graph, Part, Content]] = field(default_factory=dict)
+    objections: dict[object, Refusal] = field(default_factory=dict)
+    described: dict[tuple[int, ...], tuple[Graph, Part, Content, int]] = field(default_factory=dict)
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -93,14 +95,16 @@ class Atoms:
         return {tensor: frozenset(numbers) for tensor, numbers in found.items()}
 
     @cached_property
-    def contents(self) -> tuple[Content, ...]:
-        """The content of every part."""
+    def contents(self) -> tuple[tuple[Content, int], ...]:
+        """The content of every part, and a number for it."""
         found = []
         for part in self.parts:
             key = (id(self.graph), *map(id, part))
             if key not in self.described:
-                self.described[key] = (self.graph, part, self._content(part))
-            found.append(self.described[key][2])
+                content = self._content(part)
+                number = self.numbering.setdefault(content[0], len(self.numbering))
+                self.described[key] = (self.graph, part, content, number)
+            found.append(self.described[key][2:])
         return tuple(found)
 
     def _content(self, part: Part) -> Content:
@@ -111,11 +115,6 @@ class Atoms:
         exprs = tuple(_renamed(node.expr, names) for node in part)
         seen = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
         return (exprs, seen), tuple(names)
-
-    @cached_property
-    def numbered(self) -> tuple[int, ...]:
-        """A number for the content of every part."""
-        return tuple(self.numbering.setdefault(content, len(self.numbering)) for content, _ in self.contents)
 
     @cached_property
     def together(self) -> frozenset[int]:
@@ -154,7 +153,7 @@ class Atoms:
 
         Where units of the highest level run side by side, smaller tiles may keep more of them busy.
         """
-        part, content = self.parts[number], self.contents[number][0]
+        part, content = self.parts[number], self.contents[number][1]
         key = (content, tuple(sorted((within or {}).items())))
         known = self.registers.get(key)
         if known is None:
@@ -191,8 +190,8 @@ class Atoms:
         names: dict[str, int] = {}
         found = []
         for number in members:
-            own = self.contents[number][1]
-            found.append((self.numbered[number], tuple(names.setdefault(t, len(names)) for t in own)))
+            (_, own), content = self.contents[number]
+            found.append((content, tuple(names.setdefault(t, len(names)) for t in own)))
         final = self.parts[members[-1]][-1].name
         extents = tuple(sorted(self.extents.get(final, {}).items()))
         chain = self.chain_of(members)

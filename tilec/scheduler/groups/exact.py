@@ -3,6 +3,7 @@ not see every way in which results of one group can get into each other's way (W
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from tilec.ir.plan import Plan, Refusal
@@ -73,8 +74,15 @@ def _fitting(
 
 def objection(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Refusal:
     """Why a group has no tile that it may have: the level that its smallest one exceeds, by how much, and with which
-    reduce step, or else which tile, it would fit; or that no legal program comes of it. The edge is filled in by the
-    caller."""
+    reduce step, or else which tile, it would fit; or that no legal program comes of it; groups that are alike are
+    looked at once. The edge is filled in by the caller."""
+    key = atoms.key(members, atoms.leaving(members))
+    if key not in atoms.objections:
+        atoms.objections[key] = _objection(members, atoms, builder)
+    return atoms.objections[key]
+
+
+def _objection(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Refusal:
     smallest = min(atoms.core_tiles(members, CLOSELY), key=lambda tile: tile.held)
     found = _exceeded(members, smallest, atoms, builder)
     if not found:
@@ -84,10 +92,11 @@ def objection(members: tuple[int, ...], atoms: Atoms, builder: Builder) -> Refus
 
 
 def _shrunk(members: tuple[int, ...], tile: CoreTile, atoms: Atoms, builder: Builder) -> CoreTile:
-    """The first of ever smaller tiles that really fits, the tile itself if none does."""
-    problem = atoms.problem(members, atoms.leaving(members), tile.registers)
-    fitting = (each for each in smaller(problem, tile) if _exceeded(members, each, atoms, builder) == ())
-    return next(fitting, tile)
+    """The first of ever smaller tiles that really fits, the tile itself if none does: what a tile needs falls with it,
+    so it is found by halving."""
+    tiles = tuple(smaller(atoms.problem(members, atoms.leaving(members), tile.registers), tile))
+    place = bisect_left(tiles, True, key=lambda each: _exceeded(members, each, atoms, builder) == ())
+    return tiles[place] if place < len(tiles) else tile
 
 
 def _different(tile: CoreTile, other: CoreTile) -> dict[str, int | str]:

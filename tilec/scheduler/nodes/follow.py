@@ -1,7 +1,7 @@
 """follow: Propagate through one node for many candidates, its affine reads found once (W04).
 
-Nearly all reads are sums of iterators times integers without guards: their windows are a few additions on the ends of
-the box.  Everything else asks `tilec.ir.propagate`, one read at a time, in a tile where its guards hold.
+Nearly all reads are sums of iterators times integers: their windows are a few additions on the ends of the box, moved
+to where guards hold.  Everything else asks `tilec.ir.propagate`, one read at a time.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.algebra import linear_form
 from tilec.ir.expr import Expr, Same, TensorExpr, Var, accesses, bound, variables
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import read_window
-from tilec.ir.reads import IteratorGuard, Read, reads
+from tilec.ir.reads import IteratorGuard, Read, linear, reads
 from tilec.scheduler.nodes.access import is_data_dependent
 
 Ints = NDArray[np.int64]
@@ -48,31 +47,38 @@ def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> d
     A read that guards keep to a range of an iterator, like one input of a concatenation, is seen in a tile that lies in
     this range; other tiles do without.
     """
-    known = _affine(Same(expr))
-    if known is None:
-        return _guarded(expr, box, shapes, numbers)
-    found: dict[str, Window] = {}
-    for read in known:
-        window = tuple(
-            _ends(form, box) if form is not None else (0, extent_of(shapes[read.tensor][dim], numbers))
-            for dim, form in enumerate(read.index)
-        )
-        found[read.tensor] = hull(found.get(read.tensor, window), window)
-    return {tensor: Need(window) for tensor, window in found.items()}
-
-
-def _guarded(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Need]:
-    closed = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64) - 1) for i, (lo, hi) in box.items()}
     found: dict[str, Need] = {}
-    for read in reads(expr):
-        tile, share = _moved(read.iterator_guards, closed, extents_of(expr, numbers), numbers)
-        inclusive, empty = read_window(read, tile, shapes[read.tensor], numbers, clip=False)
-        window: Window = tuple((first, last + 1) for first, last in inclusive)
-        if read.iterator_guards:
+    for read, forms in _known(Same(expr)):
+        guards = read.iterator_guards
+        tile, share = _moved(guards, box, extents_of(expr, numbers), numbers) if guards else (box, WHOLE)
+        window = _window(read, forms, tile, shapes[read.tensor], numbers)
+        if guards:
+            empty = _empty([tile[guard.iterator] for guard in guards])
             window = tuple((np.where(empty, 0, first), np.where(empty, 0, end)) for first, end in window)
             share = np.where(empty, 0.0, share)
         other = found.get(read.tensor)
         found[read.tensor] = Need(window, share) if other is None else _both(other, Need(window, share))
+    return found
+
+
+def _window(read: Read, forms: _Forms | None, box: Box, shape: Sequence[Expr], numbers: Candidates) -> Window:
+    """What a read touches in a tile where its guards hold."""
+    if forms is not None:
+        return tuple(
+            _ends(form, box) if form is not None else (0, extent_of(extent, numbers))
+            for form, extent in zip(forms, shape, strict=True)
+        )
+    closed = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64) - 1) for i, (lo, hi) in box.items()}
+    plain = Read(read.tensor, read.index, (), ())
+    inclusive, _ = read_window(plain, closed, shape, numbers, clip=False)
+    return tuple((first, last + 1) for first, last in inclusive)
+
+
+def _empty(intervals: Sequence[Ends]) -> NDArray[np.bool_]:
+    """Whether any interval is empty."""
+    found: NDArray[np.bool_] = np.asarray(False)
+    for lo, hi in intervals:
+        found = found | np.asarray(hi <= lo)
     return found
 
 
@@ -92,11 +98,11 @@ def _both(one: Need, other: Need) -> Need:
 
 def _moved(
     guards: Sequence[IteratorGuard],
-    box: Mapping[str, tuple[Ints, Ints]],
+    box: Box,
     extents: Mapping[str, int],
     numbers: Candidates,
-) -> tuple[dict[str, tuple[Ints, Ints]], Floats | float]:
-    """A box, ends inclusive, moved to where guards hold, and how much of all boxes like it they let through."""
+) -> tuple[Box, Floats | float]:
+    """A box moved to where guards hold, and how much of all boxes like it they let through."""
     ranges: dict[str, tuple[Ints, Ints]] = {}
     for guard in guards:
         last: Ints = np.asarray(extents[guard.iterator] - 1, np.int64)
@@ -108,10 +114,10 @@ def _moved(
     moved = dict(box)
     share: Floats | float = WHOLE
     for iterator, (low, high) in ranges.items():
-        first, last = box[iterator]
-        start = np.clip(first, low, np.maximum(low, high - (last - first)))
-        moved[iterator] = (start, np.minimum(start + last - first, high))
-        size, inside = last - first + 1, np.maximum(high - low + 1, 0)
+        lo, hi = box[iterator]
+        size, inside = hi - lo, np.maximum(high - low + 1, 0)
+        start = np.clip(lo, low, np.maximum(low, high + 1 - size))
+        moved[iterator] = (start, np.minimum(start + size, high + 1))
         covered = np.maximum(np.minimum(size, inside), 1)
         share = share * np.minimum(size * inside / (extents[iterator] * covered), 1.0)
     return moved, share
@@ -130,7 +136,7 @@ def extents_of(expr: TensorExpr, numbers: Candidates) -> Mapping[str, int]:
 
 
 @lru_cache(maxsize=8192)
-def _bound_extents(node: Same) -> Mapping[str, int] | None:
+def _bound_extents(node: Same[TensorExpr]) -> Mapping[str, int] | None:
     """The extents of a node if none is symbolic."""
     found = {i: bound(e) for i, e in node.expr.domain.items()}
     known = {i: n for i, n in found.items() if n is not None}
@@ -168,12 +174,8 @@ class _Form:
     terms: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Affine:
-    """A read with the form of every index (None: data-dependent)."""
-
-    tensor: str
-    index: tuple[_Form | None, ...]
+_Forms = tuple[_Form | None, ...]
+"""The form of every index of a read (None: data-dependent)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,32 +197,30 @@ def seats(expr: TensorExpr) -> tuple[Seat, ...]:
 
 
 @lru_cache(maxsize=8192)
-def _seats(node: Same) -> tuple[Seat, ...]:
+def _seats(node: Same[TensorExpr]) -> tuple[Seat, ...]:
     return tuple(
         Seat(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(node.expr)
     )
 
 
 @lru_cache(maxsize=8192)
-def _affine(node: Same) -> tuple[_Affine, ...] | None:
-    """The reads of a node if all are affine and none is guarded by its iterators."""
-    found = [_affine_read(read, frozenset(node.expr.iterators)) for read in reads(node.expr)]
-    return None if None in found else tuple(read for read in found if read is not None)
+def _known(node: Same[TensorExpr]) -> tuple[tuple[Read, _Forms | None], ...]:
+    """The reads of a node, with their forms if all are affine."""
+    return tuple((read, _forms(read, frozenset(node.expr.iterators))) for read in reads(node.expr))
 
 
-def _affine_read(read: Read, iterators: frozenset[str]) -> _Affine | None:
-    if read.iterator_guards:
-        return None
+def _forms(read: Read, iterators: frozenset[str]) -> _Forms | None:
     forms: list[_Form | None] = []
     for index in read.index:
         if index is None:
             forms.append(None)
             continue
-        terms, constant = linear_form(index)
-        if any(not isinstance(atom, Var) or atom.name not in iterators for atom in terms):
+        form = linear(index)
+        if any(not isinstance(atom, Var) or atom.name not in iterators for atom, _, _ in form.terms):
             return None
-        forms.append(_Form(constant, tuple((atom.name, n) for atom, n in terms.items() if isinstance(atom, Var))))
-    return _Affine(read.tensor, tuple(forms))
+        terms = tuple((atom.name, scale) for atom, scale, _ in form.terms if isinstance(atom, Var))
+        forms.append(_Form(form.constant, terms))
+    return tuple(forms)
 
 
 def _ends(form: _Form, box: Box) -> Ends:

@@ -117,18 +117,22 @@ def accumulator_tile(
 
 
 def _grid(expr: TensorExpr, vector: Vector, lanes: int, extents: Mapping[str, int], target: Target) -> dict[str, Ints]:
-    """All sizes of the vector iterator and of up to two row iterators, innermost first, as flat arrays."""
+    """Sizes of the vector iterator and of up to two row iterators, innermost first, as flat arrays: all that take no
+    more accumulators than there are."""
     most = target.accumulators
-    axes: dict[str, list[int]] = {}
     if vector.kind == "spatial":
-        axes[vector.iterator] = _widths(extents[vector.iterator], lanes, most)
+        widths = np.asarray(_widths(extents[vector.iterator], lanes, most), np.int64)
+        found, held = {vector.iterator: widths}, np.asarray([pieces(int(w), lanes) for w in widths], np.int64)
         rows = [i for i in reversed(moving(expr)) if i != vector.iterator][:2]
     else:
+        found, held = dict[str, Ints](), np.ones(1, np.int64)
         rows, most = moving(expr)[-1:], min(most, ROWS)
     for iterator in rows:
-        axes[iterator] = list(range(1, max(1, min(extents[iterator], most)) + 1))
-    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes.values()), indexing="ij")
-    return {i: g.ravel() for i, g in zip(axes, grid, strict=True)}
+        sizes = np.arange(1, max(1, min(extents[iterator], most)) + 1)
+        here, there = np.nonzero(held[:, None] * sizes <= most)
+        found = {i: n[here] for i, n in found.items()} | {iterator: sizes[there]}
+        held = held[here] * sizes[there]
+    return found
 
 
 def _widths(extent: int, lanes: int, most: int) -> list[int]:

@@ -85,31 +85,50 @@ def core_tiles(problem: Problem, most: int) -> tuple[CoreTile, ...]:
     Groups of several parts that fit a cache take no reduce steps: sums that go through it seldom pay.  Those that
     share a reduce loop always do.
     """
-    trials = [_trial(problem, candidates(problem), {})] if problem.chain is None else []
+    trials = [_plain(problem, candidates(problem))] if problem.chain is None else []
     if len(problem.parts) == 1 or problem.target.threads > 1 or not any(trial.fits.any() for trial in trials):
         trials += _with_steps(problem, candidates(problem, most=MOST // ROUNDS))
     if not any(trial.fits.any() for trial in trials):
         finer = candidates(problem, fine=True, most=MOST // ROUNDS)
-        trials += [_trial(problem, finer, {})] if problem.chain is None else []
+        trials += [_plain(problem, finer)] if problem.chain is None else []
         trials += _with_steps(problem, finer)
     return _ranked(problem, trials, most)
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """Candidates with reduce steps of the same nodes, and their scores."""
+    """Candidates of a shape with reduce steps of the same nodes, and their scores one after the other."""
 
+    shape: tuple[int, ...]
     sizes: Mapping[str, Ints]
     steps: Mapping[str, Mapping[str, Ints]]
     score: Score
     fits: np.ndarray
 
+    def of(self, values: Ints, place: int) -> int:
+        """What sizes or steps are for the candidate at a place."""
+        return int(np.broadcast_to(values, self.shape)[np.unravel_index(place, self.shape)])
+
 
 def _trial(
-    problem: Problem, sizes: Mapping[str, Ints], steps: Mapping[str, Mapping[str, Ints]], found: Score | None = None
+    problem: Problem,
+    sizes: Mapping[str, Ints],
+    steps: Mapping[str, Mapping[str, Ints]],
+    shape: tuple[int, ...],
+    wide: Seen | None = None,
 ) -> _Trial:
-    found = found or score(problem, sizes, steps)
-    return _Trial(sizes, steps, found, np.asarray(found.held <= problem.target.capacity))
+    found = score(problem, sizes, steps, wide).flat(shape)
+    return _Trial(shape, sizes, steps, found, np.asarray(found.held <= problem.target.capacity))
+
+
+def _plain(problem: Problem, sizes: Mapping[str, Ints]) -> _Trial:
+    """Candidates without reduce steps."""
+    return _trial(problem, sizes, {}, _grid(sizes) or (1,))
+
+
+def _grid(sizes: Mapping[str, Ints]) -> tuple[int, ...]:
+    """The shape of all combinations of sizes."""
+    return np.broadcast_shapes(*(n.shape for n in sizes.values()))
 
 
 def _worth(problem: Problem, trial: _Trial) -> Floats:
@@ -163,10 +182,7 @@ def _with_steps(problem: Problem, sizes: Mapping[str, Ints]) -> list[_Trial]:
             break
         smallest = min(found, key=lambda trial: int(np.min(trial.score.held)))
         place = int(np.argmin(smallest.score.held))
-        shape = smallest.score.held.shape
-        fixed = {
-            n: {i: int(np.broadcast_to(s, shape)[place]) for i, s in of.items()} for n, of in smallest.steps.items()
-        }
+        fixed = {n: {i: smallest.of(s, place) for i, s in of.items()} for n, of in smallest.steps.items()}
     return trials
 
 
@@ -211,13 +227,11 @@ def _stepped(
     domain = next(n.expr.domain for n in problem.nodes if n.name == node)
     iterators = list(dict.fromkeys(i for steps in chain for i in steps))
     whole = {i: extent_of(domain[i], problem.numbers) for i in iterators}
-    count = next((len(n) for n in sizes.values()), 1)
+    grid = _grid(sizes)
     each = {i: np.asarray([s.get(i, whole[i]) for s in chain], np.int64) for i in iterators}
-    rest = {n: {i: np.asarray(s, np.int64) for i, s in of.items()} for n, of in fixed.items()}
-    found = score(problem, sizes, {**rest, node: {i: n[:, None] for i, n in each.items()}}, wide)
-    flat = found.flat((len(chain), count))
-    tiled = {i: np.tile(n, len(chain)) for i, n in sizes.items()}
-    return _trial(problem, tiled, {**rest, node: {i: np.repeat(n, count) for i, n in each.items()}}, flat)
+    steps = {n: {i: np.asarray(s, np.int64) for i, s in of.items()} for n, of in fixed.items()}
+    steps[node] = {i: n.reshape(-1, *(1,) * len(grid)) for i, n in each.items()}
+    return _trial(problem, sizes, steps, (len(chain), *grid), wide)
 
 
 def _ranked(problem: Problem, trials: Sequence[_Trial], most: int) -> tuple[CoreTile, ...]:
@@ -225,11 +239,10 @@ def _ranked(problem: Problem, trials: Sequence[_Trial], most: int) -> tuple[Core
     worth = np.concatenate([_worth(problem, trial) for trial in trials])
     if not np.isfinite(worth).any():
         worth = np.concatenate([trial.score.held.astype(np.float64) for trial in trials])
-    volumes = np.concatenate([np.broadcast_to(_volume(trial), np.shape(_worth(problem, trial))) for trial in trials])
-    order = np.lexsort((-volumes, _rounded(worth)))
+    volumes = np.concatenate([_volume(trial) for trial in trials])
     found: list[CoreTile] = []
-    ends = np.cumsum([np.size(_worth(problem, trial)) for trial in trials])
-    for position in order[: 4 * most]:
+    ends = np.cumsum([trial.fits.size for trial in trials])
+    for position in _first(_rounded(worth), -volumes, 4 * most):
         if not np.isfinite(worth[position]):
             break
         which = int(np.searchsorted(ends, position, side="right"))
@@ -241,6 +254,13 @@ def _ranked(problem: Problem, trials: Sequence[_Trial], most: int) -> tuple[Core
     return tuple(found)
 
 
+def _first(keys: Floats, ties: Floats, count: int) -> Ints:
+    """Places of the least keys, in order; those of equal keys by their ties."""
+    last = np.partition(keys, min(count, keys.size) - 1)[min(count, keys.size) - 1]
+    places = np.flatnonzero(keys <= last)
+    return np.asarray(places[np.lexsort((ties[places], keys[places]))][:count], np.int64)
+
+
 def _rounded(worth: Floats) -> Floats:
     """Ten significant digits: what differs less is equal on every machine."""
     with np.errstate(divide="ignore"):
@@ -249,16 +269,13 @@ def _rounded(worth: Floats) -> Floats:
 
 
 def _volume(trial: _Trial) -> Floats:
-    return prod((n.astype(np.float64) for n in trial.sizes.values()), start=np.ones(1))
+    volume = prod((n.astype(np.float64) for n in trial.sizes.values()), start=np.ones(1))
+    return np.broadcast_to(volume, trial.shape).ravel()
 
 
 def _tile(problem: Problem, trial: _Trial, place: int) -> CoreTile:
-    candidates = [*trial.sizes.values(), *(n for of in trial.steps.values() for n in of.values())]
-    shape = np.broadcast_shapes(np.shape(trial.score.held), *map(np.shape, candidates))
-    chosen = {i: int(np.broadcast_to(n, shape)[place]) for i, n in trial.sizes.items()}
-    steps = {
-        node: {i: int(np.broadcast_to(n, shape)[place]) for i, n in of.items()} for node, of in trial.steps.items()
-    }
+    chosen = {i: trial.of(n, place) for i, n in trial.sizes.items()}
+    steps = {node: {i: trial.of(n, place) for i, n in of.items()} for node, of in trial.steps.items()}
     domains = {node.name: node.expr.domain for node in problem.nodes}
     short = {
         node: {i: n for i, n in of.items() if n < extent_of(domains[node][i], problem.numbers)}
@@ -302,9 +319,10 @@ def extents_in(problem: Problem, tile: CoreTile) -> list[dict[str, int]]:
 
 
 def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, most: int = MOST) -> dict[str, Ints]:
-    """Sizes of every iterator of the final node that tiles may cut, all combinations, flat arrays.
+    """Sizes of every iterator of the final node that tiles may cut, an axis each; all combinations are candidates.
 
-    `fine` allows tiles smaller than register tiles, but for the vector iterator of packed weights.
+    What depends on few iterators stays small, and most of what windows are made of does.  `fine` allows tiles smaller
+    than register tiles, but for the vector iterator of packed weights.
     """
     final = problem.final
     moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if bound(e) != 1]
@@ -317,8 +335,8 @@ def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, mos
         axes = [_sizes(whole[i], grain[i], choices) for i in moving]
     if prod(len(axis) + len(finer[i]) for i, axis in zip(moving, axes, strict=True)) <= most:
         axes = [[*finer[i], *axis] for i, axis in zip(moving, axes, strict=True)]
-    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij") if moving else []
-    return {i: g.ravel() for i, g in zip(moving, grid, strict=True)}
+    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij", sparse=True) if moving else []
+    return dict(zip(moving, grid, strict=True))
 
 
 def _grain(problem: Problem, fine: bool) -> dict[str, int]:

@@ -82,14 +82,14 @@ def windows(
     least hold of tensors that leave the group: where it reads less of one, it holds all of it.  Data-dependent reads
     count one element for each point that reads.  Nodes that the final one does not need are left out.
     """
-    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {}, frozenset(), {})
+    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {})
     if not steps:
         return wide
-    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, inside, wide.boxes)
+    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, inside, wide)
     outside = {seat.tensor for node in nodes if node.name not in inside for seat in seats(node.expr)}
-    elements = {t: wide.elements[t] if t in outside else n for t, n in seen.elements.items()}
-    shares = {t: wide.share(t) if t in outside else share for t, share in seen.shares.items()}
-    return Seen(elements, seen.boxes, shares)
+    elements = {t: n for t, n in seen.elements.items() if t not in outside}
+    shares = {t: share for t, share in seen.shares.items() if t not in outside}
+    return Seen(wide.elements | elements, seen.boxes, wide.shares | shares)
 
 
 def _windows(
@@ -99,10 +99,10 @@ def _windows(
     shapes: Shapes,
     numbers: Candidates,
     stored: Mapping[str, Ints],
-    inside: Set[str],
-    known: Mapping[str, Box],
+    inside: Set[str] = frozenset(),
+    known: Seen | None = None,
 ) -> Seen:
-    """Windows where nodes outside of reduce loops have boxes that are known."""
+    """The windows; of reduce loops only those of nodes inside, where all others are known."""
     made = {node.name: node.expr for node in nodes}
     final = nodes[-1]
     boxes: dict[str, Box] = {final.name: tile_box(final.expr, sizes, steps.get(final.name, {}), numbers)}
@@ -111,18 +111,19 @@ def _windows(
     gathered: dict[str, Ints] = {}
     shares: dict[str, Floats | float] = {final.name: 1.0}
     for node in reversed(nodes):
-        if node.name in known and node.name not in inside:
-            boxes[node.name] = known[node.name]
-        if node.name not in boxes:
+        around = known is not None and node.name not in inside
+        if known is not None and around and node.name in known.boxes:
+            boxes[node.name] = known.boxes[node.name]
+        if node.name not in boxes or (around and inside.isdisjoint(operands(node.expr))):
             continue
         if node.name in stored:
             boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], numbers)
-        box = boxes[node.name]
+        box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
         by_data = {seat.tensor for seat in seats(node.expr) if seat.by_data}
         for tensor, need in follow(node.expr, box, shapes, numbers).items():
             window = need.window
-            shares[tensor] = np.minimum(shares.get(tensor, 0.0) + need.share * shares[node.name], 1.0)
+            shares[tensor] = np.minimum(shares.get(tensor, 0.0) + need.share * own, 1.0)
             if tensor in by_data:
                 gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
             producer = made.get(tensor)
@@ -135,7 +136,7 @@ def _windows(
                 needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
             boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
     found |= {tensor: volume(window) for tensor, window in outside.items()}
-    return Seen(found | gathered, boxes, {t: share for t, share in shares.items() if np.any(share != 1.0)})
+    return Seen(found | gathered, boxes, shares)
 
 
 def _inside(ends: Ends, whole: Ends) -> Ends:
