@@ -99,3 +99,14 @@ def test_a_plan_for_another_device_cannot_be_timed(cli, tmp_path):
     ran = cli("bench", "model.tilec")
     assert ran.code == 2
     assert "cannot run here" in ran.err
+
+
+def test_a_trace_has_an_event_for_every_group(cli, build, tmp_path):
+    ran = cli("bench", "model.tilec", "--json", "--threads", 1, "--trace", "trace.json", *FEW)
+    assert ran.code == 0, ran.err
+    groups = json.loads(ran.out)["models"]["model.tilec"]["groups"]
+    planned = json.loads((tmp_path / "model.tilec" / "2-plan.json").read_text())["groups"]
+    made = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [each["group"] for each in groups] == [group["name"] for group in planned]
+    assert [event["name"] for event in made if event["ph"] == "X"] == [group["name"] for group in planned]
+    assert all(each["seconds"] > 0 and each["roofline"] > 0 for each in groups)

@@ -13,7 +13,7 @@ MANIFEST = Manifest(
     inputs=(TensorSpec("x", "f32", (1, 3)),),
     outputs=(TensorSpec("y", "i64", ()),),
     arena_bytes=128,
-    segments=(Segment(2, 4),),
+    segments=(Segment(("a", "b"), 4),),
     weights=(WeightsFile("w.bin", 100, "1" * 64),),
     constants=(Constant(0, 64, 36),),
 )
@@ -53,7 +53,7 @@ def test_another_interface_is_refused(tmp_path):
         ("constants", [{"file": 0, "offset": -1, "bytes": 4}], "outside"),
         ("inputs", [{"name": "x", "ttype": "f33", "shape": [1]}], "unknown type 'f33'"),
         ("inputs", [{"name": "x", "ttype": "f32", "shape": [-1]}], "negative"),
-        ("segments", [{"launches": 1, "width": "four"}], "expected int"),
+        ("segments", [{"groups": ["a"], "width": "four"}], "expected int"),
         ("segments", [], "0 calls lie between 0 segments"),
         ("library", None, "launches and no library"),
         ("arena", 3, "arena_bytes"),

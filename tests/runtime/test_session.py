@@ -152,7 +152,7 @@ def test_another_library_is_refused(folder, tmp_path):
         {"scratch_bytes": 64},
         {"inputs": (tensor("x", 1, 4),)},
         {"outputs": (tensor("y", 4, 4), tensor("z", 4))},
-        {"segments": (Segment(3, 4),)},
+        {"segments": (Segment(("a", "b", "c"), 4),)},
     ],
 )
 def test_numbers_that_the_code_does_not_rely_on_are_refused(tmp_path, edit):

@@ -45,6 +45,9 @@ def bench(
             autocompletion=recipes,
         ),
     ] = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="Write a Chrome trace with one event a group.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Time compiled models beside onnxruntime.
@@ -53,12 +56,17 @@ def bench(
     tilec bench model.tilec/
     tilec bench mobilenet-v2 bert-base --threads 2
     tilec bench model.onnx --against onnxruntime --bar 1.2 --json
+    tilec bench model.tilec/ --trace trace.json
 
     Each runtime has a warm process and preallocated buffers of its own; they run in turns. The ratio is the peer's
     time over tilec's, its median over all rounds with a 95 % bootstrap interval. It holds when the lower end reaches
     the bar less 0.02.
+
+    The trace holds the median run of each model with bytes, operations and the share of its roofline of every group;
+    groups below 60 % of it that take more than 5 % of their model are named.
     """
     from tilec.bench import Timing
+    from tilec.cli.bench_trace import told, trace_model, write_trace
     from tilec.spec.cpus import usable_cpus
 
     given = _recipe(recipe)
@@ -72,11 +80,23 @@ def bench(
         rounds or (given.rounds if given else 5),
     )
     target = device or (given.device if given else None)
-    results = {name: _timed(console, _build(console, name, batch, target), peers, timing) for name in names}
+    builds = {name: _build(console, name, batch, target) for name in names}
+    results = {name: _timed(console, build, peers, timing) for name, build in builds.items()}
+    models_traced = {
+        name: trace_model(console, name, process, build, timing.threads)
+        for process, (name, build) in enumerate(builds.items())
+        if trace is not None
+    }
+    if trace is not None:
+        write_trace(trace, list(models_traced.values()))
     if json:
-        console.json(_as_json(results, timing, bar))
+        groups = {name: model.json() for name, model in models_traced.items()}
+        console.json(_as_json(results, timing, bar, groups))
     else:
         console.data(_table(results, bar))
+    for name, model in models_traced.items():
+        for line in told(name, model):
+            console.note(line)
     if not all(each.precedence for each in results.values()):
         console.note("note: neighbours had the same priority; /proc/self/autogroup cannot be written here")
 
@@ -148,7 +168,9 @@ def _timed(console: Console, build: Source, peers: Sequence[str], timing: "Timin
         return time_interleaved(build.folder, model, random_inputs(read, Draw(0)), peers, timing, advance)
 
 
-def _as_json(results: "dict[str, Comparison]", timing: "Timing", bar: float) -> dict[str, Json]:
+def _as_json(
+    results: "dict[str, Comparison]", timing: "Timing", bar: float, groups: dict[str, list[Json]]
+) -> dict[str, Json]:
     models: dict[str, Json] = {}
     for name, found in results.items():
         peers: dict[str, Json] = {
@@ -161,7 +183,8 @@ def _as_json(results: "dict[str, Comparison]", timing: "Timing", bar: float) -> 
         }
         seconds = {runner: [round(each, 9) for each in times] for runner, times in found.rounds.items()}
         medians = {runner: round(found.seconds(runner), 9) for runner in found.rounds}
-        models[name] = {"median_s": medians, "peers": peers, "rounds_s": seconds}
+        traced: dict[str, Json] = {"groups": groups[name]} if name in groups else {}
+        models[name] = {"median_s": medians, "peers": peers, "rounds_s": seconds, **traced}
     return {"bar": bar, "models": models, "processes": timing.processes, "threads": timing.threads}
 
 

@@ -28,13 +28,18 @@ from tilec.ir.expr import (
 FORM_SIZE = 32
 """Index arithmetic of more sub-expressions than this is read from its tensor instead of being repeated."""
 
+FAREST = 1 << 63
+"""No integer of 64 bits is as large."""
+
 
 def tidied(expr: Expr) -> Expr:
-    """Index arithmetic outside of accesses in canonical form (`simplify_tensor` sees to that inside)."""
+    """Index arithmetic outside of accesses in canonical form (`simplify_tensor` sees to that inside), but for what has
+    numbers of more than 64 bits then: what is left as it was written wraps around."""
     if isinstance(expr, Access | Const | Var):
         return expr
     if all(_is_arithmetic(e) for e in walk(expr)):
-        return simplify(expr)
+        found = simplify(expr)
+        return found if all(-FAREST <= e.value < FAREST for e in walk(found) if isinstance(e, Const)) else expr
     return rebuild(expr, tidied)
 
 

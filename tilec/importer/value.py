@@ -95,7 +95,7 @@ def progression(array: NDArray[Any]) -> Expr | None:
     line = array.ravel()
     start, step = int(line[0]), int(line[1]) - int(line[0])
     steps = np.diff(line)
-    if not (steps == step).all() or not -FAR < start + step * line.size < FAR:
+    if not (steps == step).all() or not all(-FAR < end < FAR for end in (start, step, start + step * line.size)):
         return None
     index = Var(position(longest[0]))
     return simplify(formula("start + step * i", start=start, step=step, i=index))

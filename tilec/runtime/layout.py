@@ -5,7 +5,7 @@ A **pool** is what the worker threads watch. Both are zeroed, 64-byte aligned bl
 while a worker lives, so that a late reader of a stale job pointer still reads a job.
 """
 
-ABI = 2
+ABI = 3
 """Version of this layout and of the entry points; a library is loaded only when it was built for it."""
 
 LINE = 64
@@ -38,6 +38,11 @@ JOB_WIDTH = 144
 """i64: the most pieces that any launch can be cut into; 1 wakes nobody."""
 JOB_SEGMENT = 152
 """i64: which part of the host function runs: the segment between two calls of onnxruntime."""
+JOB_TIMES = 160
+"""pointer: per launch two i64, the nanoseconds of the monotonic clock when its first task was taken and when its last
+one was done; 0 when nobody asks."""
+TIMES = 16
+"""Bytes of the times of one launch."""
 JOB_COUNTERS = 192
 """Per launch: i32 finished tasks, i32 sleeping threads, then for each thread i32 tasks taken from its share."""
 COUNTER_SLEEPERS = 4

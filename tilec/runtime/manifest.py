@@ -77,10 +77,16 @@ class Constant:
 
 @dataclass(frozen=True)
 class Segment:
-    """The launches between two calls: how many have tasks, and the most threads that any of them can use."""
+    """The launches between two calls: the group of each that has tasks, and the most threads that any of them can
+    use."""
 
-    launches: int
+    groups: tuple[str, ...]
     width: int
+
+    @property
+    def launches(self) -> int:
+        """Their number."""
+        return len(self.groups)
 
 
 @dataclass(frozen=True)

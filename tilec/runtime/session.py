@@ -3,6 +3,7 @@
 import os
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from tilec.runtime.library import Library, load_library
 from tilec.runtime.manifest import CallInput, Manifest, PortSpec, read_manifest
 from tilec.runtime.memory import ALIGNMENT, address, aligned_block, constant_address, map_weights
 from tilec.runtime.pool import Pool, forks, pool_of
+from tilec.runtime.times import Span, Times
 from tilec.spec.cpus import usable_cpus
 
 if TYPE_CHECKING:
@@ -82,14 +84,27 @@ class Session:
         The result does not depend on the number of threads. Raises UsageError for feeds that do not fit, TilecError
         when a part that runs on onnxruntime fails.
         """
-        out = out or {}
+        return self._run_once(feeds, out or {}, None)
+
+    def traced(
+        self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None
+    ) -> tuple[Span, ...]:
+        """Run once like `run`; returns when every group and every call of onnxruntime began and ended, in the order in
+        which they began. Two readings of the clock a group are all that it adds."""
+        times = Times(self._manifest.segments)
+        self._run_once(feeds, out or {}, times)
+        return times.spans
+
+    def _run_once(
+        self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]", times: Times | None
+    ) -> "dict[str, NDArray[Any]]":
         manifest = self._manifest
         inputs = gather_inputs(manifest.inputs, feeds)
         outputs: list[Any] = list(gather_outputs(manifest.outputs, out, inputs, self._taken))
         pool, waiting = self._home()
         run = self._take_run(pool, waiting)
         try:
-            results = run.start(inputs, outputs, self._calls)
+            results = run.start(inputs, outputs, self._calls, times)
         finally:
             waiting.append(run)
         for number, taken in self._taken.items():
@@ -167,8 +182,11 @@ class _Run:
         """Whether the last helper has left."""
         return not any(job.view(np.int64)[layout.JOB_STATE // 8] for job in self.jobs)
 
-    def start(self, inputs: list[Any], outputs: list[Any], calls: Sequence[Fallback]) -> list[Any]:
-        """Run on these arrays; returns the results of the calls when the outputs are complete."""
+    def start(
+        self, inputs: list[Any], outputs: list[Any], calls: Sequence[Fallback], times: Times | None = None
+    ) -> list[Any]:
+        """Run on these arrays; returns the results of the calls when the outputs are complete, and notes the `times`
+        if somebody wants them."""
         results: list[Any] = []
         first_output = len(inputs) + self._manifest.results
         self._point(0, inputs)
@@ -176,12 +194,21 @@ class _Run:
         for number, job in enumerate(self._addresses):
             if number > 0:
                 call = self._manifest.calls[number - 1]
-                made = calls[number - 1].run([self._value(spec, inputs, outputs, results) for spec in call.inputs])
+                read = [self._value(spec, inputs, outputs, results) for spec in call.inputs]
+                with times.call(call.model.file) if times is not None else nullcontext():
+                    made = calls[number - 1].run(read)
                 self._point(len(inputs) + len(results), made)
                 results += made
             if job is not None and self._library is not None:
+                self._ask(number, times)
                 self._library.run(job)
         return results
+
+    def _ask(self, number: int, times: Times | None) -> None:
+        """Say where the times of a segment are wanted, if they are."""
+        job = self._jobs[number]
+        if job is not None:
+            job.view(np.int64)[layout.JOB_TIMES // 8] = 0 if times is None else address(times.of(number))
 
     def _point(self, first: int, arrays: list[Any]) -> None:
         """Enter arrays into the table from position `first`; what compiled code does not touch has no place there."""

@@ -73,7 +73,7 @@ def compile_model(
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:
     own = [launch for launch in launches if launch.segment == number]
-    return Segment(len(own), max((launch.width for launch in own), default=1))
+    return Segment(tuple(launch.group for launch in own), max((launch.width for launch in own), default=1))
 
 
 def build_library(

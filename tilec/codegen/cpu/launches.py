@@ -35,7 +35,7 @@ class Launch:
     """One call of kernel `symbol` on all of its `tasks`; arguments in the order of its operands.
 
     `grain` is the fewest tasks worth handing to a thread at once; `scratch_bytes` what each thread needs; `segment`
-    counts the calls of onnxruntime that come before it.
+    counts the calls of onnxruntime that come before it; `group` is what it runs.
     """
 
     symbol: str
@@ -44,6 +44,7 @@ class Launch:
     scratch_bytes: int = 0
     grain: int = 1
     segment: int = 0
+    group: str = ""
 
     @property
     def width(self) -> int:

@@ -48,6 +48,7 @@ def build(
             scratch_bytes=kernels[step.kernel].scratch_bytes,
             grain=grain(made.groups[step.kernel], kernels[step.kernel], device),
             segment=step.segment,
+            group=step.group,
         )
         for step in made.steps
     )

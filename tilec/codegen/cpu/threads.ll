@@ -16,6 +16,7 @@ declare i32 @sched_getcpu()
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @sched_setaffinity(i32, i64, ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare i32 @clock_gettime(i32, ptr)
 $PAUSE_DECLARATION
 
 declare i32 @tilec_main(ptr, i64)
@@ -71,6 +72,29 @@ define internal ptr @counters(ptr %job, i64 %launch) alwaysinline {
   ret ptr %address
 }
 
+; Where somebody wants the times of a launch, else null.
+define internal ptr @times(ptr %job, i64 %launch) alwaysinline {
+  %times.p = getelementptr i8, ptr %job, i64 $JOB_TIMES
+  %times = load ptr, ptr %times.p
+  %nobody = icmp eq ptr %times, null
+  %offset = mul i64 %launch, $TIMES
+  %own = getelementptr i8, ptr %times, i64 %offset
+  %found = select i1 %nobody, ptr null, ptr %own
+  ret ptr %found
+}
+
+; Nanoseconds of the monotonic clock.
+define internal i64 @clock() noinline {
+  %time = alloca { i64, i64 }
+  %r = call i32 @clock_gettime(i32 1, ptr %time)
+  %seconds = load i64, ptr %time
+  %part.p = getelementptr i8, ptr %time, i64 8
+  %part = load i64, ptr %part.p
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %part
+  ret i64 %now
+}
+
 ; A range of tasks for this thread, end << 32 | begin; 0 when none is left.
 define i64 @tilec_next(ptr %job, i64 %launch, i64 %worker, i64 %tasks, i64 %grain) {
 entry:
@@ -124,11 +148,19 @@ again:
   %found = extractvalue { i32, i1 } %exchange, 0
   br label %attempt
 mine:
+  %times = call ptr @times(ptr %job, i64 %launch)
+  %untimed = icmp eq ptr %times, null
+  br i1 %untimed, label %range, label %timed
+timed:
+  %now.ns = call i64 @clock()
+  %earliest = atomicrmw umin ptr %times, i64 %now.ns monotonic, align 8
+  br label %range
+range:
   %begin = add i64 %low, %used.64
   %end = add i64 %begin, %count
   %end.high = shl i64 %end, 32
-  %range = or i64 %end.high, %begin
-  ret i64 %range
+  %taken.range = or i64 %end.high, %begin
+  ret i64 %taken.range
 empty:
   %visited.next = add i64 %visited, 1
   %more = icmp ult i64 %visited.next, %shares
@@ -147,6 +179,15 @@ define void @tilec_done(ptr %job, i64 %launch, i64 %tasks, i64 %count) {
   %last = icmp eq i32 %now, %tasks.32
   br i1 %last, label %finished, label %out
 finished:
+  %times = call ptr @times(ptr %job, i64 %launch)
+  %untimed = icmp eq ptr %times, null
+  br i1 %untimed, label %told, label %timed
+timed:
+  %now.ns = call i64 @clock()
+  %end.p = getelementptr i8, ptr %times, i64 8
+  store i64 %now.ns, ptr %end.p
+  br label %told
+told:
   %sleepers.p = getelementptr i8, ptr %counters, i64 $COUNTER_SLEEPERS
   %sleepers = load atomic i32, ptr %sleepers.p seq_cst, align 4
   %any = icmp ne i32 %sleepers, 0

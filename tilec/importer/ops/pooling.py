@@ -85,7 +85,7 @@ def _first(op: Op, x: Value, largest: Value) -> Value:
 
 @operator("AveragePool")
 def _average_pool(op: Op) -> Value:
-    """The sum divided by the number of elements that count: those in the tensor, or in its padding too."""
+    """The sum divided by the number of elements that count: in the tensor, or in its padding too; 0 without any."""
     x = op.value(0)
     frame, axes, reduce = _frame(op, x)
     index = _positions(frame, axes[2:], reduce)
@@ -98,7 +98,7 @@ def _average_pool(op: Op) -> Value:
     if isinstance(ones, Const):
         return op.map(stored("x / n", x.ttype), x=total, n=count([r.extent for r in reduce], total.ttype))
     number = op.emit(axes[2:], ones, "i64", reduce, part="count")
-    return op.map(stored(f"x / {total.ttype}(n)", x.ttype), x=total, n=number)
+    return op.map(stored(f"x / {total.ttype}(maximum(n, 1))", x.ttype), x=total, n=number)
 
 
 def _ranges(axes: Sequence[Axis]) -> Ranges:

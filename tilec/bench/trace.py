@@ -1,0 +1,123 @@
+"""Where a run's time goes: every group's own time beside the least that its device could take, as a Chrome trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from tilec.artifact import Json
+from tilec.bench.runners import Array
+from tilec.ir.expr import bound
+from tilec.ir.plan import Group, Plan
+from tilec.report.html.speeds import units
+from tilec.report.totals import traffic_of
+from tilec.runtime.times import Span
+from tilec.spec.device import DeviceSpec
+from tilec.verify.remote import Remote
+
+RUNS = 25
+"""Runs that are looked at, after as many that warm up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a group takes: the median of its `seconds`, the bytes that it moves between the lowest level of the plan and
+    the next, its operations, and the `least` seconds for these (0: the device does not say)."""
+
+    name: str
+    seconds: float
+    bytes: int
+    operations: int
+    least: float
+
+    @property
+    def roofline(self) -> float | None:
+        """The share of its roofline that a group reaches; more than 1 where caches hold what it reads and writes."""
+        return self.least / self.seconds if self.least and self.seconds else None
+
+
+class Traced:
+    """A compiled model that says when its groups ran."""
+
+    def __init__(self, folder: Path, feeds: Mapping[str, Array], threads: int) -> None:
+        from tilec.runtime import load
+
+        self._session = load(folder, threads=threads)
+        self._feeds = feeds
+        self._out = self._session.run(feeds)
+
+    def runs(self, count: int) -> list[tuple[Span, ...]]:
+        """The spans of some runs, after as many others."""
+        for _ in range(count):
+            self._session.run(self._feeds, out=self._out)
+        return [self._session.traced(self._feeds, out=self._out) for _ in range(count)]
+
+
+def traced(folder: Path, feeds: Mapping[str, Array], threads: int) -> list[tuple[Span, ...]]:
+    """The spans of `RUNS` runs of the compiled model in `folder`, in a process of its own."""
+    with Remote("the compiled model", Traced, folder, feeds, threads) as model:
+        model.ready()
+        found: list[tuple[Span, ...]] = model.call("runs", RUNS)
+        return found
+
+
+def shares(plan: Plan, runs: Sequence[Sequence[Span]], device: DeviceSpec) -> tuple[Share, ...]:
+    """Every group that ran, and every call of onnxruntime (without bytes and operations), in their order."""
+    seconds: dict[str, list[float]] = {}
+    for run in runs:
+        for span in run:
+            seconds.setdefault(span.name, []).append((span.end - span.begin) * 1e-9)
+    groups = {group.name: group for group in plan.groups}
+    return tuple(_share(name, median(times), groups.get(name), plan, device) for name, times in seconds.items())
+
+
+def _share(name: str, seconds: float, group: Group | None, plan: Plan, device: DeviceSpec) -> Share:
+    if group is None:
+        return Share(name, seconds, 0, 0, 0.0)
+    moved, operations = bound(traffic_of(group, plan)) or 0, bound(group.cost.flops) or 0
+    bandwidth = device.bandwidth(device.level_names[0])
+    fitting = units(plan, device)
+    least = max(moved / bandwidth if bandwidth else 0.0, operations / fitting[0].rate if fitting else 0.0)
+    return Share(name, seconds, moved, operations, least)
+
+
+def events(process: int, model: str, runs: Sequence[Sequence[Span]], found: Iterable[Share]) -> list[Json]:
+    """The events of the Trace Event Format for the run whose length is the median: one a group, microseconds from its
+    start; groups that run side by side stand on lines of their own."""
+    run = sorted(runs, key=lambda spans: max(s.end for s in spans) - spans[0].begin)[len(runs) // 2]
+    told = {share.name: share for share in found}
+    start = run[0].begin
+    made: list[Json] = [{"args": {"name": model}, "name": "process_name", "ph": "M", "pid": process, "tid": 0}]
+    ends: list[int] = []
+    for span in run:
+        line = next((n for n, end in enumerate(ends) if end <= span.begin), len(ends))
+        ends[line : line + 1] = [span.end]
+        share = told[span.name]
+        roofline = share.roofline
+        made.append(
+            {
+                "args": {
+                    "bytes": share.bytes,
+                    "flops": share.operations,
+                    "median_us": round(share.seconds * 1e6, 3),
+                    "roofline": None if roofline is None else round(roofline, 4),
+                },
+                "cat": "group" if share.operations or share.bytes else "call",
+                "dur": (span.end - span.begin) / 1e3,
+                "name": span.name,
+                "ph": "X",
+                "pid": process,
+                "tid": line,
+                "ts": (span.begin - start) / 1e3,
+            }
+        )
+    return made
+
+
+def slow(found: Sequence[Share], below: float = 0.6, above: float = 0.05) -> tuple[Share, ...]:
+    """Groups that reach less than a share of their roofline and take more than a share of the model, longest first."""
+    total = sum(share.seconds for share in found)
+    kept = [s for s in found if (s.roofline or 1.0) < below and s.seconds > above * total]
+    return tuple(sorted(kept, key=lambda share: -share.seconds))

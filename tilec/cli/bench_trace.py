@@ -1,0 +1,75 @@
+"""The groups of timed models one by one: a Chrome trace, and those that fall short of their roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilec.artifact import Json
+from tilec.cli.console import Console
+from tilec.pipeline import FILES, Source, read_source
+
+if TYPE_CHECKING:
+    from tilec.bench.trace import Share
+
+
+@dataclass(frozen=True)
+class TracedModel:
+    """What the groups of a model take, and the events of one of its runs."""
+
+    shares: tuple[Share, ...]
+    events: list[Json]
+
+    def json(self) -> list[Json]:
+        """The groups as plain data."""
+        return [
+            {
+                "bytes": share.bytes,
+                "flops": share.operations,
+                "group": share.name,
+                "roofline": None if share.roofline is None else round(share.roofline, 4),
+                "seconds": round(share.seconds, 9),
+            }
+            for share in self.shares
+        ]
+
+
+def trace_model(console: Console, name: str, process: int, build: Source, threads: int) -> TracedModel:
+    """Run a compiled model on the inputs of the first seed and look at its groups."""
+    from tilec.bench.trace import events, shares, traced
+    from tilec.ir.codec import plan_from_json
+    from tilec.spec.resolve import resolve_device
+    from tilec.verify.inputs import Draw, random_inputs
+
+    source = read_source("plan", build.folder / FILES["plan"])
+    plan = plan_from_json(source.body, source.place)
+    device = resolve_device(str(build.folder / "device.yaml"))
+    with console.stage(f"trace {plan.name}"):
+        runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
+    found = shares(plan, runs, device)
+    return TracedModel(found, events(process, name, runs, found))
+
+
+def write_trace(path: Path, models: Sequence[TracedModel]) -> None:
+    """Write the events of all models as one file for chrome://tracing, Perfetto and the like."""
+    import json
+
+    from tilec.artifact import atomic_open
+
+    made = {"displayTimeUnit": "ms", "traceEvents": [event for model in models for event in model.events]}
+    with atomic_open(path) as file:
+        file.write(json.dumps(made, indent=1).encode())
+
+
+def told(name: str, model: TracedModel) -> list[str]:
+    """A line for every group that falls short of its roofline and takes a good part of the model."""
+    from tilec.bench.trace import slow
+
+    total = sum(share.seconds for share in model.shares)
+    return [
+        f"{name}: {share.name} takes {1e6 * share.seconds:.0f} us, {share.seconds / total:.0%} of the groups' time, "
+        f"at {share.roofline or 0:.0%} of its roofline"
+        for share in slow(model.shares)
+    ]

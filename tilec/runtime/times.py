@@ -1,0 +1,58 @@
+"""When the launches and the calls of one run began and ended."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilec.runtime import layout
+from tilec.runtime.manifest import Segment
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What ran, the group of a launch or the name of a call's file, and its nanoseconds on the monotonic clock: from
+    the first task that a thread took to the end of the last."""
+
+    name: str
+    begin: int
+    end: int
+
+
+class Times:
+    """Blocks that native code writes its times into, one for each segment, and the times of the calls between them."""
+
+    def __init__(self, segments: tuple[Segment, ...]) -> None:
+        words = layout.TIMES // 8
+        self._segments = segments
+        self._blocks = [np.full((each.launches, words), _NEVER, np.int64) for each in segments]
+        self._calls: list[Span] = []
+
+    def of(self, segment: int) -> "NDArray[np.int64]":
+        """The block of a segment."""
+        return self._blocks[segment]
+
+    @contextmanager
+    def call(self, name: str) -> Iterator[None]:
+        """What runs inside is a call."""
+        begin = time.monotonic_ns()
+        yield
+        self._calls.append(Span(name, begin, time.monotonic_ns()))
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """Everything that ran, in the order in which it began."""
+        launches = [
+            Span(group, int(begin), int(end))
+            for segment, block in zip(self._segments, self._blocks, strict=True)
+            for group, (begin, end) in zip(segment.groups, block, strict=True)
+        ]
+        return tuple(sorted([*launches, *self._calls], key=lambda span: (span.begin, span.end)))
