@@ -15,12 +15,18 @@ from tilec.ir.expr import Const, Expr
 
 
 def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
-    """`exp(x - max) / sum(exp(x - max))`; a row of -inf gives NaN, as the reference does."""
+    """`exp(x - max) / sum(exp(x - max))`; a row of -inf gives NaN, as the reference does. Only the result is rounded to
+    half precision."""
     prefix = f"{part}_" if part else ""
     largest = op.reduce("max", axes, x=x, part=f"{prefix}max")
-    power = op.map("exp(x - m)", x=x, m=largest, part=f"{prefix}exp")
-    total = op.reduce("sum", axes, wide("x", x.ttype), x=power, part=f"{prefix}sum")
-    return op.map(stored(f"{wide('x', x.ttype)} / s", x.ttype), x=power, s=total, part=part)
+    power = op.map(_power(x), x=x, m=largest, part=f"{prefix}exp")
+    total = op.reduce("sum", axes, "x", x=power, part=f"{prefix}sum")
+    return op.map(stored("x / s", x.ttype), x=power, s=total, part=part)
+
+
+def _power(x: Value) -> str:
+    """The body `exp(x - m)`, in single precision where elements are half ones."""
+    return f"exp({wide('x', x.ttype)} - {wide('m', x.ttype)})"
 
 
 def _softmax_axes(op: Op, x: Value) -> tuple[int, ...]:
@@ -43,8 +49,8 @@ def _log_softmax(op: Op) -> Value:
     x = op.value(0)
     axes = _softmax_axes(op, x)
     largest = op.reduce("max", axes, x=x, part="max")
-    total = op.reduce("sum", axes, wide("exp(x - m)", x.ttype), x=x, m=largest, part="sum")
-    return op.map(stored(f"{wide('x - m', x.ttype)} - log(s)", x.ttype), x=x, m=largest, s=total)
+    total = op.reduce("sum", axes, _power(x), x=x, m=largest, part="sum")
+    return op.map(stored(f"{wide('x', x.ttype)} - {wide('m', x.ttype)} - log(s)", x.ttype), x=x, m=largest, s=total)
 
 
 @operator("Hardmax")
@@ -69,7 +75,7 @@ def log_sum_exp(op: Op, x: Value, axes: Sequence[int], keep: bool) -> Value:
     """`log(sum(exp(x - m))) + m` with m the maximum, 0 where that is infinite."""
     largest = op.reduce("max", axes, x=x, part="max")
     shift = op.map("where(isinf(m), 0.0, m)", m=largest, part="shift")
-    total = op.reduce("sum", axes, wide("exp(x - m)", x.ttype), keep, x=x, m=shift, part="sum")
+    total = op.reduce("sum", axes, _power(x), keep, x=x, m=shift, part="sum")
     if not keep:
         shift = reshaped(op, shift, [e for d, e in enumerate(shift.shape) if d not in axes], part="offset")
     return op.map(stored(f"log(s) + {wide('m', x.ttype)}", x.ttype), s=total, m=shift)
