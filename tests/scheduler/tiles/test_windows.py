@@ -37,6 +37,19 @@ def test_every_input_of_a_concatenation_is_needed_by_its_share_of_tiles() -> Non
 
 
 @pytest.mark.feature("W08")
+def test_a_row_behind_others_is_computed_by_every_tile() -> None:
+    """Nothing in what it reads says in which tiles it is not needed."""
+    nodes = [
+        ("s[k] = sum(r, w[k, r] * b[r])", {"k": 8, "r": 64}),
+        ("y[j, k] = where(j < 127, a[j, k], s[k])", {"j": 128, "k": 8}),
+    ]
+    seen = seen_of(make_graph({"a": (127, 8), "b": (64,), "w": (8, 64)}, nodes, ["y"]), j=[1, 64], k=[8, 8])
+    assert [float(np.max(seen.share(tensor))) for tensor in ("s", "w", "b")] == [1, 1, 1]
+    assert np.min(seen.share("s")) == 1
+    assert seen.elements["w"].tolist() == [8 * 64, 8 * 64]
+
+
+@pytest.mark.feature("W08")
 def test_what_runs_behind_one_input_has_its_share() -> None:
     nodes = [
         ("s[j, k] = sum(r, w[k, r] * b[j, r])", {"j": 32, "k": 8, "r": 64}),

@@ -45,12 +45,13 @@ def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> d
     """What a node reads for a box of its iterators, of every tensor as much as any tile of this size.
 
     A read that guards keep to a range of an iterator, like one input of a concatenation, is seen in a tile that lies in
-    this range; other tiles do without.
+    this range; other tiles do without, if the iterator moves what is read: else no window says that they could, and a
+    row that is put behind others would be computed by every tile.
     """
     found: dict[str, Need] = {}
-    for read, forms in _known(Same(expr)):
+    for read, forms, moving in _known(Same(expr)):
         guards = read.iterator_guards
-        tile, share = _moved(guards, box, extents_of(expr, numbers), numbers) if guards else (box, WHOLE)
+        tile, share = _moved(guards, moving, box, extents_of(expr, numbers), numbers) if guards else (box, WHOLE)
         window = _window(read, forms, tile, shapes[read.tensor], numbers)
         if guards:
             empty = _empty([tile[guard.iterator] for guard in guards])
@@ -98,11 +99,13 @@ def _both(one: Need, other: Need) -> Need:
 
 def _moved(
     guards: Sequence[IteratorGuard],
+    moving: Set[str],
     box: Box,
     extents: Mapping[str, int],
     numbers: Candidates,
 ) -> tuple[Box, Floats | float]:
-    """A box moved to where guards hold, and how much of all boxes like it they let through."""
+    """A box moved to where guards hold, and how much of all boxes like it they let through, as far as they are about
+    iterators that move what is read."""
     ranges: dict[str, tuple[Ints, Ints]] = {}
     for guard in guards:
         last: Ints = np.asarray(extents[guard.iterator] - 1, np.int64)
@@ -119,7 +122,8 @@ def _moved(
         start = np.clip(lo, low, np.maximum(low, high + 1 - size))
         moved[iterator] = (start, np.minimum(start + size, high + 1))
         covered = np.maximum(np.minimum(size, inside), 1)
-        share = share * np.minimum(size * inside / (extents[iterator] * covered), 1.0)
+        if iterator in moving:
+            share = share * np.minimum(size * inside / (extents[iterator] * covered), 1.0)
     return moved, share
 
 
@@ -204,9 +208,16 @@ def _seats(node: Same[TensorExpr]) -> tuple[Seat, ...]:
 
 
 @lru_cache(maxsize=8192)
-def _known(node: Same[TensorExpr]) -> tuple[tuple[Read, _Forms | None], ...]:
-    """The reads of a node, with their forms if all are affine."""
-    return tuple((read, _forms(read, frozenset(node.expr.iterators))) for read in reads(node.expr))
+def _known(node: Same[TensorExpr]) -> tuple[tuple[Read, _Forms | None, frozenset[str]], ...]:
+    """The reads of a node, each with its forms if all are affine, and the variables that move it."""
+    return tuple(
+        (
+            read,
+            _forms(read, frozenset(node.expr.iterators)),
+            frozenset().union(*(variables(index) for index in read.index if index is not None)),
+        )
+        for read in reads(node.expr)
+    )
 
 
 def _forms(read: Read, iterators: frozenset[str]) -> _Forms | None:
