@@ -47,3 +47,8 @@ def test_what_falls_short_and_matters_is_named() -> None:
     assert [share.name for share in slow(long)] == ["r"]
     assert slow(shares(product(8), [(Span("r", 0, 10**3), Span("fallback/0.onnx", 0, 10**9))], host())) == ()
     assert slow(shares(product(8), [(Span("r", 0, 1),)], host())) == ()
+
+
+def test_a_model_without_work_has_an_empty_trace() -> None:
+    assert [event["ph"] for event in events(0, "m", [(), ()], ())] == ["M"]  # type: ignore[index, call-overload]
+    assert slow(()) == ()

@@ -1,6 +1,7 @@
 """times: when groups and calls ran."""
 
 from itertools import pairwise
+from time import monotonic_ns
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ def test_every_launch_of_a_run_is_timed(tmp_path, threads):
         spans = session.traced({"x": x}, out)
         assert len(spans) == 12
         assert all(span.begin <= span.end for span in spans)
+        assert spans[-1].end <= monotonic_ns(), "noted before the caller may read it"
         assert all(one.end <= other.begin for one, other in pairwise(spans)), "each reads the last"
         np.testing.assert_array_equal(out["y"], chain_reference(x, 12))
     before = [(span.begin, span.end) for span in spans]

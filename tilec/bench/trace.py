@@ -86,9 +86,9 @@ def _share(name: str, seconds: float, group: Group | None, plan: Plan, device: D
 def events(process: int, model: str, runs: Sequence[Sequence[Span]], found: Iterable[Share]) -> list[Json]:
     """The events of the Trace Event Format for the run whose length is the median: one a group, microseconds from its
     start; groups that run side by side stand on lines of their own."""
-    run = sorted(runs, key=lambda spans: max(s.end for s in spans) - spans[0].begin)[len(runs) // 2]
+    run = sorted(runs, key=_length)[len(runs) // 2]
     told = {share.name: share for share in found}
-    start = run[0].begin
+    start = run[0].begin if run else 0
     made: list[Json] = [{"args": {"name": model}, "name": "process_name", "ph": "M", "pid": process, "tid": 0}]
     ends: list[int] = []
     for span in run:
@@ -114,6 +114,11 @@ def events(process: int, model: str, runs: Sequence[Sequence[Span]], found: Iter
             }
         )
     return made
+
+
+def _length(run: Sequence[Span]) -> int:
+    """Nanoseconds from the first beginning to the last end; 0 where tensors without elements leave nothing to do."""
+    return max(span.end for span in run) - run[0].begin if run else 0
 
 
 def slow(found: Sequence[Share], below: float = 0.6, above: float = 0.05) -> tuple[Share, ...]:

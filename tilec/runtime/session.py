@@ -90,7 +90,7 @@ class Session:
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None
     ) -> tuple[Span, ...]:
         """Run once like `run`; returns when every group and every call of onnxruntime began and ended, in the order in
-        which they began. Two readings of the clock a group are all that it adds."""
+        which they began. Two readings of the clock for each range of tasks that a thread takes are all that it adds."""
         times = Times(self._manifest.segments)
         self._run_once(feeds, out or {}, times)
         return times.spans

@@ -31,9 +31,8 @@ class Times:
     """Blocks that native code writes its times into, one for each segment, and the times of the calls between them."""
 
     def __init__(self, segments: tuple[Segment, ...]) -> None:
-        words = layout.TIMES // 8
         self._segments = segments
-        self._blocks = [np.full((each.launches, words), _NEVER, np.int64) for each in segments]
+        self._blocks = [np.full((each.launches, layout.TIMES // 8), (_NEVER, 0), np.int64) for each in segments]
         self._calls: list[Span] = []
 
     def of(self, segment: int) -> "NDArray[np.int64]":

@@ -169,8 +169,18 @@ nothing:
   ret i64 0
 }
 
-; Counts `count` tasks as done; the last one rouses those who sleep on the launch.
+; Counts `count` tasks as done; the last one rouses those who sleep on the launch. The time is noted before: once all
+; tasks count as done the caller may give the memory of the times away.
 define void @tilec_done(ptr %job, i64 %launch, i64 %tasks, i64 %count) {
+  %times = call ptr @times(ptr %job, i64 %launch)
+  %untimed = icmp eq ptr %times, null
+  br i1 %untimed, label %counted, label %timed
+timed:
+  %now.ns = call i64 @clock()
+  %end.p = getelementptr i8, ptr %times, i64 8
+  %latest = atomicrmw umax ptr %end.p, i64 %now.ns monotonic, align 8
+  br label %counted
+counted:
   %counters = call ptr @counters(ptr %job, i64 %launch)
   %count.32 = trunc i64 %count to i32
   %tasks.32 = trunc i64 %tasks to i32
@@ -179,15 +189,6 @@ define void @tilec_done(ptr %job, i64 %launch, i64 %tasks, i64 %count) {
   %last = icmp eq i32 %now, %tasks.32
   br i1 %last, label %finished, label %out
 finished:
-  %times = call ptr @times(ptr %job, i64 %launch)
-  %untimed = icmp eq ptr %times, null
-  br i1 %untimed, label %told, label %timed
-timed:
-  %now.ns = call i64 @clock()
-  %end.p = getelementptr i8, ptr %times, i64 8
-  store i64 %now.ns, ptr %end.p
-  br label %told
-told:
   %sleepers.p = getelementptr i8, ptr %counters, i64 $COUNTER_SLEEPERS
   %sleepers = load atomic i32, ptr %sleepers.p seq_cst, align 4
   %any = icmp ne i32 %sleepers, 0
