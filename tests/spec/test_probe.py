@@ -3,7 +3,9 @@
 import json
 import logging
 import subprocess
+import time
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ HOST = Host(
 TIMINGS: dict[str, Any] = {
     "bandwidth": {"dram": [2.14e10, 4.56e10], "l3": [1e11, 4e11], "l2": [1.2e11, 9.6e11]},
     "flops": 1.126e12,
+    "busy": False,
 }
 
 
@@ -115,6 +118,19 @@ def test_a_cache_that_cannot_be_written_is_told(
     assert "the probed device is not cached: cannot write host-" in caplog.text
 
 
+def test_measurements_of_a_busy_machine_are_told(
+    counted: list[Host], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="tilec"):
+        quiet = probe.probed_text()
+    assert not caplog.text
+    monkeypatch.setattr(probe, "_timings", lambda host: {**TIMINGS, "busy": True})
+    with caplog.at_level(logging.WARNING, logger="tilec"):
+        busy = probe.probed_text(again=True)
+    assert "other work slowed this machine while it was measured" in caplog.text
+    assert [line for line in busy.splitlines() if line not in quiet.splitlines()] == [probe.BUSY.strip()]
+
+
 def test_the_cache_follows_xdg(tmp_path: Path) -> None:
     assert probe.cache_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "tilec"
     assert probe.cache_folder({}) == Path.home() / ".cache" / "tilec"
@@ -154,3 +170,19 @@ def test_measuring_covers_every_level(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(result["bandwidth"]) == {"dram", "l2"}
     assert all(value > 0 for pair in result["bandwidth"].values() for value in pair)
     assert result["flops"] > 0
+    assert result["busy"] in (False, True)
+
+
+def test_a_repetition_beside_other_work_counts_only_where_there_is_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = chain([(False, 9.0), (True, 3.0), (False, 8.0), (True, 4.0)], repeat((False, 7.0)))
+    monkeypatch.setattr(measure, "SECONDS", 0.005)
+    monkeypatch.setattr(measure, "_round", lambda works: next(rounds))
+    assert measure.rate(measure.multiplying, 1) == (True, 4.0)
+    assert measure.rate(measure.multiplying, 1) == (False, 7.0)
+
+
+def test_threads_that_wait_for_a_core_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = (lambda: time.sleep(0.01), 1.0)
+    assert measure._round([work, work])[0] is False
+    monkeypatch.setattr(time, "thread_time", time.perf_counter)
+    assert measure._round([work])[0] is True

@@ -2,7 +2,8 @@
 
 Bandwidth of a level is the best of reading a matrix that fits there (BLAS gemv) and copying an array; the
 compute rate is the best single-precision GEMM. All are lower bounds of what the machine can do: a kernel that
-is faster proves the number too low.
+is faster proves the number too low. A repetition in which other work took the cores away counts only if no better
+one is to be had, and that is told.
 """
 
 import json
@@ -19,43 +20,49 @@ Work = Callable[[], None]
 GEMM_SIZE = 768
 SECONDS = 0.12
 """Seconds that one figure is measured for; the best repetition counts, so that noise only costs time."""
+PATIENCE = 5
+"""Times as long is waited for a repetition without other work beside it."""
+SHARE = 0.9
+"""Of their time threads run at least where nothing else does."""
+
+Rate = tuple[bool, float]
+"""Whether the threads had their cores for themselves, and amount per second: the greatest is the best."""
 
 
-def rate(make: Callable[[], tuple[Work, float]], threads: int) -> float:
+def rate(make: Callable[[], tuple[Work, float]], threads: int) -> Rate:
     """Best amount per second of `threads` threads, each with its own work.
 
     `make` returns a function and the amount (bytes or operations) that one call of it handles.
     """
     works = [make() for _ in range(threads)]
-    best = 0.0
-    deadline = time.perf_counter() + SECONDS * (1 if threads == 1 else 3)
-    while time.perf_counter() < deadline:
+    best = (False, 0.0)
+    seconds = SECONDS * (1 if threads == 1 else 3)
+    start = time.perf_counter()
+    while (spent := time.perf_counter() - start) < seconds or (not best[0] and spent < PATIENCE * seconds):
         best = max(best, _round(works))
     return best
 
 
-def _round(works: list[tuple[Work, float]]) -> float:
+def _round(works: list[tuple[Work, float]]) -> Rate:
     """One repetition: all threads start together, the slowest ends it."""
-    if len(works) == 1:
-        start = time.perf_counter()
-        works[0][0]()
-        return works[0][1] / (time.perf_counter() - start)
     barrier = threading.Barrier(len(works))
-    spans: list[tuple[float, float]] = []
+    spans: list[tuple[float, float, float]] = []
 
     def run(work: Work) -> None:
         barrier.wait()
-        start = time.perf_counter()
+        start, ran = time.perf_counter(), time.thread_time()
         work()
         work()
-        spans.append((start, time.perf_counter()))
+        spans.append((start, time.perf_counter(), time.thread_time() - ran))
 
     threads = [threading.Thread(target=run, args=(work,)) for work, _ in works]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return 2 * sum(amount for _, amount in works) / (max(e for _, e in spans) - min(s for s, _ in spans))
+    seconds = max(end for _, end, _ in spans) - min(start for start, _, _ in spans)
+    quiet = sum(ran for _, _, ran in spans) >= SHARE * len(works) * seconds
+    return quiet, 2 * sum(amount for _, amount in works) / seconds
 
 
 def reading(size: int) -> tuple[Work, float]:
@@ -95,16 +102,22 @@ def _ignore(result: Any) -> None:
 def measure(sizes: dict[str, list[int]], cores: int) -> dict[str, Any]:
     """Bytes per second of one core and of all, for each level; operations per second of all cores.
 
-    `sizes` gives for each level the bytes that one core and that each of all cores works on.
+    `sizes` gives for each level the bytes that one core and that each of all cores works on.  `busy` says that other
+    work took cores away all the time that some figure was measured.
     """
-    bandwidths = {
+    rates = {
         level: [
             max(rate(lambda kind=kind, size=size: kind(size), threads) for kind in (reading, copying))  # type: ignore[misc]
             for size, threads in zip(pair, (1, cores), strict=True)
         ]
         for level, pair in sizes.items()
     }
-    return {"bandwidth": bandwidths, "flops": rate(multiplying, cores)}
+    flops = rate(multiplying, cores)
+    return {
+        "bandwidth": {level: [amount for _, amount in pair] for level, pair in rates.items()},
+        "flops": flops[1],
+        "busy": not all(quiet for quiet, _ in (flops, *(each for pair in rates.values() for each in pair))),
+    }
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ from tilec.spec.units import BANDWIDTH, BYTES, RATE
 log = logging.getLogger("tilec")
 
 
+BUSY = "# Other work slowed the machine while it was measured: run `tilec device probe` when it is idle.\n"
+
+
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where probed devices are kept: `tilec` in XDG_CACHE_HOME, else in ~/.cache."""
     home = environ.get("XDG_CACHE_HOME")
@@ -34,7 +37,10 @@ def probed_text(*, again: bool = False) -> str:
     known = None if again else known_text()
     if known is not None:
         return known
-    text = device_text(host, _timings(host))
+    timings = _timings(host)
+    if timings["busy"]:
+        log.warning("other work slowed this machine while it was measured: run `tilec device probe` when it is idle")
+    text = device_text(host, timings)
     try:
         write_text(path, text)
     except TilecError as error:
@@ -62,6 +68,7 @@ def device_text(host: Host, timings: Mapping[str, Any]) -> str:
         "# yaml-language-server: $schema=device.schema.json\n"
         "# Written by `tilec device probe`. Measured numbers are rounded to two digits and are lower bounds: the best\n"
         "# that NumPy reached. A kernel that is faster proves them too low; raise them here.\n"
+        f"{BUSY if timings['busy'] else ''}"
         f"name: host\nkind: cpu\ndescription: {json.dumps(f'{host.model}, {cores}')}\nlevels:\n"
         "  - name: dram\n"
         f"    capacity: {BYTES.format(two_digits(host.memory))} # memory that this process may use\n"
