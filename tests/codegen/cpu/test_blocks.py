@@ -106,3 +106,18 @@ def test_a_short_last_dimension_gives_way_to_a_long_reduction():
     """Three output channels would fill three of sixteen lanes."""
     blocking, _ = cut("Y[w, o] = sum(c, X[w, c] * W[c, o])", {"w": 4, "o": 3, "c": 64}, {"X": (4, 64), "W": (64, 3)})
     assert (blocking.vector, blocking.horizontal) == ("%c", True)
+
+
+def test_sums_of_joined_inputs_are_unrolled_the_less_the_more_inputs_there_are():
+    def steps(inputs: int) -> tuple[int, int]:
+        """Loops and unrolled steps along the window."""
+        joined = "X0[i + r]"
+        for k in range(1, inputs):
+            joined = f"where(i + r < {9 * (inputs - k)}, X{k}[i + r], {joined})"
+        extents = {"i": 64, "r": 15}
+        _, runs = cut(f"Y[i] = sum(r, {joined})", extents, {f"X{k}": (80,) for k in range(inputs)})
+        return runs["r"][0][1:]
+
+    assert steps(1) == steps(2) == (1, 15)
+    assert steps(6) == (1, 15)
+    assert steps(7)[1] < 15

@@ -14,7 +14,15 @@ from tilec.codegen.cpu.flatten import size_of
 from tilec.codegen.cpu.runs import Run, even, in_steps, known_multiple, pieces, squares
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Dim, Tile
-from tilec.codegen.cpu.vectorize import HEAVY_WORK, forms, lanes_of, square_copy, vector_dim, work
+from tilec.codegen.cpu.vectorize import (
+    HEAVY_WORK,
+    alternatives,
+    forms,
+    lanes_of,
+    square_copy,
+    vector_dim,
+    work,
+)
 from tilec.ir.expr import bound
 
 UNROLLED = 1200
@@ -122,14 +130,15 @@ def _reduce_order(tile: Tile, vector: str | None) -> tuple[Dim, ...]:
 
 
 def _reduce_runs(
-    dims: tuple[Dim, ...], vector: str | None, lanes: int, points: int
+    dims: tuple[Dim, ...], vector: str | None, lanes: int, points: int, heft: int
 ) -> tuple[dict[str, tuple[Run, ...]], int]:
-    """Runs of the reduce dimensions, innermost unrolled first, and the accumulators of a point."""
+    """Runs of the reduce dimensions, innermost unrolled first, and the accumulators of a point; a step is as much
+    code as `heft` multiply-adds."""
     runs: dict[str, tuple[Run, ...]] = {}
     total = size_of(dims)
-    if vector is None and total is not None and total <= 32 and total * points <= WINDOW:
+    if vector is None and total is not None and total <= 32 and total * points * heft <= WINDOW:
         return {d.name: in_steps(d.extent, d.size or 1) for d in dims}, 1
-    copies, most = 1, max(1, STEPS // max(1, points))
+    copies, most = 1, max(1, STEPS // max(1, points * heft))
     chains = 1
     for dim in reversed(dims):
         step = lanes if dim.name == vector else 1
@@ -196,7 +205,7 @@ def choose(tile: Tile, target: CpuTarget, ttypes: Mapping[str, str], local: bool
     for d in tile.spatial:
         body *= len(pieces(widths[d.name], lanes)) if d.name == inside else widths[d.name]
     reduce = _reduce_order(tile, across)
-    reduce_runs, chains = _reduce_runs(reduce, across, lanes, body)
+    reduce_runs, chains = _reduce_runs(reduce, across, lanes, body, max(1, alternatives(tile)))
     return Blocking(
         vector=vector,
         horizontal=horizontal,

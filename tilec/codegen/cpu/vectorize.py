@@ -67,6 +67,12 @@ def work(tile: Tile) -> int:
     return sum(isinstance(e, Binary | Call) for e in _values(tile.value)) + HEAVY_WORK * calls + 1
 
 
+def alternatives(tile: Tile) -> int:
+    """Choices between two values that are both read from memory: at every point a kernel has code for both."""
+    found = (e.args[1:] for e in _values(tile.value) if isinstance(e, Call) and e.fn == "where")
+    return sum(bool(accesses(yes)) and bool(accesses(no)) for yes, no in found)
+
+
 def _efficiency(dim: Dim, lanes: int) -> float:
     """Average lanes of the vectors that cover a dimension."""
     if dim.size is None:
