@@ -2,7 +2,8 @@
 
 A block is a range of neighbouring tiles for every plain iterator and one tile for every other.  Its members need at
 least the buffer of its smallest tiles and move at least what `cut(relaxed=True)` counts for its largest.  Blocks that
-a point already found beats in both, or equals, are dropped.  The others are halved until single tilings are left.
+a point already found beats in both, or equals, are dropped, as are those that are mirror images of others.  The
+remaining ones are halved until single tilings are left.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tilec.bounds.einsum.front import front
 from tilec.bounds.einsum.lookup import Reached
 from tilec.bounds.einsum.loop_orders import Mode, Orders, buffers
 from tilec.bounds.einsum.loops import ZERO, Ints, Space
+from tilec.bounds.einsum.symmetry import mirrored_pair
 
 Candidates = Mapping[str, Sequence[int]]
 """Tile sizes to try per iterator, in the Einsum's order, rising."""
@@ -102,6 +104,8 @@ class Search:
         self._modes = modes
         self.best: Ints = np.zeros((3 + len(einsum.dims), 0), np.int64)
         self._reached = Reached(self.best[0], self.best[1], _NEVER - 1)
+        pair = mirrored_pair(einsum)
+        self._pair = None if pair is None else (einsum.dims.index(pair[0]), einsum.dims.index(pair[1]))
 
     def try_product(self, candidates: Candidates) -> None:
         """Evaluate every member of a product of tiles."""
@@ -120,9 +124,16 @@ class Search:
         for axes in _chunks([np.arange(len(first)) for first in firsts]):
             low, high = (_along(_tiles(ends, axes)) for ends in (firsts, lasts))
             found.append(self._promising(sizes, low, high, tuple(len(axis) for axis in axes)))
-        blocks = _joined(found)
+        blocks = self._unmirrored(_joined(found))
         while blocks.low.size:
             blocks = self._halved(sizes, blocks)
+
+    def _unmirrored(self, blocks: _Blocks) -> _Blocks:
+        """The blocks without mirror images: every tiling or its own is in one that stays."""
+        if self._pair is None:
+            return blocks
+        first, second = self._pair
+        return blocks.where(blocks.low[first] <= blocks.high[second])
 
     def _promising(
         self,
@@ -155,6 +166,7 @@ class Search:
             upper = blocks.upper(axis)
             self._drop(upper.floor, _tiles(sizes, upper.low), upper.low.shape[1:])
             blocks = _joined([blocks.lower(axis), upper.alive()])
+        blocks = self._unmirrored(blocks)
         found = [self._promising(sizes, part.low, part.high, part.low.shape[1:], part.floor) for part in blocks.parts()]
         return _joined([blocks.where(np.zeros(blocks.low.shape[1], bool)), *found])
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilec.bounds.einsum.mapping import Mapping
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """A mapping that no other beats in both: `buffer_bytes`, and `accesses` (words) and `traffic_bytes` it moves."""
 
     buffer_bytes: int

@@ -107,24 +107,29 @@ class Orders:
         Loops of one trip are left out.
         """
         best = {frozenset[str](): [ZERO]}
-        choices: dict[frozenset[str], list[int]] = {}
+        choices: dict[frozenset[str], Ints] = {}
         for size in range(1, len(self._loops) + 1):
             for loops in combinations(self._loops, size):
                 inside = frozenset(loops)
                 options = [self._option(loop, inside, best, [_operand(mode)])[0] for loop in loops]
                 costs = np.stack([np.broadcast_to(option, tilings) for option in options])
-                choices[inside] = np.argmin(costs, axis=0).tolist()
+                choices[inside] = np.argmin(costs, axis=0)
                 best[inside] = [costs.min(axis=0)]
-        trips = {name: np.broadcast_to(dim.trips, tilings).tolist() for name, dim in self._dims.items()}
+        repeated = [np.broadcast_to(self._dims[loop].trips > 1, tilings) for loop in self._loops]
+        shape = len(choices) + len(repeated), tilings
+        table = np.array([*choices.values(), *repeated], np.int64).reshape(shape)
+        first, kind = _kinds(table)
         orders = []
-        for tiling in range(tilings):
+        for column in table[:, first].T.tolist():
+            places = dict(zip(choices, column, strict=False))
+            turning = dict(zip(self._loops, column[len(choices) :], strict=True))
             remaining, order = list(self._loops), []
             while remaining:
-                loop = remaining.pop(choices[frozenset(remaining)][tiling])
-                if trips[loop][tiling] > 1:
+                loop = remaining.pop(places[frozenset(remaining)])
+                if turning[loop]:
                     order.append(loop)
             orders.append(tuple(order))
-        return orders
+        return [orders[each] for each in kind.tolist()]
 
     def _fixed(self, mode: Mode) -> Ints:
         """Bits that move whatever the order: first tiles, what is streamed, less the results' first reads."""
@@ -163,6 +168,18 @@ class Orders:
             own = None if operand is None else bits[operand]
             moved.append(least + (together if own is None else together - own))
         return moved
+
+
+def _kinds(table: Ints) -> tuple[Ints, Ints]:
+    """Of columns of small numbers, few of which differ: one of each kind, and the kind of every column."""
+    code, span = np.zeros(table.shape[1], np.int64), 1
+    for row, size in zip(table, (table.max(axis=1, initial=0) + 1).tolist(), strict=True):
+        if span * size >= 2**62:
+            found, code = np.unique(code, return_inverse=True)
+            span = len(found)
+        code, span = code * size + row, span * size
+    _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+    return first, kind
 
 
 def _operand(mode: Mode) -> int | None:

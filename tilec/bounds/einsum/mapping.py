@@ -15,13 +15,12 @@ slides only what the one before it had not.  Two by two results of a product tak
 from __future__ import annotations
 
 from collections.abc import Mapping as Map
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tilec.bounds.einsum.einsum import Einsum
 
 
-@dataclass(frozen=True)
-class Mapping:
+class Mapping(NamedTuple):
     """`tiles` and `trips` of every iterator; `order` of the loops over tiles, outermost first.
 
     The last tile of an iterator is smaller where tiles do not divide the extent.  Loops of one trip are left out of
