@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilec.bench import compare
+from tilec.bench import compare, peers
 from tilec.bench.compare import OURS, Timing, time_interleaved
 from tilec.bench.peers import PEERS
-from tilec.bench.runners import Runner
+from tilec.bench.runners import Runner, peak_memory
 from tilec.errors import UsageError
+from tilec.verify.remote import Remote
 
 
 def fake(path: Path, seconds: float, who: str) -> Runner:
@@ -38,6 +39,7 @@ def test_runners_take_turns_in_fresh_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(compare, "compiled", ours)
     monkeypatch.setattr(compare, "PAUSE", 0.0)
     monkeypatch.setitem(PEERS, "other", theirs)
+    monkeypatch.setattr(peers, "find_spec", lambda name: name)
     steps = []
     timing = Timing(threads=1, processes=2, rounds=3, seconds=0.01)
     found = time_interleaved(
@@ -46,6 +48,7 @@ def test_runners_take_turns_in_fresh_processes(tmp_path, monkeypatch):
     assert {name: len(times) for name, times in found.rounds.items()} == {OURS: 6, "other": 6}
     assert steps == [(done, 6) for done in range(1, 7)]
     assert 0.001 <= found.seconds(OURS) < found.seconds("other")
+    assert set(found.needs) == {OURS, "other"}
     assert found.ratios()["other"].median == pytest.approx(found.seconds("other") / found.seconds(OURS), rel=0.3)
     log = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
     pids = list(dict.fromkeys(pid for _, pid, _ in log))
@@ -76,8 +79,20 @@ def test_calibration_fills_the_time_and_a_round_counts_the_median():
     assert len(calls) == 6
 
 
-def test_onnxruntime_runs_on_bound_buffers(tmp_path):
+@pytest.mark.parametrize("name", PEERS)
+def test_peers_run_on_bound_buffers(tmp_path, name):
     from cli.models import mlp
 
-    runner = PEERS["onnxruntime"](mlp(tmp_path / "m.onnx"), {"x": np.ones((4, 16), np.float32)}, 1)
-    assert 0 < runner.round(3) < 1
+    pytest.importorskip(name)
+    runner = PEERS[name](mlp(tmp_path / "m.onnx"), {"x": np.ones((4, 16), np.float32)}, 1)
+    assert runner.round(3) > 0
+    assert runner.needs().seconds > 0
+
+
+def test_memory_is_that_of_the_process_itself():
+    """A process that a large one starts does not begin with what that one had."""
+    ballast = np.ones(300 << 20, np.uint8)
+    with Remote("a small process", Runner, print) as small:
+        small.ready()
+        assert small.call("needs").bytes < 200 << 20
+    assert peak_memory() > ballast.nbytes

@@ -1,6 +1,7 @@
 """`tilec bench`: what it times, prints and refuses."""
 
 import json
+import re
 
 import pytest
 
@@ -20,6 +21,9 @@ def test_bench_of_a_build_prints_one_object(cli, build):
     peer = model["peers"]["onnxruntime"]
     assert peer["interval"][0] <= peer["ratio"] <= peer["interval"][1]
     assert peer["verdict"] == "holds"
+    assert model["compile_s"] >= 0
+    assert all(0 < model["load_s"][runner] < 60 for runner in ("tilec", "onnxruntime"))
+    assert all(model["peak_bytes"][runner] > 1 << 20 for runner in ("tilec", "onnxruntime"))
     assert ran.err.startswith("bench model: done in ")
 
 
@@ -28,24 +32,11 @@ def test_bench_compiles_a_model_first_and_prints_a_table(cli, tmp_path):
     ran = cli("bench", "model.onnx", *FEW)
     assert ran.code == 0, ran.err
     assert "codegen: done" in ran.err
-    header, row = ran.out.splitlines()
-    assert header.split() == [
-        "model",
-        "tilec",
-        "ms",
-        "peer",
-        "peer",
-        "ms",
-        "ratio",
-        "95",
-        "%",
-        "interval",
-        ">=",
-        "0.97",
-    ]
-    assert row.split()[0] == "model.onnx"
-    assert row.split()[2] == "onnxruntime"
-    assert row.split()[-1] in ("holds", "undecided", "fails")
+    header, row = (re.split(" {2,}", line.strip()) for line in ran.out.splitlines())
+    assert header == ["model", "peer", "ms", "ratio", "95 % interval", ">= 0.97", "load s", "peak MiB"]
+    assert row[:2] == ["model.onnx", "onnxruntime"]
+    assert row[5] in ("holds", "undecided", "fails")
+    assert all(re.fullmatch(r"[0-9.]+ / [0-9.]+", both) for both in (row[2], *row[6:]))
 
 
 def test_bench_recipe(cli, build, tmp_path):
@@ -91,6 +82,16 @@ def test_bench_refuses(cli, build, arguments, said):
     assert ran.code == 2
     assert ran.out == ""
     assert said in ran.err
+
+
+def test_a_runtime_that_is_not_installed_is_told_before_anything_is_compiled(cli, tmp_path, monkeypatch):
+    models.mlp(tmp_path / "model.onnx")
+    monkeypatch.setattr("tilec.bench.peers.find_spec", lambda name: None)
+    ran = cli("bench", "model.onnx", "--against", "openvino")
+    assert ran.code == 6
+    assert "openvino is not installed" in ran.err
+    assert "pip install 'tilec[bench]'" in ran.err
+    assert not (tmp_path / "model.tilec").exists()
 
 
 def test_a_plan_for_another_device_cannot_be_timed(cli, tmp_path):

@@ -1,6 +1,7 @@
 """Interleaved timing of compiled models beside other runtimes."""
 
 from tilec.bench.compare import Comparison, Timing, time_interleaved
-from tilec.bench.peers import PEERS
+from tilec.bench.peers import PEERS, chosen
+from tilec.bench.runners import Needs
 
-__all__ = ["PEERS", "Comparison", "Timing", "time_interleaved"]
+__all__ = ["PEERS", "Comparison", "Needs", "Timing", "chosen", "time_interleaved"]

@@ -11,7 +11,7 @@ from statistics import median
 
 from tilec.bench.peers import chosen
 from tilec.bench.priority import precedence
-from tilec.bench.runners import Array, compiled
+from tilec.bench.runners import Array, Needs, compiled
 from tilec.bench.statistics import Ratio, ratio
 from tilec.verify.remote import Remote
 
@@ -33,9 +33,11 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Seconds of each runner in every round, and whether the timed part had precedence over the neighbours."""
+    """Seconds of each runner in every round, what each needs, and whether the timed part had precedence over the
+    neighbours."""
 
     rounds: Mapping[str, Sequence[float]]
+    needs: Mapping[str, Needs]
     precedence: bool
 
     def seconds(self, runner: str) -> float:
@@ -61,6 +63,7 @@ def time_interleaved(
     """
     peers = chosen(against)
     rounds: dict[str, list[float]] = {OURS: [], **{name: [] for name in peers}}
+    needs: dict[str, Needs] = {}
     total = timing.processes * timing.rounds
     raised = False
     for number in range(timing.processes):
@@ -77,7 +80,8 @@ def time_interleaved(
                 for name, runner in runners.items():
                     rounds[name].append(_turn(runner, "round", runs[name]))
                 advance(number * timing.rounds + done + 1, total)
-    return Comparison(rounds, raised)
+            needs = {name: runner.call("needs") for name, runner in runners.items()}
+    return Comparison(rounds, needs, raised)
 
 
 def _turn(runner: Remote, method: str, argument: float) -> float:

@@ -1,20 +1,16 @@
-"""What is timed, each in a process of its own: a compiled model, and the same model on another runtime.
-
-Inputs and outputs are allocated once; a run reads and writes the same memory every time.
-"""
+"""What is timed, in a process of its own; inputs and outputs are allocated once, a run reads and writes the same memory
+every time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from tilec.errors import TilecError, UnavailableError
 
 Array = NDArray[np.generic]
 
@@ -22,11 +18,25 @@ MOST_RUNS = 10_000
 """In one round."""
 
 
-class Runner:
-    """Times `run`, a call without arguments that does one inference."""
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a runtime needs: `seconds` to load the model, and at most `bytes` of memory, the process around it counted
+    (None where the system does not tell)."""
 
-    def __init__(self, run: Callable[[], object]) -> None:
+    seconds: float
+    bytes: int | None
+
+
+class Runner:
+    """Times `run`, a call without arguments that does one inference; loading the model took `seconds`."""
+
+    def __init__(self, run: Callable[[], object], seconds: float = 0.0) -> None:
         self._run = run
+        self._seconds = seconds
+
+    def needs(self) -> Needs:
+        """What loading the model and running it so far took."""
+        return Needs(self._seconds, peak_memory())
 
     def calibrate(self, seconds: float) -> int:
         """Warm up for about `seconds`; returns how many runs take that long."""
@@ -56,30 +66,20 @@ def compiled(folder: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
     """A runner of the compiled model in `folder`."""
     from tilec.runtime import load
 
+    begin = time.perf_counter()
     session = load(folder, threads=threads)
+    seconds = time.perf_counter() - begin
     out = session.run(feeds)
-    return Runner(lambda: session.run(feeds, out=out))
+    return Runner(lambda: session.run(feeds, out=out), seconds)
 
 
-def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
-    """A runner of the model on onnxruntime's CPU provider, inputs and outputs bound."""
+def peak_memory() -> int | None:
+    """The most bytes of memory that this process had at once; None where the system does not tell.
+
+    Not `resource.getrusage`: what that counts begins with the process that started this one.
+    """
     try:
-        import onnxruntime as ort
-    except ImportError as error:
-        raise UnavailableError(f"onnxruntime is not installed: {error}", hint="Install onnxruntime.") from error
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    try:
-        session: Any = ort.InferenceSession(str(model), options, ["CPUExecutionProvider"])
-        names = [output.name for output in session.get_outputs()]
-        values = dict(zip(names, session.run(names, dict(feeds)), strict=True))
-    except Exception as error:  # its exceptions share no base class
-        raise TilecError(f"onnxruntime cannot run the model: {str(error).splitlines()[0]}", model.name) from error
-    binding = session.io_binding()
-    for name, array in feeds.items():
-        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
-    for name, array in values.items():
-        binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
-    return Runner(lambda: session.run_with_iobinding(binding))
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:")), None)

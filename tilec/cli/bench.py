@@ -1,12 +1,13 @@
-"""`tilec bench`: compiled models beside onnxruntime, timed in turns."""
+"""`tilec bench`: compiled models beside other runtimes, timed in turns."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilec.artifact import Json
+from tilec.cli.bench_results import results_json, results_table
 from tilec.cli.completion import recipes
 from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
@@ -26,7 +27,8 @@ def bench(
         typer.Argument(metavar="BUILD|MODEL...", help="Folders of compiled models, ONNX files, names of the zoo."),
     ] = None,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="NAME[,...]", help="Runtimes to compare with: onnxruntime.")
+        str | None,
+        typer.Option("--against", metavar="NAME[,...]", help="Of onnxruntime and openvino. [onnxruntime]"),
     ] = None,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Batch of models of the zoo.")] = 1,
     threads: Annotated[
@@ -50,22 +52,23 @@ def bench(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Time compiled models beside onnxruntime.
+    """Time compiled models beside other runtimes.
 
     \b
     tilec bench model.tilec/
     tilec bench mobilenet-v2 bert-base --threads 2
-    tilec bench model.onnx --against onnxruntime --bar 1.2 --json
+    tilec bench model.onnx --against onnxruntime,openvino --bar 1.2 --json
     tilec bench model.tilec/ --trace trace.json
 
     Each runtime has a warm process and preallocated buffers of its own; they run in turns. The ratio is the peer's
     time over tilec's, its median over all rounds with a 95 % bootstrap interval. It holds when the lower end reaches
-    the bar less 0.02.
+    the bar less 0.02. Beside it stand the seconds that loading the model takes and the most memory that the process
+    had; --json also says how long it took to compile (or to find compiled).
 
     The trace holds the median run of each model with bytes, operations and the share of its roofline of every group;
     groups below 60 % of it that take more than 5 % of their model are named.
     """
-    from tilec.bench import Timing
+    from tilec.bench import Timing, chosen
     from tilec.cli.bench_trace import told, trace_model, write_trace
     from tilec.spec.cpus import usable_cpus
 
@@ -74,13 +77,19 @@ def bench(
     if not names:
         raise UsageError("nothing to time", hint="Name a compiled folder, an ONNX file or a model of the zoo.")
     peers = against.split(",") if against else list(given.against) if given else ["onnxruntime"]
+    chosen(peers)
     timing = Timing(
         threads or (given and given.threads) or len(usable_cpus()),
         processes or (given.processes if given else 3),
         rounds or (given.rounds if given else 5),
     )
     target = device or (given.device if given else None)
-    builds = {name: _build(console, name, batch, target) for name in names}
+    builds: dict[str, Source] = {}
+    compiling: dict[str, float] = {}
+    for name in names:
+        begin = time.perf_counter()
+        builds[name] = _build(console, name, batch, target)
+        compiling[name] = time.perf_counter() - begin
     results = {name: _timed(console, build, peers, timing) for name, build in builds.items()}
     models_traced = {
         name: trace_model(console, name, process, build, timing.threads)
@@ -91,9 +100,9 @@ def bench(
         write_trace(trace, list(models_traced.values()))
     if json:
         groups = {name: model.json() for name, model in models_traced.items()}
-        console.json(_as_json(results, timing, bar, groups))
+        console.json(results_json(results, compiling, timing, bar, groups))
     else:
-        console.data(_table(results, bar))
+        console.data(results_table(results, bar))
     for name, model in models_traced.items():
         for line in told(name, model):
             console.note(line)
@@ -166,38 +175,3 @@ def _timed(console: Console, build: Source, peers: Sequence[str], timing: "Timin
     model = model_file(Job(CompileRecipe(), console), build, read.files)
     with console.stage(f"bench {read.name}") as advance:
         return time_interleaved(build.folder, model, random_inputs(read, Draw(0)), peers, timing, advance)
-
-
-def _as_json(
-    results: "dict[str, Comparison]", timing: "Timing", bar: float, groups: dict[str, list[Json]]
-) -> dict[str, Json]:
-    models: dict[str, Json] = {}
-    for name, found in results.items():
-        peers: dict[str, Json] = {
-            peer: {
-                "interval": [round(ratio.low, 4), round(ratio.high, 4)],
-                "ratio": round(ratio.median, 4),
-                "verdict": ratio.verdict(bar),
-            }
-            for peer, ratio in found.ratios().items()
-        }
-        seconds = {runner: [round(each, 9) for each in times] for runner, times in found.rounds.items()}
-        medians = {runner: round(found.seconds(runner), 9) for runner in found.rounds}
-        traced: dict[str, Json] = {"groups": groups[name]} if name in groups else {}
-        models[name] = {"median_s": medians, "peers": peers, "rounds_s": seconds, **traced}
-    return {"bar": bar, "models": models, "processes": timing.processes, "threads": timing.threads}
-
-
-def _table(results: "dict[str, Comparison]", bar: float) -> str:
-    """Aligned columns, one line a model and peer."""
-    rows = [["model", "tilec ms", "peer", "peer ms", "ratio", "95 % interval", f">= {bar:g}"]]
-    for name, found in results.items():
-        for peer, ratio in found.ratios().items():
-            times = (f"{1e3 * found.seconds(runner):.3f}" for runner in ("tilec", peer))
-            interval = f"{ratio.low:.3f} - {ratio.high:.3f}"
-            ours, theirs = times
-            rows.append([name, ours, peer, theirs, f"{ratio.median:.3f}", interval, ratio.verdict(bar)])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
