@@ -1,5 +1,6 @@
 """The commands of `tilec`, in the order in which the pipeline runs them."""
 
+import gc
 import sys
 from typing import Annotated
 
@@ -82,6 +83,7 @@ app.add_typer(cache.app, name="cache")
 
 def run() -> None:
     """Run the command line and exit."""
+    gc.set_threshold(100_000, 20, 50)  # what a compiler makes stays: looking for garbage is a tenth of `schedule`
     try:
         app(prog_name="tilec")
     except KeyboardInterrupt:

@@ -60,6 +60,21 @@ def test_what_runs_behind_one_input_has_its_share() -> None:
     lo, hi = seen.boxes["s"]["j"]
     assert (hi - lo).tolist() == [8], "a tile of s, not none because the first tile reads only a"
     assert [float(np.max(seen.share(t))) for t in ("a", "s", "b", "w")] == [0.75, 0.25, 0.25, 0.25]
+    # Where there are no rows of s nothing is read of b; w has nothing to do with rows, and no level is told to wait.
+    assert [float(np.max(seen.share(t, filled=True))) for t in ("a", "b", "w")] == [0.75, 0.25, 1]
+
+
+@pytest.mark.feature("W08")
+def test_rows_that_a_tile_has_none_of_fill_nothing_however_far_back() -> None:
+    nodes = [
+        ("h[p, r] = sum(q, u[q, r] * x[p, q])", {"p": 32, "r": 64, "q": 16}),
+        ("s[j, k] = sum(r, w[k, r] * h[j, r])", {"j": 32, "k": 8, "r": 64}),
+        ("y[j, k] = where(j < 96, a[j, k], s[j - 96, k])", {"j": 128, "k": 8}),
+    ]
+    graph = make_graph({"a": (96, 8), "x": (32, 16), "u": (16, 64), "w": (8, 64)}, nodes, ["y"])
+    seen = seen_of(graph, j=[8], k=[8])
+    assert [float(np.max(seen.share(t))) for t in ("x", "u", "w")] == [0.25, 0.25, 0.25]
+    assert [float(np.max(seen.share(t, filled=True))) for t in ("x", "u", "w")] == [0.25, 1, 1]
 
 
 @pytest.mark.feature("W08")

@@ -34,11 +34,12 @@ WHOLE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a node reads of a tensor in one tile: the window, not cut to the tensor, and the share of tiles that read
-    it."""
+    """What a node reads of a tensor in one tile: the window, not cut to the tensor, the share of tiles that read it,
+    and the iterators whose guards keep it from the others."""
 
     window: Window
     share: Floats | float = WHOLE
+    kept: frozenset[str] = frozenset()
 
 
 def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, Need]:
@@ -57,8 +58,9 @@ def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> d
             empty = _empty([tile[guard.iterator] for guard in guards])
             window = tuple((np.where(empty, 0, first), np.where(empty, 0, end)) for first, end in window)
             share = np.where(empty, 0.0, share)
+        need = Need(window, share, moving & {guard.iterator for guard in guards})
         other = found.get(read.tensor)
-        found[read.tensor] = Need(window, share) if other is None else _both(other, Need(window, share))
+        found[read.tensor] = need if other is None else _both(other, need)
     return found
 
 
@@ -86,7 +88,7 @@ def _empty(intervals: Sequence[Ends]) -> NDArray[np.bool_]:
 def _both(one: Need, other: Need) -> Need:
     """Two reads of one tensor; one that reads nothing widens nothing."""
     if isinstance(one.share, float) and isinstance(other.share, float):
-        return Need(hull(one.window, other.window), one.share)
+        return Need(hull(one.window, other.window), one.share, one.kept | other.kept)
     left, right = volume(one.window) == 0, volume(other.window) == 0
     window = tuple(
         (np.where(left, other_lo, np.where(right, lo, both_lo)), np.where(left, other_hi, np.where(right, hi, both_hi)))
@@ -94,7 +96,7 @@ def _both(one: Need, other: Need) -> Need:
             one.window, other.window, hull(one.window, other.window), strict=True
         )
     )
-    return Need(window, np.minimum(one.share + other.share, 1.0))
+    return Need(window, np.minimum(one.share + other.share, 1.0), one.kept | other.kept)
 
 
 def _moved(

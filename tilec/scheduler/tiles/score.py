@@ -108,7 +108,7 @@ def terms(problem: Problem, sizes: Mapping[str, Ints], steps: Steps, wide: Seen 
     tasks, loops, seen, held = _held(problem, sizes, steps, wide)
     implicit = target.levels[target.core].managed == "implicit"
     size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
-    loaded = {t: n * loops.times(t) * seen.share(t) for t, n in size.items()}
+    loaded = {t: n * loops.times(t) * seen.share(t, filled=not implicit) for t, n in size.items()}
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
     out = sum(problem.whole(t) for t in problem.outputs)
     final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)

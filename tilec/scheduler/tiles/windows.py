@@ -51,18 +51,28 @@ def tile_box(
     return box
 
 
+Kept = Mapping[str, Floats | float]
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What a tile of the final node needs: elements of every tensor's window, the box of every node, and the share of
-    tiles that need them, where it is not all."""
+    tiles that need them, where it is not all.
+
+    `fills` is the share of tiles whose window of an operand is not empty: it is more where a guard leaves a node
+    without points along an iterator that does not move the operand, say the weights of a row that is put behind others.
+    `kept` are the iterators of a node along which guards leave tiles without points, each with the share of the others.
+    """
 
     elements: dict[str, Ints]
     boxes: dict[str, Box]
     shares: dict[str, Floats | float]
+    fills: dict[str, Floats | float]
+    kept: dict[str, Kept]
 
-    def share(self, tensor: str) -> Floats | float:
-        """The share of tiles that need a tensor."""
-        return self.shares.get(tensor, 1.0)
+    def share(self, tensor: str, *, filled: bool = False) -> Floats | float:
+        """The share of tiles that need a tensor, or into which it is `filled` whether they need it or not."""
+        return (self.fills if filled else self.shares).get(tensor, 1.0)
 
 
 def windows(
@@ -88,8 +98,8 @@ def windows(
     seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, inside, wide)
     outside = {seat.tensor for node in nodes if node.name not in inside for seat in seats(node.expr)}
     elements = {t: n for t, n in seen.elements.items() if t not in outside}
-    shares = {t: share for t, share in seen.shares.items() if t not in outside}
-    return Seen(wide.elements | elements, seen.boxes, wide.shares | shares)
+    shares, fills = ({t: n for t, n in of.items() if t not in outside} for of in (seen.shares, seen.fills))
+    return Seen(wide.elements | elements, seen.boxes, wide.shares | shares, wide.fills | fills, wide.kept)
 
 
 def _windows(
@@ -110,6 +120,8 @@ def _windows(
     outside: dict[str, Window] = {}
     gathered: dict[str, Ints] = {}
     shares: dict[str, Floats | float] = {final.name: 1.0}
+    fills: dict[str, Floats | float] = {}
+    kept: dict[str, Kept] = dict(known.kept) if known is not None else {}
     for node in reversed(nodes):
         around = known is not None and node.name not in inside
         if known is not None and around and node.name in known.boxes:
@@ -121,22 +133,46 @@ def _windows(
         box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
         by_data = {seat.tensor for seat in seats(node.expr) if seat.by_data}
+        without = kept.get(node.name, {})
         for tensor, need in follow(node.expr, box, shapes, numbers).items():
             window = need.window
             shares[tensor] = np.minimum(shares.get(tensor, 0.0) + need.share * own, 1.0)
+            moved = [seat.variables for seat in seats(node.expr) if seat.tensor == tensor]
+            filled = _product(need.share, without, frozenset().union(*(names for each in moved for names in each)))
+            fills[tensor] = np.minimum(fills.get(tensor, 0.0) + filled, 1.0)
             if tensor in by_data:
                 gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
             producer = made.get(tensor)
             if producer is None:
                 outside[tensor] = hull(outside.get(tensor, window), window)
                 continue
+            if known is None:
+                along = {
+                    i: _product(need.share if names & need.kept else 1.0, without, names)
+                    for each in moved
+                    for i, names in zip(producer.spatial, each, strict=True)
+                    if names & (need.kept | without.keys())
+                }
+                others = kept.get(tensor)
+                kept[tensor] = (
+                    along
+                    if others is None
+                    else {i: np.minimum(along[i] + others[i], 1.0) for i in along.keys() & others.keys()}
+                )
             whole = tile_box(producer, {}, steps.get(tensor, {}), numbers)
             needed = [_inside(ends, whole[i]) for i, ends in zip(producer.spatial, window, strict=True)]
             if tensor in boxes:
                 needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
             boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
     found |= {tensor: volume(window) for tensor, window in outside.items()}
-    return Seen(found | gathered, boxes, shares)
+    return Seen(found | gathered, boxes, shares, fills, kept)
+
+
+def _product(share: Floats | float, kept: Kept, moving: Set[str]) -> Floats | float:
+    """A share of those tiles that have points along all `moving` iterators."""
+    for iterator in sorted(kept.keys() & moving):
+        share = share * kept[iterator]
+    return share
 
 
 def _inside(ends: Ends, whole: Ends) -> Ends:
