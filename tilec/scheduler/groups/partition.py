@@ -113,7 +113,7 @@ class Trials:
         level = atoms.target.levels[atoms.target.core]
         held, rough = atoms.look(members)
         if held > atoms.target.capacity:
-            return refusal("", "", "capacity", level=level.name, bytes=held, capacity=level.capacity or 0)
+            return refusal("", "", "capacity", level=level.name, bytes=held, capacity=atoms.target.capacity)
         if rough * HOPE >= apart and atoms.chain_of(members) is None:
             return refusal("", "", "slower", **times(rough, apart, atoms))
         return bound
@@ -126,7 +126,7 @@ class Trials:
         level = atoms.target.levels[atoms.target.core]
         tile = atoms.core_tiles(members)[0]
         if not tile.fits:
-            return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=level.capacity or 0)
+            return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=atoms.target.capacity)
         if tile.objective >= apart * GAIN:
             return refusal("", "", "slower", **times(tile.objective, apart, atoms))
         return tile.objective
