@@ -129,7 +129,8 @@ class Search:
             blocks = self._halved(sizes, blocks)
 
     def _unmirrored(self, blocks: _Blocks) -> _Blocks:
-        """The blocks without mirror images: every tiling or its own is in one that stays."""
+        """The blocks without mirror images: every tiling or its own is in one that stays.  Iterators that can change
+        places have one extent, and so the same candidates."""
         if self._pair is None:
             return blocks
         first, second = self._pair

@@ -17,7 +17,7 @@ NUMBERS: dict[str, dict[str, str]] = {
     "capacity": {
         "level": "the level, or pool of levels, that is too small",
         "bytes": "bytes that the smallest tiles of the joined group hold there",
-        "capacity": "bytes that one instance of it has",
+        "capacity": "bytes of one instance that a plan counts on: of a cache half",
         "step": "the reduce step with which the joined group would fit, if there is one",
         "tile": "the tile of its last node with which it would fit, where no reduce step is short enough",
     },

@@ -52,6 +52,7 @@ def tile_box(
 
 
 Kept = Mapping[str, Floats | float]
+"""Iterator of a node -> the share of tiles that have points along it, where guards leave some without."""
 
 
 @dataclass(frozen=True, slots=True)
