@@ -4,14 +4,14 @@ import pytest
 
 from bounds.graphs import Text, attention, graph, mlp, softmax
 from tilec.bounds.chain.chain import Chain, Product
-from tilec.bounds.graph.links import Reader, chain_of, next_reader
+from tilec.bounds.graph.links import Paths, Reader, chain_of, next_reader
 from tilec.bounds.graph.runs import Surroundings
 from tilec.ir.graph import Graph, Node
 
 
 def chain(found: Graph) -> Chain | None:
     """The chain of all contractions of a graph in order, None where one does not read the one before."""
-    around = Surroundings(found, found.nodes)
+    around, paths = Surroundings(found, found.nodes), Paths()
     readers: list[Reader] = []
     betweens: list[dict[str, Node]] = []
     for node in found.nodes:
@@ -20,12 +20,12 @@ def chain(found: Graph) -> Chain | None:
                 betweens[-1][node.name] = node
             continue
         einsum = around.einsums[node.name]
-        reader = next_reader(readers[-1], node, einsum, betweens[-1]) if readers else Reader(node, einsum)
+        reader = next_reader(readers[-1], node, einsum, betweens[-1], paths) if readers else Reader(node, einsum)
         if reader is None:
             return None
         readers.append(reader)
         betweens.append({})
-    return chain_of(readers, betweens)
+    return chain_of(readers, betweens, paths)
 
 
 def test_bias_and_activation_between_two_layers() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
@@ -93,6 +94,11 @@ class Chain:
                     f"{one.name} makes elements of {one.output_bits} bits, {other.name} reads {other.input_bits}",
                     other.name,
                 )
+
+    @cached_property
+    def unnamed(self) -> tuple[Product, ...]:
+        """The operators, numbered instead of named: chains alike in these move the same."""
+        return tuple(replace(each, name=str(position)) for position, each in enumerate(self.operators))
 
     @property
     def macs(self) -> int:

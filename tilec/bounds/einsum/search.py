@@ -16,6 +16,9 @@ from tilec.bounds.einsum.loops import Ints, Space
 from tilec.bounds.einsum.mapping import Mapping
 from tilec.errors import UnsupportedError
 
+_HEAP = 31 << 20
+"""Bytes of the largest array whose release teaches glibc to keep what is freed (mallopt(3), dynamic thresholds)."""
+
 
 def count_mappings(choices: Sequence[int]) -> int:
     """Mappings with the given number of tiles per iterator; orders of loops that run once count once."""
@@ -34,6 +37,7 @@ def pareto(einsum: Einsum, candidates: Candidates, space: Space, seed: Candidate
     `seed` are tiles among the candidates, a small product to start from: the better its points, the more blocks are
     dropped.  Raises UnsupportedError where the counts leave 64 bits.
     """
+    np.empty(_HEAP, np.uint8)  # else arrays go back to the system and come again, page by page: half of the time
     words = prod(einsum.extents.values())
     if words * 2 * sum(_reach(operand) * operand.bits for operand in einsum.operands) >= 2**62:
         raise UnsupportedError(f"{words} iterations are more than can be counted", einsum.text,

@@ -8,7 +8,7 @@ contractions side by side that share tiles of an operand, and what the curves of
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite, prod
 
@@ -111,7 +111,7 @@ def graph_points(
         run for first in range(len(around.order)) for find in (runs_from, resident_from) for run in find(first, around)
     ]
     grid = _grid(map(curves.largest, runs), capacities)
-    traffic, cuts = _least(runs, lambda run: curves.cost(run, grid), len(grid))
+    traffic, cuts = _least(runs, curves, grid)
     points: list[GraphPoint] = []
     for column, (size, moved) in enumerate(zip(grid.tolist(), traffic.tolist(), strict=True)):
         if isfinite(moved) and (not points or moved < points[-1].traffic_bytes):
@@ -129,7 +129,7 @@ def best_known(graph: Graph, find: Find, capacity: int, known: Known | None = No
     grid = np.array([capacity], np.int64)
     positions = range(len(around.order))
     runs = [run for first in positions for run in (*runs_from(first, around), *resident_from(first, around, capacity))]
-    traffic, cuts = _least(runs, lambda run: curves.cost(run, grid), 1)
+    traffic, cuts = _least(runs, curves, grid)
     if not isfinite(traffic[0]):
         return None
     return GraphPoint(capacity, int(traffic[0]), _cut(runs, cuts[:, 0]))
@@ -150,21 +150,22 @@ def _grid(largest: Iterable[int], capacities: Iterable[int]) -> Ints:
     return np.array(sorted({size for size in sizes if size < end} | {end}), np.int64)
 
 
-def _least(runs: Sequence[Run], cost: Callable[[Run], tuple[int, Floats]], width: int) -> tuple[Floats, Ints]:
+def _least(runs: Sequence[Run], curves: RunCurves, grid: Ints) -> tuple[Floats, Ints]:
     """The least sum of costs of runs that cover all positions, and by position the number of the run that ends there.
 
-    Runs are sorted by where they begin; all arrays go along the capacities.
+    All arrays go along the capacities.
     """
-    end = max((run.end for run in runs), default=0)
-    best = np.full((end + 1, width), np.inf)
-    best[0] = 0
-    chosen = np.full((end + 1, width), -1)
+    ending: dict[int, list[int]] = {}
     for number, run in enumerate(runs):
-        low, moved = cost(run)
-        total, known = best[run.first, low:] + moved, best[run.end, low:]
-        better = total < known
-        known[better] = total[better]
-        chosen[run.end, low:][better] = number
+        ending.setdefault(run.end, []).append(number)
+    best = np.full((max(ending, default=0) + 1, len(grid)), np.inf)
+    best[0] = 0
+    chosen = np.full(best.shape, -1)
+    for end, numbers in sorted(ending.items()):
+        last = [runs[number] for number in numbers]
+        total = best[[run.first for run in last]] + curves.costs(last, grid)
+        chosen[end] = np.array(numbers)[np.argmin(total, axis=0)]
+        best[end] = total.min(axis=0)
     return best[-1], chosen
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tilec.bounds.chain.chain import Chain, Product
 from tilec.bounds.graph.contractions import require_bound
@@ -43,14 +43,14 @@ def chains(graph: Graph) -> tuple[FoundChain, ...]:
             continue
         reader = growing.next(node, around, readers)
         if reader is None:
-            found += growing.end()
+            found += growing.end(around)
             growing, reader = _Growing(), Reader(node, around.einsums[node.name])
         growing.readers.append(reader)
         growing.betweens.append({})
-    found += growing.end()
+    found += growing.end(around)
     alike: dict[tuple[Product, ...], list[Chain]] = {}
     for chain in found:
-        alike.setdefault(tuple(replace(each, name="") for each in chain.operators), []).append(chain)
+        alike.setdefault(chain.unnamed, []).append(chain)
     return tuple(FoundChain(same[0], len(same)) for same in alike.values())
 
 
@@ -74,14 +74,14 @@ class _Growing:
         others = (each.name for name in handed for each in readers[name])
         if any(name in around.einsums and name != node.name for name in others):
             return None
-        reader = next_reader(self.readers[-1], node, around.einsums[node.name], self.betweens[-1])
-        if reader is None or chain_of([*self.readers, reader], [*self.betweens, {}]) is None:
+        reader = next_reader(self.readers[-1], node, around.einsums[node.name], self.betweens[-1], around.paths)
+        if reader is None or chain_of([*self.readers, reader], [*self.betweens, {}], around.paths) is None:
             return None
         return reader
 
-    def end(self) -> list[Chain]:
+    def end(self, around: Surroundings) -> list[Chain]:
         """The chain if it is one; what follows the last contraction is none of its business."""
         if len(self.readers) < 2:
             return []
-        chain = chain_of(self.readers, [*self.betweens[:-1], {}])
+        chain = chain_of(self.readers, [*self.betweens[:-1], {}], around.paths)
         return [chain] if chain is not None else []

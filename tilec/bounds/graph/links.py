@@ -92,8 +92,27 @@ def index_at(index: tuple[Expr, ...], tensor: str, target: str, between: Between
     return None
 
 
-def read_by(node: Node, target: str, between: Between, tensor: str | None = None) -> tuple[Expr, ...] | None:
-    """Where `node` reads `target`, through others, as an index over its own iterators; only by `tensor` if given."""
+class Paths:
+    """Where nodes of a graph, in one order, read contractions before them; found once, for however many runs.
+
+    What lies between a contraction and a node behind it, up to the next contraction, is the same in every run.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str | None], tuple[Expr, ...] | None] = {}
+
+    def read_by(self, node: Node, target: str, between: Between, tensor: str | None = None) -> tuple[Expr, ...] | None:
+        """Where `node` reads `target`, through others, as an index over its own iterators; only by `tensor` if given.
+
+        None where it does not.
+        """
+        key = node.name, target, tensor
+        if key not in self._known:
+            self._known[key] = _read_by(node, target, between, tensor)
+        return self._known[key]
+
+
+def _read_by(node: Node, target: str, between: Between, tensor: str | None) -> tuple[Expr, ...] | None:
     for access in accesses(node.expr):
         if tensor in (None, access.tensor):
             found = index_at(access.index, access.tensor, target, between)
@@ -103,14 +122,14 @@ def read_by(node: Node, target: str, between: Between, tensor: str | None = None
     return None
 
 
-def next_reader(before: Reader, node: Node, einsum: Einsum, between: Between) -> Reader | None:
+def next_reader(before: Reader, node: Node, einsum: Einsum, between: Between, paths: Paths) -> Reader | None:
     """The contraction as the next of a chain: one operand comes from the one before, the other does not."""
     target = before.node.name
-    comes = [read_by(node, target, between, operand.tensor) is not None for operand in einsum.inputs]
+    comes = [paths.read_by(node, target, between, operand.tensor) is not None for operand in einsum.inputs]
     return Reader(node, einsum, comes.index(True)) if sum(comes) == 1 else None
 
 
-def chain_of(readers: Sequence[Reader], betweens: Sequence[Between]) -> Chain | None:
+def chain_of(readers: Sequence[Reader], betweens: Sequence[Between], paths: Paths) -> Chain | None:
     """The products of contractions that read one another; `betweens` holds what follows each, the last one as well.
 
     None where one is no product, where rows of one are not rows of the next, or where something between them reduces
@@ -123,12 +142,12 @@ def chain_of(readers: Sequence[Reader], betweens: Sequence[Between]) -> Chain | 
         kinds.set(position, reader.rows, ROW)
         kinds.set(position, reader.columns | reader.summed, COLUMN)
         if position + 1 < len(readers):
-            index = read_by(readers[position + 1].node, reader.node.name, between)
+            index = paths.read_by(readers[position + 1].node, reader.node.name, between)
             if index is None:
                 return None
             kinds.link(position, reader, index, {})
         for node in _reducing(between):
-            index = read_by(node, reader.node.name, between)
+            index = paths.read_by(node, reader.node.name, between)
             if index is None:
                 return None
             kinds.link(position, reader, index, dict.fromkeys(node.expr.reduce, COLUMN))
@@ -150,12 +169,11 @@ def _reducing(between: Between) -> list[Node]:
 
 def _needs(between: Between) -> Literal["free", "whole", "softmax"]:
     """What reductions along rows need: a largest element and a sum of exponentials can be rescaled."""
-    reducers = [node.expr.reducer for node in _reducing(between)]
-    if not reducers:
-        return "free"
+    reducers = sorted(str(node.expr.reducer) for node in _reducing(between))
+    if reducers != ["max", "sum"]:
+        return "whole" if reducers else "free"
     parts = (part for node in between.values() for part in walk(node.expr.body))
-    exponentials = any(isinstance(part, Call) and part.fn == "exp" for part in parts)
-    return "softmax" if exponentials and sorted(map(str, reducers)) == ["max", "sum"] else "whole"
+    return "softmax" if any(isinstance(part, Call) and part.fn == "exp" for part in parts) else "whole"
 
 
 class _Kinds:

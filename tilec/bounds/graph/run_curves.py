@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class RunCurves:
         self._find = find
         self._ragged = ragged
         self._known = known or Known()
-        self._costs: dict[object, tuple[int, Floats]] = {}
+        self._costs: dict[object, Floats] = {}
         self._signatures: dict[str, tuple[str, ...]] = {}
 
     def largest(self, run: Run) -> int:
@@ -51,24 +51,28 @@ class RunCurves:
         buffer, _ = self._curve(run)
         return int(buffer[-1]) if len(buffer) else 0
 
-    def cost(self, run: Run, grid: Ints) -> tuple[int, Floats]:
-        """From which capacity of a grid on a run fits, and the bytes that it moves at those."""
-        if run.resident or not run.readers:
-            return int(np.searchsorted(grid, run.least)), np.array(float(run.side))
+    def costs(self, runs: Sequence[Run], grid: Ints) -> Floats:
+        """Bytes that runs move, a row per run, at capacities, a column each; infinite where they do not fit."""
+        side = np.array([float(run.side) for run in runs])
+        moved = np.zeros((len(runs), len(grid)))
+        for row, run in zip(moved, runs, strict=True):
+            if run.readers and not run.resident:
+                row[:] = self._at(run, grid)
+        fits = grid >= np.array([run.least for run in runs])[:, None]
+        return np.where(fits, moved + side[:, None], np.inf)
+
+    def _at(self, run: Run, grid: Ints) -> Floats:
+        """Bytes that the curve of a run says at capacities."""
         key = self._key(run)
         if key not in self._costs:
             buffer, traffic = self._curve(run)
-            low = int(np.searchsorted(grid, buffer[0])) if len(buffer) else len(grid)
-            fitting = np.searchsorted(buffer, grid[low:], side="right") - 1
-            self._costs[key] = low, traffic[fitting].astype(float)
-        low, moved = self._costs[key]
-        return low, moved + run.side
+            self._costs[key] = np.append(np.inf, traffic)[np.searchsorted(buffer, grid, side="right")]
+        return self._costs[key]
 
     def _key(self, run: Run) -> object:
         if run.chain is None or len(run.readers) == 1:
             return self._signature(run.readers[0].node), run.rows
-        operators = tuple(replace(product, name=str(i)) for i, product in enumerate(run.chain.operators))
-        return operators, run.rows
+        return run.chain.unnamed, run.rows
 
     def _signature(self, node: Node) -> tuple[str, ...]:
         if node.name not in self._signatures:

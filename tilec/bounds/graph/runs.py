@@ -14,7 +14,7 @@ from tilec.bounds.chain.chain import Chain
 from tilec.bounds.einsum.einsum import Einsum
 from tilec.bounds.einsum.lower import needed
 from tilec.bounds.graph.contractions import bits_of, bytes_of, contraction_of
-from tilec.bounds.graph.links import Reader, chain_of, next_reader
+from tilec.bounds.graph.links import Paths, Reader, chain_of, next_reader
 from tilec.ir.algebra import Ranges, bounds_of
 from tilec.ir.bind import iterator_ranges
 from tilec.ir.expr import Expr, accesses, bound
@@ -60,6 +60,7 @@ class Surroundings:
         self.results = {port.tensor for port in graph.outputs}
         self.results |= {port.tensor for call in graph.calls for port in call.inputs}
 
+        self.paths = Paths()
         self._reads: dict[str, Mapping[str, int]] = {}
 
     def reads(self, node: Node) -> Mapping[str, int]:
@@ -159,7 +160,7 @@ class _Growing:
         if self.stage:
             self.betweens[-1][node.name] = node
             if node.expr.reduce:
-                self.chain = chain_of(self.readers, self.betweens)
+                self.chain = chain_of(self.readers, self.betweens, self.around.paths)
                 return self.chain is not None
         return True
 
@@ -182,8 +183,11 @@ class _Growing:
         tensors = {operand.tensor for operand in einsum.inputs}
         reader: Reader | None = Reader(node, einsum)
         if self.stage:
-            reader = next_reader(self.readers[-1], node, einsum, self.betweens[-1]) if self.stage < MOST else None
-            self.chain = chain_of([*self.readers, reader], [*self.betweens, {}]) if reader is not None else None
+            if self.stage == MOST:
+                return False
+            paths = self.around.paths
+            reader = next_reader(self.readers[-1], node, einsum, self.betweens[-1], paths)
+            self.chain = chain_of([*self.readers, reader], [*self.betweens, {}], paths) if reader is not None else None
             if reader is None or self.chain is None:
                 return False
             tensors.remove(einsum.inputs[reader.operand].tensor)
