@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from importer.reference import helper, normal, onnxruntime, save
 
-from acceptance.building import assert_close, check, compiled
+from acceptance.building import assert_close, check, compiled, folder_of, plan_of
 
 F32 = np.float32
 SCALE, BIAS = normal(24, seed=1), normal(24, seed=2)
@@ -165,3 +166,50 @@ def test_fully_masked_rows_come_out_as_in_the_reference(tmp_path, lowest):
     assert_close(found, dict(zip(("p", "y"), expected, strict=True)), 1e-5)
     assert np.isnan(found["p"][0]).all() == np.isinf(lowest)
     assert (found["p"][1, :, 4:] == 0).all()
+
+
+HALVES = {"float16": (np.float16, 2.0**-10), "bfloat16": (ml_dtypes.bfloat16, 2.0**-7)}
+
+
+def attend(q, k, v):
+    return softmax(q @ k, -1) @ v
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_half_precision_rounds_where_it_leaves_a_group(tmp_path, name):
+    dtype, unit = HALVES[name]
+    nodes = [node("MatMul", "q k", "s"), node("Softmax", "s", "p", axis=-1), node("MatMul", "p v", "y")]
+    shapes = {"q": (2, 16, 32), "k": (2, 32, 48), "v": (2, 48, 8)}
+    path = save(tmp_path / "model.onnx", nodes, {n: (dtype, shape) for n, shape in shapes.items()}, ["y"])
+    feeds = {n: (0.5 * normal(*shape, seed=i)).astype(dtype) for i, (n, shape) in enumerate(shapes.items())}
+    session = compiled(path)
+    groups = plan_of(folder_of(path)).groups
+    exact = attend(*(feeds[n].astype(np.float64) for n in "qkv"))
+    found = session.run(feeds)["y"].view(dtype).astype(np.float64)
+    assert [group.variants[0].wide != () for group in groups] == [True]
+    assert (np.abs(found - exact) <= 0.5 * unit * np.abs(exact) + 1e-6).all()
+
+
+def test_casts_to_half_precision_round_inside_a_group(tmp_path):
+    """Squares pass 65504 on their way to `y`, which is small enough; a cast of the model makes them infinite."""
+    nodes = [
+        node("Mul", "h h", "square"),
+        node("Div", "square large", "y"),
+        node("Cast", "x", "wide", to=1),
+        node("Mul", "wide wide", "exact"),
+        node("Cast", "exact", "rounded", to=10),
+        node("Div", "rounded large", "z"),
+        node("Neg", "rounded", "edge"),
+    ]
+    nodes.insert(0, node("Neg", "x", "h"))
+    path = save(
+        tmp_path / "model.onnx",
+        nodes,
+        {"x": (np.float16, (5, 33))},
+        ["y", "z", "edge"],
+        {"large": np.array(1024, np.float16)},
+    )
+    found = compiled(path).run({"x": np.full((5, 33), 400, np.float16)})
+    assert (found["y"] == 156.25).all()
+    assert (found["z"] == np.inf).all()
+    assert (found["edge"] == -np.inf).all()

@@ -80,4 +80,5 @@ def _variant(variant: Variant, names: Names) -> Variant:
             names[node]: replace(entry, loop=names[entry.loop], rescale=rename_tensors(entry.rescale, names))
             for node, entry in variant.shared.items()
         },
+        wide=tuple(names[tensor] for tensor in variant.wide),
     )

@@ -18,7 +18,7 @@ from tilec.importer.formula import formula
 from tilec.importer.given import Given
 from tilec.importer.names import LETTERS, REDUCED, identifier
 from tilec.importer.shapes import broadcast, size_of
-from tilec.importer.sums import stored, wide
+from tilec.importer.sums import wide
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
 from tilec.ir.expr import Access, Call, Const, Expr, Scalar, bound
@@ -121,7 +121,7 @@ class Op(Given):
         total = self.reduce("sum", axes, wide(text, x.ttype), keep, f"{part}_sum" if part else "sum", x=x)
         number = count([x.shape[d] for d in axes], total.ttype)
         division = "x / n" if TTYPES[total.ttype].kind == "float" else "truncdiv(x, n)"
-        result = self.map(stored(division, x.ttype), part=part, x=total, n=number)
+        result = self.map(division, x.ttype, part=part, x=total, n=number)
         return replace(result, mean=(x.name, tuple(axes))) if text == "x" and keep else result
 
     def element(self, position: int) -> Expr | None:

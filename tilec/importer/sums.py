@@ -11,8 +11,3 @@ def summed(ttype: str) -> str:
 def wide(text: str, ttype: str) -> str:
     """A body over elements of a type as it is summed."""
     return text if summed(ttype) == ttype else f"{summed(ttype)}({text})"
-
-
-def stored(text: str, ttype: str) -> str:
-    """A body over sums as the type of the elements."""
-    return text if summed(ttype) == ttype else f"{ttype}({text})"

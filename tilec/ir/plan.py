@@ -86,6 +86,7 @@ class Variant:
     layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);
                  a load into another layout is a transforming copy
     shared       reductions that run in one reduce loop though one reads another's result, by node
+    wide         half precision tensors that stay inside the group and are held as f32 there, in which they are computed
     kernel       name of the kernel that runs it; groups with equal kernels share it (W41)
     """
 
@@ -101,6 +102,7 @@ class Variant:
     copies: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     layouts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
     shared: Mapping[str, Shared] = field(default_factory=dict)
+    wide: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Reduce, Var
 from tilec.ir.text import text_of
-from tilec.ir.types import TTYPES
+from tilec.ir.types import HALVES, TTYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,11 @@ def _kind(name: str) -> str:
 
 
 def fits(actual: str, declared: str) -> bool:
-    """Whether a body of type `actual` may be stored as `declared` without a cast."""
-    if actual == declared:
+    """Whether a body of type `actual` may be stored as `declared` without a cast.
+
+    What is computed in f32 is rounded to half precision where it is stored; a cast rounds wherever it stands.
+    """
+    if actual == declared or (actual == "f32" and declared in HALVES):
         return True
     if not is_weak(actual):
         return False

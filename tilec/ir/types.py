@@ -51,6 +51,9 @@ _PLAIN = (
 
 TTYPES: dict[str, TType] = {t.name: t for t in _PLAIN}
 
+HALVES = frozenset({"f16", "bf16"})
+"""Types of half precision: what is computed with them is computed in f32."""
+
 _NUMPY = {
     "f64": "float64",
     "f32": "float32",

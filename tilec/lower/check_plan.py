@@ -8,6 +8,7 @@ from tilec.errors import did_you_mean
 from tilec.ir.expr import Const, TensorExpr, operands
 from tilec.ir.plan import Group, Plan, Refusal, Variant
 from tilec.ir.program import Program
+from tilec.ir.types import HALVES
 from tilec.lower.check_shared import shared_levels, shared_names, shared_order
 from tilec.lower.footprint import footprint, pools_of
 from tilec.lower.legal import PlanError
@@ -27,6 +28,7 @@ def problems(group: Group, variant: Variant, plan: Plan) -> tuple[Refusal, ...]:
     ranks = {name: len(tensor.shape) for name, tensor in plan.tensors.items()}
     found = [*_levels(group, variant), *_names(variant, nodes, ranks), *_sizes(variant, nodes)]
     found += [*_permutations(variant, nodes, ranks), *_order(group), *shared_names(variant, nodes)]
+    found += _wide(group, variant, plan)
     if not found:
         s = setting(group, variant, plan)
         found = [refusal for chain in s.chains.values() for refusal in shared_order(group, chain, nodes)]
@@ -76,6 +78,14 @@ def _names(variant: Variant, nodes: Nodes, tensors: Collection[str]) -> Iterator
         for level, of in held.items():
             yield from (_unknown(level, "tensor", name, tensors) for name in of if name not in tensors)
     yield from (_unknown("loads", "tensor", name, tensors) for name in variant.loads if name not in tensors)
+
+
+def _wide(group: Group, variant: Variant, plan: Plan) -> Iterator[Refusal]:
+    """Tensors that cannot be held as f32: others than those of half precision that stay inside."""
+    inside = [node.name for node in group.nodes if node.name not in group.outputs]
+    halves = [name for name in inside if plan.tensors[name].ttype in HALVES]
+    what = "half precision tensor that stays inside"
+    yield from (_unknown("wide", what, name, halves) for name in variant.wide if name not in halves)
 
 
 def _sizes(variant: Variant, nodes: Nodes) -> Iterator[Refusal]:

@@ -14,6 +14,7 @@ from tilec.ir.reads import at_least_zero
 from tilec.ir.types import TTYPES
 from tilec.lower.sharing import Chain, chains, formers, present
 from tilec.lower.sizes import Sizes
+from tilec.lower.wide import WIDE, widened
 
 Interval = tuple[Expr, Expr]
 """`[lo, hi)`."""
@@ -94,7 +95,9 @@ class Setting:
 def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
     """Gather what lowering needs of a group, one of its variants and the plan."""
     by_name = {level.name: level for level in plan.levels}
-    nodes = {node.name: node.expr for node in group.nodes}
+    ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if variant.wide else {}
+    nodes = {node.name: widened(node.expr, variant.wide, ttypes) for node in group.nodes}
+    held = {name: replace(plan.tensors[name], ttype=WIDE) for name in variant.wide}
     read = {name: operands(expr) for name, expr in nodes.items()}
     readers: dict[str, list[str]] = {}
     for name, found in read.items():
@@ -109,7 +112,8 @@ def setting(group: Group, variant: Variant, plan: Plan) -> Setting:
     taken = set(plan.symbols) | set(plan.tensors) | {i for expr in nodes.values() for i in expr.iterators}
     names = Names(taken)
     before = {tensor: names.new(f"{tensor}_before") for tensor in formers(shared.values())}
-    tensors = {**plan.tensors, **{name: plan.tensors[tensor] for tensor, name in before.items()}}
+    tensors = {**plan.tensors, **held}
+    tensors |= {name: tensors[tensor] for tensor, name in before.items()}
     loads = {name: variant.loads[tensor] for tensor, name in before.items() if tensor in variant.loads}
     return Setting(
         nodes=nodes,

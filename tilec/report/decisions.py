@@ -29,7 +29,7 @@ ORDER = (
         "tail",
         "load",
     ),
-    *("layout", "unit", "copies", "shared", "kernel"),
+    *("layout", "unit", "copies", "shared", "wide", "kernel"),
 )
 """Kinds of facts of a group, as they are listed."""
 
@@ -135,6 +135,7 @@ def _facts(
         facts |= {("layout", level, tensor(name)): list(order) for name, order in layouts.items()}
     facts |= {("load", "", tensor(name)): list(levels) for name, levels in variant.loads.items()}
     facts |= {("unit", "", node(name)): unit for name, unit in variant.units.items()}
+    facts |= {("wide", "", tensor(name)): "f32" for name in variant.wide}
     for name, entry in variant.shared.items():
         pairs = sorted((iterator(name, own), iterator(entry.loop, other)) for own, other in entry.iterators.items())
         spatial: dict[str, Expr] = {i: Var(iterator(name, i)) for i in variables(entry.rescale)}

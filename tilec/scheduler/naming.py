@@ -61,6 +61,8 @@ def kernel_name(
     }
     if variant.shared:
         content["shared"] = encode(renamed(variant.shared, names, iterators))
+    if variant.wide:
+        content["wide"] = sorted(names[t] for t in variant.wide)
     return f"{_readable(nodes)}_{digest_object(content)[:DIGITS]}"
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from tilec.ir.plan import PlanLevel, Pool
+from tilec.ir.types import HALVES
 from tilec.spec.device import DeviceSpec, Level
 
 USABLE = 0.5
@@ -40,7 +41,7 @@ class Target:
     below a core's level keeps.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
     `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
     registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
-    of all cores.
+    of all cores.  Half precision of the `widened` types, which no unit takes, is computed in f32.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Target:
     draw: float = inf
     cache: int = 0
     peak: float = 1.0
+    widened: frozenset[str] = frozenset()
 
     @property
     def bottom(self) -> str:
@@ -129,6 +131,7 @@ def target_of(device: DeviceSpec) -> Target:
         draw=_links(device, chosen, own, readers=1)[chosen.index(core)],
         cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
         peak=float(peak),
+        widened=HALVES - {ttype for unit in device.compute for ttype in unit.inputs},
     )
 
 

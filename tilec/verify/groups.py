@@ -16,6 +16,7 @@ from tilec.ir.graph import Port
 from tilec.ir.plan import Group, Plan
 from tilec.ir.segments import results
 from tilec.ir.weights import read_constant
+from tilec.lower.wide import WIDE, widened
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.remote import Remote
@@ -112,15 +113,23 @@ def check_groups(
 
 def check_group(group: Group, plan: Plan, tensors: Mapping[str, Array], constants: Mapping[str, Array]) -> GroupCheck:
     """The outputs of a group in `tensors` against its expressions evaluated on the operands in `tensors`."""
-    arrays: dict[str, Array] = {}
-    for node in group.nodes:
-        for tensor in operands(node.expr):
-            if tensor not in arrays:
-                arrays[tensor] = tensors[tensor] if tensor in tensors else constants[tensor]
-        arrays[node.name] = evaluate(node.expr, arrays, ttype=plan.tensors[node.name].ttype)
+    made = {node.name for node in group.nodes}
+    read = {t for node in group.nodes for t in operands(node.expr) if t not in made}
+    arrays = evaluated(group, plan, {t: tensors[t] if t in tensors else constants[t] for t in read})
     allowed = group_tolerances(group.nodes, plan.tensors)
     compared = [compare(t, tensors[t], arrays[t], allowed[t]) for t in group.outputs]
     return GroupCheck.of(group, compared)
+
+
+def evaluated(group: Group, plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:
+    """What a group reads and makes: its expressions in NumPy on the `given` operands, rounded as the group rounds."""
+    wide = frozenset.intersection(*(frozenset(variant.wide) for variant in group.variants))
+    ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
+    arrays = dict(given)
+    for node in group.nodes:
+        ttype = WIDE if node.name in wide else plan.tensors[node.name].ttype
+        arrays[node.name] = evaluate(widened(node.expr, wide, ttypes), arrays, ttype=ttype)
+    return arrays
 
 
 def origin_of(group: Group) -> str:

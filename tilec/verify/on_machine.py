@@ -24,7 +24,7 @@ from tilec.runtime.manifest import CallInput, CallOutput, CallSpec, LibraryFile
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.given import feedings, feeds_of
-from tilec.verify.groups import GroupCheck, check_group, origin_of
+from tilec.verify.groups import GroupCheck, check_group, evaluated, origin_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
 from tilec.verify.outcome import Checked, Outcome, run_record, told
 from tilec.verify.remote import Remote
@@ -259,9 +259,7 @@ def _random_operands(group: Group, plan: Plan, draw: Draw) -> dict[str, Array]:
 
 def _compared(group: Group, plan: Plan, arrays: Mapping[str, Array], result: Result) -> list[Comparison]:
     """The outputs of a group against its expressions evaluated in NumPy."""
-    values = dict(arrays)
-    for node in group.nodes:
-        values[node.name] = evaluate(node.expr, values, ttype=plan.tensors[node.name].ttype)
+    values = evaluated(group, plan, arrays)
     allowed = group_tolerances(group.nodes, plan.tensors)
     return [compare(t, result.outputs[t], values[t], allowed[t]) for t in group.outputs]
 

@@ -12,7 +12,7 @@ from tilec.importer.operator import Op, count
 from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, inside, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text, size_of
-from tilec.importer.sums import stored, summed, wide
+from tilec.importer.sums import summed, wide
 from tilec.importer.value import Value
 from tilec.ir.algebra import Ranges, simplify, simplify_scalar
 from tilec.ir.evaluate import neutral
@@ -96,9 +96,9 @@ def _average_pool(op: Op) -> Value:
     counted = [inside(w, i, *((w.before, w.after) if padded else (0, 0))) for w, i in zip(frame, index, strict=True)]
     ones = simplify_scalar(guarded(counted, Const(1), Const(0)), _ranges((*axes, *reduce)))
     if isinstance(ones, Const):
-        return op.map(stored("x / n", x.ttype), x=total, n=count([r.extent for r in reduce], total.ttype))
+        return op.map("x / n", x.ttype, x=total, n=count([r.extent for r in reduce], total.ttype))
     number = op.emit(axes[2:], ones, "i64", reduce, part="count")
-    return op.map(stored(f"x / {total.ttype}(maximum(n, 1))", x.ttype), x=total, n=number)
+    return op.map(f"x / {total.ttype}(maximum(n, 1))", x.ttype, x=total, n=number)
 
 
 def _ranges(axes: Sequence[Axis]) -> Ranges:
@@ -116,15 +116,15 @@ def _lp_pool(op: Op) -> Value:
     power = formula(wide(_power(p), x.ttype), x=element, p=float(p))
     plain = p == 1 and summed(x.ttype) == x.ttype
     total = op.emit(axes, guarded(guards, power, Const(0.0)), summed(x.ttype), reduce, part="" if plain else "sum")
-    return total if plain else op.map(stored(_root(p), x.ttype), x=total, p=1.0 / p)
+    return total if plain else op.map(_root(p, x.ttype), x.ttype, x=total, p=1.0 / p)
 
 
 def _power(p: int) -> str:
     return {1: "abs(x)", 2: "x * x"}.get(p, "pow(abs(x), p)")
 
 
-def _root(p: int) -> str:
-    return {1: "x", 2: "sqrt(x)"}.get(p, "pow(x, p)")
+def _root(p: int, ttype: str) -> str:
+    return {1: "x" if summed(ttype) == ttype else f"{ttype}(x)", 2: "sqrt(x)"}.get(p, "pow(x, p)")
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
@@ -138,7 +138,7 @@ def _global(op: Op) -> Value:
     if op.kind == "GlobalLpPool":
         p = op.integer("p", 2)
         total = op.reduce("sum", axes, wide(_power(p), x.ttype), x=x, p=float(p), part="sum")
-        return op.map(stored(_root(p), x.ttype), x=total, p=1.0 / p)
+        return op.map(_root(p, x.ttype), x.ttype, x=total, p=1.0 / p)
     return op.mean(axes, x)
 
 
@@ -161,7 +161,8 @@ def _lrn(op: Op) -> Value:
     scale = op.number("alpha", 1e-4) / size
     own = wide("x", x.ttype)
     return op.map(
-        stored(f"{own} / pow(bias + scale * s, beta)", x.ttype),
+        f"{own} / pow(bias + scale * s, beta)",
+        x.ttype,
         x=x,
         s=total,
         bias=op.number("bias", 1.0),
@@ -180,4 +181,4 @@ def _lp_normalization(op: Op) -> Value:
         raise op.invalid(f"p is {p}, the type {x.ttype}", "p must be 1 or 2, the input floating-point.")
     norm = op.reduce("sum", (axis,), wide(_power(p), x.ttype), x=x, part="sum")
     text = f"where(n == 0.0, 0.0, {wide('x', x.ttype)} / {'sqrt(n)' if p == 2 else 'n'})"
-    return op.map(stored(text, x.ttype), x=x, n=norm)
+    return op.map(text, x.ttype, x=x, n=norm)

@@ -7,7 +7,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.ops.softmax import log_sum_exp
 from tilec.importer.registry import operator
-from tilec.importer.sums import stored, wide
+from tilec.importer.sums import wide
 from tilec.importer.value import Value
 from tilec.ir.expr import Const
 from tilec.ir.types import TTYPES
@@ -49,7 +49,7 @@ def _reduction(op: Op) -> Value:
     if last == "x":
         return op.reduce(reducer, axes, before, keep, x=x)
     total = op.reduce(reducer, axes, wide(before, given.ttype), keep, x=given, part="sum")
-    return op.map(last if cast else stored(after, x.ttype), x=total)
+    return op.map(last if cast else after, x.ttype, x=total)
 
 
 @operator("ReduceMean")

@@ -9,7 +9,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import operator
 from tilec.importer.shapes import size_of
-from tilec.importer.sums import stored, wide
+from tilec.importer.sums import wide
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
@@ -21,7 +21,7 @@ def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
     largest = op.reduce("max", axes, x=x, part=f"{prefix}max")
     power = op.map(_power(x), x=x, m=largest, part=f"{prefix}exp")
     total = op.reduce("sum", axes, "x", x=power, part=f"{prefix}sum")
-    return op.map(stored("x / s", x.ttype), x=power, s=total, part=part)
+    return op.map("x / s", x.ttype, x=power, s=total, part=part)
 
 
 def _power(x: Value) -> str:
@@ -50,7 +50,7 @@ def _log_softmax(op: Op) -> Value:
     axes = _softmax_axes(op, x)
     largest = op.reduce("max", axes, x=x, part="max")
     total = op.reduce("sum", axes, _power(x), x=x, m=largest, part="sum")
-    return op.map(stored(f"{wide('x', x.ttype)} - {wide('m', x.ttype)} - log(s)", x.ttype), x=x, m=largest, s=total)
+    return op.map(f"{wide('x', x.ttype)} - {wide('m', x.ttype)} - log(s)", x.ttype, x=x, m=largest, s=total)
 
 
 @operator("Hardmax")
@@ -78,4 +78,4 @@ def log_sum_exp(op: Op, x: Value, axes: Sequence[int], keep: bool) -> Value:
     total = op.reduce("sum", axes, _power(x), keep, x=x, m=shift, part="sum")
     if not keep:
         shift = reshaped(op, shift, [e for d, e in enumerate(shift.shape) if d not in axes], part="offset")
-    return op.map(stored(f"log(s) + {wide('m', x.ttype)}", x.ttype), s=total, m=shift)
+    return op.map(f"log(s) + {wide('m', x.ttype)}", x.ttype, s=total, m=shift)

@@ -18,6 +18,7 @@ from tilec.scheduler.naming import kernel_name
 from tilec.scheduler.nodes.access import is_data_dependent
 from tilec.scheduler.nodes.follow import Ints
 from tilec.scheduler.nodes.vector import staged_order
+from tilec.scheduler.nodes.wide import wide_inside
 from tilec.scheduler.target import Target
 from tilec.scheduler.tiles.cores import CoreTile, kept_order, task_order
 from tilec.scheduler.tiles.problem import Problem
@@ -122,6 +123,7 @@ class Builder:
             if part.level == target.core:
                 layouts |= self.layouts[part.final.name]
                 read_in_place |= self.direct[part.final.name]
+        exprs = [node.expr for node in block.nodes]
         variant = Variant(
             guard=Const(True),
             levels=tuple(level.name for level in target.levels),
@@ -132,6 +134,7 @@ class Builder:
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
+            wide=wide_inside(exprs, outputs, self.graph.tensors, target.widened),
         )
         kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
         return Draught(block, outputs, connect, replace(variant, kernel=kernel), seconds)

@@ -1,4 +1,4 @@
-"""Casts in a rescaling: in f32 at least, in f64 beside what is f64, and back to the type of the partial result."""
+"""Casts in a rescaling: in f32 at least, in f64 beside what is f64, and back to a partial result of another type."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var
 from tilec.ir.graph import Tensor
+from tilec.ir.scalars import fits
 from tilec.ir.types import TTYPES, is_float
 
 
@@ -15,7 +16,7 @@ def typed(rescale: Expr, name: str, tensors: Mapping[str, Tensor]) -> Expr:
         return rescale
     own = tensors[name].ttype
     body, ttype = _typed(rescale, tensors)
-    return body if ttype in ("", own) else Call(own, (body,))
+    return body if ttype == "" or fits(ttype, own) else Call(own, (body,))
 
 
 def _typed(expr: Expr, tensors: Mapping[str, Tensor]) -> tuple[Expr, str]:

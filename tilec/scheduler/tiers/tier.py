@@ -12,8 +12,10 @@ from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.reads import reads
 from tilec.lower.padding import fill_of, unguarded
+from tilec.lower.wide import WIDE
 from tilec.scheduler.cost import flops
 from tilec.scheduler.nodes.access import is_data_dependent
+from tilec.scheduler.nodes.wide import wide_inside
 from tilec.scheduler.target import Target
 from tilec.scheduler.tiles.problem import Objective
 from tilec.scheduler.tiles.windows import element_bytes
@@ -175,9 +177,15 @@ class Tier:
             plain=_plain(bare),
         )
 
+    @cached_property
+    def wide(self) -> frozenset[str]:
+        """Half precision tensors that are held as f32 where all parts stay together."""
+        exprs = [node.expr for part in self.parts for node in part]
+        return frozenset(wide_inside(exprs, self.wanted, self.graph.tensors, self.target.widened))
+
     def bytes_of(self, tensor: str) -> int:
         """Bytes of one element of a tensor."""
-        return element_bytes(self.graph.tensors[tensor].ttype)
+        return element_bytes(WIDE if tensor in self.wide else self.graph.tensors[tensor].ttype)
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -12,8 +12,10 @@ from tilec.ir.expr import Access, Call, Expr, TensorExpr, bound, children, rebui
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.lower.sharing import BEFORE, earlier
+from tilec.lower.wide import WIDE
 from tilec.scheduler.block import Extents
 from tilec.scheduler.nodes.follow import Seat, extent_of, seats
+from tilec.scheduler.nodes.wide import wide_inside
 from tilec.scheduler.passes.inline import arithmetic
 from tilec.scheduler.rescaling.chains import Chain
 from tilec.scheduler.target import Target
@@ -170,9 +172,16 @@ class Problem:
         found = self.extents.get(iterator)
         return extent_of(self.final.domain[iterator], self.numbers) if found is None else found
 
+    @cached_property
+    def wide(self) -> frozenset[str]:
+        """Half precision tensors that are held as f32."""
+        exprs = [node.expr for node in self.nodes]
+        leaving = {*self.outputs, self.final.tensor}
+        return frozenset(wide_inside(exprs, leaving, self.graph.tensors, self.target.widened))
+
     def bytes_of(self, tensor: str) -> int:
-        """Bytes of one element of a tensor."""
-        return element_bytes(self.graph.tensors[tensor].ttype)
+        """Bytes of one element of a tensor as the group holds it."""
+        return element_bytes(WIDE if tensor in self.wide else self.graph.tensors[tensor].ttype)
 
     def whole(self, tensor: str) -> int:
         """Bytes of a whole tensor."""

@@ -9,6 +9,7 @@ from math import prod
 from tilec.ir.expr import TensorExpr, accesses
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.lower.wide import WIDE
 from tilec.scheduler.nodes.access import smoothness
 from tilec.scheduler.nodes.contraction import operands_of
 from tilec.scheduler.nodes.vector import Vector, is_panelled, vector_of
@@ -61,7 +62,8 @@ def register_tile(
     else:
         sizes, cycles = _elementwise(anchor, lanes, numbers, within or {}, worth < 1), float(OVERHEAD)
     if not target.vectors:
-        sizes = _within(sizes, sum(element_bytes(graph.tensors[node.name].ttype) for node in part), target)
+        held = (graph.tensors[node.name].ttype for node in part)
+        sizes = _within(sizes, sum(element_bytes(WIDE if t in target.widened else t) for t in held), target)
     points = prod(pieces(n, lanes) if i == lined else n for i, n in sizes.items())
     cycles += sum(points * (operations(node.expr) + 2 / worth) / 2 for node in part if not node.expr.reduce)
     names = {shared[anchor.tensor]: i for i, shared in rows_of(part).shared.items()}

@@ -57,4 +57,5 @@ def _variant(variant: Variant, names: Mapping[str, str], iterators: Mapping[str,
         copies=levels(variant.copies, tensors),
         layouts=levels(variant.layouts, tensors),
         shared=renamed(variant.shared, names, iterators),
+        wide=tuple(names[tensor] for tensor in variant.wide),
     )
