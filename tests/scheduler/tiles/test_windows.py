@@ -13,9 +13,10 @@ from tilec.ir.propagate import propagate
 from tilec.scheduler.tiles.windows import Seen, shapes_of, windows
 
 
-def seen_of(graph: Graph, **sizes: int | list[int]) -> Seen:
+def seen_of(graph: Graph, stored: dict[str, list[int]] | None = None, **sizes: int | list[int]) -> Seen:
     tiles = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
-    return windows(graph.nodes, tiles, {}, shapes_of((n.expr for n in graph.nodes), graph), Candidates())
+    least = {tensor: np.asarray(n, np.int64) for tensor, n in (stored or {}).items()}
+    return windows(graph.nodes, tiles, {}, shapes_of((n.expr for n in graph.nodes), graph), Candidates(), least)
 
 
 @pytest.mark.feature("W08")
@@ -34,6 +35,30 @@ def test_every_input_of_a_concatenation_is_needed_by_its_share_of_tiles() -> Non
     assert seen.elements["b"].tolist() == [16, 32, 32]
     assert np.allclose(seen.share("a"), [0.75, 0.75, 1])
     assert np.allclose(seen.share("b"), [0.25, 0.5, 1])
+
+
+@pytest.mark.feature("W06", "W08")
+def test_a_tensor_that_leaves_is_held_as_a_whole_where_one_loop_moves_two_of_its_dimensions() -> None:
+    """Rows of 8 that are summed in flat order: pieces of a row are no tiles of the map, one row or more are."""
+    nodes = [
+        ("a[h, w, c] = exp(x[h, w, c])", {"h": 4, "w": 8, "c": 6}),
+        ("y[j] = sum(r, a[j // 8, j % 8, r])", {"j": 32, "r": 6}),
+    ]
+    graph = make_graph({"x": (4, 8, 6)}, nodes, ["a", "y"])
+    tiles = [1, 2, 4, 8, 16, 32]
+    seen = seen_of(graph, {"a": [6 * j for j in tiles]}, j=tiles)
+    assert seen.elements["a"].tolist() == [192, 192, 192, 48, 96, 192]
+    assert seen_of(graph, j=tiles).elements["a"].tolist() == [6, 12, 24, 48, 96, 192]
+
+
+@pytest.mark.feature("W06", "W08")
+@pytest.mark.parametrize(("h", "w", "held"), [(1, 8, 8), (2, 8, 16), (1, 4, 32), (4, 8, 32)])
+def test_a_tensor_that_leaves_is_held_as_a_whole_where_two_loops_move_one_of_its_dimensions(
+    h: int, w: int, held: int
+) -> None:
+    nodes = [("a[j] = exp(x[j])", {"j": 32}), ("y[h, w] = a[8 * h + w] + 1.0", {"h": 4, "w": 8})]
+    graph = make_graph({"x": (32,)}, nodes, ["a", "y"])
+    assert seen_of(graph, {"a": [h * w]}, h=[h], w=[w]).elements["a"].tolist() == [held]
 
 
 @pytest.mark.feature("W08")

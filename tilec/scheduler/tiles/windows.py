@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses, operands
 from tilec.ir.graph import Graph, Node
@@ -123,6 +124,7 @@ def _windows(
     shares: dict[str, Floats | float] = {final.name: 1.0}
     fills: dict[str, Floats | float] = {}
     kept: dict[str, Kept] = dict(known.kept) if known is not None else {}
+    movers = _movers(nodes) if stored else {}
     for node in reversed(nodes):
         around = known is not None and node.name not in inside
         if known is not None and around and node.name in known.boxes:
@@ -130,7 +132,8 @@ def _windows(
         if node.name not in boxes or (around and inside.isdisjoint(operands(node.expr))):
             continue
         if node.name in stored:
-            boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], numbers)
+            apart = _apart(node.expr, boxes[node.name], movers[node.name], boxes[final.name], final.expr, numbers)
+            boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], apart, numbers)
         box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
         by_data = {seat.tensor for seat in seats(node.expr) if seat.by_data}
@@ -184,9 +187,53 @@ def _inside(ends: Ends, whole: Ends) -> Ends:
     return start, start + width
 
 
-def _covering(expr: TensorExpr, box: Box, stored: Ints, numbers: Candidates) -> Box:
-    """The box, all of the tensor where it holds less than a tile's share of what must be stored."""
-    enough = volume([box[i] for i in expr.spatial]) >= stored
+def _movers(nodes: Sequence[Node]) -> dict[str, dict[str, frozenset[str]]]:
+    """Node -> its spatial iterators -> those of the final node that move them."""
+    made = {node.name: node.expr for node in nodes}
+    found = {name: dict.fromkeys(expr.spatial, frozenset[str]()) for name, expr in made.items()}
+    found[nodes[-1].name] = {i: frozenset({i}) for i in nodes[-1].expr.spatial}
+    for node in reversed(nodes):
+        own = found[node.name]
+        for seat in seats(node.expr):
+            if seat.tensor in made:
+                of = found[seat.tensor]
+                for iterator, names in zip(made[seat.tensor].spatial, seat.variables, strict=True):
+                    of[iterator] = of[iterator].union(*(own.get(name, ()) for name in names))
+    return found
+
+
+def _apart(
+    expr: TensorExpr,
+    box: Box,
+    movers: Mapping[str, frozenset[str]],
+    last: Box,
+    final: TensorExpr,
+    numbers: Candidates,
+) -> NDArray[np.bool_]:
+    """Whether tiles are parts of each dimension by one loop of its own: only then each stores its part (lower.owned).
+
+    Rows of 64 that are read flat, 32 at a time, are not: the one loop moves both dimensions.
+    """
+    split = {i: _width(last[i]) < extent_of(final.domain[i], numbers) for i in final.spatial}
+    part = {i: _width(box[i]) < extent_of(expr.domain[i], numbers) for i in expr.spatial}
+    clash: NDArray[np.bool_] = np.zeros((), bool)
+    for position, one in enumerate(expr.spatial):
+        if len(movers[one]) > 1:
+            clash = clash | (part[one] & (sum(np.asarray(split[i], np.int64) for i in movers[one]) > 1))
+        for other in expr.spatial[position + 1 :]:
+            for shared in movers[one] & movers[other]:
+                clash = clash | (part[one] & part[other] & split[shared])
+    return ~clash
+
+
+def _width(ends: Ends) -> Ints | int:
+    return ends[1] - ends[0]
+
+
+def _covering(expr: TensorExpr, box: Box, stored: Ints, apart: NDArray[np.bool_], numbers: Candidates) -> Box:
+    """The box, all of the tensor where it holds less than a tile's share of what must be stored, or tiles are not
+    `apart`."""
+    enough = (volume([box[i] for i in expr.spatial]) >= stored) & apart
     wide = {
         i: (np.where(enough, lo, 0), np.where(enough, hi, extent_of(expr.domain[i], numbers)))
         for i, (lo, hi) in box.items()
