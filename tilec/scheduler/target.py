@@ -86,6 +86,12 @@ class Target:
         return int(whole * USABLE) if level.managed == "implicit" else whole
 
     @property
+    def line(self) -> int:
+        """Bytes that a run of neighbours takes beyond its own where hardware fetches: it begins and ends inside lines,
+        and the next one is fetched ahead."""
+        return self.levels[0].transaction if self.levels[self.core].managed == "implicit" else 0
+
+    @property
     def accumulators(self) -> int:
         """Vector registers that a register tile may occupy; the rest holds operands."""
         return max(1, self.registers - max(4, self.registers // 8))

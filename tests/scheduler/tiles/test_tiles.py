@@ -46,7 +46,8 @@ def core_of(graph: Graph, target: Target, **options: object) -> dict[str, int]:
     parts = fuse(graph).parts
     constants = constant_tensors(graph) | {"w"}
     tiles = [register_tile(part, graph, constants, target, NUMBERS) for part in parts]
-    problem = Problem(parts, tiles, graph, target, NUMBERS, (graph.outputs[0].tensor,), **options)  # type: ignore[arg-type]
+    outputs = (graph.outputs[0].tensor,)
+    problem = Problem(parts, tiles, graph, target, NUMBERS, outputs, constants=constants, **options)  # type: ignore[arg-type]
     return dict(core_tile(problem).sizes)
 
 
@@ -268,3 +269,19 @@ def test_vectors_that_are_shuffled_cost_more_and_begin_where_their_turns_do() ->
     assert plain.sizes["j"] == 64
     assert 116 % turns.sizes.get("j", 116) == 0
     assert 2 * plain.cycles <= turns.cycles < gathered.cycles
+
+
+@pytest.mark.feature("W22", "W24")
+def test_what_caches_do_not_keep_is_read_in_long_runs() -> None:
+    """Tiles that are one vector wide and hold long columns have the smallest halos, but read a line here, a line there.
+
+    Tiles follow each other along the rows.
+    """
+    e = {"h": 256, "w": 256, "c": 510, "r": 3, "s": 3}
+    inside = "h + r >= 1 and h + r < 257 and w + s >= 1 and w + s < 257"
+    text = f"y[h, w, c] = sum(r, s, where({inside}, x[h + r - 1, w + s - 1, c], 0.0) * k[r, s, c])"
+    graph = make_graph({"x": (256, 256, 510)}, [(text, e)], ["y"], {"k": (3, 3, 510)})
+    plan = schedule(graph, device("zen5-avx512"))
+    (variant,) = plan.groups[0].variants
+    assert variant.tiles["l2"]["y"].get("c", 510) >= 64
+    assert variant.order["l2"]["y"][-1] == "c" or "c" not in variant.tiles["l2"]["y"]

@@ -127,3 +127,14 @@ def test_shares_are_the_mean_over_all_tiles(cut: int, tile: int) -> None:
             read.append(max(0, int(hi - lo)))
         assert int(seen.elements[tensor][0]) >= max(read)
         assert np.isclose(float(np.max(seen.elements[tensor] * seen.share(tensor))), sum(read) / len(read))
+
+
+@pytest.mark.feature("W22")
+def test_runs_are_what_lies_in_a_row() -> None:
+    """Whole inner dimensions and the part of the one around them, of operands and of the result."""
+    nodes = [("y[h, w, c] = x[h + 1, w, c] + b[c]", {"h": 9, "w": 8, "c": 6})]
+    graph = make_graph({"x": (10, 8, 6), "b": (6,)}, nodes, ["y"])
+    seen = seen_of(graph, h=[3, 3, 3, 9], w=[4, 4, 8, 8], c=[2, 6, 6, 6])
+    assert seen.runs["x"].tolist() == [2, 4 * 6, 3 * 8 * 6, 9 * 8 * 6]
+    assert seen.runs["y"].tolist() == [2, 4 * 6, 3 * 8 * 6, 9 * 8 * 6]
+    assert seen.runs["b"].tolist() == [2, 6, 6, 6]

@@ -204,7 +204,17 @@ class Atoms:
         extents = self.extents.get(parts[-1][-1].name, {})
         halos, chain = frozenset().union(*(self.halos[n] for n in members)), self.chain_of(members)
         return Problem(
-            parts, tiles, self.graph, self.target, self.numbers, outputs, self.objective, extents, chain, halos
+            parts,
+            tiles,
+            self.graph,
+            self.target,
+            self.numbers,
+            outputs,
+            self.objective,
+            extents,
+            chain,
+            halos,
+            self.constants,
         )
 
     def usual(self, members: Sequence[int]) -> list[RegisterTile]:

@@ -398,14 +398,20 @@ def _divisors(number: int) -> tuple[int, ...]:
 def task_order(problem: Problem, sizes: Sizes) -> tuple[str, ...]:
     """Tile loops at a core's level, outermost first: the loop that leaves most bytes in place runs innermost."""
     whole = {i: sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
-    return kept_order(problem, sizes, whole, 1 << 62)
+    return kept_order(problem, sizes, whole, 1 << 62, problem.target.line)
 
 
-def kept_order(problem: Problem, loops: Mapping[str, int], sizes: Mapping[str, int], capacity: int) -> tuple[str, ...]:
-    """Loops of the final node sorted so that what stays in place while the inner ones run is large but fits."""
+def kept_order(
+    problem: Problem, loops: Mapping[str, int], sizes: Mapping[str, int], capacity: int, line: int = 0
+) -> tuple[str, ...]:
+    """Loops of the final node sorted so that what stays in place while the inner ones run is large but fits.
+
+    Where a loop goes on in the same rows, the `line` of bytes at the end of each stays.
+    """
     nodes = problem.nodes
     arrays = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
-    base = windows(nodes, arrays, {}, problem.shapes, problem.numbers).elements
+    seen = windows(nodes, arrays, {}, problem.shapes, problem.numbers)
+    base = seen.elements
     made = {node.name for node in nodes}
 
     def kept(iterator: str) -> int:
@@ -415,9 +421,13 @@ def kept_order(problem: Problem, loops: Mapping[str, int], sizes: Mapping[str, i
             name = shared.get(node.name, iterator)
             for tensor in operands(node.expr):
                 reads = [a for a in accesses(node.expr) if a.tensor == tensor]
-                if tensor not in made and tensor in base and not any(_moves(a, name) for a in reads):
+                if tensor in made or tensor not in base:
+                    continue
+                if not any(_moves(a, name) for a in reads):
                     size = int(base[tensor]) * problem.bytes_of(tensor)
                     total += size if size <= capacity else 0
+                elif tensor in seen.runs and all(_goes_on(a, name) for a in reads):
+                    total += line * int(base[tensor]) // int(seen.runs[tensor])
         return total
 
     return tuple(sorted(loops, key=lambda i: (kept(i), problem.final.spatial.index(i))))
@@ -425,3 +435,9 @@ def kept_order(problem: Problem, loops: Mapping[str, int], sizes: Mapping[str, i
 
 def _moves(access: Access, iterator: str) -> bool:
     return any(iterator in variables(i) for i in access.index)
+
+
+def _goes_on(access: Access, iterator: str) -> bool:
+    """Whether an iterator moves along rows alone."""
+    *around, last = [iterator in variables(i) for i in access.index] or [False]
+    return last and not any(around)

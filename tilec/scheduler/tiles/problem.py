@@ -32,7 +32,8 @@ class Problem:
     """One group: its parts, each with its register tile; what leaves it; how far its final node's iterators run.
 
     `outputs` are the tensors that leave the group, `extents` those of the final node in the tile of the level below
-    (absent: all of it), `halos` operands that reductions read outside of, so that guards keep them in.
+    (absent: all of it), `halos` operands that reductions read outside of, so that guards keep them in, `constants` what
+    can be laid out anew for it.
     The reductions of a `chain` run in one reduce loop, in parts of their own.
     """
 
@@ -46,6 +47,7 @@ class Problem:
     extents: Extents = field(default_factory=dict)
     chain: Chain | None = None
     halos: frozenset[str] = frozenset()
+    constants: frozenset[str] = frozenset()
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

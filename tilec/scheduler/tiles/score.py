@@ -127,7 +127,7 @@ def terms(problem: Problem, sizes: Mapping[str, Ints], steps: Steps, wide: Seen 
         np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task)
         + (JOIN if target.launch == 0 else 0),
     )
-    drawn = _drawn(problem, loaded, tasks)
+    drawn = _drawn(problem, loaded, seen.runs, tasks)
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * read + out
     return Terms(tasks, work, stream, copied / target.copy, task, span, drawn, target.launch, seconds, held, moved)
@@ -307,23 +307,31 @@ def _part_cycles(
     return cycles
 
 
-def _drawn(problem: Problem, loaded: Mapping[str, Floats], tasks: Ints) -> Floats:
+def _drawn(problem: Problem, loaded: Mapping[str, Floats], runs: Mapping[str, Ints], tasks: Ints) -> Floats:
     """Seconds that the lowest level takes for a group: cores share its bandwidth unevenly, and the one that is left
     with a last task cannot draw all of it."""
     target = problem.target
     readers, link = np.clip(tasks, 1, target.cores), target.links[target.core]
-    alone = _lowest(problem, loaded, tasks) / np.minimum(link, target.draw * readers)
+    alone = _lowest(problem, loaded, runs, tasks) / np.minimum(link, target.draw * readers)
     idle = IMBALANCE * max(0.0, 1 - target.draw / link)
     return np.asarray(alone * (1 + np.where(tasks > 1, idle * readers / np.maximum(tasks, 1), 0)))
 
 
-def _lowest(problem: Problem, loaded: Mapping[str, Floats], tasks: Ints) -> Floats:
-    """Bytes that must come from and go to the level below a core's, past what caches between them keep."""
-    cache = problem.target.cache // KEPT
-    total: Floats = np.asarray(sum(n for t in problem.outputs if (n := problem.whole(t)) > cache), np.float64)
-    for tensor, size in loaded.items():
-        whole = problem.whole(tensor)
-        if whole > cache:
-            kept = whole <= problem.target.cache
-            total = total + (np.minimum(tasks * size, whole) if kept else tasks * size)
+def _lowest(problem: Problem, loaded: Mapping[str, Floats], runs: Mapping[str, Ints], tasks: Ints) -> Floats:
+    """Bytes that must come from and go to the level below a core's, past what caches between them keep.
+
+    A run of neighbours takes a line more than it has (measured: a depthwise convolution of 510 channels 44 ms in runs
+    of 64 bytes, 36 of 128, 24 of 2040).
+    """
+    target = problem.target
+    total: Floats = np.asarray(0.0)
+    whole = {tensor: problem.whole(tensor) for tensor in (*problem.outputs, *loaded)}
+    moved = [(tensor, np.asarray(whole[tensor], np.float64)) for tensor in problem.outputs]
+    moved += [
+        (t, np.minimum(tasks * n, whole[t]) if whole[t] <= target.cache else tasks * n) for t, n in loaded.items()
+    ]
+    for tensor, size in moved:
+        if whole[tensor] > target.cache // KEPT:
+            run = np.inf if tensor in problem.constants else runs.get(tensor, 1) * problem.bytes_of(tensor)
+            total = total + size * (1 + target.line / run)
     return total

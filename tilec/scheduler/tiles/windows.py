@@ -64,6 +64,8 @@ class Seen:
     `fills` is the share of tiles whose window of an operand is not empty: it is more where a guard leaves a node
     without points along an iterator that does not move the operand, say the weights of a row that is put behind others.
     `kept` are the iterators of a node along which guards leave tiles without points, each with the share of the others.
+    `runs` are elements of an operand, or of a tensor that leaves, that lie in a row: whole inner dimensions and the
+    part of the one around them.
     """
 
     elements: dict[str, Ints]
@@ -71,6 +73,7 @@ class Seen:
     shares: dict[str, Floats | float]
     fills: dict[str, Floats | float]
     kept: dict[str, Kept]
+    runs: dict[str, Ints]
 
     def share(self, tensor: str, *, filled: bool = False) -> Floats | float:
         """The share of tiles that need a tensor, or into which it is `filled` whether they need it or not."""
@@ -101,7 +104,8 @@ def windows(
     outside = {seat.tensor for node in nodes if node.name not in inside for seat in seats(node.expr)}
     elements = {t: n for t, n in seen.elements.items() if t not in outside}
     shares, fills = ({t: n for t, n in of.items() if t not in outside} for of in (seen.shares, seen.fills))
-    return Seen(wide.elements | elements, seen.boxes, wide.shares | shares, wide.fills | fills, wide.kept)
+    runs = wide.runs | {t: n for t, n in seen.runs.items() if t not in outside}
+    return Seen(wide.elements | elements, seen.boxes, wide.shares | shares, wide.fills | fills, wide.kept, runs)
 
 
 def _windows(
@@ -169,7 +173,21 @@ def _windows(
                 needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
             boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
     found |= {tensor: volume(window) for tensor, window in outside.items()}
-    return Seen(found | gathered, boxes, shares, fills, kept)
+    runs = {tensor: _run(window, shapes[tensor], numbers) for tensor, window in outside.items()}
+    for tensor in {final.name, *stored} & found.keys():
+        runs[tensor] = _run([boxes[tensor][i] for i in made[tensor].spatial], made[tensor].shape, numbers)
+    return Seen(found | gathered, boxes, shares, fills, kept, runs)
+
+
+def _run(window: Sequence[Ends], shape: Sequence[Expr], numbers: Candidates) -> Ints:
+    """Elements of a window that lie in a row."""
+    run: Ints = np.asarray(1, np.int64)
+    whole: NDArray[np.bool_] | bool = True
+    for ends, extent in zip(reversed(window), reversed(shape), strict=True):
+        width, most_of_it = _width(ends), extent_of(extent, numbers)
+        run = np.where(whole, run * most(least(width, most_of_it), 1), run)
+        whole = whole & np.asarray(width >= most_of_it)
+    return run
 
 
 def _product(share: Floats | float, kept: Kept, moving: Set[str]) -> Floats | float:
