@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tvm import tirx
@@ -15,11 +16,12 @@ from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_
 from tilec.codegen.cpu.memory import Memories, stored
 from tilec.codegen.cpu.outline import outlined
 from tilec.codegen.cpu.resolve import resolve
+from tilec.codegen.cpu.streams import streaming, whole
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tiles import emit_tile
-from tilec.codegen.cpu.tree import Choose, Nest, Part, Range, Run, Step, Tile, Tree, memories_of
+from tilec.codegen.cpu.tree import Choose, Nest, Part, Range, Run, Step, Tile, Tree, memories_of, tiles
 from tilec.codegen.cpu.vectors import PrimExpr, bind, floor_parts, int64, register
-from tilec.ir.expr import Var
+from tilec.ir.expr import Var, accesses
 from tilec.ir.program import Program
 
 
@@ -36,19 +38,28 @@ class Kernel:
     parts: Mapping[str, PrimFunc]
 
 
-def emit(program: Program, target: CpuTarget, symbol: str | None = None) -> Kernel:
+def emit(program: Program, target: CpuTarget, symbol: str | None = None, streamed: Set[str] = frozenset()) -> Kernel:
     """The kernel of a program under a C symbol, by default the program's name.
 
+    Results that are `streamed` begin at multiples of a vector and go past the caches unless the kernel reads them.
     Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
     """
     tree = outlined(resolve(program, target))
-    printer = _Printer(tree, target, symbol or tree.name)
+    printer = _Printer(tree, target, symbol or tree.name, streamed - _read(tree))
     return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
 
 
 def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
     """The TIR function of a program."""
     return emit(program, target).function
+
+
+def _read(tree: Tree) -> set[str]:
+    """Memories that a kernel reads."""
+    steps = (*(nest.body for nest in tree.nests), *(part.body for part in tree.parts))
+    found = [tile for body in steps for tile in tiles(body)]
+    combined = {tile.target.tensor for tile in found if tile.combine != "none"}
+    return combined | {access.tensor for tile in found for access in accesses(tile.value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,7 @@ class _Printer:
     tree: Tree
     target: CpuTarget
     symbol: str
+    streamed: Set[str]
 
     @property
     def operands(self) -> list[Operand]:
@@ -76,7 +88,8 @@ class _Printer:
         def body(buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr) -> None:
             nests = [nest for nest in self.tree.nests if nest.tasks]
             used = {name for nest in nests for name in memories_of(nest.body)}
-            self._nests(nests, self._place(buffers, scratch, used), task)
+            with self._streaming(used):
+                self._nests(nests, self._place(buffers, scratch, used), task)
 
         function = kernel_function(self.symbol, self.operands, body, self.tree.scratch_bytes)
         return function.with_attr(PRINTED, True)
@@ -90,12 +103,18 @@ class _Printer:
 
     def _part(self, part: Part) -> PrimFunc:
         def body(buffers: Mapping[str, Buffer], scratch: Scratch, values: Sequence[PrimExpr]) -> None:
-            place = self._place(buffers, scratch, set(memories_of(part.body)))
-            self._steps(part.body, place, Indices(dict(zip(part.variables, values, strict=True))))
+            used = set(memories_of(part.body))
+            place = self._place(buffers, scratch, used)
+            with self._streaming(used):
+                self._steps(part.body, place, Indices(dict(zip(part.variables, values, strict=True))))
 
         symbol = self._symbol(part.name)
         function = part_function(symbol, self.operands, part.variables, body, self.tree.scratch_bytes)
         return function.with_attr(PRINTED, True)
+
+    def _streaming(self, used: Set[str]) -> AbstractContextManager[None]:
+        past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.streamed]
+        return streaming(past, self.target.vector_bytes)
 
     def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str]) -> _Place:
         """TIR buffers for the memories that a function uses. Those that share a place share a buffer: two would be
@@ -116,7 +135,9 @@ class _Printer:
                 if memory.offset not in made:
                     made[memory.offset] = scratch.buffer(memory.offset, places[memory.offset], stored(memory.ttype))
                 buffers[memory.name] = made[memory.offset]
-        memories = Memories({m.name: m for m in self.tree.memories}, buffers, pieces)
+        table = {m.name: m for m in self.tree.memories}
+        vectors = {name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.streamed & used}
+        memories = Memories(table, buffers, pieces, vectors)
         return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
 
     def _nests(self, nests: Sequence[Nest], place: _Place, task: PrimExpr) -> None:

@@ -9,6 +9,7 @@ from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.kernel import Buffer
+from tilec.codegen.cpu.streams import stream
 from tilec.codegen.cpu.tree import Memory
 from tilec.codegen.cpu.vectors import COMPUTED, STORED, PrimExpr, bind, cast, constant, int64, is_nan, ramp, reinterpret
 
@@ -18,11 +19,15 @@ STRIDED = 8
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """The kernel's memories and the TIR buffers behind them; a register has one for each of its pieces."""
+    """The kernel's memories and the TIR buffers behind them; a register has one for each of its pieces.
+
+    `streamed` gives the lanes of whole vectors in operands that are stored past the caches.
+    """
 
     table: Mapping[str, Memory]
     buffers: Mapping[str, Buffer]
     pieces: Mapping[tuple[str, int, int], Buffer]
+    streamed: Mapping[str, int]
 
     @property
     def ttypes(self) -> dict[str, str]:
@@ -61,10 +66,12 @@ class Memories:
         """Elements at a vector of offsets."""
         return tirx.BufferLoad(self.buffers[name], [index])
 
-    def put(self, name: str, offset: PrimExpr, stride: int, value: PrimExpr, lanes: int) -> None:
-        """Store elements of the type that memory has."""
+    def put(self, name: str, offset: PrimExpr, stride: int, value: PrimExpr, lanes: int, *, past: bool = False) -> None:
+        """Store elements of the type that memory has, `past` the caches if told."""
         if self.is_register(name):
             I.buffer_store(self.pieces[name, int(offset.value), lanes], value, [int64(0)])
+        elif past:
+            stream(self.buffers[name], offset, value, lanes)
         else:
             I.buffer_store(self.buffers[name], value, [ramp(offset, stride, lanes)])
 
@@ -72,9 +79,11 @@ class Memories:
         """Elements as values of their computed type."""
         return widen(self.get(name, offset, stride, lanes), self.table[name].ttype, lanes)
 
-    def write(self, name: str, offset: PrimExpr, stride: int, value: PrimExpr, lanes: int) -> None:
-        """Store values of the computed type."""
-        self.put(name, offset, stride, narrow(value, self.table[name].ttype, lanes), lanes)
+    def write(
+        self, name: str, offset: PrimExpr, stride: int, value: PrimExpr, lanes: int, *, past: bool = False
+    ) -> None:
+        """Store values of the computed type, as in `put`."""
+        self.put(name, offset, stride, narrow(value, self.table[name].ttype, lanes), lanes, past=past)
 
 
 def widen(value: PrimExpr, ttype: str, lanes: int) -> PrimExpr:

@@ -169,8 +169,9 @@ nothing:
   ret i64 0
 }
 
-; Counts `count` tasks as done; the last one rouses those who sleep on the launch. The time is noted before: once all
-; tasks count as done the caller may give the memory of the times away.
+; Counts `count` tasks as done, once all that they stored is to be seen, past the caches or not: the addition is
+; locked, or releases. The last one rouses those who sleep on the launch. The time is noted before: once all tasks
+; count as done the caller may give the memory of the times away.
 define void @tilec_done(ptr %job, i64 %launch, i64 %tasks, i64 %count) {
   %times = call ptr @times(ptr %job, i64 %launch)
   %untimed = icmp eq ptr %times, null

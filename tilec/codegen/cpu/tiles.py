@@ -124,6 +124,11 @@ class _Printer:
         offset, _ = self.values.offset(self.place, Point(point.offsets))
         return offset, self.place.along or 1
 
+    def _past(self, point: Point, lanes: int) -> bool:
+        """Whether a vector of results goes past the caches."""
+        whole = lanes == self.memories.streamed.get(self.tile.target.tensor) and (self.place.along or 1) == 1
+        return whole and self.values.divides(lanes, self.place, point)
+
     def _old(self, point: Point) -> PrimExpr:
         offset, stride = self._target(point)
         return self.memories.read(self.tile.target.tensor, offset, stride, point.lanes)
@@ -135,7 +140,8 @@ class _Printer:
         if self.tile.combine != "none" and not merged:
             value = combiner(self.tile.combine, own, point.lanes)(self._old(point), value)
         offset, stride = self._target(point)
-        self.memories.write(self.tile.target.tensor, offset, stride, value, point.lanes)
+        past = self._past(point, point.lanes)
+        self.memories.write(self.tile.target.tensor, offset, stride, value, point.lanes, past=past)
 
     def _body(self, widths: Mapping[str, range]) -> None:
         """A tile without a reduction."""
@@ -161,7 +167,8 @@ class _Printer:
             raw, _ = self.values.elements(source, point, lanes)
             raw = raw if lanes == point.lanes else splat(raw, point.lanes)
             offset, stride = self._target(point)
-            self.memories.put(self.tile.target.tensor, offset, stride, raw, point.lanes)
+            past = self._past(point, point.lanes)
+            self.memories.put(self.tile.target.tensor, offset, stride, raw, point.lanes, past=past)
 
     def _square(self, source: Access, widths: Mapping[str, range]) -> None:
         """A square block: loaded along one dimension, transposed in registers, stored along the other."""
@@ -173,8 +180,9 @@ class _Printer:
             offset, _ = self.values.offset(place, Point({**fixed, along: widths[along].start + step}))
             rows.append(bind(self.memories.get(source.tensor, offset, 1, side)))
         for step, column in enumerate(transposed(rows)):
-            offset, stride = self._target(Point({**fixed, across: widths[across].start + step}))
-            self.memories.put(self.tile.target.tensor, offset, stride, column, side)
+            point = Point({**fixed, across: widths[across].start + step})
+            offset, stride = self._target(point)
+            self.memories.put(self.tile.target.tensor, offset, stride, column, side, past=self._past(point, side))
 
     # -- reductions ---------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from tilec.codegen.cpu.memory import Memories, element, narrow, stored, widen
 from tilec.codegen.cpu.scalars import PRINTERS, convert
 from tilec.codegen.cpu.tree import Tile
 from tilec.codegen.cpu.vectors import PrimExpr, bind, constant, int64, ramp, reinterpret, splat
+from tilec.ir.algebra import linear_form
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children
 from tilec.ir.scalars import BITCASTS, is_weak
 from tilec.ir.types import TTYPES
@@ -167,6 +168,17 @@ class Values:
         if rest.lanes == 1 or not place.along:
             return tirx.Add(splat(total, rest.lanes), rest.expr), rest.lanes
         return tirx.Add(ramp(total, place.along, rest.lanes), rest.expr), rest.lanes
+
+    def divides(self, number: int, place: Place, point: Point) -> bool:
+        """Whether the offset of a point is a multiple of a number, as far as is known."""
+        form = place.form
+        if form.rest is not None:
+            return False
+        strides = dict(form.strides)
+        steps = (strides.get(dim, 0) * multiple for dim, _, multiple in self._levels)
+        coefficients, constant = linear_form(form.base)
+        constant += form.constant + sum(stride * point.offsets.get(dim, 0) for dim, stride in form.strides)
+        return not any(each % number for each in (constant, *steps, *coefficients.values()))
 
     def _quotient(self, point: Point, modulus: int) -> dict[str, int]:
         vector = self.vector or ""
