@@ -426,8 +426,9 @@ def kept_order(
                 if not any(_moves(a, name) for a in reads):
                     size = int(base[tensor]) * problem.bytes_of(tensor)
                     total += size if size <= capacity else 0
-                elif tensor in seen.runs and all(_goes_on(a, name) for a in reads):
-                    total += line * int(base[tensor]) // int(seen.runs[tensor])
+                elif line and tensor in seen.windows and all(_goes_on(a, name) for a in reads):
+                    run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers)
+                    total += line * int(base[tensor]) // int(run)
         return total
 
     return tuple(sorted(loops, key=lambda i: (kept(i), problem.final.spatial.index(i))))

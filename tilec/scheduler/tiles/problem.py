@@ -20,7 +20,7 @@ from tilec.scheduler.passes.inline import arithmetic
 from tilec.scheduler.rescaling.chains import Chain
 from tilec.scheduler.target import Target
 from tilec.scheduler.tiles.registers import RegisterTile
-from tilec.scheduler.tiles.windows import element_bytes, shapes_of
+from tilec.scheduler.tiles.windows import Movers, element_bytes, movers, shapes_of
 
 Objective = Literal["time", "traffic", "footprint"]
 
@@ -173,6 +173,11 @@ class Problem:
         """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
         found = self.extents.get(iterator)
         return extent_of(self.final.domain[iterator], self.numbers) if found is None else found
+
+    @cached_property
+    def movers(self) -> Movers:
+        """What moves the nodes."""
+        return movers(self.nodes)
 
     @cached_property
     def wide(self) -> frozenset[str]:

@@ -127,7 +127,7 @@ def terms(problem: Problem, sizes: Mapping[str, Ints], steps: Steps, wide: Seen 
         np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task)
         + (JOIN if target.launch == 0 else 0),
     )
-    drawn = _drawn(problem, loaded, seen.runs, tasks)
+    drawn = _drawn(problem, loaded, seen, tasks)
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * read + out
     return Terms(tasks, work, stream, copied / target.copy, task, span, drawn, target.launch, seconds, held, moved)
@@ -234,7 +234,10 @@ def _held(
     stored = {t: -(-problem.whole(t) // problem.bytes_of(t) // np.maximum(tasks, 1)) for t in problem.kept}
     loops = _Loops(problem, steps)
     inside = frozenset(name for moving in loops.inside.values() for name in moving)
-    seen = windows(problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide)
+    moving = problem.movers if stored else None
+    seen = windows(
+        problem.nodes, sizes, problem.spread(steps), problem.shapes, problem.numbers, stored, inside, wide, moving
+    )
     total: list[Ints] = [np.asarray(0, np.int64) for _ in problem.parts]
     for tensor, (first, last) in problem.held.items():
         if tensor not in seen.elements:
@@ -307,17 +310,17 @@ def _part_cycles(
     return cycles
 
 
-def _drawn(problem: Problem, loaded: Mapping[str, Floats], runs: Mapping[str, Ints], tasks: Ints) -> Floats:
+def _drawn(problem: Problem, loaded: Mapping[str, Floats], seen: Seen, tasks: Ints) -> Floats:
     """Seconds that the lowest level takes for a group: cores share its bandwidth unevenly, and the one that is left
     with a last task cannot draw all of it."""
     target = problem.target
     readers, link = np.clip(tasks, 1, target.cores), target.links[target.core]
-    alone = _lowest(problem, loaded, runs, tasks) / np.minimum(link, target.draw * readers)
+    alone = _lowest(problem, loaded, seen, tasks) / np.minimum(link, target.draw * readers)
     idle = IMBALANCE * max(0.0, 1 - target.draw / link)
     return np.asarray(alone * (1 + np.where(tasks > 1, idle * readers / np.maximum(tasks, 1), 0)))
 
 
-def _lowest(problem: Problem, loaded: Mapping[str, Floats], runs: Mapping[str, Ints], tasks: Ints) -> Floats:
+def _lowest(problem: Problem, loaded: Mapping[str, Floats], seen: Seen, tasks: Ints) -> Floats:
     """Bytes that must come from and go to the level below a core's, past what caches between them keep.
 
     A run of neighbours takes a line more than it has (measured: a depthwise convolution of 510 channels 44 ms in runs
@@ -332,6 +335,8 @@ def _lowest(problem: Problem, loaded: Mapping[str, Floats], runs: Mapping[str, I
     ]
     for tensor, size in moved:
         if whole[tensor] > target.cache // KEPT:
-            run = np.inf if tensor in problem.constants else runs.get(tensor, 1) * problem.bytes_of(tensor)
-            total = total + size * (1 + target.line / run)
+            total = total + size
+            if target.line and tensor in seen.windows and tensor not in problem.constants:
+                run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers)
+                total = total + size * target.line / (run * problem.bytes_of(tensor))
     return total

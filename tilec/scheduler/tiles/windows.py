@@ -52,6 +52,9 @@ def tile_box(
     return box
 
 
+Movers = Mapping[str, Mapping[str, frozenset[str]]]
+"""Node -> its spatial iterators -> those of the final node that move them."""
+
 Kept = Mapping[str, Floats | float]
 """Iterator of a node -> the share of tiles that have points along it, where guards leave some without."""
 
@@ -64,8 +67,7 @@ class Seen:
     `fills` is the share of tiles whose window of an operand is not empty: it is more where a guard leaves a node
     without points along an iterator that does not move the operand, say the weights of a row that is put behind others.
     `kept` are the iterators of a node along which guards leave tiles without points, each with the share of the others.
-    `runs` are elements of an operand, or of a tensor that leaves, that lie in a row: whole inner dimensions and the
-    part of the one around them.
+    `windows` are those of operands and of tensors that leave.
     """
 
     elements: dict[str, Ints]
@@ -73,11 +75,22 @@ class Seen:
     shares: dict[str, Floats | float]
     fills: dict[str, Floats | float]
     kept: dict[str, Kept]
-    runs: dict[str, Ints]
+    windows: dict[str, Window]
 
     def share(self, tensor: str, *, filled: bool = False) -> Floats | float:
         """The share of tiles that need a tensor, or into which it is `filled` whether they need it or not."""
         return (self.fills if filled else self.shares).get(tensor, 1.0)
+
+    def run(self, tensor: str, shape: Sequence[Expr], numbers: Candidates) -> Ints | int:
+        """Elements of an operand, or of a tensor that leaves, that lie in a row: whole inner dimensions and the part of
+        the one around them."""
+        run: Ints | int = 1
+        whole: NDArray[np.bool_] | bool = True
+        for ends, extent in zip(reversed(self.windows[tensor]), reversed(shape), strict=True):
+            width, limit = _width(ends), extent_of(extent, numbers)
+            run = np.where(whole, run * most(least(width, limit), 1), run)
+            whole = whole & np.asarray(width >= limit)
+        return run
 
 
 def windows(
@@ -89,23 +102,26 @@ def windows(
     stored: Mapping[str, Ints] | None = None,
     inside: Set[str] = frozenset(),
     wide: Seen | None = None,
+    moving: Movers | None = None,
 ) -> Seen:
     """Propagate candidate tiles of the final node to everything that a group touches.
 
     `steps` are reduce steps by node and iterator, `inside` the nodes that live in their loops: what others read or
     compute takes the hull over all steps, which is `wide` if that is known.  `stored` are elements that a tile must at
     least hold of tensors that leave the group: where it reads less of one, it holds all of it.  Data-dependent reads
-    count one element for each point that reads.  Nodes that the final one does not need are left out.
+    count one element for each point that reads.  Nodes that the final one does not need are left out.  `moving` are
+    the nodes' `movers` if known.
     """
-    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {})
+    moving = (moving or movers(nodes)) if stored else {}
+    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {}, moving)
     if not steps:
         return wide
-    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, inside, wide)
+    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, moving, inside, wide)
     outside = {seat.tensor for node in nodes if node.name not in inside for seat in seats(node.expr)}
     elements = {t: n for t, n in seen.elements.items() if t not in outside}
     shares, fills = ({t: n for t, n in of.items() if t not in outside} for of in (seen.shares, seen.fills))
-    runs = wide.runs | {t: n for t, n in seen.runs.items() if t not in outside}
-    return Seen(wide.elements | elements, seen.boxes, wide.shares | shares, wide.fills | fills, wide.kept, runs)
+    held = wide.windows | {t: window for t, window in seen.windows.items() if t not in outside}
+    return Seen(wide.elements | elements, seen.boxes, wide.shares | shares, wide.fills | fills, wide.kept, held)
 
 
 def _windows(
@@ -115,6 +131,7 @@ def _windows(
     shapes: Shapes,
     numbers: Candidates,
     stored: Mapping[str, Ints],
+    moving: Movers,
     inside: Set[str] = frozenset(),
     known: Seen | None = None,
 ) -> Seen:
@@ -128,7 +145,6 @@ def _windows(
     shares: dict[str, Floats | float] = {final.name: 1.0}
     fills: dict[str, Floats | float] = {}
     kept: dict[str, Kept] = dict(known.kept) if known is not None else {}
-    movers = _movers(nodes) if stored else {}
     for node in reversed(nodes):
         around = known is not None and node.name not in inside
         if known is not None and around and node.name in known.boxes:
@@ -136,7 +152,7 @@ def _windows(
         if node.name not in boxes or (around and inside.isdisjoint(operands(node.expr))):
             continue
         if node.name in stored:
-            apart = _apart(node.expr, boxes[node.name], movers[node.name], boxes[final.name], final.expr, numbers)
+            apart = _apart(node.expr, boxes[node.name], moving[node.name], boxes[final.name], final.expr, numbers)
             boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], apart, numbers)
         box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
@@ -173,21 +189,9 @@ def _windows(
                 needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
             boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
     found |= {tensor: volume(window) for tensor, window in outside.items()}
-    runs = {tensor: _run(window, shapes[tensor], numbers) for tensor, window in outside.items()}
-    for tensor in {final.name, *stored} & found.keys():
-        runs[tensor] = _run([boxes[tensor][i] for i in made[tensor].spatial], made[tensor].shape, numbers)
-    return Seen(found | gathered, boxes, shares, fills, kept, runs)
-
-
-def _run(window: Sequence[Ends], shape: Sequence[Expr], numbers: Candidates) -> Ints:
-    """Elements of a window that lie in a row."""
-    run: Ints = np.asarray(1, np.int64)
-    whole: NDArray[np.bool_] | bool = True
-    for ends, extent in zip(reversed(window), reversed(shape), strict=True):
-        width, most_of_it = _width(ends), extent_of(extent, numbers)
-        run = np.where(whole, run * most(least(width, most_of_it), 1), run)
-        whole = whole & np.asarray(width >= most_of_it)
-    return run
+    for tensor in {final.name, *stored} & boxes.keys():
+        outside[tensor] = tuple(boxes[tensor][i] for i in made[tensor].spatial)
+    return Seen(found | gathered, boxes, shares, fills, kept, outside)
 
 
 def _product(share: Floats | float, kept: Kept, moving: Set[str]) -> Floats | float:
@@ -205,8 +209,8 @@ def _inside(ends: Ends, whole: Ends) -> Ends:
     return start, start + width
 
 
-def _movers(nodes: Sequence[Node]) -> dict[str, dict[str, frozenset[str]]]:
-    """Node -> its spatial iterators -> those of the final node that move them."""
+def movers(nodes: Sequence[Node]) -> Movers:
+    """What moves the nodes of a group, the final one last."""
     made = {node.name: node.expr for node in nodes}
     found = {name: dict.fromkeys(expr.spatial, frozenset[str]()) for name, expr in made.items()}
     found[nodes[-1].name] = {i: frozenset({i}) for i in nodes[-1].expr.spatial}
