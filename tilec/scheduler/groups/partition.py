@@ -182,9 +182,12 @@ def _runs(trial: Trials) -> tuple[tuple[int, ...], ...]:
         for start in range(where - 1, max(-1, end - 1 - LONGEST), -1):
             if start in whole or end in whole or not _joins(trial.atoms, start, end):
                 continue
-            hope = trial.hope(tuple(range(start, end)))
+            members = tuple(range(start, end))
+            hope = trial.hope(members)
             if not isinstance(hope, Refusal):
-                rough = trial.atoms.look(tuple(range(start, end)))[1]
+                rough = trial.atoms.look(members)[1]
+                if trial.atoms.chain_of(members) is None:
+                    hope = max(hope, rough * HOPE)
                 hopes.append((best[start] + rough, best[start] + hope, start))
             elif hope.code == "capacity":
                 break  # what is put before these parts takes room as well
