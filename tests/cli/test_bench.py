@@ -111,3 +111,18 @@ def test_a_trace_has_an_event_for_every_group(cli, build, tmp_path):
     assert [each["group"] for each in groups] == [group["name"] for group in planned]
     assert [event["name"] for event in made if event["ph"] == "X"] == [group["name"] for group in planned]
     assert all(each["seconds"] > 0 and each["roofline"] > 0 for each in groups)
+
+
+def test_a_trace_needs_the_device_that_a_model_was_compiled_for(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    measured = cli("device", "show", "host").out
+    (tmp_path / "mine.yaml").write_text(measured.replace("name: host", "name: mine", 1))
+    timed = ("bench", "model.onnx", "--threads", 1, "--trace", "trace.json", *FEW)
+    ran = cli(*timed, "--device", "mine.yaml")
+    assert ran.code == 0, ran.err
+    assert not (tmp_path / "model.tilec" / "device.yaml").exists()
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    ran = cli("bench", "model.tilec", *timed[2:])
+    assert ran.code == 2
+    assert "the file of its device 'mine' is not here" in ran.err
+    assert "--device FILE" in ran.err

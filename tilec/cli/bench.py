@@ -92,7 +92,7 @@ def bench(
         compiling[name] = time.perf_counter() - begin
     results = {name: _timed(console, build, peers, timing) for name, build in builds.items()}
     models_traced = {
-        name: trace_model(console, name, process, build, timing.threads)
+        name: trace_model(console, name, process, build, timing.threads, None if target == "host" else target)
         for process, (name, build) in enumerate(builds.items())
         if trace is not None
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilec.artifact import Json
 from tilec.cli.console import Console
+from tilec.cli.planned import planned_device
 from tilec.pipeline import FILES, Source, read_source
 
 if TYPE_CHECKING:
@@ -36,16 +37,20 @@ class TracedModel:
         ]
 
 
-def trace_model(console: Console, name: str, process: int, build: Source, threads: int) -> TracedModel:
-    """Run a compiled model on the inputs of the first seed and look at its groups."""
+def trace_model(
+    console: Console, name: str, process: int, build: Source, threads: int, given: str | None
+) -> TracedModel:
+    """Run a compiled model on the inputs of the first seed and look at its groups.
+
+    The device that it was compiled for is the `given` one, or found beside it. Raises ArtifactError where it is not.
+    """
     from tilec.bench.trace import events, shares, traced
     from tilec.ir.codec import plan_from_json
-    from tilec.spec.resolve import resolve_device
     from tilec.verify.inputs import Draw, random_inputs
 
     source = read_source("plan", build.folder / FILES["plan"])
     plan = plan_from_json(source.body, source.place)
-    device = resolve_device(str(build.folder / "device.yaml"))
+    device = planned_device(source, given)
     with console.stage(f"trace {plan.name}"):
         runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
     found = shares(plan, runs, device)
