@@ -204,28 +204,28 @@ def operands(expr: Expr | TensorExpr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(a.tensor for a in accesses(expr)))
 
 
-E = TypeVar("E", bound="Expr | TensorExpr")
+V = TypeVar("V")
 
 
-class Same(Generic[E]):
-    """An expression that is only equal to itself: to compare expressions takes longer than to look them up."""
+class Same(Generic[V]):
+    """A value that is only equal to itself: to compare expressions takes longer than to look them up."""
 
-    __slots__ = ("expr",)
+    __slots__ = ("value",)
 
-    def __init__(self, expr: E) -> None:
-        self.expr = expr
+    def __init__(self, value: V) -> None:
+        self.value = value
 
     def __hash__(self) -> int:
-        return id(self.expr)
+        return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.expr is other.expr
+        return isinstance(other, Same) and self.value is other.value
 
 
 @lru_cache(maxsize=1 << 15)
 def _reads(node: Same[TensorExpr]) -> tuple[tuple[Access, ...], tuple[str, ...]]:
     """Accesses and operands of a tensor expression."""
-    found = accesses(node.expr.body)
+    found = accesses(node.value.body)
     return found, tuple(dict.fromkeys(a.tensor for a in found))
 
 

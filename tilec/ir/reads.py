@@ -56,7 +56,7 @@ def linear(index: Expr) -> Linear:
 
 @lru_cache(maxsize=1 << 16)
 def _linear(index: Same[Expr]) -> Linear:
-    terms, constant = linear_form(index.expr)
+    terms, constant = linear_form(index.value)
     return Linear(constant, tuple((atom, scale, variables(atom)) for atom, scale in terms.items()))
 
 
@@ -67,7 +67,7 @@ def reads(expr: TensorExpr) -> tuple[Read, ...]:
 
 @lru_cache(maxsize=16384)
 def _same_reads(expr: Same[TensorExpr]) -> tuple[Read, ...]:
-    return _equal_reads(expr.expr)
+    return _equal_reads(expr.value)
 
 
 @lru_cache(maxsize=16384)

@@ -82,8 +82,10 @@ class Trials:
             key = self._key(members)
             if key not in self.alike:
                 hope = self.hope(members)
-                if not isinstance(hope, Refusal) and hope >= limit:
-                    return refusal("", "", "slower", **times(hope, limit, self.atoms))
+                if not isinstance(hope, Refusal) and limit < inf:
+                    hope = max(hope, self._expected(members))
+                    if hope >= limit:
+                        return refusal("", "", "slower", **times(hope, limit, self.atoms))
                 self.alike[key] = hope if isinstance(hope, Refusal) else self._cost(members)
             found = self.tried[members] = self.alike[key]
         return found
@@ -94,6 +96,12 @@ class Trials:
         if key not in self.hopes:
             self.hopes[key] = self._hope(members)
         return self.hopes[key]
+
+    def _expected(self, members: tuple[int, ...]) -> float:
+        """What a close look finds at best after what a first look found; nothing is known of chains."""
+        if len(members) == 1 or self.atoms.chain_of(members) is not None:
+            return 0.0
+        return self.atoms.look(members)[1] * HOPE
 
     def _key(self, members: tuple[int, ...]) -> object:
         atoms = self.atoms
@@ -178,7 +186,7 @@ def _runs(trial: Trials) -> tuple[tuple[int, ...], ...]:
     for end in range(1, count + 1):
         where = next(start for start in range(end - 1, -1, -1) if start not in whole)
         found = best[where] + _total(trial, [tuple(range(where, end))]) if end not in whole else inf
-        hopes: list[tuple[float, float, int]] = []
+        hopes: list[tuple[float, int]] = []
         for start in range(where - 1, max(-1, end - 1 - LONGEST), -1):
             if start in whole or end in whole or not _joins(trial.atoms, start, end):
                 continue
@@ -186,13 +194,11 @@ def _runs(trial: Trials) -> tuple[tuple[int, ...], ...]:
             hope = trial.hope(members)
             if not isinstance(hope, Refusal):
                 rough = trial.atoms.look(members)[1]
-                if trial.atoms.chain_of(members) is None:
-                    hope = max(hope, rough * HOPE)
-                hopes.append((best[start] + rough, best[start] + hope, start))
+                hopes.append((best[start] + rough, start))
             elif hope.code == "capacity":
                 break  # what is put before these parts takes room as well
-        for _, hoped, start in sorted(hopes):
-            cost = trial.cost(tuple(range(start, end))) if hoped < found else inf
+        for _, start in sorted(hopes):
+            cost = trial.cost(tuple(range(start, end)), found - best[start])
             if not isinstance(cost, Refusal) and best[start] + cost < found:
                 found, where = best[start] + cost, start
         best.append(found)

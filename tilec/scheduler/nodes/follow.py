@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ Window = tuple[Ends, ...]
 Shapes = Mapping[str, tuple[Expr, ...]]
 
 
-WHOLE = 1.0
+WHOLE: Final = 1.0
 """The share of tiles that read what no guard keeps from any."""
 
 
@@ -50,17 +51,22 @@ def follow(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> d
     row that is put behind others would be computed by every tile.
     """
     found: dict[str, Need] = {}
-    for read, forms, moving in _known(Same(expr)):
-        guards = read.iterator_guards
-        tile, share = _moved(guards, moving, box, extents_of(expr, numbers), numbers) if guards else (box, WHOLE)
-        window = _window(read, forms, tile, shapes[read.tensor], numbers)
-        if guards:
-            empty = _empty([tile[guard.iterator] for guard in guards])
-            window = tuple((np.where(empty, 0, first), np.where(empty, 0, end)) for first, end in window)
-            share = np.where(empty, 0.0, share)
-        need = Need(window, share, moving & {guard.iterator for guard in guards})
-        other = found.get(read.tensor)
-        found[read.tensor] = need if other is None else _both(other, need)
+    for known in _known(Same(expr)):
+        tile: Box = box
+        share: Floats | float = WHOLE
+        if known.guarded:
+            extents = extents_of(expr, numbers)
+            ranges = known.ranges or _ranges(known.read.iterator_guards, extents, numbers)
+            tile, share = _moved(ranges, known.moving, box, extents)
+        window = _window(known.read, known.forms, tile, shapes[known.read.tensor], numbers)
+        if known.guarded:
+            empty = _empty([tile[iterator] for iterator in known.guarded])
+            if empty.any():
+                window = tuple((np.where(empty, 0, first), np.where(empty, 0, end)) for first, end in window)
+                share = np.where(empty, 0.0, share)
+        need = Need(window, share, known.moving & known.guarded)
+        other = found.get(known.read.tensor)
+        found[known.read.tensor] = need if other is None else _both(other, need)
     return found
 
 
@@ -87,8 +93,8 @@ def _empty(intervals: Sequence[Ends]) -> NDArray[np.bool_]:
 
 def _both(one: Need, other: Need) -> Need:
     """Two reads of one tensor; one that reads nothing widens nothing."""
-    if isinstance(one.share, float) and isinstance(other.share, float):
-        return Need(hull(one.window, other.window), one.share, one.kept | other.kept)
+    if one.share is WHOLE and other.share is WHOLE:
+        return Need(hull(one.window, other.window), WHOLE, one.kept | other.kept)
     left, right = volume(one.window) == 0, volume(other.window) == 0
     window = tuple(
         (np.where(left, other_lo, np.where(right, lo, both_lo)), np.where(left, other_hi, np.where(right, hi, both_hi)))
@@ -99,33 +105,29 @@ def _both(one: Need, other: Need) -> Need:
     return Need(window, np.minimum(one.share + other.share, 1.0), one.kept | other.kept)
 
 
-def _moved(
-    guards: Sequence[IteratorGuard],
-    moving: Set[str],
-    box: Box,
-    extents: Mapping[str, int],
-    numbers: Candidates,
-) -> tuple[Box, Floats | float]:
+def _ranges(guards: Sequence[IteratorGuard], extents: Mapping[str, int], numbers: Candidates) -> _Ranges:
+    """The first and last point of every guarded iterator where guards hold."""
+    ranges: dict[str, tuple[Ints | int, Ints | int]] = {}
+    for guard in guards:
+        low, high = ranges.get(guard.iterator, (0, extents[guard.iterator] - 1))
+        quotient = extent_of(guard.rest, numbers) // abs(guard.scale)
+        ranges[guard.iterator] = (most(low, -quotient), high) if guard.scale > 0 else (low, least(high, quotient))
+    return ranges
+
+
+def _moved(ranges: _Ranges, moving: Set[str], box: Box, extents: Mapping[str, int]) -> tuple[Box, Floats | float]:
     """A box moved to where guards hold, and how much of all boxes like it they let through, as far as they are about
     iterators that move what is read."""
-    ranges: dict[str, tuple[Ints, Ints]] = {}
-    for guard in guards:
-        last: Ints = np.asarray(extents[guard.iterator] - 1, np.int64)
-        low, high = ranges.get(guard.iterator, (np.zeros_like(last), last))
-        quotient = numbers.size(guard.rest) // abs(guard.scale)
-        ranges[guard.iterator] = (
-            (np.maximum(low, -quotient), high) if guard.scale > 0 else (low, np.minimum(high, quotient))
-        )
     moved = dict(box)
     share: Floats | float = WHOLE
     for iterator, (low, high) in ranges.items():
         lo, hi = box[iterator]
-        size, inside = hi - lo, np.maximum(high - low + 1, 0)
-        start = np.clip(lo, low, np.maximum(low, high + 1 - size))
-        moved[iterator] = (start, np.minimum(start + size, high + 1))
-        covered = np.maximum(np.minimum(size, inside), 1)
+        size, inside = hi - lo, most(high - low + 1, 0)
+        start = least(most(lo, low), most(low, high + 1 - size))
+        moved[iterator] = (start, least(start + size, high + 1))
         if iterator in moving:
-            share = share * np.minimum(size * inside / (extents[iterator] * covered), 1.0)
+            covered = most(least(size, inside), 1)
+            share = np.asarray(share * np.minimum(size * inside / (extents[iterator] * covered), 1.0))
     return moved, share
 
 
@@ -144,7 +146,7 @@ def extents_of(expr: TensorExpr, numbers: Candidates) -> Mapping[str, int]:
 @lru_cache(maxsize=8192)
 def _bound_extents(node: Same[TensorExpr]) -> Mapping[str, int] | None:
     """The extents of a node if none is symbolic."""
-    found = {i: bound(e) for i, e in node.expr.domain.items()}
+    found = {i: bound(e) for i, e in node.value.domain.items()}
     known = {i: n for i, n in found.items() if n is not None}
     return known if len(known) == len(found) else None
 
@@ -183,6 +185,9 @@ class _Form:
 _Forms = tuple[_Form | None, ...]
 """The form of every index of a read (None: data-dependent)."""
 
+_Ranges = Mapping[str, tuple[Ints | int, Ints | int]]
+"""Iterator -> the first and last point where guards hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seat:
@@ -205,20 +210,36 @@ def seats(expr: TensorExpr) -> tuple[Seat, ...]:
 @lru_cache(maxsize=8192)
 def _seats(node: Same[TensorExpr]) -> tuple[Seat, ...]:
     return tuple(
-        Seat(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(node.expr)
+        Seat(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(node.value)
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A read of a node with its forms if all are affine, the variables that move it, the iterators that guards keep to
+    `ranges` (None: symbolic)."""
+
+    read: Read
+    forms: _Forms | None
+    moving: frozenset[str]
+    guarded: frozenset[str]
+    ranges: _Ranges | None
+
+
 @lru_cache(maxsize=8192)
-def _known(node: Same[TensorExpr]) -> tuple[tuple[Read, _Forms | None, frozenset[str]], ...]:
-    """The reads of a node, each with its forms if all are affine, and the variables that move it."""
+def _known(node: Same[TensorExpr]) -> tuple[_Known, ...]:
+    iterators, extents = frozenset(node.value.iterators), _bound_extents(node)
     return tuple(
-        (
+        _Known(
             read,
-            _forms(read, frozenset(node.expr.iterators)),
+            _forms(read, iterators),
             frozenset().union(*(variables(index) for index in read.index if index is not None)),
+            frozenset(guard.iterator for guard in read.iterator_guards),
+            _ranges(read.iterator_guards, extents, Candidates())
+            if extents is not None and all(bound(guard.rest) is not None for guard in read.iterator_guards)
+            else None,
         )
-        for read in reads(node.expr)
+        for read in reads(node.value)
     )
 
 

@@ -66,17 +66,19 @@ def _ordered(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset
 def inherited(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset[str]) -> tuple[str, ...]:
     """The order in which the operand that covers most iterators is stored; uncovered ones keep their places.
 
-    Among operands that cover as many, one whose indices are affine is followed.
+    Among operands that cover as many, one whose indices are affine is followed, one that data index only where there
+    is no other.
     """
     best: tuple[str, ...] = ()
-    rank = (0, False)
+    rank = (0, False, False)
     for operand in operands_of(expr):
-        if operand.access.tensor in constants or is_data_dependent(operand.access):
+        if operand.access.tensor in constants:
             continue
         found = tuple(i for i in stored_iterators(operand.access, orders) if i in expr.spatial)
         affine = all(is_affine(i, frozenset(expr.iterators)) for i in operand.access.index)
-        if (len(found), affine) > rank:
-            best, rank = found, (len(found), affine)
+        plain = not is_data_dependent(operand.access)
+        if (len(found), plain, affine) > rank:
+            best, rank = found, (len(found), plain, affine)
     refill = iter(best)
     return tuple(next(refill) if i in best else i for i in expr.spatial)
 

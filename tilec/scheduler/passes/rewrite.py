@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.expr import (
@@ -12,6 +13,7 @@ from tilec.ir.expr import (
     Call,
     Expr,
     Reduce,
+    Same,
     TensorExpr,
     Var,
     accesses,
@@ -51,6 +53,12 @@ def live(graph: Graph) -> Graph:
 
 def constant_tensors(graph: Graph) -> frozenset[str]:
     """Tensors made before the model runs: constants, and nodes that read nothing else and are no output."""
+    return _constant_tensors(Same(graph))
+
+
+@lru_cache(maxsize=8)
+def _constant_tensors(same: Same[Graph]) -> frozenset[str]:
+    graph = same.value
     found = set(graph.constants)
     outputs = {port.tensor for port in graph.outputs}
     for node in graph.nodes:

@@ -92,7 +92,7 @@ class Problem:
             parts = [number for number, _, _ in reads]
             own = self.made.get(tensor)
             if own is None:
-                if tensor not in self.indexed:
+                if tensor not in self.indexed | self.streamed:
                     found[tensor] = (min(parts), max(parts))
             elif max(parts) > own or tensor in self.outputs:
                 found[tensor] = (own, max(parts))
@@ -100,6 +100,17 @@ class Problem:
         for tensor in (*self.outputs, self.final.tensor):
             found.setdefault(tensor, (self.made.get(tensor, last), self.made.get(tensor, last)))
         return found
+
+    @cached_property
+    def streamed(self) -> frozenset[str]:
+        """Operands of which a cache need not hold a window: one reduction reads every element once."""
+        if self.target.levels[self.target.core].managed == "explicit":
+            return frozenset()
+        exprs = {node.name: node.expr for node in self.nodes}
+        found = {tensor: (reads[0][1], exprs[reads[0][2]]) for tensor, reads in self.readers.items() if len(reads) == 1}
+        return frozenset(
+            t for t, (seat, expr) in found.items() if t not in self.made.keys() | self.staged and _once(seat, expr)
+        )
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -230,6 +241,14 @@ def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
 
     visit(rescale)
     return {moved: count for moved, count in found.items() if count}
+
+
+def _once(seat: Seat, expr: TensorExpr) -> bool:
+    """Whether a reduction reads no element twice: every iterator moves one index, by itself."""
+    moving = [names for names in seat.variables if names]
+    iterators = {i for i, e in expr.domain.items() if bound(e) != 1}
+    alone = all(len(names) == 1 for names in moving) and len(moving) == len(frozenset().union(*moving))
+    return bool(expr.reduce) and alone and iterators <= frozenset().union(*moving)
 
 
 def ranging(expr: TensorExpr) -> frozenset[str]:
