@@ -81,7 +81,7 @@ def test_readers_follow_merged_dimensions() -> None:
     assert orders(graph)["y"] == "shd"
 
 
-def test_data_dependent_reads_decide_nothing() -> None:
+def test_reads_that_data_choose_are_followed_where_no_other_is() -> None:
     e = {"i": 3, "d": 4}
     graph = make_graph(
         {"table": (9, 4), "index": (3,)},
@@ -91,3 +91,20 @@ def test_data_dependent_reads_decide_nothing() -> None:
     )
     assert orders(graph)["a"] == "id"
     assert tensor_text(layout(Draft(graph)).graph.nodes[0].expr) == "a[i, d] = table[index[i], d]"
+    e = {"n": 1, "o": 4, "h": 3, "w": 5, "c": 2}
+    spatial = {i: n for i, n in e.items() if i != "c"}
+    graph = make_graph(
+        {"x": (1, 2, 3, 5), "index": (3,), "m": (1, 4, 3, 5)},
+        [
+            ("a[n, o, h, w] = sum(c, x[n, c, h, w] * v[o, c])", e),
+            ("b[n, o, h, w] = a[n, o, index[h], w] * 2.0", spatial),
+            ("b2[n, o, h, w] = a[n, o, index[h], w] * m[n, o, h, w]", spatial),
+            ("y[n, o, h, w] = b[n, o, h, w] + b2[n, o, h, w]", spatial),
+        ],
+        ["y"],
+        {"v": (4, 2)},
+        ttypes={"index": "i64"},
+    )
+    found = orders(graph)
+    assert found["b"] == "nhwo", "a resized map keeps its channels innermost"
+    assert found["b2"] == "nohw"

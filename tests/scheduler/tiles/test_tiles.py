@@ -261,6 +261,37 @@ def test_streamed_weights_are_cut_finely_where_one_core_cannot_draw_all_bandwidt
     assert coarse.get("n", 2048) > fine["n"]
 
 
+@pytest.mark.feature("W08", "W24")
+@pytest.mark.parametrize(
+    ("text", "extents", "streamed"),
+    [
+        ("y[c] = sum(r, x[r, c])", {"c": 64, "r": 65536}, {"x"}),
+        ("y[c] = max(r, s, x[r, s, c])", {"c": 64, "r": 256, "s": 256}, {"x"}),
+        ("y[h, c] = max(r, x[h + r, c])", {"h": 30, "c": 8, "r": 3}, set()),
+        ("y[c] = sum(r, x[r, c] * x[r, 0])", {"c": 8, "r": 8}, set()),
+        ("y[m, n] = sum(k, x[m, k] * w[k, n])", {"m": 8, "n": 8, "k": 8}, set()),
+        ("y[c] = x[c] + 1.0", {"c": 8}, set()),
+    ],
+)
+def test_a_cache_holds_nothing_of_what_one_reduction_reads_once(text, extents, streamed) -> None:
+    shapes = {"x": (65536, 64), "w": (8, 8)}
+    shapes |= {"x": (256, 256, 64)} if "s, c" in text else {"x": (8,)} if "x[c]" in text else {}
+    graph = make_graph({t: n for t, n in shapes.items() if t in text}, [(text, extents)], ["y"])
+    parts = fuse(graph).parts
+    for target in (ZEN5, target_of(device("a100"))):
+        tiles = [register_tile(part, graph, frozenset(), target, NUMBERS) for part in parts]
+        found = Problem(parts, tiles, graph, target, NUMBERS, ("y",))
+        assert found.streamed == (streamed if target is ZEN5 else frozenset())
+        assert {"x"} - found.streamed <= found.held.keys()
+
+
+@pytest.mark.feature("W19", "W24")
+def test_long_columns_are_summed_by_whole_vectors() -> None:
+    """65536 rows of a vector take four times the cache, but nothing of them is read again."""
+    graph = make_graph({"x": (65536, 64)}, [("y[c] = sum(r, x[r, c])", {"c": 64, "r": 65536})], ["y"])
+    assert core_of(graph, replace(ZEN5, cores=2)).get("c", 64) % 16 == 0
+
+
 def test_vectors_that_are_shuffled_cost_more_and_begin_where_their_turns_do() -> None:
     def movement(index: str) -> RegisterTile:
         return tile_of(make_graph({"x": (8, 120)}, [(f"y[i, j] = x[i, {index}]", {"i": 8, "j": 116})], ["y"]))
