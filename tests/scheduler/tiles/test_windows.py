@@ -107,6 +107,8 @@ def test_two_reads_of_one_tensor_share_all_tiles() -> None:
     seen = seen_of(make_graph({"x": (12,)}, [("y[i] = where(i < 9, x[i + 3], x[i - 9])", {"i": 12})], ["y"]), i=[3, 12])
     assert np.allclose(seen.share("x"), 1)
     assert seen.elements["x"].tolist()[1] == 12
+    seen = seen_of(make_graph({"x": (12,)}, [("y[i] = where(i < 9, x[i + 3], x[i - 9])", {"i": 12})], ["y"]), i=3)
+    assert np.allclose(seen.share("x"), 1), "of one candidate, too"
 
 
 @pytest.mark.feature("W04", "W08")
