@@ -126,3 +126,11 @@ def test_a_trace_needs_the_device_that_a_model_was_compiled_for(cli, tmp_path):
     assert ran.code == 2
     assert "the file of its device 'mine' is not here" in ran.err
     assert "--device FILE" in ran.err
+    assert "bench model: done" not in ran.err, "nothing is timed in vain"
+
+
+def test_a_trace_takes_a_build_for_another_device_than_the_one_that_models_are_compiled_for(cli, build, tmp_path):
+    measured = cli("device", "show", "host").out
+    (tmp_path / "mine.yaml").write_text(measured.replace("name: host", "name: mine", 1))
+    ran = cli("bench", "model.tilec", "--threads", 1, "--trace", "trace.json", "--device", "mine.yaml", *FEW)
+    assert ran.code == 0, ran.err

@@ -69,7 +69,7 @@ def bench(
     groups below 60 % of it that take more than 5 % of their model are named.
     """
     from tilec.bench import Timing, chosen
-    from tilec.cli.bench_trace import told, trace_model, write_trace
+    from tilec.cli.bench_trace import told, trace_model, traced_device, write_trace
     from tilec.spec.cpus import usable_cpus
 
     given = _recipe(recipe)
@@ -90,11 +90,11 @@ def bench(
         begin = time.perf_counter()
         builds[name] = _build(console, name, batch, target)
         compiling[name] = time.perf_counter() - begin
+    devices = {name: traced_device(build, target) for name, build in builds.items() if trace is not None}
     results = {name: _timed(console, build, peers, timing) for name, build in builds.items()}
     models_traced = {
-        name: trace_model(console, name, process, build, timing.threads, None if target == "host" else target)
-        for process, (name, build) in enumerate(builds.items())
-        if trace is not None
+        name: trace_model(console, name, process, builds[name], device, timing.threads)
+        for process, (name, device) in enumerate(devices.items())
     }
     if trace is not None:
         write_trace(trace, list(models_traced.values()))

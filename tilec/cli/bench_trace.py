@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from tilec.artifact import Json
 from tilec.cli.console import Console
+from tilec.cli.options import known_device
 from tilec.cli.planned import planned_device
 from tilec.pipeline import FILES, Source, read_source
 
 if TYPE_CHECKING:
     from tilec.bench.trace import Share
+    from tilec.spec.device import DeviceSpec
 
 
 @dataclass(frozen=True)
@@ -37,20 +39,25 @@ class TracedModel:
         ]
 
 
-def trace_model(
-    console: Console, name: str, process: int, build: Source, threads: int, given: str | None
-) -> TracedModel:
-    """Run a compiled model on the inputs of the first seed and look at its groups.
+def traced_device(build: Source, given: str | None) -> DeviceSpec:
+    """The device that a model was compiled for: found beside it or by its name, else the `given` one.
 
-    The device that it was compiled for is the `given` one, or found beside it. Raises ArtifactError where it is not.
+    Raises ArtifactError where it is none of them.
     """
+    source = read_source("plan", build.folder / FILES["plan"])
+    return known_device(source) or planned_device(source, given)
+
+
+def trace_model(
+    console: Console, name: str, process: int, build: Source, device: DeviceSpec, threads: int
+) -> TracedModel:
+    """Run a compiled model on the inputs of the first seed and look at its groups."""
     from tilec.bench.trace import events, shares, traced
     from tilec.ir.codec import plan_from_json
     from tilec.verify.inputs import Draw, random_inputs
 
     source = read_source("plan", build.folder / FILES["plan"])
     plan = plan_from_json(source.body, source.place)
-    device = planned_device(source, given)
     with console.stage(f"trace {plan.name}"):
         runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
     found = shares(plan, runs, device)

@@ -186,18 +186,17 @@ def _runs(trial: Trials) -> tuple[tuple[int, ...], ...]:
     for end in range(1, count + 1):
         where = next(start for start in range(end - 1, -1, -1) if start not in whole)
         found = best[where] + _total(trial, [tuple(range(where, end))]) if end not in whole else inf
-        hopes: list[tuple[float, int]] = []
+        promising: list[tuple[float, int]] = []
         for start in range(where - 1, max(-1, end - 1 - LONGEST), -1):
             if start in whole or end in whole or not _joins(trial.atoms, start, end):
                 continue
             members = tuple(range(start, end))
             hope = trial.hope(members)
             if not isinstance(hope, Refusal):
-                rough = trial.atoms.look(members)[1]
-                hopes.append((best[start] + rough, start))
+                promising.append((best[start] + trial.atoms.look(members)[1], start))
             elif hope.code == "capacity":
                 break  # what is put before these parts takes room as well
-        for _, start in sorted(hopes):
+        for _, start in sorted(promising):
             cost = trial.cost(tuple(range(start, end)), found - best[start])
             if not isinstance(cost, Refusal) and best[start] + cost < found:
                 found, where = best[start] + cost, start

@@ -66,8 +66,7 @@ def _ordered(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset
 def inherited(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset[str]) -> tuple[str, ...]:
     """The order in which the operand that covers most iterators is stored; uncovered ones keep their places.
 
-    Among operands that cover as many, one whose indices are affine is followed, one that data index only where there
-    is no other.
+    Among operands that cover as many, one that no data index is followed, of these one whose indices are affine.
     """
     best: tuple[str, ...] = ()
     rank = (0, False, False)

@@ -104,7 +104,11 @@ class Problem:
 
     @cached_property
     def streamed(self) -> frozenset[str]:
-        """Operands of which a cache need not hold a window: one reduction, no product, reads every element once."""
+        """Operands of which a cache need not hold a window: one reduction, no product, reads every element once.
+
+        With those of products tiles fit that compute a whole product anew (measured: a decode step's key product in
+        every tile of the concatenation behind it, 9.0 ms instead of 6.5).
+        """
         if self.target.levels[self.target.core].managed == "explicit":
             return frozenset()
         exprs = {node.name: node.expr for node in self.nodes}
@@ -248,8 +252,9 @@ def _once(seat: Seat, expr: TensorExpr) -> bool:
     """Whether a reduction that is no product reads no element twice: every iterator moves one index, by itself."""
     moving = [names for names in seat.variables if names]
     iterators = {i for i, e in expr.domain.items() if bound(e) != 1}
-    alone = all(len(names) == 1 for names in moving) and len(moving) == len(frozenset().union(*moving))
-    return bool(expr.reduce) and not is_contraction(expr) and alone and iterators <= frozenset().union(*moving)
+    together = frozenset().union(*moving)
+    alone = all(len(names) == 1 for names in moving) and len(moving) == len(together)
+    return bool(expr.reduce) and not is_contraction(expr) and alone and iterators <= together
 
 
 def ranging(expr: TensorExpr) -> frozenset[str]:
