@@ -10,6 +10,7 @@ from tilec.ir.expr import Const
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
+from tilec.scheduler.nodes.follow import follow
 from tilec.scheduler.tiles.windows import Seen, shapes_of, windows
 
 
@@ -107,8 +108,14 @@ def test_two_reads_of_one_tensor_share_all_tiles() -> None:
     seen = seen_of(make_graph({"x": (12,)}, [("y[i] = where(i < 9, x[i + 3], x[i - 9])", {"i": 12})], ["y"]), i=[3, 12])
     assert np.allclose(seen.share("x"), 1)
     assert seen.elements["x"].tolist()[1] == 12
-    seen = seen_of(make_graph({"x": (12,)}, [("y[i] = where(i < 9, x[i + 3], x[i - 9])", {"i": 12})], ["y"]), i=3)
-    assert np.allclose(seen.share("x"), 1), "of one candidate, too"
+
+
+@pytest.mark.feature("W04", "W08")
+def test_shares_add_up_for_a_box_of_plain_integers() -> None:
+    graph = make_graph({"x": (12,)}, [("y[i] = where(i < 9, x[i + 3], x[i - 9])", {"i": 12})], ["y"])
+    (node,) = graph.nodes
+    need = follow(node.expr, {"i": (0, 3)}, shapes_of([node.expr], graph), Candidates())["x"]
+    assert np.allclose(need.share, 1)
 
 
 @pytest.mark.feature("W04", "W08")
