@@ -59,6 +59,14 @@ def test_one_row_has_several_chains():
     assert blocking.chains == 8
 
 
+def test_a_row_takes_its_weights_in_one_stream():
+    text, extents = "Y[m, n] = sum(k, A[m, k] * B[k, n])", {"m": 1, "n": 128, "k": 512}
+    _, runs = cut(text, extents, {"A": (1, 512), "B": (512, 128)})
+    assert runs["n"] == [(0, 1, 128)]
+    _, runs = cut(text, {**extents, "m": 12}, {"A": (12, 512), "B": (512, 128)})
+    assert runs["n"] == [(0, 2, 64)]
+
+
 def test_columns_are_reduced_side_by_side():
     blocking, _ = cut("Y[n] = max(m, X[m, n])", {"m": 100, "n": 64}, {"X": (100, 64)})
     assert (blocking.vector, blocking.horizontal) == ("%n", False)

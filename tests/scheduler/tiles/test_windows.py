@@ -104,6 +104,19 @@ def test_rows_that_a_tile_has_none_of_fill_nothing_however_far_back() -> None:
 
 
 @pytest.mark.feature("W08")
+def test_what_is_not_moved_by_the_rows_that_a_tile_has_none_of_is_computed_by_every_tile() -> None:
+    """A guard leaves most tiles without a row of s, and so without points; h, which has no rows, is computed."""
+    nodes = [
+        ("h[r] = sum(q, u[q, r] * x[q])", {"r": 8, "q": 64}),
+        ("s[j, k] = h[k] * c[j]", {"j": 1, "k": 8}),
+        ("y[j, k] = where(j < 127, a[j, k], s[j - 127, k])", {"j": 128, "k": 8}),
+    ]
+    graph = make_graph({"a": (127, 8), "x": (64,), "u": (64, 8), "c": (1,)}, nodes, ["y"])
+    seen = seen_of(graph, j=[8], k=[8])
+    assert [float(np.max(seen.share(t))) for t in ("s", "h", "u")] == [0.0625, 1, 1]
+
+
+@pytest.mark.feature("W08")
 def test_two_reads_of_one_tensor_share_all_tiles() -> None:
     seen = seen_of(make_graph({"x": (12,)}, [("y[i] = where(i < 9, x[i + 3], x[i - 9])", {"i": 12})], ["y"]), i=[3, 12])
     assert np.allclose(seen.share("x"), 1)

@@ -66,6 +66,7 @@ class Seen:
 
     `fills` is the share of tiles whose window of an operand is not empty: it is more where a guard leaves a node
     without points along an iterator that does not move the operand, say the weights of a row that is put behind others.
+    A node is computed wherever its window is not empty, so its share is that.
     `kept` are the iterators of a node along which guards leave tiles without points, each with the share of the others.
     `windows` are those of operands and of tensors that leave.
     """
@@ -160,10 +161,11 @@ def _windows(
         without = kept.get(node.name, {})
         for tensor, need in follow(node.expr, box, shapes, numbers).items():
             window = need.window
-            shares[tensor] = np.minimum(shares.get(tensor, 0.0) + need.share * own, 1.0)
             moved = [seat.variables for seat in seats(node.expr) if seat.tensor == tensor]
             filled = _product(need.share, without, frozenset().union(*(names for each in moved for names in each)))
             fills[tensor] = np.minimum(fills.get(tensor, 0.0) + filled, 1.0)
+            used = filled if tensor in made else need.share * own
+            shares[tensor] = np.minimum(shares.get(tensor, 0.0) + used, 1.0)
             if tensor in by_data:
                 gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
             producer = made.get(tensor)
