@@ -87,6 +87,16 @@ def test_rows_that_share_a_cache_set_are_few() -> None:
     assert tile_of(product(112, 64, 4096)).sizes["m"] <= 12
 
 
+@pytest.mark.parametrize(("channels", "most"), [(512, 24), (1024, 12), (528, 30)])
+def test_rows_of_vectors_that_a_window_slides_along_are_few_in_one_set(channels: int, most: int) -> None:
+    """48 KiB in 64 sets are 12 lines a set; rows of 2 KiB fall into two sets, of 4 KiB into one, of 2112 bytes into
+    all."""
+    e = {"w": 480, "c": channels, "s": 31}
+    nodes = [("y[w, c] = sum(s, x[w + s, c] * k[s, c])", e)]
+    tile = tile_of(make_graph({"x": (510, channels), "k": (31, channels)}, nodes, ["y"]), constants=frozenset({"k"}))
+    assert most // 2 < tile.sizes["w"] <= most
+
+
 def test_vectors_are_covered_by_powers_of_two() -> None:
     assert [pieces(n, 16) for n in (16, 24, 58, 7, 0)] == [1, 2, 5, 3, 0]
 

@@ -21,7 +21,7 @@ def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
     largest = op.reduce("max", axes, x=x, part=f"{prefix}max")
     power = op.map(_power(x), x=x, m=largest, part=f"{prefix}exp")
     total = op.reduce("sum", axes, "x", x=power, part=f"{prefix}sum")
-    return op.map("x / s", x.ttype, x=power, s=total, part=part)
+    return op.map("x * (1.0 / s)", x.ttype, x=power, s=total, part=part)
 
 
 def _power(x: Value) -> str:

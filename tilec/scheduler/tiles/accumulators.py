@@ -15,7 +15,7 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import Expr, TensorExpr, bound
+from tilec.ir.expr import Expr, TensorExpr, bound, variables
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.nodes.access import stride
 from tilec.scheduler.nodes.contraction import Operand, operands_of
@@ -168,20 +168,29 @@ def _streams(
 def _evicted(
     expr: TensorExpr, vector: Vector, size: Mapping[str, Ints], shapes: Mapping[str, tuple[Expr, ...]], target: Target
 ) -> Floats:
-    """Cycles a step to bring back rows of broadcast operands whose stride puts more of them into one set of the
-    nearest cache than it holds."""
+    """Cycles a step to bring back rows that later steps read again, of which the stride puts more into one set of the
+    nearest cache than it holds: all rows of what is broadcast, those in vectors where steps slide along them
+    (measured: a window of 31 over 512 channels, 27 rows at a time 0.32 ms, 13 rows 0.16)."""
     ways = max(2, target.near // SETS)
     found: Floats = np.zeros(1)
     for operand in dict.fromkeys(operands_of(expr)):
         rows = [i for i in size if i in operand.iterators and i != vector.iterator]
-        if vector.iterator in operand.iterators or not rows:
+        vectors = vector.iterator in operand.iterators
+        if not rows or (vectors and not _slides(operand, rows[0], expr)):
             continue
         step = stride(operand.access, shapes[operand.access.tensor], rows[0], expr.domain[rows[0]])
         distance = (bound(step) if step is not None else None) or 1
         places = SETS // gcd(distance * 4, SETS)
         held = prod((size[i] for i in rows), start=np.asarray(1))
-        found = np.maximum(found, np.where(held > ways * places, held * 1.2, 0))
+        cycles = size[vector.iterator] * 4 / target.feed if vectors and vector.iterator in size else 1.2
+        found = np.maximum(found, np.where(held > ways * places, held * cycles, 0))
     return found
+
+
+def _slides(operand: Operand, iterator: str, expr: TensorExpr) -> bool:
+    """Whether a spatial and a reduce iterator move one index of an operand together, as a window does."""
+    moved = [variables(index) for index in operand.access.index]
+    return any(iterator in names and names & set(expr.reduce) for names in moved)
 
 
 def _reuse(operand: Operand, size: Mapping[str, Ints], extents: Mapping[str, int]) -> Ints:
