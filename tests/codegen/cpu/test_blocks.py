@@ -67,6 +67,14 @@ def test_a_row_takes_its_weights_in_one_stream():
     assert runs["n"] == [(0, 2, 64)]
 
 
+def test_points_have_several_chains_where_the_registers_hold_them():
+    text, extents = "Y[m, n] = sum(k, A[m, k] * B[k, n])", {"m": 7, "n": 8, "k": 512}
+    shapes = {"A": (7, 512), "B": (512, 8)}
+    assert cut(text, extents, shapes, target=AVX2)[0].chains == 1
+    shorter = {**shapes, "A": (6, 512)}
+    assert cut(text, {**extents, "m": 6}, shorter, target=AVX2)[0].chains == 2
+
+
 def test_columns_are_reduced_side_by_side():
     blocking, _ = cut("Y[n] = max(m, X[m, n])", {"m": 100, "n": 64}, {"X": (100, 64)})
     assert (blocking.vector, blocking.horizontal) == ("%n", False)

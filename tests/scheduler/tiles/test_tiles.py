@@ -83,6 +83,14 @@ def test_large_products_get_tiles_without_waste(m: int, n: int, k: int) -> None:
     assert rows * width // 16 >= 8, "as many chains as additions take cycles, twice"
 
 
+def test_two_vectors_of_few_rows_are_better_than_one_of_many() -> None:
+    """Seven rows of one vector load more than they multiply; four of two, of which one is computed twice, do not."""
+    e = {"h": 7, "w": 7, "o": 512, "c": 2048}
+    nodes = [("y[h, w, o] = sum(c, x[h, w, c] * k[c, o])", e)]
+    tile = tile_of(make_graph({"x": (7, 7, 2048), "k": (2048, 512)}, nodes, ["y"]), AVX2, frozenset({"k"}))
+    assert tile.sizes == {"h": 1, "w": 4, "o": 16}
+
+
 def test_rows_that_share_a_cache_set_are_few() -> None:
     assert tile_of(product(112, 64, 4096)).sizes["m"] <= 12
 

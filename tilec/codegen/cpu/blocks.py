@@ -37,6 +37,8 @@ GROUP = 14
 """Most points of such a reduction that are computed side by side, so that what they load stays in registers."""
 CHAINS = 8
 """Independent accumulators that hide the latency of an addition."""
+BESIDE = 4
+"""Registers beside several accumulators of a point, for what is loaded."""
 WIDE = 4
 """Most vectors of a row of accumulators, where there are rows enough."""
 
@@ -137,10 +139,10 @@ def _reduce_order(tile: Tile, vector: str | None) -> tuple[Dim, ...]:
 
 
 def _reduce_runs(
-    dims: tuple[Dim, ...], vector: str | None, lanes: int, points: int, heft: int
+    dims: tuple[Dim, ...], vector: str | None, lanes: int, points: int, heft: int, registers: int
 ) -> tuple[dict[str, tuple[Run, ...]], int]:
-    """Runs of the reduce dimensions, innermost unrolled first, and the accumulators of a point; a step is as much
-    code as `heft` multiply-adds."""
+    """Runs of the reduce dimensions, innermost unrolled first, and the accumulators of a point, several where the
+    registers hold them; a step is as much code as `heft` multiply-adds."""
     runs: dict[str, tuple[Run, ...]] = {}
     total = size_of(dims)
     if vector is None and total is not None and total <= 32 and total * points * heft <= WINDOW:
@@ -164,7 +166,7 @@ def _reduce_runs(
                 unroll -= 1
             copies = min(unroll, steps)
             runs[dim.name] = in_steps(dim.extent, step * copies)
-            chains = copies if points < CHAINS else 1
+            chains = copies if points < CHAINS and points * copies + BESIDE <= registers else 1
             continue
         runs[dim.name] = in_steps(dim.extent, step)
     return runs, chains
@@ -212,7 +214,7 @@ def choose(tile: Tile, target: CpuTarget, ttypes: Mapping[str, str], local: bool
     for d in tile.spatial:
         body *= len(pieces(widths[d.name], lanes)) if d.name == inside else widths[d.name]
     reduce = _reduce_order(tile, across)
-    reduce_runs, chains = _reduce_runs(reduce, across, lanes, body, max(1, alternatives(tile)))
+    reduce_runs, chains = _reduce_runs(reduce, across, lanes, body, max(1, alternatives(tile)), target.registers)
     return Blocking(
         vector=vector,
         horizontal=horizontal,
