@@ -289,6 +289,8 @@ def test_streamed_weights_are_cut_finely_where_one_core_cannot_draw_all_bandwidt
         ("y[c] = sum(r, x[r, c] * x[r, 0])", {"c": 8, "r": 8}, set()),
         ("y[m, n] = sum(k, x[m, k] * w[k, n])", {"m": 8, "n": 8, "k": 8}, set()),
         ("y[n] = sum(k, x[0, k] * w[k, n])", {"n": 8, "k": 8}, {"w"}),
+        ("y[n] = sum(k, l, x[0, k] * w[n, 2 * k + l])", {"n": 8, "k": 4, "l": 2}, {"w"}),
+        ("y[n] = sum(k, l, x[0, k] * w[n, k + l])", {"n": 8, "k": 4, "l": 2}, set()),
         ("y[c] = x[c] + 1.0", {"c": 8}, set()),
     ],
 )

@@ -8,7 +8,8 @@ from functools import cached_property
 from math import prod
 from typing import Literal, TypeVar
 
-from tilec.ir.expr import Access, Call, Expr, TensorExpr, bound, children, rebuild, variables
+from tilec.ir.algebra import linear_form
+from tilec.ir.expr import Access, Call, Expr, TensorExpr, Var, accesses, bound, children, rebuild, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.lower.sharing import BEFORE, earlier
@@ -107,9 +108,13 @@ class Problem:
         if self.target.levels[self.target.core].managed == "explicit":
             return frozenset()
         exprs = {node.name: node.expr for node in self.nodes}
-        found = {tensor: (reads[0][1], exprs[reads[0][2]]) for tensor, reads in self.readers.items() if len(reads) == 1}
+        alone = {tensor: exprs[reads[0][2]] for tensor, reads in self.readers.items() if len(reads) == 1}
+        inside = self.made.keys() | self.staged
         return frozenset(
-            t for t, (seat, expr) in found.items() if t not in self.made.keys() | self.staged and _once(seat, expr)
+            access.tensor
+            for tensor, expr in alone.items()
+            for access in accesses(expr)
+            if access.tensor == tensor and tensor not in inside and _once(access, expr)
         )
 
     @property
@@ -243,13 +248,25 @@ def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
     return {moved: count for moved, count in found.items() if count}
 
 
-def _once(seat: Seat, expr: TensorExpr) -> bool:
-    """Whether a reduction reads no element twice: every iterator moves one index, by itself."""
-    moving = [names for names in seat.variables if names]
+def _once(access: Access, expr: TensorExpr) -> bool:
+    """Whether a reduction reads no element twice: no iterator moves two indices, and each index is one to one."""
+    moving = [variables(index) for index in access.index]
     iterators = {i for i, e in expr.domain.items() if bound(e) != 1}
     together = frozenset().union(*moving)
-    alone = all(len(names) == 1 for names in moving) and len(moving) == len(together)
-    return bool(expr.reduce) and alone and iterators <= together
+    apart = sum(map(len, moving)) == len(together)
+    return bool(expr.reduce) and apart and iterators <= together and all(_one_to_one(i, expr) for i in access.index)
+
+
+def _one_to_one(index: Expr, expr: TensorExpr) -> bool:
+    """Whether an index is affine and differs for all values of its iterators, as digits of a number do."""
+    terms, _ = linear_form(index)
+    values = 1
+    for atom, stride in sorted(terms.items(), key=lambda term: abs(term[1])):
+        extent = bound(expr.domain[atom.name]) if isinstance(atom, Var) and atom.name in expr.domain else 0
+        if values == 0 or extent == 0 or abs(stride) < values:
+            return False
+        values = values + abs(stride) * (extent - 1) if extent is not None else 0
+    return True
 
 
 def ranging(expr: TensorExpr) -> frozenset[str]:
