@@ -291,6 +291,7 @@ def test_streamed_weights_are_cut_finely_where_one_core_cannot_draw_all_bandwidt
         ("y[n] = sum(k, x[0, k] * w[k, n])", {"n": 8, "k": 8}, {"w"}),
         ("y[n] = sum(k, l, x[0, k] * w[n, 2 * k + l])", {"n": 8, "k": 4, "l": 2}, {"w"}),
         ("y[n] = sum(k, l, x[0, k] * w[n, k + l])", {"n": 8, "k": 4, "l": 2}, set()),
+        ("y[n] = sum(k, l, x[0, k] * w[n, (k + l) // 2])", {"n": 8, "k": 4, "l": 2}, set()),
         ("y[c] = x[c] + 1.0", {"c": 8}, set()),
     ],
 )

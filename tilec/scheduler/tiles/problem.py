@@ -260,12 +260,13 @@ def _once(access: Access, expr: TensorExpr) -> bool:
 def _one_to_one(index: Expr, expr: TensorExpr) -> bool:
     """Whether an index is affine and differs for all values of its iterators, as digits of a number do."""
     terms, _ = linear_form(index)
-    values = 1
+    domain = expr.domain
+    values: int | None = 1
     for atom, stride in sorted(terms.items(), key=lambda term: abs(term[1])):
-        extent = bound(expr.domain[atom.name]) if isinstance(atom, Var) and atom.name in expr.domain else 0
-        if values == 0 or extent == 0 or abs(stride) < values:
+        if values is None or not isinstance(atom, Var) or atom.name not in domain or abs(stride) < values:
             return False
-        values = values + abs(stride) * (extent - 1) if extent is not None else 0
+        extent = bound(domain[atom.name])
+        values = None if extent is None else values + abs(stride) * (extent - 1)
     return True
 
 
