@@ -73,6 +73,7 @@ def test_points_have_several_chains_where_the_registers_hold_them():
     assert cut(text, extents, shapes, target=AVX2)[0].chains == 1
     shorter = {**shapes, "A": (6, 512)}
     assert cut(text, {**extents, "m": 6}, shorter, target=AVX2)[0].chains == 2
+    assert cut("Y[()] = sum(n, X[n])", {"n": 4096}, {"X": (4096,)}, target=CpuTarget(32, 8))[0].chains == 4
 
 
 def test_columns_are_reduced_side_by_side():

@@ -75,7 +75,7 @@ def _register_tile(count: int, rows: int, registers: int) -> tuple[int, int]:
         height = even(rows, max(1, (registers - 1 - vectors) // vectors))
         return vectors * height / (vectors + height), vectors, height
 
-    limit = max(WIDE, CHAINS // max(1, rows))
+    limit = max(WIDE, CHAINS // rows)
     _, vectors, height = max(fitting(even(count, most)) for most in range(1, min(count, limit) + 1))
     return vectors, height
 
@@ -141,8 +141,8 @@ def _reduce_order(tile: Tile, vector: str | None) -> tuple[Dim, ...]:
 def _reduce_runs(
     dims: tuple[Dim, ...], vector: str | None, lanes: int, points: int, heft: int, registers: int
 ) -> tuple[dict[str, tuple[Run, ...]], int]:
-    """Runs of the reduce dimensions, innermost unrolled first, and the accumulators of a point, several where the
-    registers hold them; a step is as much code as `heft` multiply-adds."""
+    """Runs of the reduce dimensions, innermost unrolled first, and the accumulators of a point, as many as the
+    registers hold; a step is as much code as `heft` multiply-adds."""
     runs: dict[str, tuple[Run, ...]] = {}
     total = size_of(dims)
     if vector is None and total is not None and total <= 32 and total * points * heft <= WINDOW:
@@ -166,7 +166,7 @@ def _reduce_runs(
                 unroll -= 1
             copies = min(unroll, steps)
             runs[dim.name] = in_steps(dim.extent, step * copies)
-            chains = copies if points < CHAINS and points * copies + BESIDE <= registers else 1
+            chains = max(1, min(copies, (registers - BESIDE) // points)) if points < CHAINS else 1
             continue
         runs[dim.name] = in_steps(dim.extent, step)
     return runs, chains

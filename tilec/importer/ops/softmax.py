@@ -15,8 +15,8 @@ from tilec.ir.expr import Const, Expr
 
 
 def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
-    """`exp(x - max) / sum(exp(x - max))`; a row of -inf gives NaN, as the reference does. Only the result is rounded to
-    half precision."""
+    """`exp(x - max)` times the reciprocal of its sum, which is found once a row; a row of -inf gives NaN, as the
+    reference does. Only the result is rounded to half precision."""
     prefix = f"{part}_" if part else ""
     largest = op.reduce("max", axes, x=x, part=f"{prefix}max")
     power = op.map(_power(x), x=x, m=largest, part=f"{prefix}exp")

@@ -180,13 +180,13 @@ def _evicted(
     for operand in dict.fromkeys(operands_of(expr)):
         rows = [i for i in size if i in operand.iterators and i != vector.iterator]
         vectors = vector.iterator in operand.iterators
-        if not rows or (vectors and not _slides(operand, rows[0], expr)):
+        if not rows or (vectors and (vector.kind != "spatial" or not _slides(operand, rows[0], expr))):
             continue
         step = stride(operand.access, shapes[operand.access.tensor], rows[0], expr.domain[rows[0]])
         distance = (bound(step) if step is not None else None) or 1
         places = SETS // gcd(distance * 4, SETS)
         held = prod((size[i] for i in rows), start=np.asarray(1))
-        cycles = size[vector.iterator] * 4 / target.feed if vectors and vector.iterator in size else 1.2
+        cycles = size[vector.iterator] * 4 / target.feed if vectors else 1.2
         found = np.maximum(found, np.where(held > ways * places, held * cycles, 0))
     return found
 
