@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Refusal
@@ -15,19 +16,34 @@ from tilec.scheduler.tiers.nest import Nest
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """Groups in execution order before they are built: what each takes; why edges are not connected.
+class Settled:
+    """Groups in execution order before they are built: what each takes; why edges are not connected; what is chosen of
+    parts, where a core's level is the lowest that copies fill."""
 
-    `fused` are the parts that share registers before any is cut, `atoms` those that groups are made of, and `groups`
-    what is chosen of them.  Devices with levels below a core's that are filled by copies have a `nest` instead.
+    seconds: Sequence[float]
+    draughts: Callable[[], Sequence[Draught]]
+    refused: Mapping[str, Refusal]
+    groups: Chosen | None = None
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What the search found: `hoped` seconds of its groups, which are fewer than they take where tiles turn out not to
+    be legal or not to fit; `settle` finds out, which costs as much as the search where levels are explicit.
+
+    `fused` are the parts that share registers before any is cut, `atoms` those that groups are made of.  Devices with
+    levels below a core's that are filled by copies have a `nest` instead.
     """
 
     graph: Graph
     builder: Builder
-    seconds: Sequence[float]
-    draughts: Callable[[], Sequence[Draught]]
-    refused: Mapping[str, Refusal]
+    hoped: Sequence[float]
+    settle: Callable[[], Settled]
     fused: Partition
     atoms: Atoms | None = None
-    groups: Chosen | None = None
     nest: Nest | None = None
+
+    @cached_property
+    def settled(self) -> Settled:
+        """The groups with tiles that are legal and fit."""
+        return self.settle()

@@ -15,6 +15,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
 from tilec.scheduler.cost import costed, lowest_traffic
 from tilec.scheduler.decided import Decided
+from tilec.scheduler.groups.build import picoseconds
 from tilec.scheduler.reasons import Draft
 from tilec.scheduler.tuning.choose import Tuner
 from tilec.spec.recipe import ScheduleOptions
@@ -24,14 +25,20 @@ Fusion = Literal["none", "register", "full"]
 
 @dataclass(frozen=True)
 class Outline:
-    """A plan that is decided and need not be made: its predicted time; `made` makes it, other costs not counted.
+    """A plan that is decided and need not be made: the time that the search hopes for; `made` makes it, other costs
+    not counted.
 
     `segments` are what was decided for the parts of the graph between its calls.
     """
 
-    picoseconds: int
+    hoped: int
     made: Callable[[], Plan]
     segments: tuple[Decided, ...] = ()
+
+    @cached_property
+    def picoseconds(self) -> int:
+        """Its predicted time."""
+        return sum(picoseconds(each) for segment in self.segments for each in segment.settled.seconds)
 
     @cached_property
     def plan(self) -> Plan:
@@ -67,24 +74,27 @@ def compared(
 ) -> tuple[Rival, ...]:
     """The plans that are compared, the one with most fusion first; one alone where nothing else is asked for."""
     if options.fusion == "none" or options.objective == "footprint":
-        outline = outlined(drafts[0], options.fusion)
-        return (Rival(outline.picoseconds, drafts[0], options.fusion, outline),)
+        return (Rival(drafts[0], options.fusion, outlined(drafts[0], options.fusion)),)
+    counted = numbers if options.objective == "traffic" else None
 
     def rival(draft: Draft, fusion: Fusion) -> Rival:
-        outline = outlined(draft, fusion)
-        if options.objective == "traffic":
-            return Rival(int(numbers.size(lowest_traffic(costed(outline.plan)))), draft, fusion, outline)
-        return Rival(outline.picoseconds, draft, fusion, outline)
+        return Rival(draft, fusion, outlined(draft, fusion), counted)
 
-    rivals = sorted((rival(draft, "register") for draft in drafts), key=lambda found: found.cost)
+    rivals = sorted((rival(draft, "register") for draft in drafts), key=lambda found: found.hoped)
     if options.fusion == "full":
         rivals.insert(0, rival(rivals[0].draft, "full"))
     return (*rivals, rival(drafts[-1], "none"))
 
 
 def least(rivals: Sequence[Rival]) -> Rival:
-    """The plan that comes to least, of equal ones that with more fusion."""
-    return min(rivals, key=lambda found: found.cost)
+    """The plan that comes to least, of equal ones that with more fusion. Plans that hope for more than it are not
+    settled."""
+    order = sorted(range(len(rivals)), key=lambda place: rivals[place].hoped)
+    best = order[0]
+    for place in order[1:]:
+        if (rivals[place].hoped, place) < (rivals[best].cost, best):
+            best = min(best, place, key=lambda each: (rivals[each].cost, each))
+    return rivals[best]
 
 
 def with_reasons(plan: Plan, rivals: Sequence[Rival]) -> Plan:
@@ -96,14 +106,26 @@ def with_reasons(plan: Plan, rivals: Sequence[Rival]) -> Plan:
     return plan
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Rival:
-    """A plan and what it comes to: picoseconds or bytes."""
+    """A plan and what it comes to: picoseconds or, where symbols have `numbers`, bytes of the lowest level."""
 
-    cost: int
     draft: Draft
     fusion: Fusion
     outline: Outline
+    numbers: Candidates | None = None
+
+    @property
+    def hoped(self) -> int:
+        """What it comes to at least, as far as can be told without settling it."""
+        return self.outline.hoped if self.numbers is None else self.cost
+
+    @cached_property
+    def cost(self) -> int:
+        """What it comes to."""
+        if self.numbers is None:
+            return self.outline.picoseconds
+        return int(self.numbers.size(lowest_traffic(costed(self.outline.plan))))
 
 
 def _explained(plan: Plan, other: Plan, joined: int, apart: int) -> Plan:

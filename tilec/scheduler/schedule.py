@@ -12,11 +12,11 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.segments import handed, results, stages
 from tilec.scheduler.cost import costed
-from tilec.scheduler.decided import Decided
+from tilec.scheduler.decided import Decided, Settled
 from tilec.scheduler.fits import require_room
 from tilec.scheduler.groups.atoms import Atoms
 from tilec.scheduler.groups.build import Builder, Draught, group_of, levels_of, picoseconds
-from tilec.scheduler.groups.chosen import chosen_groups
+from tilec.scheduler.groups.chosen import chosen_groups, found_groups
 from tilec.scheduler.groups.cut import cut
 from tilec.scheduler.passes.compose import compose
 from tilec.scheduler.passes.fold import fold
@@ -100,14 +100,14 @@ class Search:
         builder = Builder(draft.graph, numbering=root.numbering)
         own = self.options.model_copy(update={"fusion": fusion})
         segments = tuple(_decided(segment, builder, own, root, tuner) for segment in _segments(draft.graph))
-        seconds = [each for segment in segments for each in segment.seconds]
+        hoped = sum(picoseconds(each) for segment in segments for each in segment.hoped)
 
         def made() -> Plan:
-            decided = [draught for segment in segments for draught in segment.draughts()]
-            refused = {**draft.refused, **{e: r for segment in segments for e, r in segment.refused.items()}}
+            decided = [draught for segment in segments for draught in segment.settled.draughts()]
+            refused = {**draft.refused, **{e: r for segment in segments for e, r in segment.settled.refused.items()}}
             return _plan(self.graph, builder.graph, decided, tuple(builder.packs.values()), refused, root.target)
 
-        return Outline(sum(map(picoseconds, seconds)), made, segments)
+        return Outline(hoped, made, segments)
 
 
 def _drafts(draft: Draft, options: ScheduleOptions, observe: Observe | None) -> tuple[Draft, ...]:
@@ -165,19 +165,25 @@ def _decided(graph: Graph, builder: Builder, options: ScheduleOptions, root: Ato
         nest = Nest(graph, builder, target, root.numbers, options, outputs, dict(parted.refused))
         nested = nest.draughts(parted.parts)
         seconds = [draught.seconds for draught in nested]
-        return Decided(graph, builder, seconds, lambda: nested, nest.refused, fused, nest=nest)
+        settled = Settled(seconds, lambda: nested, nest.refused)
+        return Decided(graph, builder, seconds, lambda: settled, fused, nest=nest)
     atoms = replace(root, graph=graph, parts=parted.parts, outputs=outputs)
     if options.fusion != "none":
         parted = cut(parted, atoms)
         atoms = replace(atoms, parts=parted.parts)
-    groups, refused = chosen_groups(atoms, parted.refused, builder, options, tuner)
+    found = found_groups(atoms, parted.refused, builder, options)
 
-    def draughts() -> list[Draught]:
-        blocks = [(own, members, builder.core_block(own, members, tile), tile) for own, members, tile in groups]
-        return [builder.draught(block, own.leaving(m), target, tile.seconds) for own, m, block, tile in blocks]
+    def settle() -> Settled:
+        groups, refused = chosen_groups(found, builder, tuner)
 
-    seconds = [tile.seconds for _, _, tile in groups]
-    return Decided(graph, builder, seconds, draughts, refused, fused, atoms, groups)
+        def draughts() -> list[Draught]:
+            blocks = [(own, members, builder.core_block(own, members, tile), tile) for own, members, tile in groups]
+            return [builder.draught(block, own.leaving(m), target, tile.seconds) for own, m, block, tile in blocks]
+
+        return Settled([tile.seconds for _, _, tile in groups], draughts, refused, groups)
+
+    hoped = [own.core_tiles(members)[0].seconds for own, groups in found.groups for members in groups]
+    return Decided(graph, builder, hoped, settle, fused, atoms)
 
 
 def _segments(graph: Graph) -> tuple[Graph, ...]:

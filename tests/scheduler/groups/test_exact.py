@@ -73,7 +73,7 @@ def concatenated() -> tuple[Atoms, tuple[int, ...]]:
     atoms = Atoms(graph, fuse(graph).parts, target, Candidates(), "time", frozenset({"c", "y"}))
     whole = tuple(range(len(atoms.parts)))
     halves = replace(atoms.core_tiles(whole)[0], sizes={"s": 4})
-    atoms.known[atoms.key(whole, atoms.leaving(whole)), 1] = (halves,)
+    atoms.known[atoms.key(whole, atoms.leaving(whole))] = (CLOSELY, (halves,))
     return atoms, whole
 
 
@@ -106,7 +106,7 @@ def test_a_group_that_fell_apart_says_what_would_fit(size: int, most: int, fits:
     small = replace(gpu, levels=(gpu.levels[0], replace(gpu.levels[1], capacity=most), gpu.levels[2]))
     atoms = Atoms(graph, fuse(graph).parts, small, Candidates(), "time", frozenset({"top"}))
     tile = replace(atoms.core_tiles((0, 1))[0], sizes={"m": size}, steps={})
-    atoms.known[atoms.key((0, 1), ("top",)), CLOSELY] = (tile,)
+    atoms.known[atoms.key((0, 1), ("top",))] = (CLOSELY, (tile,))
     reason = objection((0, 1), atoms, Builder(graph))
     assert reason.code == "capacity"
     assert {name: n for name, n in reason.numbers.items() if name not in ("level", "bytes", "capacity")} == fits

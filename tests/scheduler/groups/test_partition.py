@@ -1,6 +1,7 @@
 """rows and partition: parts share a core's level where that is predicted to pay, and every refusal has its numbers."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 
 import pytest
 from scheduler.graphs import make_graph
@@ -9,13 +10,13 @@ from scheduler.running import device, tiny
 
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
-from tilec.ir.plan import PlanLevel
+from tilec.ir.plan import PlanLevel, Refusal
 from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.groups.partition import Grouping, partition, separate
+from tilec.scheduler.groups.partition import Grouping, Trials, _runs, partition, separate
 from tilec.scheduler.passes.compose import compose
 from tilec.scheduler.passes.inline import inline
 from tilec.scheduler.passes.parts import fuse
-from tilec.scheduler.reasons import REASONS, Draft
+from tilec.scheduler.reasons import REASONS, Draft, refusal
 from tilec.scheduler.target import Target, target_of
 from tilec.scheduler.tiles.problem import Objective
 from tilec.scheduler.tiles.rows import rows_of
@@ -174,3 +175,23 @@ def test_a_level_without_capacity_holds_everything() -> None:
     unbounded = replace(TARGET, levels=(TARGET.levels[0], PlanLevel("l2", None, 4), TARGET.levels[2]))
     graph = make_graph({"x": (8, 6)}, SOFTMAX, ["y"])
     assert len(joined(graph, unbounded).groups) == 1
+
+
+@dataclass(frozen=True)
+class Priced(Trials):
+    """Four parts, each reading the one before it; the first two stay together and are too large without the third."""
+
+    def hope(self, members: tuple[int, ...]) -> float | Refusal:
+        return self.cost(members)
+
+    def cost(self, members: tuple[int, ...], limit: float = inf) -> float | Refusal:
+        assert limit > 0
+        return refusal("", "", "outputs-differ") if members == (0, 1) else float(len(members))
+
+
+def test_runs_that_begin_behind_what_cannot_be_a_group_are_not_tried() -> None:
+    parts = [(f"t{n + 1}[s] = exp(t{n}[s])", {"s": 8}) for n in range(4)]
+    graph = make_graph({"t0": (8,)}, parts, ["t4"])
+    atoms = replace(atoms_of(graph), parts=tuple((node,) for node in graph.nodes))
+    vars(atoms)["together"] = frozenset({0, 1})
+    assert _runs(Priced(atoms)) == ((0, 1, 2), (3,))

@@ -15,6 +15,7 @@ from tilec.report.explain.relax import Relaxation, relaxations
 from tilec.report.explain.search import Replay, unit_of
 from tilec.report.explain.stages import Look, join_of, looks
 from tilec.report.explain.tiers import TierJoin, tier_join
+from tilec.scheduler.groups.atoms import HOPE
 from tilec.scheduler.groups.partition import LONGEST
 from tilec.scheduler.reasons import edge, refusal
 
@@ -34,7 +35,8 @@ class Joined:
     apart, pieces   what they cost as they are, and what all their parts cost by themselves
     wanted          what the joined group has to stay below
     bound, rough    what it cannot fall short of, and about what a first look finds (None: nothing fits)
-    least_bytes     bytes that the level holds at least; `capacity_bytes` is what it has
+    hoped           what a closer look finds at best after that
+    least_bytes     bytes that the level holds at least; `capacity_bytes` is what it may, of a cache a part
     best            the best tile, `reason` why the joined group is none or does not pay (None: it does)
     """
 
@@ -46,6 +48,7 @@ class Joined:
     wanted: int
     bound: int
     rough: int | None
+    hoped: int | None
     least_bytes: int
     capacity_bytes: int | None
     best: Candidate | None
@@ -141,8 +144,9 @@ def _joined(join: Join) -> Joined:
         whole(join.wanted, atoms),
         whole(join.bound, atoms),
         whole(rough, atoms) if rough < inf else None,
+        whole(rough * HOPE, atoms) if rough < inf else None,
         held,
-        level.capacity,
+        atoms.target.capacity if level.capacity is not None else None,
         candidate(atoms, join.members, join.tile) if allowed else None,
         join.verdict if allowed else refusal("", "", "length", parts=len(join.members), most=LONGEST),
     )

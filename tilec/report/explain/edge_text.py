@@ -56,11 +56,13 @@ def _join_lines(joined: Joined) -> Iterator[str]:
     rows += [["wanted below", amount(joined.wanted, joined.unit)]]
     rows += [["joined: not less than", amount(joined.bound, joined.unit)]]
     rows += [["joined: first look", "does not fit" if joined.rough is None else amount(joined.rough, joined.unit)]]
+    if joined.hoped is not None:
+        rows += [["joined: hoped for after it", amount(joined.hoped, joined.unit)]]
     if joined.best is not None:
         rows += [["joined: best tile", amount(joined.best.objective, joined.unit)]]
     rows += [["held at least", f"{joined.least_bytes:,} bytes"]]
     if joined.capacity_bytes is not None:
-        rows += [[f"{joined.level} has", f"{joined.capacity_bytes:,} bytes"]]
+        rows += [[f"{joined.level} may hold", f"{joined.capacity_bytes:,} bytes"]]
     yield from table(rows, right=(1,))
     tiles = [*(side.tile for side in joined.sides), *([joined.best] if joined.best is not None else [])]
     yield ""

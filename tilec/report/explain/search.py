@@ -98,7 +98,7 @@ class Replay:
         taken: set[str] = set()
         for segment in reversed(self.best.outline.segments):
             nested = [each for _, own in segment.nest.cores for each in own] if segment.nest is not None else []
-            for own, members, tile in reversed([*(segment.groups or []), *nested]):
+            for own, members, tile in reversed([*(segment.settled.groups or []), *nested]):
                 nodes = [node.name for number in members for node in own.parts[number]]
                 if taken.isdisjoint(nodes):
                     taken.update(nodes)

@@ -62,7 +62,7 @@ def summarised(replay: Replay, plan: Plan) -> Summary:
             rival.fusion,
             len(rival.draft.graph.nodes) < most,
             rival.cost,
-            sum(len(segment.seconds) for segment in rival.outline.segments),
+            sum(len(segment.settled.seconds) for segment in rival.outline.segments),
             rival is best,
         )
         for rival in replay.rivals

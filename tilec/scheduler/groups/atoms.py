@@ -19,7 +19,7 @@ from tilec.scheduler.nodes.vector import Vector, vector_of
 from tilec.scheduler.passes.rewrite import constant_tensors
 from tilec.scheduler.rescaling.chains import Chain
 from tilec.scheduler.target import Target
-from tilec.scheduler.tiles.cores import CoreTile, core_tiles, extents_in, fitted, look
+from tilec.scheduler.tiles.cores import CoreTile, core_tiles, extents_in, fitted, look, ranked
 from tilec.scheduler.tiles.problem import Objective, Problem
 from tilec.scheduler.tiles.registers import RegisterTile, register_tile
 from tilec.scheduler.tiles.windows import leaves
@@ -31,6 +31,9 @@ Content = tuple[object, tuple[str, ...]]
 
 HOPE = 0.7
 """A closer look finds tiles that take no less than this fraction of what a first look found."""
+
+CLOSELY = 6
+"""Candidates of a group that are lowered until one fits, and are remembered for that when one is asked for."""
 
 FEWER = (40, 20, 12, 8, 5)
 """Registers that are tried instead of all of them."""
@@ -56,7 +59,7 @@ class Atoms:
     chain: Chain | None = None
     numbering: dict[object, int] = field(default_factory=dict)
     registers: dict[object, tuple[RegisterTile, ...]] = field(default_factory=dict)
-    known: dict[object, tuple[CoreTile, ...]] = field(default_factory=dict)
+    known: dict[object, tuple[int, tuple[CoreTile, ...]]] = field(default_factory=dict)
     looks: dict[object, tuple[int, float]] = field(default_factory=dict)
     fitting: dict[object, tuple[int, ...]] = field(default_factory=dict)
     objections: dict[object, Refusal] = field(default_factory=dict)
@@ -224,14 +227,16 @@ class Atoms:
     def core_tiles(self, members: Sequence[int], most: int = 1) -> tuple[CoreTile, ...]:
         """The best tiles at a core's level of the group of some parts, best first, remembered by content."""
         outputs = self.leaving(members)
-        key = (self.key(members, outputs), most)
+        key = self.key(members, outputs)
         places = [node.name for n in members for node in self.parts[n]]
-        known = self.known.get(key)
-        if known is None:
-            found = self._found(members, outputs, most)
+        count, known = self.known.get(key, (0, ()))
+        if count < most:
+            count = max(most, CLOSELY)
+            found = self._found(members, outputs, count)
             numbers = {name: str(i) for i, name in enumerate(places)}
-            self.known[key] = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
-            return found
+            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
+            self.known[key] = count, known
+            return found[:most]
         vectors = [self.vectors[n] for n in members]
         return tuple(
             replace(
@@ -239,7 +244,7 @@ class Atoms:
                 steps={places[int(n)]: of for n, of in tile.steps.items()},
                 registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
             )
-            for tile in known
+            for tile in known[:most]
         )
 
     def _found(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[CoreTile, ...]:
@@ -249,7 +254,7 @@ class Atoms:
             found = [
                 t for tile in self.tiles(members[0]) for t in core_tiles(self.problem(members, outputs, [tile]), most)
             ]
-            return _best(found, most)
+            return self._best(found, most)
         usual = self.usual(members)
         first = self.problem(members, outputs, usual)
         found = list(core_tiles(first, most))
@@ -257,7 +262,12 @@ class Atoms:
         if found[0].objective * HOPE < apart or first.chain is not None:
             options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, found[0]), strict=True)]
             found += core_tiles(self.problem(members, outputs, fitted(first, found[0], options)), most)
-        return _best(found, most)
+        return self._best(found, most)
+
+    def _best(self, found: Sequence[CoreTile], most: int) -> tuple[CoreTile, ...]:
+        """Those that are worth most and fit, the smallest if none does."""
+        kept = [t for t in found if t.fits] or found
+        return tuple(sorted(kept, key=lambda t: ranked(self.target, t) if t.fits else t.held)[:most])
 
     def look(self, members: Sequence[int]) -> tuple[int, float]:
         """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""
@@ -266,12 +276,6 @@ class Atoms:
         if key not in self.looks:
             self.looks[key] = look(self.problem(members, outputs, self.usual(members)))
         return self.looks[key]
-
-
-def _best(found: Sequence[CoreTile], most: int) -> tuple[CoreTile, ...]:
-    """Those with the least objective that fit, the smallest if none does."""
-    kept = [t for t in found if t.fits] or found
-    return tuple(sorted(kept, key=lambda t: t.objective if t.fits else t.held)[:most])
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:

@@ -22,19 +22,17 @@ Chosen = list[tuple[Atoms, tuple[int, ...], CoreTile]]
 """Groups in execution order: the numbers of their parts among some, and their tile."""
 
 
-def chosen_groups(
-    atoms: Atoms,
-    refused: Mapping[str, Refusal],
-    builder: Builder,
-    options: ScheduleOptions,
-    tuner: Tuner | None = None,
-) -> tuple[Chosen, Mapping[str, Refusal]]:
-    """The groups of some parts and why edges are not connected; `refused` says it of those between parts."""
+def found_groups(atoms: Atoms, refused: Mapping[str, Refusal], builder: Builder, options: ScheduleOptions) -> Online:
+    """The groups of some parts, as good as the search can tell; `refused` says why edges between parts are not
+    connected."""
     if options.fusion == "full":
-        found = online(*grouped(atoms, refused), builder)
-    else:
-        single = separate(atoms, refused)
-        found = Online(((atoms, single.groups),), single.refused)
+        return online(*grouped(atoms, refused), builder)
+    single = separate(atoms, refused)
+    return Online(((atoms, single.groups),), single.refused)
+
+
+def chosen_groups(found: Online, builder: Builder, tuner: Tuner | None = None) -> tuple[Chosen, Mapping[str, Refusal]]:
+    """Groups whose tiles are legal and fit, and why edges are not connected."""
     chosen: Chosen = []
     reasons = dict(found.refused)
     for own, groups in found.groups:

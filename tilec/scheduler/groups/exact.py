@@ -12,13 +12,10 @@ from tilec.lower.check_plan import overflows
 from tilec.lower.legal import PlanError
 from tilec.lower.lowering import lower
 from tilec.scheduler.groups.alone import alone
-from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.atoms import CLOSELY, Atoms
 from tilec.scheduler.groups.build import Builder, group_of, levels_of
 from tilec.scheduler.reasons import refusal
 from tilec.scheduler.tiles.cores import CoreTile, smaller
-
-CLOSELY = 6
-"""Candidates of a group that are lowered until one fits."""
 
 Settled = list[tuple[tuple[int, ...], tuple[CoreTile, ...]]]
 """Groups, each with the tiles that it may have, best first."""

@@ -188,7 +188,7 @@ def _runs(trial: Trials) -> tuple[tuple[int, ...], ...]:
         found = best[where] + _total(trial, [tuple(range(where, end))]) if end not in whole else inf
         promising: list[tuple[float, int]] = []
         for start in range(where - 1, max(-1, end - 1 - LONGEST), -1):
-            if start in whole or end in whole or not _joins(trial.atoms, start, end):
+            if start in whole or end in whole or best[start] == inf or not _joins(trial.atoms, start, end):
                 continue
             members = tuple(range(start, end))
             hope = trial.hope(members)

@@ -22,7 +22,7 @@ from tilec.scheduler.block import Block
 from tilec.scheduler.groups.alone import alone
 from tilec.scheduler.groups.atoms import Atoms, Part
 from tilec.scheduler.groups.build import Builder, Draught, group_of, levels_of
-from tilec.scheduler.groups.chosen import Chosen, chosen_groups
+from tilec.scheduler.groups.chosen import Chosen, chosen_groups, found_groups
 from tilec.scheduler.reasons import edge, refusal
 from tilec.scheduler.target import Target
 from tilec.scheduler.tiers.spans import Span, search
@@ -144,7 +144,7 @@ class Nest:
         atoms = Atoms(
             self.graph, tuple(parts), target, self.numbers, self.options.objective, outputs, around, None, numbering
         )
-        groups, refused = chosen_groups(atoms, self.refused, self.builder, self.options)
+        groups, refused = chosen_groups(found_groups(atoms, self.refused, self.builder, self.options), self.builder)
         self.cores.append((atoms, groups))
         self.refused.update(refused)
         blocks: list[tuple[Block, float]] = []

@@ -17,9 +17,9 @@ from tilec.ir.expr import Access, accesses, bound, operands, variables
 from tilec.ir.plan import Sizes
 from tilec.scheduler.nodes.contraction import is_contraction
 from tilec.scheduler.nodes.follow import extent_of
+from tilec.scheduler.target import Target
 from tilec.scheduler.tiles.problem import Problem
 from tilec.scheduler.tiles.registers import RegisterTile
-from tilec.scheduler.tiles.rows import rows_of
 from tilec.scheduler.tiles.score import Floats, Ints, Score, register_tiles, score, unstepped
 from tilec.scheduler.tiles.windows import Seen, windows
 
@@ -133,8 +133,17 @@ def _grid(sizes: Mapping[str, Ints]) -> tuple[int, ...]:
 
 def _worth(problem: Problem, trial: _Trial) -> Floats:
     """What candidates are ranked by."""
-    paid = problem.target.threads > 1 or not trial.steps
-    return np.where(trial.fits, trial.score.objective, np.inf) / (1.0 if paid else STEPS)
+    return np.where(trial.fits, trial.score.objective, np.inf) / (STEPS if _through(problem.target, trial.steps) else 1)
+
+
+def ranked(target: Target, tile: CoreTile) -> float:
+    """What a tile is ranked by."""
+    return tile.objective / (STEPS if _through(target, tile.steps) else 1)
+
+
+def _through(target: Target, steps: Mapping[str, Mapping[str, object]]) -> bool:
+    """Whether sums of reduce steps go through a core's level."""
+    return target.threads == 1 and bool(steps)
 
 
 def least_held(problem: Problem) -> int:
@@ -328,7 +337,8 @@ def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, mos
     moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if bound(e) != 1]
     grain = _grain(problem, fine)
     whole = {i: problem.extent(i) for i in moving}
-    finer = {i: _finer(whole[i], grain[i]) if i not in _panelled(problem) else [] for i in moving}
+    panelled = _panelled(problem)
+    finer = {i: _finer(whole[i], grain[i]) if i not in panelled else [] for i in moving}
     axes = [_sizes(whole[i], grain[i], choices) for i in moving]
     while choices > 2 and prod(len(axis) for axis in axes) > most:
         choices -= 1
@@ -341,7 +351,7 @@ def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, mos
 
 def _grain(problem: Problem, fine: bool) -> dict[str, int]:
     """What sizes are multiples of: the register tile, for rows the largest of any part."""
-    shared = rows_of(problem.nodes).shared
+    shared = problem.rows.shared
     grain: dict[str, int] = {}
     for iterator in problem.final.spatial:
         if fine and iterator != problem.tiles[-1].along:
@@ -356,7 +366,8 @@ def _grain(problem: Problem, fine: bool) -> dict[str, int]:
     return grain
 
 
-def _sizes(extent: int, grain: int, choices: int) -> list[int]:
+@lru_cache(maxsize=4096)
+def _sizes(extent: int, grain: int, choices: int) -> Sequence[int]:
     """Multiples of a grain that cut an extent evenly, thinned out, and the whole extent."""
     grain = max(1, grain)
     even = sorted({min(extent, -(-part // grain) * grain) for part in _parts(extent, -(-extent // grain))} | {extent})
@@ -415,7 +426,7 @@ def kept_order(
     made = {node.name for node in nodes}
 
     def kept(iterator: str) -> int:
-        shared = rows_of(nodes).shared.get(iterator, {})
+        shared = problem.rows.shared.get(iterator, {})
         total = 0
         for node in nodes:
             name = shared.get(node.name, iterator)

@@ -21,6 +21,7 @@ from tilec.scheduler.passes.inline import arithmetic
 from tilec.scheduler.rescaling.chains import Chain
 from tilec.scheduler.target import Target
 from tilec.scheduler.tiles.registers import RegisterTile
+from tilec.scheduler.tiles.rows import Rows, rows_of
 from tilec.scheduler.tiles.windows import Movers, element_bytes, movers, shapes_of
 
 Objective = Literal["time", "traffic", "footprint"]
@@ -189,6 +190,11 @@ class Problem:
         """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
         found = self.extents.get(iterator)
         return extent_of(self.final.domain[iterator], self.numbers) if found is None else found
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Iterators that all nodes share."""
+        return rows_of(self.nodes)
 
     @cached_property
     def movers(self) -> Movers:
