@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tilec.errors import ConfigError, did_you_mean
 from tilec.ir.expr import operands
@@ -29,7 +29,7 @@ from tilec.scheduler.passes.rewrite import constant_tensors, live
 from tilec.scheduler.reasons import Draft, edge
 from tilec.scheduler.rivals import Fusion, Outline, best_plan
 from tilec.scheduler.target import Target, target_of
-from tilec.scheduler.tiers.nest import Nest, require_levels
+from tilec.scheduler.tiers.nest import Known, Nest, require_levels
 from tilec.scheduler.tuning.choose import Tuner
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
@@ -86,20 +86,21 @@ def searched(
 class Search:
     """Plans of a graph for a device: called with a draft and a way to fuse, it decides one.
 
-    `root` remembers decisions, `drafts` are the graph with and without what passes compute again.
+    `root` and `known` remember decisions, `drafts` are the graph with and without what passes compute again.
     """
 
     graph: Graph
     options: ScheduleOptions
     root: Atoms
     drafts: tuple[Draft, ...]
+    known: Known = field(default_factory=Known)
 
     def __call__(self, draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Outline:
         """The plan of a draft with a way to fuse; a tuner chooses its tiles."""
-        root = self.root
+        root, known = self.root, self.known
         builder = Builder(draft.graph, numbering=root.numbering)
         own = self.options.model_copy(update={"fusion": fusion})
-        segments = tuple(_decided(segment, builder, own, root, tuner) for segment in _segments(draft.graph))
+        segments = tuple(_decided(segment, builder, own, root, known, tuner) for segment in _segments(draft.graph))
         hoped = sum(picoseconds(each) for segment in segments for each in segment.hoped)
 
         def made() -> Plan:
@@ -157,12 +158,14 @@ def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
     return options.passes
 
 
-def _decided(graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, tuner: Tuner | None) -> Decided:
-    """The groups of a graph; `root` remembers decisions."""
+def _decided(
+    graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, known: Known, tuner: Tuner | None
+) -> Decided:
+    """The groups of a graph; `root` and `known` remember decisions."""
     parted = fused = single_nodes(graph) if options.fusion == "none" else fuse(graph)
     outputs, target = frozenset(port.tensor for port in graph.outputs), root.target
     if target.core > 1:
-        nest = Nest(graph, builder, target, root.numbers, options, outputs, dict(parted.refused))
+        nest = Nest(graph, builder, target, root.numbers, options, outputs, known, dict(parted.refused))
         nested = nest.draughts(parted.parts)
         seconds = [draught.seconds for draught in nested]
         settled = Settled(seconds, lambda: nested, nest.refused)

@@ -1,6 +1,7 @@
 """nest: spans of every explicit level below a core's around the groups of a core's level."""
 
 from functools import cache
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from tilec.ir.plan import Plan
 from tilec.lower.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.scheduler import schedule
+from tilec.scheduler.groups.atoms import Atoms
 from tilec.scheduler.reasons import REASONS
 from tilec.scheduler.target import target_of
+from tilec.scheduler.tiers import nest
 from tilec.scheduler.tiers.nest import upper_levels
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
@@ -100,3 +103,18 @@ def test_levels_that_cannot_be_closed_are_refused() -> None:
     assert "Did you mean 'dram'?" in str(caught.value)
     with pytest.raises(ConfigError, match="It has none"):
         schedule(graph, device("avx2"), ScheduleOptions(closed=("l2",)))
+
+
+@pytest.mark.feature("W41")
+def test_layers_that_are_alike_are_decided_once_below_a_core_too() -> None:
+    """Also by rivals: a core's groups are searched and lowered as often for six layers as for four."""
+
+    def looks(layers: int) -> tuple[int, int]:
+        with (
+            mock.patch.object(Atoms, "_found", autospec=True, side_effect=Atoms._found) as found,
+            mock.patch.object(nest, "overflows", side_effect=overflows) as counted,
+        ):
+            schedule(chain(layers, 16), device("v100-16g-host"), ScheduleOptions(closed=("dram",)))
+        return found.call_count, counted.call_count
+
+    assert looks(6) == looks(4)

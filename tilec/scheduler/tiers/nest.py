@@ -39,6 +39,15 @@ room."""
 
 
 @dataclass(frozen=True)
+class Known:
+    """What nests for a device remember by content (W41): decisions at a core's level, by what is left of it, and how
+    many times over the capacities groups are, by their kernels."""
+
+    atoms: dict[Target, Atoms] = field(default_factory=dict)
+    excess: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Nest:
     """What all groups of a graph share while they are built; `refused` gathers why edges are not connected, `tiers`
     and `cores` what was chosen where, and `core_share` of a core's level may be used."""
@@ -49,6 +58,7 @@ class Nest:
     numbers: Candidates
     options: ScheduleOptions
     outputs: frozenset[str]
+    known: Known
     refused: dict[str, Refusal] = field(default_factory=dict)
     core_share: float = 1.0
     tiers: list[tuple[Tier, tuple[Span, ...]]] = field(default_factory=list)
@@ -90,6 +100,12 @@ class Nest:
         those above it; 1 at most where it fits, and while sizes are symbols."""
         if self.graph.symbols:
             return 1.0, 1.0
+        kernel, known = draught.variant.kernel, self.known.excess
+        if kernel not in known:
+            known[kernel] = self._counted(draught)
+        return known[kernel]
+
+    def _counted(self, draught: Draught) -> tuple[float, float]:
         levels, tensors = levels_of(self.target), self.builder.graph.tensors
         plan = alone([group_of(draught)], draught.outputs, tensors, levels, self.target.name)
         below = levels[: self.target.core]
@@ -140,10 +156,18 @@ class Nest:
         target = upper_levels(self.target, taken, self.core_share)
         names = {node.name for part in parts for node in part}
         outputs = self.outputs | {name for name in names if self._read_beyond(name, names)}
-        numbering = self.builder.numbering
-        atoms = Atoms(
-            self.graph, tuple(parts), target, self.numbers, self.options.objective, outputs, around, None, numbering
-        )
+        if target not in self.known.atoms:
+            self.known.atoms[target] = Atoms(
+                self.graph,
+                (),
+                target,
+                self.numbers,
+                self.options.objective,
+                frozenset(),
+                numbering=self.builder.numbering,
+            )
+        alike = self.known.atoms[target]
+        atoms = replace(alike, graph=self.graph, parts=tuple(parts), outputs=outputs, extents=around)
         groups, refused = chosen_groups(found_groups(atoms, self.refused, self.builder, self.options), self.builder)
         self.cores.append((atoms, groups))
         self.refused.update(refused)
