@@ -20,8 +20,8 @@ class Block:
 
     `level` is an index into the target's levels, 1 for a whole group.  `sizes` and `order` are the tile loops of the
     final (last) node, `steps` the reduce steps of any node at this level, `shared` the reductions in one of its reduce
-    loops.  `inner` are the blocks one level up in
-    execution order, none at the highest level.
+    loops.  `inner` are the blocks one level up in execution order, none at the highest level.  Where it is `clipped`
+    last tiles are narrower, elsewhere they overlap those before them where they can.
     """
 
     level: int
@@ -31,6 +31,7 @@ class Block:
     steps: Mapping[str, Sizes] = field(default_factory=dict)
     inner: tuple[Block, ...] = ()
     shared: Mapping[str, Shared] = field(default_factory=dict)
+    clipped: bool = False
 
     @property
     def final(self) -> Node:

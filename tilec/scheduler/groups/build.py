@@ -9,7 +9,7 @@ import numpy as np
 
 from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph, Node
-from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Variant
+from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Tail, Variant
 from tilec.scheduler.block import Block
 from tilec.scheduler.groups.atoms import Atoms, Part
 from tilec.scheduler.groups.pack import packed
@@ -103,7 +103,8 @@ class Builder:
             own = replace(problem, parts=(part,), tiles=(register,), graph=self.graph, extents={})
             sizes = {i: register.sizes.get(i, own.extent(i)) for i in own.final.spatial}
             self.orders[key] = kept_order(own, register.sizes, sizes, target.near // 2)
-        return Block(len(target.levels) - 1, part, register.sizes, self.orders.get(key, ()))
+        order = self.orders.get(key, ())
+        return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped)
 
     def draught(self, block: Block, outputs: tuple[str, ...], target: Target, seconds: float) -> Draught:
         """The group of a block: what its tree says as the tables of a variant."""
@@ -112,12 +113,15 @@ class Builder:
         tiles: dict[str, dict[str, Sizes]] = {}
         order: dict[str, dict[str, tuple[str, ...]]] = {}
         steps: dict[str, dict[str, Sizes]] = {}
+        tails: dict[str, dict[str, Tail]] = {}
         layouts: Orders = {}
         read_in_place: set[str] = set()
         for part in block.walk():
             if part.sizes:
                 tiles.setdefault(names[part.level], {})[part.final.name] = dict(part.sizes)
                 order.setdefault(names[part.level], {})[part.final.name] = part.order
+                if part.clipped:
+                    tails.setdefault(names[part.level], {})[part.final.name] = "clip"
             if part.steps:
                 steps.setdefault(names[part.level], {}).update({n: dict(of) for n, of in part.steps.items()})
             if part.level == target.core:
@@ -131,6 +135,7 @@ class Builder:
             steps=steps,
             kernel="",
             order=order,
+            tails=tails,
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},
             shared={name: entry for part in block.walk() for name, entry in part.shared.items()},

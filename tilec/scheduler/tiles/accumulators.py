@@ -2,14 +2,17 @@
 
 The cost of one step of a reduction over a tile is modelled as a core executes it: two multiply-adds and nearly two
 loads a cycle, each operand loaded once per point of the iterators it depends on, what the nearest cache cannot keep
-fed from the next one, rows that fall into one set of that cache, and a chain of additions four cycles long.  Tiles
-that do not divide an extent pay for the overlap of the last one.
+fed from the next one, rows that fall into one set of that cache, and a chain of additions four cycles long.  Where
+tiles do not divide an extent the last one either overlaps the one before it or, where that is clearly less, is narrower
+(`clipped`), at the price of code of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 from math import gcd, prod
 
 import numpy as np
@@ -26,6 +29,9 @@ from tilec.scheduler.tiles.windows import tile_box
 
 LATENCY = 4
 """Cycles from one addition to the next in a chain."""
+
+BESIDE = 4
+"""Registers that are left for loads where a point has several accumulators so that their chains are shorter."""
 
 LOADS = 1.6
 """Loads a cycle that a core of two load ports comes to (measured: 8 loads beside 7 multiply-adds 5.9 cycles, 6 beside
@@ -52,8 +58,22 @@ WIDE = 1.05
 FRICTION = 0.03
 """Part of the time for loads and for what streams in that does not hide behind arithmetic."""
 
+CLIPPED = 0.95
+"""Last tiles are narrower where that takes less than this part of the time of the best tile that overlaps: their code
+is compiled, too."""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class AccumulatorTile:
+    """Sizes of the spatial iterators, the cycles of one tile with its whole reduction, and whether last tiles are
+    narrower."""
+
+    sizes: dict[str, int]
+    cycles: float
+    clipped: bool = False
 
 
 def pieces(width: int, lanes: int) -> int:
@@ -80,8 +100,8 @@ def accumulator_tile(
     target: Target,
     numbers: Candidates,
     within: Mapping[str, int],
-) -> tuple[dict[str, int], float]:
-    """Sizes of the spatial iterators and the cycles of one tile with its whole reduction.
+) -> AccumulatorTile:
+    """The best tile of a reduction.
 
     `lanes` are the elements of a vector, `panels` says that weights are packed along the vector iterator, `within`
     how far iterators run in a core's tile.
@@ -94,30 +114,65 @@ def accumulator_tile(
     vectors = np.asarray([pieces(int(w), lanes) for w in widths])[which] if spatial else np.ones(1, np.int64)
     kinds = np.asarray([len(_lanes_used(int(w), lanes)) for w in widths])[which] if spatial else np.ones(1, np.int64)
     rows = [i for i in size if i != spatial]
-    held = vectors * prod((size[i] for i in rows), start=np.asarray(1))
     steps = prod(extents[i] for i in expr.reduce)
     if vector.kind == "reduce":
         steps = steps // max(1, extents[vector.iterator]) * pieces(extents[vector.iterator], lanes)
-    loads: Floats = np.zeros(held.shape)
-    for operand in dict.fromkeys(operands_of(expr)):
-        seen = prod((size[i] for i in rows if i in operand.iterators), start=np.asarray(1))
-        loads = loads + seen * (vectors if spatial in operand.iterators else 1)
+    operands = dict.fromkeys(operands_of(expr))
     stream, block = _streams(expr, size, extents, shapes, target, numbers)
-    fed = stream / max(1, steps) / target.feed
-    chained = np.where(held < 2 * LATENCY, LATENCY if vector.kind == "spatial" else LATENCY / 2, 0)
     evicted = _evicted(expr, vector, size, shapes, target)
-    step = reduce(np.maximum, (held / 2, loads / LOADS, fed, chained, evicted)) + FRICTION * (loads / 4 + fed)
-    cycles = steps * step + held + OVERHEAD + (HORIZONTAL * held if vector.kind == "reduce" else 0)
+    everywhere = vectors * prod((size[i] for i in rows), start=np.asarray(1))
+
+    def cycles_of(tile: Mapping[str, Ints]) -> Floats:
+        """Cycles of a tile whose rows are those or fewer."""
+        held = vectors * prod((tile[i] for i in rows), start=np.asarray(1))
+        loads: Floats = np.zeros(held.shape)
+        for operand in operands:
+            seen = prod((tile[i] for i in rows if i in operand.iterators), start=np.asarray(1))
+            loads = loads + seen * (vectors if spatial in operand.iterators else 1)
+        fed = stream / max(1, steps) / target.feed * held / everywhere
+        copies = np.asarray(1 if vector.kind == "spatial" else 2)
+        if target.vectors:
+            copies = np.clip(-(-2 * LATENCY // held), 1, np.maximum((target.registers - BESIDE) // held, 1))
+        chained = np.where(held < 2 * LATENCY, LATENCY / np.minimum(copies, max(1, steps)), 0)
+        step = reduce(np.maximum, (held / 2, loads / LOADS, fed, chained, evicted)) + FRICTION * (loads / 4 + fed)
+        return np.asarray(steps * step + held + OVERHEAD + (HORIZONTAL * held if vector.kind == "reduce" else 0))
+
+    held, cycles = everywhere, cycles_of(size)
     total = cycles * prod((-(-extents[i] // size[i]) for i in size), start=np.asarray(1))
+    factor = np.where(block * 2 > target.capacity, WIDE, 1.0)
     if spatial and panels:
-        total = total * np.where(extents[spatial] % size[spatial] != 0, LOOSE, 1)
-    total = total * np.where(block * 2 > target.capacity, WIDE, 1)
+        factor = factor * np.where(extents[spatial] % size[spatial] != 0, LOOSE, 1)
     fits = (held <= target.accumulators) & (held + vectors + kinds < max(4, target.registers))
-    total = np.where(fits, total, np.inf)
+    factor = np.where(fits, factor, np.inf)
+    clipped = False
+    if target.vectors and spatial:
+        narrower = _narrower(cycles_of, size, rows, extents)
+        clipped = bool(np.min(narrower * factor) < np.min(total * factor) * CLIPPED)
+        total = narrower if clipped else total
+    total = total * factor
     inner = size[rows[0]] if rows else held
     width = size[spatial] if spatial else held
     best = int(np.lexsort((-width, -inner, held, np.round(total, 3)))[0])
-    return dict.fromkeys(moving(expr), 1) | {i: int(n[best]) for i, n in size.items()}, float(cycles[best])
+    sizes = dict.fromkeys(moving(expr), 1) | {i: int(n[best]) for i, n in size.items()}
+    return AccumulatorTile(sizes, float(cycles[best]), clipped)
+
+
+def _narrower(
+    cycles_of: Callable[[Mapping[str, Ints]], Floats],
+    size: Mapping[str, Ints],
+    rows: Sequence[str],
+    extents: Mapping[str, int],
+) -> Floats:
+    """Cycles of all tiles where the last ones along rows are as narrow as what is left for them."""
+    total: Floats = np.zeros(1)
+    for last in product((False, True), repeat=len(rows)):
+        tile, count = dict(size), prod(-(-extents[i] // size[i]) for i in size if i not in rows)
+        for iterator, narrow in zip(rows, last, strict=True):
+            left = extents[iterator] % size[iterator]
+            count = count * (left > 0 if narrow else extents[iterator] // size[iterator])
+            tile[iterator] = np.maximum(left, 1) if narrow else size[iterator]
+        total = total + cycles_of(tile) * count
+    return total
 
 
 def _grid(expr: TensorExpr, vector: Vector, lanes: int, extents: Mapping[str, int], target: Target) -> dict[str, Ints]:

@@ -28,13 +28,15 @@ class RegisterTile:
     """Tile sizes of a part's final node at the highest level.
 
     `vector` says how its first node is vectorised, `along` is the vector iterator's name in the final node (empty
-    if there is none), `cycles` what one tile takes with its whole reduction.
+    if there is none), `cycles` what one tile takes with its whole reduction.  Where tiles are `clipped`, last ones
+    along other iterators are narrower instead of overlapping those before them.
     """
 
     sizes: Mapping[str, int]
     vector: Vector
     along: str
     cycles: float
+    clipped: bool = False
 
 
 def register_tile(
@@ -58,9 +60,11 @@ def register_tile(
         panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
         shapes = shapes_of([anchor], graph)
         rows = {i: n for i, n in (within or {}).items() if i != vector.iterator or not panels}
-        sizes, cycles = accumulator_tile(anchor, vector, lanes, panels, shapes, target, numbers, rows)
+        tile = accumulator_tile(anchor, vector, lanes, panels, shapes, target, numbers, rows)
+        sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped
     else:
         sizes, cycles = _elementwise(anchor, lanes, numbers, within or {}, worth < 1), float(OVERHEAD)
+        clipped = False
     if not target.vectors:
         held = (graph.tensors[node.name].ttype for node in part)
         sizes = _within(sizes, sum(element_bytes(WIDE if t in target.widened else t) for t in held), target)
@@ -69,7 +73,7 @@ def register_tile(
     names = {shared[anchor.tensor]: i for i, shared in rows_of(part).shared.items()}
     along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
     kept = {names[i]: n for i, n in sizes.items() if i in names and n < int(numbers.size(final.domain[names[i]]))}
-    return RegisterTile(kept, vector, along, cycles)
+    return RegisterTile(kept, vector, along, cycles, clipped)
 
 
 def _lined(expr: TensorExpr, graph: Graph) -> tuple[str, float]:

@@ -290,14 +290,15 @@ def _part_cycles(
     box = seen.boxes.get(expr.tensor)
     if box is None:
         return np.zeros(1)
-    tiles: dict[str, Ints] = {}
+    tiles: dict[str, Floats] = {}
     points = 1
     for iterator in expr.spatial:
         lo, hi = box[iterator]
         size = tile.sizes.get(iterator) or extent_of(expr.domain[iterator], problem.numbers) or 1
-        tiles[iterator] = np.asarray(-(-(hi - lo) // size), np.int64)
+        narrow = tile.clipped and iterator != tile.along
+        tiles[iterator] = np.asarray((hi - lo) / size if narrow else -(-(hi - lo) // size), np.float64)
         points *= size
-    count: Ints = np.asarray(prod(tiles.values()), np.int64)
+    count: Floats = np.asarray(prod(tiles.values()), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)
     if expr.tensor in loops.sums:
         for moved, operations in problem.rescaling.get(expr.tensor, {}).items():
