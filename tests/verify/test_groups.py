@@ -31,3 +31,14 @@ def test_what_a_group_made_of_wide_tensors_passes() -> None:
     plan = CASE.plan()
     tensors = {"X": X, "O": np.full(8, 156.25, np.float16)}
     assert check_group(plan.groups[0], plan, tensors, {}).passed
+
+
+@pytest.mark.parametrize(("body", "passes"), [("minimum(P[s] - P[0], 1.0)", True), ("(P[s] - P[0]) / 4096.0", False)])
+def test_errors_that_a_group_hands_on_are_measured_by_where_they_come_from(body: str, passes: bool) -> None:
+    """What is cut off is as far off as it was before; what is divided is not."""
+    plan = Case(["P[s] = X[s] * X[s]", f"O[s] = {body}"], {"s": 8}, {"X": (8,)}).plan()
+    x = np.linspace(1000, 1001, 8, dtype=np.float32)
+    exact = evaluated(plan.groups[0], plan, {"X": x})["O"]
+    assert check_group(plan.groups[0], plan, {"X": x, "O": exact}, {}).passed
+    off = exact + np.float32(0.1 / (1 if passes else 8))
+    assert check_group(plan.groups[0], plan, {"X": x, "O": off}, {}).passed is passes

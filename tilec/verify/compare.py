@@ -32,10 +32,11 @@ class Comparison:
         return f" (off by {self.error:.1e} of the largest value, {self.tolerance:.1e} is allowed)"
 
 
-def compare(name: str, actual: Any, expected: Any, tolerance: float) -> Comparison:
+def compare(name: str, actual: Any, expected: Any, tolerance: float, source: float = 0.0) -> Comparison:
     """Compare an output with the reference. NaN passes only where the reference has NaN, infinity likewise.
 
-    Integers, booleans and texts must be equal, whatever the tolerance; sequences are compared element by element.
+    The error is relative to the largest value, or to a `source` of errors that is larger.  Integers, booleans and texts
+    must be equal, whatever the tolerance; sequences are compared element by element.
     """
     if not isinstance(actual, np.ndarray) or not isinstance(expected, np.ndarray):
         return _compare_values(name, actual, expected, tolerance)
@@ -57,7 +58,7 @@ def compare(name: str, actual: Any, expected: Any, tolerance: float) -> Comparis
     np.subtract(a, b, out=difference, where=finite)
     np.abs(difference, out=difference)
     largest = float(difference.max(initial=0.0))
-    scale = float(np.abs(b).max(initial=0.0, where=finite))
+    scale = max(source, float(np.abs(b).max(initial=0.0, where=finite)))
     error = largest / scale if scale else (inf if largest else 0.0)
     if error <= tolerance:
         return Comparison(name, error, tolerance)

@@ -10,6 +10,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import operands
 from tilec.ir.graph import Port
@@ -21,7 +23,7 @@ from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled
-from tilec.verify.tolerance import group_tolerances
+from tilec.verify.tolerance import carried, group_tolerances
 
 
 class Instrument(Protocol):
@@ -116,9 +118,25 @@ def check_group(group: Group, plan: Plan, tensors: Mapping[str, Array], constant
     made = {node.name for node in group.nodes}
     read = {t for node in group.nodes for t in operands(node.expr) if t not in made}
     arrays = evaluated(group, plan, {t: tensors[t] if t in tensors else constants[t] for t in read})
+    return GroupCheck.of(group, compared(group, plan, tensors, arrays))
+
+
+def compared(group: Group, plan: Plan, found: Mapping[str, Array], values: Mapping[str, Array]) -> list[Comparison]:
+    """What was `found` of a group's outputs against the `values` of its expressions."""
     allowed = group_tolerances(group.nodes, plan.tensors)
-    compared = [compare(t, tensors[t], arrays[t], allowed[t]) for t in group.outputs]
-    return GroupCheck.of(group, compared)
+    sources: dict[str, float] = {}
+    for node in group.nodes:
+        own = [sources.get(tensor, 0.0) for tensor in carried(node.expr)]
+        sources[node.name] = max(_largest(values[node.name]), *own, 0.0)
+    return [compare(t, found[t], values[t], allowed[t], sources[t]) for t in group.outputs]
+
+
+def _largest(values: Array) -> float:
+    """The largest finite magnitude."""
+    if values.dtype.kind not in "fV":
+        return 0.0
+    wide = np.abs(values.astype(np.float64))
+    return float(wide.max(initial=0.0, where=np.isfinite(wide)))
 
 
 def evaluated(group: Group, plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:

@@ -22,14 +22,14 @@ from tilec.machine import MachineError, Result, execute
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.manifest import CallInput, CallOutput, CallSpec, LibraryFile
 from tilec.spec.recipe import VerifyOptions
-from tilec.verify.compare import Comparison, compare
+from tilec.verify.compare import compare
 from tilec.verify.given import feedings, feeds_of
-from tilec.verify.groups import GroupCheck, check_group, evaluated, origin_of
+from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
 from tilec.verify.outcome import Checked, Outcome, run_record, told
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Reference
-from tilec.verify.tolerance import group_tolerances, tolerances
+from tilec.verify.tolerance import tolerances
 
 Advance = Callable[[int, int], None]
 
@@ -169,8 +169,8 @@ def _whole(
             _call(plan, fallbacks, arrays, called, len(plan.calls))
             expected = reference.call("run", feeds)
             tensors = {port.name: port.tensor for port in plan.outputs}
-            compared = [compare(name, arrays[tensors[name]], expected[name], allowed[name]) for name in allowed]
-            checked.append(Checked(draw, compared))
+            outputs = [compare(name, arrays[tensors[name]], expected[name], allowed[name]) for name in allowed]
+            checked.append(Checked(draw, outputs))
     report["traffic"] = counted
     run = run_record(checked, {}, list(groups.values()))
     if options.per_group:
@@ -219,10 +219,10 @@ def _groups(
         except MachineError as error:
             return _failed(report, checked, step.group, _said(error))
         counted[step.group.name] = _traffic(step.group, result)
-        compared = _compared(step.group, plan, arrays, result)
-        checked.append(Checked(draw, compared))
-        groups.append(GroupCheck.of(step.group, compared))
-        wrong = next((each for each in compared if not each.passed), None)
+        outputs = compared(step.group, plan, result.outputs, evaluated(step.group, plan, arrays))
+        checked.append(Checked(draw, outputs))
+        groups.append(GroupCheck.of(step.group, outputs))
+        wrong = next((each for each in outputs if not each.passed), None)
         if wrong is not None:
             return _failed(report, checked, step.group, f"{wrong.output} differs from its expression: {wrong.reason}")
         advance(done + 1, len(chosen))
@@ -255,13 +255,6 @@ def _random_operands(group: Group, plan: Plan, draw: Draw) -> dict[str, Array]:
     own = {node.name for node in group.nodes}
     names = dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in own)
     return random_tensors(list(names), group.nodes, plan.tensors, draw)
-
-
-def _compared(group: Group, plan: Plan, arrays: Mapping[str, Array], result: Result) -> list[Comparison]:
-    """The outputs of a group against its expressions evaluated in NumPy."""
-    values = evaluated(group, plan, arrays)
-    allowed = group_tolerances(group.nodes, plan.tensors)
-    return [compare(t, result.outputs[t], values[t], allowed[t]) for t in group.outputs]
 
 
 def _constants(plan: Plan, folder: Path) -> dict[str, Array]:

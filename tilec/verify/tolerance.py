@@ -25,8 +25,8 @@ SAFETY = 3.0
 """Random walks stray further than their standard deviation; three of them is once in several hundred."""
 
 GROUP_SAFETY = 8.0
-"""The same for a single group: one that clips, or whose terms cancel, has results far smaller than its errors'
-sources, which later layers even out."""
+"""The same for a single group: one whose terms cancel has results far smaller than its errors' sources, which later
+layers even out."""
 
 FUNCTION = 16.0
 """Roundings that a transcendental function counts for: libraries differ by up to four units in the last place."""
@@ -103,6 +103,25 @@ def _roundings(expr: TensorExpr) -> float:
             summed *= bound(expr.domain[iterator]) or 1
         total += summed
     return total
+
+
+def carried(expr: TensorExpr) -> frozenset[str]:
+    """Operands whose errors a node hands on as they are, however small its own value is: what is added, taken away,
+    chosen or cut off."""
+    return frozenset(_carried(expr.value)) if expr.reducer in (None, "max", "min") else frozenset()
+
+
+def _carried(expr: Expr) -> Iterator[str]:
+    match expr:
+        case Access(tensor, _):
+            yield tensor
+        case Binary("+" | "-", left, right):
+            yield from (*_carried(left), *_carried(right))
+        case Call("where", (_, one, other)):
+            yield from (*_carried(one), *_carried(other))
+        case Call("maximum" | "minimum" | "neg" | "abs", args):
+            for each in args:
+                yield from _carried(each)
 
 
 def _computed(expr: Expr) -> Iterator[Expr]:
