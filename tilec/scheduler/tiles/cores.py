@@ -344,7 +344,7 @@ def candidates(problem: Problem, fine: bool = False, choices: int = CHOICES, mos
         choices -= 1
         axes = [_sizes(whole[i], grain[i], choices) for i in moving]
     if prod(len(axis) + len(finer[i]) for i, axis in zip(moving, axes, strict=True)) <= most:
-        axes = [[*finer[i], *axis] for i, axis in zip(moving, axes, strict=True)]
+        axes = [(*finer[i], *axis) for i, axis in zip(moving, axes, strict=True)]
     grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij", sparse=True) if moving else []
     return dict(zip(moving, grid, strict=True))
 
@@ -367,14 +367,14 @@ def _grain(problem: Problem, fine: bool) -> dict[str, int]:
 
 
 @lru_cache(maxsize=4096)
-def _sizes(extent: int, grain: int, choices: int) -> Sequence[int]:
+def _sizes(extent: int, grain: int, choices: int) -> tuple[int, ...]:
     """Multiples of a grain that cut an extent evenly, thinned out, and the whole extent."""
     grain = max(1, grain)
     even = sorted({min(extent, -(-part // grain) * grain) for part in _parts(extent, -(-extent // grain))} | {extent})
     if len(even) <= choices:
-        return even
+        return tuple(even)
     places = np.unique(np.geomspace(1, len(even), choices).astype(int) - 1)
-    return [even[int(p)] for p in places]
+    return tuple(even[int(p)] for p in places)
 
 
 def _finer(extent: int, grain: int) -> list[int]:
