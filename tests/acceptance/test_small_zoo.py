@@ -8,6 +8,7 @@ from acceptance.building import FORMS, check_draws
 from acceptance.miniatures import LONG, SMALL, miniature
 
 SLOW = {(name, form) for name in LONG for form in FORMS} - {("gpt2", "decomposed"), ("conformer", "fused")}
+SLOW |= {("nafnet", "decomposed")}
 CASES = [
     pytest.param(name, form, marks=[pytest.mark.slow] if (name, form) in SLOW else [])
     for name in SMALL

@@ -17,9 +17,15 @@ from tilec.ir.expr import bound
 from tilec.scheduler import schedule
 from tilec.spec.resolve import resolve_device
 
+LATER = {(name, form) for name in LONG for form in FORMS} | {("nafnet", "decomposed")}
+CASES = [
+    pytest.param(name, form, marks=[pytest.mark.slow] if (name, form) in LATER else [])
+    for name in SMALL
+    for form in FORMS
+]
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in SMALL])
+
+@pytest.mark.parametrize(("name", "form"), CASES)
 def test_small_dynamic_models_keep_their_symbols_and_are_planned(tmp_path, name, form):
     graph = import_model(miniature(name, form, tmp_path, dynamic=True)).graph
     assert set(graph.symbols) == set(symbols(name))

@@ -215,6 +215,36 @@ def _seats(node: Same[TensorExpr]) -> tuple[Seat, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """What moves the reads of a tensor by a node: the variables in the index of each dimension, read by read; all of
+    them; whether data chooses any read."""
+
+    reads: tuple[tuple[frozenset[str], ...], ...]
+    variables: frozenset[str]
+    by_data: bool
+
+
+def moved(expr: TensorExpr) -> Mapping[str, Moved]:
+    """Tensor that a node reads -> what moves these reads."""
+    return _moved_by(Same(expr))
+
+
+@lru_cache(maxsize=8192)
+def _moved_by(node: Same[TensorExpr]) -> Mapping[str, Moved]:
+    found: dict[str, list[Seat]] = {}
+    for seat in _seats(node):
+        found.setdefault(seat.tensor, []).append(seat)
+    return {
+        tensor: Moved(
+            tuple(seat.variables for seat in own),
+            frozenset().union(*(names for seat in own for names in seat.variables)),
+            any(seat.by_data for seat in own),
+        )
+        for tensor, own in found.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
 class _Known:
     """A read of a node with its forms if all are affine, the variables that move it, the iterators that guards keep to
     `ranges` (None: symbolic)."""

@@ -15,7 +15,7 @@ from tilec.ir.intervals import Candidates
 from tilec.lower.sharing import BEFORE, earlier
 from tilec.lower.wide import WIDE
 from tilec.scheduler.block import Extents
-from tilec.scheduler.nodes.follow import Seat, extent_of, seats
+from tilec.scheduler.nodes.follow import Seat, extent_of, extents_of, seats
 from tilec.scheduler.nodes.wide import wide_inside
 from tilec.scheduler.passes.inline import arithmetic
 from tilec.scheduler.rescaling.chains import Chain
@@ -189,7 +189,7 @@ class Problem:
     def extent(self, iterator: str) -> int:
         """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
         found = self.extents.get(iterator)
-        return extent_of(self.final.domain[iterator], self.numbers) if found is None else found
+        return extents_of(self.final, self.numbers)[iterator] if found is None else found
 
     @cached_property
     def rows(self) -> Rows:

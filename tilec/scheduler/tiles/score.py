@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.scheduler.nodes.follow import extent_of
+from tilec.scheduler.nodes.follow import extent_of, extents_of
 from tilec.scheduler.tiles.problem import Problem, ranging
 from tilec.scheduler.tiles.registers import RegisterTile
 from tilec.scheduler.tiles.windows import Seen, windows
@@ -290,13 +290,13 @@ def _part_cycles(
     box = seen.boxes.get(expr.tensor)
     if box is None:
         return np.zeros(1)
-    tiles: dict[str, Floats] = {}
-    points = 1
+    tiles: dict[str, Ints | Floats | float] = {}
+    extents, points = extents_of(expr, problem.numbers), 1
     for iterator in expr.spatial:
         lo, hi = box[iterator]
-        size = tile.sizes.get(iterator) or extent_of(expr.domain[iterator], problem.numbers) or 1
+        size = tile.sizes.get(iterator) or extents[iterator] or 1
         narrow = tile.clipped and iterator != tile.along
-        tiles[iterator] = np.asarray((hi - lo) / size if narrow else -(-(hi - lo) // size), np.float64)
+        tiles[iterator] = (hi - lo) / size if narrow else -(-(hi - lo) // size)
         points *= size
     count: Floats = np.asarray(prod(tiles.values()), np.float64)
     cycles: Floats = np.asarray(count * tile.cycles * loops.around(number) * seen.share(expr.tensor), np.float64)

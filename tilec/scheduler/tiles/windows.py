@@ -26,6 +26,7 @@ from tilec.scheduler.nodes.follow import (
     hull,
     least,
     most,
+    moved,
     seats,
     volume,
 )
@@ -157,16 +158,14 @@ def _windows(
             boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], apart, numbers)
         box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
         found[node.name] = volume([box[i] for i in node.expr.spatial])
-        by_data = {seat.tensor for seat in seats(node.expr) if seat.by_data}
-        without = kept.get(node.name, {})
+        without, reads = kept.get(node.name, {}), moved(node.expr)
         for tensor, need in follow(node.expr, box, shapes, numbers).items():
-            window = need.window
-            moved = [seat.variables for seat in seats(node.expr) if seat.tensor == tensor]
-            filled = _product(need.share, without, frozenset().union(*(names for each in moved for names in each)))
-            fills[tensor] = np.minimum(fills.get(tensor, 0.0) + filled, 1.0)
+            window, read = need.window, reads[tensor]
+            filled = _product(need.share, without, read.variables)
+            fills[tensor] = _part(fills.get(tensor, 0.0) + filled)
             used = filled if tensor in made else need.share * own
-            shares[tensor] = np.minimum(shares.get(tensor, 0.0) + used, 1.0)
-            if tensor in by_data:
+            shares[tensor] = _part(shares.get(tensor, 0.0) + used)
+            if read.by_data:
                 gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
             producer = made.get(tensor)
             if producer is None:
@@ -175,15 +174,13 @@ def _windows(
             if known is None:
                 along = {
                     i: _product(need.share if names & need.kept else 1.0, without, names)
-                    for each in moved
+                    for each in read.reads
                     for i, names in zip(producer.spatial, each, strict=True)
                     if names & (need.kept | without.keys())
                 }
                 others = kept.get(tensor)
                 kept[tensor] = (
-                    along
-                    if others is None
-                    else {i: np.minimum(along[i] + others[i], 1.0) for i in along.keys() & others.keys()}
+                    along if others is None else {i: _part(along[i] + others[i]) for i in along.keys() & others.keys()}
                 )
             whole = tile_box(producer, {}, steps.get(tensor, {}), numbers)
             needed = [_inside(ends, whole[i]) for i, ends in zip(producer.spatial, window, strict=True)]
@@ -201,6 +198,11 @@ def _product(share: Floats | float, kept: Kept, moving: Set[str]) -> Floats | fl
     for iterator in sorted(kept.keys() & moving):
         share = share * kept[iterator]
     return share
+
+
+def _part(share: Floats | float) -> Floats | float:
+    """A share, not more than all."""
+    return min(share, 1.0) if isinstance(share, float) else np.minimum(share, 1.0)
 
 
 def _inside(ends: Ends, whole: Ends) -> Ends:
