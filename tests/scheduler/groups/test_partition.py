@@ -154,7 +154,7 @@ def test_layers_that_are_alike_are_decided_once() -> None:
     graph = make_graph({"x": (8, 6)}, nodes, ["y5"])
     atoms = atoms_of(graph)
     partition(atoms, {})
-    assert len({number for _, number in atoms.contents}) == 4
+    assert len({each.number for each in atoms.descriptions}) == 4
 
 
 @pytest.mark.feature("W06")

@@ -39,6 +39,18 @@ FEWER = (40, 20, 12, 8, 5)
 """Registers that are tried instead of all of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A part, kept alive: its content and a number for it, how its first node is vectorised, and the tensors that its
+    reductions read outside of, so that guards keep them in."""
+
+    part: Part
+    content: Content
+    number: int
+    vector: Vector
+    halos: frozenset[str]
+
+
 @dataclass(frozen=True)
 class Atoms:
     """Parts in execution order.
@@ -46,7 +58,7 @@ class Atoms:
     `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
     the level below (absent: all of it).  Groups that hold all of a `chain` run its reductions in one loop.
     `numbering`, `registers`, `known`, `looks`, `fitting` and `objections` remember contents and decisions by content,
-    `described` the contents of nodes (by identity) of one graph.
+    `described` what parts are like, by the identity of their nodes: a node of several graphs reads the same in all.
     """
 
     graph: Graph
@@ -63,7 +75,7 @@ class Atoms:
     looks: dict[object, tuple[int, float]] = field(default_factory=dict)
     fitting: dict[object, tuple[int, ...]] = field(default_factory=dict)
     objections: dict[object, Refusal] = field(default_factory=dict)
-    described: dict[tuple[int, ...], tuple[Graph, Part, Content, int]] = field(default_factory=dict)
+    described: dict[tuple[int, ...], Described] = field(default_factory=dict)
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -98,17 +110,27 @@ class Atoms:
         return {tensor: frozenset(numbers) for tensor, numbers in found.items()}
 
     @cached_property
-    def contents(self) -> tuple[tuple[Content, int], ...]:
-        """The content of every part, and a number for it."""
+    def descriptions(self) -> tuple[Described, ...]:
+        """What every part is like."""
         found = []
         for part in self.parts:
-            key = (id(self.graph), *map(id, part))
+            key = tuple(map(id, part))
             if key not in self.described:
-                content = self._content(part)
-                number = self.numbering.setdefault(content[0], len(self.numbering))
-                self.described[key] = (self.graph, part, content, number)
-            found.append(self.described[key][2:])
+                self.described[key] = self._described(part)
+            found.append(self.described[key])
         return tuple(found)
+
+    def _described(self, part: Part) -> Described:
+        content = self._content(part)
+        number = self.numbering.setdefault(content[0], len(self.numbering))
+        tensors = self.graph.tensors
+        halos = frozenset(
+            access.tensor
+            for node in part
+            for access in (accesses(node.expr) if node.expr.reduce else ())
+            if leaves(access, node.expr, tensors[access.tensor].shape, self.numbers)
+        )
+        return Described(part, content, number, vector_of(part[0].expr, self.graph, self.constants), halos)
 
     def _content(self, part: Part) -> Content:
         names: dict[str, str] = {}
@@ -129,24 +151,6 @@ class Atoms:
         return self.chain if self.together and self.together <= set(members) else None
 
     @cached_property
-    def vectors(self) -> tuple[Vector, ...]:
-        """How the first node of every part is vectorised."""
-        return tuple(vector_of(part[0].expr, self.graph, self.constants) for part in self.parts)
-
-    @cached_property
-    def halos(self) -> tuple[frozenset[str], ...]:
-        """For every part the tensors that its reductions read outside of, so that guards keep them in."""
-        return tuple(
-            frozenset(
-                access.tensor
-                for node in part
-                for access in (accesses(node.expr) if node.expr.reduce else ())
-                if leaves(access, node.expr, self.graph.tensors[access.tensor].shape, self.numbers)
-            )
-            for part in self.parts
-        )
-
-    @cached_property
     def singles(self) -> tuple[CoreTile, ...]:
         """The best tile of every part by itself."""
         return tuple(self.core_tiles((n,))[0] for n in range(len(self.parts)))
@@ -156,7 +160,8 @@ class Atoms:
 
         Where units of the highest level run side by side, smaller tiles may keep more of them busy.
         """
-        part, content = self.parts[number], self.contents[number][1]
+        part, described = self.parts[number], self.descriptions[number]
+        content = described.number
         key = (content, tuple(sorted((within or {}).items())))
         known = self.registers.get(key)
         if known is None:
@@ -166,17 +171,31 @@ class Atoms:
             found = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
             known = self.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in found}.values())
             return known
-        return tuple(replace(tile, vector=self.vectors[number]) for tile in known)
+        return tuple(replace(tile, vector=described.vector) for tile in known)
 
     def leaving(self, members: Sequence[int]) -> tuple[str, ...]:
         """Tensors of some parts that others or the model's outputs need, in the order of the nodes."""
-        inside = frozenset(members)
-        return tuple(
-            node.name
-            for number in members
-            for node in self.parts[number]
-            if node.name in self.outputs or self.users.get(node.name, frozenset()) - inside
-        )
+        group = tuple(members)
+        if group not in self._leaving:
+            inside = frozenset(group)
+            self._leaving[group] = tuple(
+                name for number in group for name, users in self._made[number] if users is None or not users <= inside
+            )
+        return self._leaving[group]
+
+    @cached_property
+    def _leaving(self) -> dict[tuple[int, ...], tuple[str, ...]]:
+        return {}
+
+    @cached_property
+    def _made(self) -> tuple[tuple[tuple[str, frozenset[int] | None], ...], ...]:
+        """For every part what it makes, with the other parts that read it (None: it is an output)."""
+        found: list[tuple[tuple[str, frozenset[int] | None], ...]] = []
+        for part in self.parts:
+            names = [node.name for node in part]
+            users = [None if name in self.outputs else self.users.get(name, frozenset()) for name in names]
+            found.append(tuple(zip(names, users, strict=True)))
+        return tuple(found)
 
     def key(self, members: Sequence[int], outputs: Sequence[str]) -> object:
         """What decisions about a group depend on, up to the names of tensors."""
@@ -193,8 +212,9 @@ class Atoms:
         names: dict[str, int] = {}
         found = []
         for number in members:
-            (_, own), content = self.contents[number]
-            found.append((content, tuple(names.setdefault(t, len(names)) for t in own)))
+            described = self.descriptions[number]
+            _, own = described.content
+            found.append((described.number, tuple(names.setdefault(t, len(names)) for t in own)))
         final = self.parts[members[-1]][-1].name
         extents = tuple(sorted(self.extents.get(final, {}).items()))
         chain = self.chain_of(members)
@@ -205,7 +225,7 @@ class Atoms:
         """The group of some parts with their register tiles."""
         parts = tuple(self.parts[n] for n in members)
         extents = self.extents.get(parts[-1][-1].name, {})
-        halos, chain = frozenset().union(*(self.halos[n] for n in members)), self.chain_of(members)
+        halos, chain = frozenset().union(*(self.descriptions[n].halos for n in members)), self.chain_of(members)
         return Problem(
             parts,
             tiles,
@@ -237,7 +257,7 @@ class Atoms:
             known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
             self.known[key] = count, known
             return found[:most]
-        vectors = [self.vectors[n] for n in members]
+        vectors = [self.descriptions[n].vector for n in members]
         return tuple(
             replace(
                 tile,

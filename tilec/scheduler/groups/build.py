@@ -77,7 +77,7 @@ class Builder:
             if part[0].name in tile.steps and target.threads == 1 and len(part) > 1:
                 pieces += _apart(part, register, atoms)
             else:
-                pieces.append((atoms.contents[number][1], part, register))
+                pieces.append((atoms.descriptions[number].number, part, register))
         problem = atoms.problem(members, atoms.leaving(members), tile.registers)
         inner = tuple(self._register_block(*piece, problem, atoms) for piece in pieces)
         nodes = tuple(node for block in inner for node in block.nodes)

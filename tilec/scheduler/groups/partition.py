@@ -60,12 +60,13 @@ def looked_at(atoms: Atoms, members: tuple[int, ...]) -> tuple[float | Refusal, 
 @dataclass(frozen=True)
 class Trials:
     """Groups that were tried, by members and by content: what they cost, or why they may not be; `hopes` are what they
-    may cost at best."""
+    may cost at best, `keys` their contents."""
 
     atoms: Atoms
     tried: dict[tuple[int, ...], float | Refusal] = field(default_factory=dict)
     alike: dict[object, float | Refusal] = field(default_factory=dict)
     hopes: dict[object, float | Refusal] = field(default_factory=dict)
+    keys: dict[tuple[int, ...], object] = field(default_factory=dict)
 
     @cached_property
     def single(self) -> tuple[float, ...]:
@@ -104,8 +105,10 @@ class Trials:
         return self.atoms.look(members)[1] * HOPE
 
     def _key(self, members: tuple[int, ...]) -> object:
-        atoms = self.atoms
-        return atoms.key(members, atoms.leaving(members)), tuple(self.single[n] for n in members)
+        if members not in self.keys:
+            key = self.atoms.key(members, self.atoms.leaving(members))
+            self.keys[members] = key, tuple(self.single[n] for n in members)
+        return self.keys[members]
 
     def _hope(self, members: tuple[int, ...]) -> float | Refusal:
         """By bounds and a few candidates."""
