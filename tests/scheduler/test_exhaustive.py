@@ -98,7 +98,7 @@ def sample(count: int) -> list[Graph]:
                 sources.remove(source)
                 continue
             atoms = Atoms(graph, fuse(graph).parts, target_of(device("a100")), NUMBERS, "time", frozenset())
-            if (key := tuple(content for content, _ in atoms.contents)) not in seen:
+            if (key := tuple(each.content for each in atoms.descriptions)) not in seen:
                 seen.add(key)
                 found.append(graph)
     return found[:count]
