@@ -12,7 +12,7 @@ from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import PlanLevel, Refusal
 from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.groups.partition import Grouping, Trials, _runs, partition, separate
+from tilec.scheduler.groups.partition import Grouping, Trials, _runs, least, partition, separate
 from tilec.scheduler.passes.compose import compose
 from tilec.scheduler.passes.inline import inline
 from tilec.scheduler.passes.parts import fuse
@@ -195,3 +195,14 @@ def test_runs_that_begin_behind_what_cannot_be_a_group_are_not_tried() -> None:
     atoms = replace(atoms_of(graph), parts=tuple((node,) for node in graph.nodes))
     vars(atoms)["together"] = frozenset({0, 1})
     assert _runs(Priced(atoms)) == ((0, 1, 2), (3,))
+
+
+def test_what_a_group_cannot_fall_short_of_counts_what_it_reads_of_a_table() -> None:
+    """Eight of many rows; all of them would take longer than the two parts apart."""
+    e = {"s": 8, "n": 16}
+    nodes = [("top[s] = max(n, x[s, n])", e), ("y[s, n] = x[s, n] - top[s] + t[s + 5, n]", e)]
+    graph = make_graph({"x": (8, 16), "t": (100_000, 16)}, nodes, ["y"])
+    atoms = atoms_of(graph)
+    members = tuple(range(len(atoms.parts)))
+    assert atoms.elements(members, "t") == 8 * 16
+    assert least(atoms, members) <= atoms.core_tiles(members)[0].objective

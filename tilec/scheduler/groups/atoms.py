@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 
 from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Refusal
 from tilec.scheduler.block import Extents
+from tilec.scheduler.nodes.follow import extent_of, follow, volume
 from tilec.scheduler.nodes.vector import Vector, vector_of
 from tilec.scheduler.passes.rewrite import constant_tensors
 from tilec.scheduler.rescaling.chains import Chain
@@ -22,7 +24,7 @@ from tilec.scheduler.target import Target
 from tilec.scheduler.tiles.cores import CoreTile, core_tiles, extents_in, fitted, look, ranked
 from tilec.scheduler.tiles.problem import Objective, Problem
 from tilec.scheduler.tiles.registers import RegisterTile, register_tile
-from tilec.scheduler.tiles.windows import leaves
+from tilec.scheduler.tiles.windows import leaves, tile_box
 
 Part = tuple[Node, ...]
 
@@ -42,13 +44,14 @@ FEWER = (40, 20, 12, 8, 5)
 @dataclass(frozen=True, slots=True)
 class Described:
     """A part, kept alive: its content and a number for it, how its first node is vectorised, and the tensors that its
-    reductions read outside of, so that guards keep them in."""
+    reductions read outside of, so that guards keep them in; elements that it reads of every tensor at least."""
 
     part: Part
     content: Content
     number: int
     vector: Vector
     halos: frozenset[str]
+    elements: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,23 @@ class Atoms:
             for access in (accesses(node.expr) if node.expr.reduce else ())
             if leaves(access, node.expr, tensors[access.tensor].shape, self.numbers)
         )
-        return Described(part, content, number, vector_of(part[0].expr, self.graph, self.constants), halos)
+        elements: dict[str, int] = {}
+        for node in part:
+            for tensor, count in self._read(node).items():
+                elements[tensor] = max(count, elements.get(tensor, 0))
+        vector = vector_of(part[0].expr, self.graph, self.constants)
+        return Described(part, content, number, vector, halos, elements)
+
+    def _read(self, node: Node) -> dict[str, int]:
+        """Elements of the windows of all that a node reads, no more than there are."""
+        shapes = {tensor: self.graph.tensors[tensor].shape for tensor in operands(node.expr)}
+        whole = {tensor: prod(extent_of(n, self.numbers) for n in shape) for tensor, shape in shapes.items()}
+        needs = follow(node.expr, tile_box(node.expr, {}, {}, self.numbers), shapes, self.numbers)
+        return {tensor: min(whole[tensor], int(volume(need.window))) for tensor, need in needs.items()}
+
+    def elements(self, members: Sequence[int], tensor: str) -> int:
+        """Elements that some parts read of a tensor at least: those of the part that reads most."""
+        return max(self.descriptions[n].elements.get(tensor, 0) for n in members)
 
     def _content(self, part: Part) -> Content:
         names: dict[str, str] = {}

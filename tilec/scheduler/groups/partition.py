@@ -167,7 +167,7 @@ def least(atoms: Atoms, members: Sequence[int]) -> float:
     if any(atoms.extents.get(node.name) for node in problem.nodes):
         return 0.0
     moved = float(sum(problem.whole(t) for t in problem.outputs))
-    moved += sum(problem.whole(t) for t in problem.operands if t not in problem.indexed)
+    moved += sum(problem.bytes_of(t) * atoms.elements(members, t) for t in problem.operands if t not in problem.indexed)
     if atoms.objective == "traffic":
         return moved
     if atoms.objective == "footprint" or not inside:
