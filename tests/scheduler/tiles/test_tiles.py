@@ -354,3 +354,17 @@ def test_what_caches_do_not_keep_is_read_in_long_runs() -> None:
     (variant,) = plan.groups[0].variants
     assert variant.tiles["l2"]["y"].get("c", 510) >= 64
     assert variant.order["l2"]["y"][-1] == "c" or "c" not in variant.tiles["l2"]["y"]
+
+
+@pytest.mark.feature("W22", "W24")
+@pytest.mark.parametrize(("m", "n", "k"), [(2048, 2048, 2048), (128, 768, 3072)])
+def test_what_a_task_passes_over_more_often_stays(m: int, n: int, k: int) -> None:
+    """Of packed weights no lines are kept across tasks; streaming them would make the first of many passes wait."""
+    text = "y[m, n] = sum(k, x[m, k] * w[k, n])"
+    graph = make_graph({"x": (m, k)}, [(text, {"m": m, "n": n, "k": k})], ["y"], {"w": (k, n)})
+    (group,) = schedule(graph, device("avx2")).groups
+    (variant,) = group.variants
+    tiles, register = variant.tiles["l2"]["y"], variant.tiles["reg"]["y"]
+    passes = {"w": tiles["m"] / register["m"], "x": tiles["n"] / register["n"]}
+    assert passes["w"] > passes["x"]
+    assert variant.order["l2"]["y"] == ("n", "m")
