@@ -53,6 +53,18 @@ class Described:
     halos: frozenset[str]
     elements: Mapping[str, int]
 
+    def twin(self, part: Part, content: Content) -> Described:
+        """A part that is the same but for the names of tensors."""
+        names = dict(zip(self.content[1], content[1], strict=True))
+        return Described(
+            part,
+            content,
+            self.number,
+            self.vector.renamed(names),
+            frozenset(names[tensor] for tensor in self.halos),
+            {names[tensor]: count for tensor, count in self.elements.items()},
+        )
+
 
 @dataclass(frozen=True)
 class Atoms:
@@ -61,7 +73,8 @@ class Atoms:
     `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
     the level below (absent: all of it).  Groups that hold all of a `chain` run its reductions in one loop.
     `numbering`, `registers`, `known`, `looks`, `fitting` and `objections` remember contents and decisions by content,
-    `described` what parts are like, by the identity of their nodes: a node of several graphs reads the same in all.
+    `described` what parts are like, by the identity of their nodes: a node of several graphs reads the same in all;
+    `alike` the first of the parts of a content.
     """
 
     graph: Graph
@@ -79,6 +92,7 @@ class Atoms:
     fitting: dict[object, tuple[int, ...]] = field(default_factory=dict)
     objections: dict[object, Refusal] = field(default_factory=dict)
     described: dict[tuple[int, ...], Described] = field(default_factory=dict)
+    alike: dict[int, Described] = field(default_factory=dict)
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -126,6 +140,8 @@ class Atoms:
     def _described(self, part: Part) -> Described:
         content = self._content(part)
         number = self.numbering.setdefault(content[0], len(self.numbering))
+        if number in self.alike:
+            return self.alike[number].twin(part, content)
         tensors = self.graph.tensors
         halos = frozenset(
             access.tensor
@@ -138,7 +154,8 @@ class Atoms:
             for tensor, count in self._read(node).items():
                 elements[tensor] = max(count, elements.get(tensor, 0))
         vector = vector_of(part[0].expr, self.graph, self.constants)
-        return Described(part, content, number, vector, halos, elements)
+        self.alike[number] = Described(part, content, number, vector, halos, elements)
+        return self.alike[number]
 
     def _read(self, node: Node) -> dict[str, int]:
         """Elements of the windows of all that a node reads, no more than there are."""

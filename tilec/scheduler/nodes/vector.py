@@ -6,10 +6,11 @@ generation, the operands of a product are staged in a core's cache in another or
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, bound, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, bound, rename_tensors, variables
 from tilec.ir.graph import Graph
 from tilec.scheduler.nodes.access import is_affine, is_data_dependent, runs_along
 from tilec.scheduler.nodes.contraction import Operand, is_contraction, operands_of, reuse
@@ -28,6 +29,15 @@ class Vector:
     iterator: str
     packed: tuple[Access, ...] = ()
     staged: tuple[Access, ...] = ()
+
+    def renamed(self, names: Mapping[str, str]) -> Vector:
+        """The same of a node whose tensors have other names."""
+        return replace(self, packed=_renamed(self.packed, names), staged=_renamed(self.staged, names))
+
+
+def _renamed(found: tuple[Access, ...], names: Mapping[str, str]) -> tuple[Access, ...]:
+    renamed = (rename_tensors(access, names) for access in found)
+    return tuple(access for access in renamed if isinstance(access, Access))
 
 
 def vector_of(expr: TensorExpr, graph: Graph, constants: frozenset[str]) -> Vector:
