@@ -10,6 +10,7 @@ from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
+from tilec.codegen.cpu.ahead import fetching
 from tilec.codegen.cpu.compile import PRINTED
 from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
@@ -44,7 +45,7 @@ def emit(program: Program, target: CpuTarget, symbol: str | None = None, streame
     Results that are `streamed` begin at multiples of a vector and go past the caches unless the kernel reads them.
     Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
     """
-    tree = outlined(resolve(program, target))
+    tree = outlined(fetching(resolve(program, target)))
     printer = _Printer(tree, target, symbol or tree.name, streamed - _read(tree))
     return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
 

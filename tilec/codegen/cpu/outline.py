@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from tilec.codegen.cpu.tree import Choose, Nest, Part, Range, Run, Step, Tile, Tree, memories_of, tiles
-from tilec.ir.expr import Expr, variables
+from tilec.ir.expr import Expr, Var, variables
 
 
 def outlined(tree: Tree) -> Tree:
@@ -87,5 +87,7 @@ def _expressions(steps: Sequence[Step]) -> Iterator[Expr]:
                 yield from _expressions((*yes, *no))
             case Tile():
                 yield from (*(dim.extent for dim in step.dims), step.value, step.target)
+                for ahead in step.ahead:
+                    yield from (ahead.first, *(Var(name) for name, _, _ in ahead.loops))
             case Run():
                 raise AssertionError(step)

@@ -11,6 +11,7 @@ from math import gcd
 from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
+from tilec.codegen.cpu.ahead import fetch
 from tilec.codegen.cpu.blocks import Blocking, choose
 from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer
@@ -62,6 +63,8 @@ class _Printer:
         self.ttype = tile.ttype if is_weak(kind) else kind
         self.element = element(self.ttype)
         self.order = blocking.spatial
+        self.indices = indices
+        self.rounds: list[tuple[PrimExpr, int | None]] = []
         self.ends = {
             id(run): (indices.get(run.start), indices.get(run.trips)) for dim in blocking.runs.values() for run in dim
         }
@@ -79,9 +82,11 @@ class _Printer:
         first, count = self.ends[id(run)]
         loop = nullcontext(int64(0)) if trips == 1 else I.serial(int64(0), count)
         with loop as step:
+            self.rounds.append((step, trips))
             at = step if run.width == 1 else tirx.Mul(step, int64(run.width))
             with self.values.loop(dim, bind(at if start == 0 else tirx.Add(first, at)), gcd(start or 0, run.width)):
                 yield range(run.width)
+            self.rounds.pop()
 
     def _runs(self, dim: str) -> Iterator[Run]:
         return (run for run in self.cut.runs[dim] if bound(run.trips) != 0)
@@ -310,6 +315,10 @@ class _Printer:
         ]
         for number, (at, lanes) in enumerate(steps):
             self._step(at, lanes, number, points, table, len(steps))
+        if all(count is not None for _, count in self.rounds):
+            rounds = [(each, count) for each, count in self.rounds if count is not None]
+            for ahead in self.tile.ahead:
+                fetch(ahead, rounds, self.memories, self.indices)
 
     def _along_vector(self, widths: Mapping[str, range]) -> list[tuple[dict[str, int], int | None]]:
         """Offsets along a reduced vector iterator, each with its lanes; without one there is a single step."""

@@ -58,10 +58,24 @@ class Dim:
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """What the next task reads first: `elements` of a memory from offset `first`.
+
+    `loops` are those around a tile in its task, outermost first: variable, first value, how often it goes round.
+    """
+
+    memory: str
+    first: Expr
+    elements: int
+    loops: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
     """`target[...] = value` over all dimensions, reduced over `reduce` by `reducer`.
 
-    `combine` merges the result with what the target holds. `ttype` is the type that literals take.
+    `combine` merges the result with what the target holds. `ttype` is the type that literals take. Meanwhile what
+    lies `ahead` is brought near.
     """
 
     spatial: tuple[Dim, ...]
@@ -71,6 +85,7 @@ class Tile:
     target: Access
     ttype: str
     combine: Combine = "none"
+    ahead: tuple[Ahead, ...] = ()
 
     @property
     def dims(self) -> tuple[Dim, ...]:
