@@ -419,8 +419,8 @@ def kept_order(
 
     What hardware fetches, in lines of `line` bytes, comes with the first pass over it.  So an operand counts as often
     as a task passes over it: the more passes, the sooner the first one waits (of two operands of 192 KiB one was read
-    once and one four times a task; with the first streaming a product took 64 ms, with the second 76).  Where a loop
-    goes on in the same rows, the line at the end of each stays; constants are packed and have no rows.
+    once and one four times a task; with the first streaming twelve products took 64 ms, with the second 77).  Where a
+    loop goes on in the same rows, the line at the end of each stays; constants are packed and have no rows.
     """
     nodes = problem.nodes
     arrays = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
