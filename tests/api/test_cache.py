@@ -18,9 +18,10 @@ import pytest
 import tilec
 from api import models
 from tilec.api import compiling, worker
-from tilec.api.cache import Cache, tools
+from tilec.api.cache import Cache
 from tilec.api.compiling import Request, compiled_folder, keyed
 from tilec.api.opening import open_model, request_for
+from tilec.pipeline.tools import tools
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 X = np.arange(6, dtype=np.float32).reshape(3, 2)

@@ -87,6 +87,46 @@ def test_a_changed_model_runs_every_stage_again(cli, build, tmp_path):
     assert "schedule: done" in ran.err
 
 
+def made_by_another(build, stage):
+    """Say in run.json that an older tilec ran `stage`."""
+    run = json.loads((build / "run.json").read_text())
+    now = run["made_by"][stage]["tilec"]
+    run["made_by"][stage]["tilec"] = "0.0.1"
+    (build / "run.json").write_text(json.dumps(run))
+    return f"{stage}: made by tilec 0.0.1, here is tilec {now}; done again"
+
+
+@pytest.mark.feature("W44")
+def test_what_another_tilec_made_is_made_again_once(cli, build):
+    before = contents(build)
+    said = made_by_another(build, "schedule")
+    ran = cli("compile", "model.onnx", "--device", "host")
+    assert ran.code == 0, ran.err
+    assert said in ran.err.splitlines()
+    assert [line for line in ran.err.splitlines() if "skipped" in line] == [
+        f"{stage}: unchanged, skipped" for stage in ("import", "codegen", "verify")
+    ]
+    assert contents(build) == before
+    again = cli("compile", "model.onnx", "--device", "host")
+    assert again.err.count("unchanged, skipped") == 4
+
+
+def test_an_edit_outlives_another_tilec(cli, build):
+    plan = build / "2-plan.json"
+    edited = json.loads(plan.read_text())
+    edited["groups"][0]["name"] = "mine"
+    plan.write_text(json.dumps(edited))
+    made_by_another(build, "schedule")
+    ran = cli("compile", "model.onnx", "--device", "host", "--to", "schedule")
+    assert ran.err.splitlines()[:2] == ["import: unchanged, skipped", "schedule: unchanged, skipped"]
+    assert json.loads(plan.read_text())["groups"][0]["name"] == "mine"
+
+
+def test_a_single_artifact_elsewhere_has_nothing_beside_it(cli, build, tmp_path):
+    assert cli("import", "model.onnx", "-o", "elsewhere/g.json").code == 0
+    assert not (tmp_path / "elsewhere" / "run.json").exists()
+
+
 def test_a_changed_option_runs_only_the_stages_that_read_it(cli, build):
     ran = cli("compile", "model.onnx", "--device", "host", "--threads", "1", "--to", "codegen")
     assert ran.err.splitlines()[:2] == ["import: unchanged, skipped", "schedule: unchanged, skipped"]

@@ -10,15 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache as remembered
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import tilec
-from tilec.artifact import digest_bytes, digest_file, digest_object, locked, write_text
+from tilec.artifact import digest_file, digest_object, locked, write_text
 from tilec.errors import TilecError, UsageError
-
-_TOOLS = ("apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit", "numpy", "onnx", "onnxruntime")
 
 _SETTLED = 2.0
 """Seconds after which a file's times tell that it was not written again: coarser clocks are not in use."""
@@ -83,29 +78,3 @@ class Cache:
         """Hold the one right to compile `key`; whoever dies gives it back."""
         with locked(self.session(key).with_suffix(".lock")):
             yield
-
-
-@remembered
-def tools() -> dict[str, str]:
-    """Versions of everything that takes part in compiling, this package's files included."""
-    found = {"tilec": f"{tilec.__version__} {_sources()}"}
-    for name in _TOOLS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = ""
-    return found
-
-
-def _sources() -> str:
-    """What changes when the package's files do, as they do in a checkout; nothing for a package in an archive."""
-    root = Path(tilec.__file__).parent
-    if not root.is_dir():
-        return ""
-    states = []
-    for folder, _, names in os.walk(root):
-        for name in names:
-            if name.endswith((".py", ".ll")):
-                state = os.stat(os.path.join(folder, name))
-                states.append(f"{os.path.relpath(folder, root)}/{name} {state.st_size} {state.st_mtime_ns}")
-    return digest_bytes("\n".join(sorted(states)).encode())[:_KEY]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tilec.api.cache import Cache, tools
+from tilec.api.cache import Cache
 from tilec.api.compiling import Request, temporary_cache
 from tilec.api.header import Header, read_header
 from tilec.api.keeping import used
@@ -16,6 +16,7 @@ from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
 from tilec.api.values import plain
 from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
+from tilec.pipeline.tools import tools
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 

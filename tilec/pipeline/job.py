@@ -105,11 +105,12 @@ class Source:
 @dataclass(frozen=True)
 class Made:
     """What a stage made: the artifact's data, files to write before it, digests of inputs that the stage itself
-    changed, and a failure to raise after it."""
+    changed, what run.json is to tell, and a failure to raise after it."""
 
     body: Mapping[str, Any]
     files: Mapping[str, Iterable[bytes | memoryview]] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
+    run: Mapping[str, Any] | None = None
     failure: TilecError | None = None
 
 

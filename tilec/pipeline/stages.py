@@ -1,4 +1,5 @@
-"""The four stages as one list, and how they are run: a stage whose inputs have not changed is skipped."""
+"""The four stages as one list, and how they are run: a stage is skipped while its inputs and the programs that do its
+work have not changed."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,6 +9,7 @@ from tilec.errors import ArtifactError, UsageError, did_you_mean
 from tilec.ir.filenames import is_inside
 from tilec.pipeline import steps
 from tilec.pipeline.job import Job, Made, Source, Stage, read_source
+from tilec.pipeline.makers import outdated, write_run
 
 STAGES = (
     Stage(
@@ -66,7 +68,7 @@ def run_stage(stage: Stage, job: Job, source: Source, target: Path | None) -> Ar
     inputs = stage.inputs(job, source)
     if target is not None and not stage.watched(job) and is_fresh(target, stage.writes, inputs):
         found = read_artifact(target, stage.writes)
-        if stage.intact(found, target.parent):
+        if stage.intact(found, target.parent) and not _outdated(stage, job, target, found):
             touch(target)
             job.listener.skipped(stage.name)
             return found
@@ -77,6 +79,8 @@ def run_stage(stage: Stage, job: Job, source: Source, target: Path | None) -> Ar
         artifact = Artifact(stage.writes, {**inputs, **made.inputs}, made.body, edited)
         _write(made, artifact, target)
     if target is not None:
+        if made.run is not None or target.name == stage.file:
+            write_run(stage.name, target.parent, made.run)
         if stage.writes in ("graph", "plan"):
             _keep_weights(artifact, source, target)
         for name in before - stage.owned(artifact):
@@ -106,6 +110,16 @@ def compile_model(
         target = folder / stage.file
         source = done[stage.name] = Source(target, run_stage(stage, job, source, target))
     return done
+
+
+def _outdated(stage: Stage, job: Job, target: Path, found: Artifact) -> bool:
+    """Whether other programs than those of now made an artifact in a folder of them, and say so; an edit is kept."""
+    if found.edited or target.name != stage.file:
+        return False
+    said = outdated(stage.name, target.parent)
+    if said is not None:
+        job.listener.note(f"{stage.name}: {said}; done again")
+    return said is not None
 
 
 def _written_before(stage: Stage, target: Path | None) -> frozenset[str]:

@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from tilec.artifact import Artifact, bring_files, digest_file, digest_object, pretty, require_files
+from tilec.artifact import Artifact, bring_files, digest_file, digest_object, require_files
 from tilec.errors import ArtifactError, TilecError, UnsupportedError, UsageError, VerificationMismatch
 from tilec.pipeline.here import elsewhere
-from tilec.pipeline.job import DEVICE_FILE, FILES, RUN_FILE, Advance, Job, Made, Source, read_source
+from tilec.pipeline.job import DEVICE_FILE, FILES, Advance, Job, Made, Source, read_source
 from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
 from tilec.pipeline.watching import Watcher
 
@@ -279,10 +279,10 @@ def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) ->
     instrument = instrument_of(job, source.folder) if job.device else None
     because = elsewhere(job.device) if job.device else None
     outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument, because)
-    files = {RUN_FILE: [pretty(outcome.run).encode()]}
-    if outcome.failure is None:
-        return Made(outcome.report, files)
-    return Made(outcome.report, files, failure=VerificationMismatch(outcome.failure, str(source.folder), outcome.hint))
+    failure = None
+    if outcome.failure is not None:
+        failure = VerificationMismatch(outcome.failure, str(source.folder), outcome.hint)
+    return Made(outcome.report, run=outcome.run, failure=failure)
 
 
 def instrument_of(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":
