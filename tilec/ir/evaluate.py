@@ -46,12 +46,12 @@ class Points:
     """The points of an iteration box: every iterator has its own axis.
 
     `box` gives [lo, hi) of the iterators in the order of the axes, `windows` what accesses read, `variables` the
-    values of symbols and loop variables.
+    values of symbols and loop variables, a number or one for every value of the first iterator.
     """
 
     box: Mapping[str, tuple[int, int]]
     windows: Mapping[str, Window]
-    variables: Mapping[str, int] = field(default_factory=dict)
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -63,6 +63,13 @@ class Points:
         lo, hi = self.box[name]
         axis = list(self.box).index(name)
         return np.arange(lo, max(lo, hi)).reshape([-1 if i == axis else 1 for i in range(len(self.box))])
+
+    def variable(self, name: str) -> Array:
+        """The value of a variable, of extent 1 along the axes that it does not change along."""
+        value = np.asarray(self.variables[name], np.int64)
+        if value.ndim:
+            value = value[slice(*next(iter(self.box.values())))]
+        return value.reshape([-1, *[1] * (len(self.box) - 1)] if self.box else [])
 
 
 def integer(expr: Expr, values: Mapping[str, Any]) -> Any:
@@ -86,7 +93,7 @@ def integer(expr: Expr, values: Mapping[str, Any]) -> Any:
 
 
 @lru_cache(maxsize=65536)
-def _affine(index: Expr) -> tuple[Mapping[str, int], int] | None:
+def affine(index: Expr) -> tuple[Mapping[str, int], int] | None:
     """Coefficients by variable and the constant of an affine index, None for any other."""
     match index:
         case Const(int() as value):
@@ -94,10 +101,10 @@ def _affine(index: Expr) -> tuple[Mapping[str, int], int] | None:
         case Var(name):
             return {name: 1}, 0
         case Binary("*", inner, Const(int() as factor)) | Binary("*", Const(int() as factor), inner):
-            form = _affine(inner)
+            form = affine(inner)
             return None if form is None else ({i: c * factor for i, c in form[0].items()}, form[1] * factor)
         case Binary("+" | "-" as op, left, right):
-            one, other = _affine(left), _affine(right)
+            one, other = affine(left), affine(right)
             if one is None or other is None:
                 return None
             sign = 1 if op == "+" else -1
@@ -114,13 +121,15 @@ def _viewed(access: Access, points: Points) -> Array | None:
     shape, strides = [1] * len(axis), [0] * len(axis)
     begin: list[int] = []
     for index, lo, size, step in zip(access.index, window.lo, window.array.shape, window.array.strides, strict=True):
-        form = _affine(index)
+        form = affine(index)
         if form is None:
             return None
         first = last = begin_here = form[1] - lo
         for name, coefficient in form[0].items():
             if name not in axis:
                 low = high = points.variables[name]
+                if np.ndim(low):
+                    return None
             else:
                 low, high = points.box[name][0], points.box[name][1] - 1
                 if high < low:
@@ -155,7 +164,7 @@ def scalar_value(expr: Expr, points: Points) -> Value:
         case Var(name) if name in points.box:
             return points.iterator(name)
         case Var(name):
-            return np.full([1] * len(points.box), points.variables[name], np.int64)
+            return points.variable(name)
         case Access():
             viewed = _viewed(expr, points)
             found = _gather(expr, points) if viewed is None else viewed
@@ -208,7 +217,7 @@ def _supports(expr: TensorExpr) -> tuple[frozenset[str], ...]:
 
 def _is_view(expr: Expr) -> bool:
     """A part of a tensor as it stands there: no larger than the tensor even when it is copied."""
-    forms = [_affine(i) for i in expr.index] if isinstance(expr, Access) else [None]
+    forms = [affine(i) for i in expr.index] if isinstance(expr, Access) else [None]
     used = [i for form in forms if form is not None for i in form[0]]
     return len(set(used)) == len(used) and all(form is not None and len(form[0]) <= 1 for form in forms)
 

@@ -22,6 +22,14 @@ def turns(body: Iterable[Statement], levels: Sequence[PlanLevel]) -> dict[str, E
     return found.counts
 
 
+def waits(loop: Loop, homes: Mapping[str, int], levels: Sequence[PlanLevel]) -> bool:
+    """Whether the iterations of a spread loop act together on a lower level, or meet; `homes` are the positions of the
+    levels that hold the buffers around it."""
+    found = _Turns(levels)
+    found.homes.update(homes)
+    return found.lowest(loop.body) < found.scopes[loop.scope]
+
+
 class _Turns:
     def __init__(self, levels: Sequence[PlanLevel]) -> None:
         self.levels = levels
@@ -41,7 +49,7 @@ class _Turns:
                 inner = dict(waiting)
                 if statement.kind == "spread":
                     rank = self.scopes.get(statement.scope, 0)
-                    if self._lowest(statement.body) < rank:
+                    if self.lowest(statement.body) < rank:
                         inner[rank] = simplify(Binary("*", inner.get(rank, Const(1)), statement.extent))
                 self.visit(statement.body, inner)
 
@@ -52,7 +60,7 @@ class _Turns:
             if rank <= home and each not in (Const(0), Const(1)):
                 self.counts[name] = simplify(Binary("*", self.counts.get(name, Const(1)), each))
 
-    def _lowest(self, body: Iterable[Statement]) -> float:
+    def lowest(self, body: Iterable[Statement]) -> float:
         """The lowest level that statements act on, parameters being at the lowest of all; units that meet act between
         their level and the one below."""
         lowest = float(len(self.levels))
@@ -61,7 +69,7 @@ class _Turns:
                 case Allocate(held):
                     self.homes[held.name] = self.rank.get(held.level, 0)
                 case Loop():
-                    lowest = min(lowest, self._lowest(statement.body))
+                    lowest = min(lowest, self.lowest(statement.body))
                 case Barrier(scope):
                     lowest = min(lowest, self.scopes.get(scope, 0) - 0.5)
                 case LoadTiles(name) | Fill(name) | StoreTiles(_, name):

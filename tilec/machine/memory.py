@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,18 +17,12 @@ from tilec.ir.program import Buffer
 from tilec.ir.types import numpy_dtype, tensor_bytes
 from tilec.machine.errors import MachineError
 
-Region = tuple[tuple[int, int], ...]
-"""[lo, hi) of every dimension, in tensor coordinates."""
-
-
-def overlap(*regions: Region) -> Region:
-    """What all regions have in common."""
-    return tuple((max(lo for lo, _ in ends), min(hi for _, hi in ends)) for ends in zip(*regions, strict=True))
-
-
-def volume(region: Region) -> int:
-    """Elements of a region; an interval that ends before it begins is empty."""
-    return prod(max(0, hi - lo) for lo, hi in region)
+COMBINE: dict[str, Callable[..., Array]] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
 
 
 @cache
@@ -49,27 +42,78 @@ def poison(ttype: str) -> Any:
     return dtype.type(1) if dtype.kind == "b" else dtype.type(np.nan)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Held:
-    """A buffer in the memory of one unit: its window, elements, and which of them were written."""
+    """A buffer in the memory of all units that have one, the first axis of every array.
+
+    `lo` and `hi` ([units, rank]) are the windows, `array` their elements from `lo` on, `written` which of them were
+    written; behind a window that is narrower than others all is `written`.  `names` are the spread variables that
+    tell the units apart, `codes` (ascending) their numbers by these.
+    """
 
     buffer: Buffer
-    window: Region
+    names: tuple[str, ...]
+    codes: Array
+    lo: Array
+    hi: Array
     array: Array
     written: Array
+    complete: bool = False
 
-    def part(self, region: Region) -> tuple[slice, ...]:
-        """Slices of `array` for a region inside the window."""
-        return tuple(slice(lo - a, hi - a) for (lo, hi), (a, _) in zip(region, self.window, strict=True))
+    def rows(self, names: tuple[str, ...], codes: Array) -> Array:
+        """The units with these codes. Raises MachineError when one of them has no such buffer."""
+        rows = np.searchsorted(self.codes, codes)
+        if names != self.names or (self.codes[np.minimum(rows, len(self.codes) - 1)] != codes).any():
+            raise MachineError(f"{self.buffer.name} at {self.buffer.level} does not exist here")
+        return rows
+
+    def is_complete(self) -> bool:
+        """Whether everything was written: then it stays so."""
+        self.complete = self.complete or bool(self.written.all())
+        return self.complete
+
+    def has(self, rows: Array, begin: Array, widths: Sequence[int]) -> bool:
+        """Whether all elements of these tiles were written."""
+        return self.is_complete() or bool(take(self.written, rows, begin, widths).all())
 
 
-def reserve(buffer: Buffer, window: Region, shape: Sequence[int]) -> Held:
-    """A poisoned buffer. Raises MachineError when the window is wider than what the program reserved."""
-    widths = tuple(max(0, hi - lo) for lo, hi in window)
-    if any(w > n for w, n in zip(widths, shape, strict=True)):
-        raise MachineError(f"the window of {buffer.name} is {list(widths)}, only {list(shape)} is reserved")
-    array = np.full(widths, poison(buffer.ttype), numpy_dtype(buffer.ttype))
-    return Held(buffer, window, array, np.zeros(widths, bool))
+Seen = tuple[Held, Array]
+"""A buffer, and for every lane the unit whose instance of it that lane sees."""
+
+
+def tiles(array: Array, widths: Sequence[int], writeable: bool = False) -> Array:
+    """All tiles of these widths of an array [units, ...]: [units, places..., widths...], a view."""
+    places = [n - w + 1 for n, w in zip(array.shape[1:], widths, strict=True)]
+    shape, strides = (array.shape[0], *places, *widths), (*array.strides, *array.strides[1:])
+    return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=writeable)
+
+
+def take(array: Array, rows: Array, begin: Array, widths: Sequence[int]) -> Array:
+    """The tiles that begin at `begin` ([n, rank]) in these units: [n, widths...]."""
+    return np.asarray(tiles(array, widths)[(rows, *begin.T)])
+
+
+def put(array: Array, rows: Array, begin: Array, value: Array) -> None:
+    """Replace such tiles by `value` [n, widths...]; of tiles that overlap the last one stays."""
+    tiles(array, value.shape[1:], writeable=True)[(rows, *begin.T)] = value
+
+
+def reserve(buffer: Buffer, names: tuple[str, ...], codes: Array, lo: Array, hi: Array, shape: Sequence[int]) -> Held:
+    """A poisoned buffer. Raises MachineError when a window is wider than what the program reserved."""
+    widths = np.maximum(hi - lo, 0)
+    for wide in widths[(widths > np.asarray(shape, np.int64)).any(axis=1)]:
+        raise MachineError(f"the window of {buffer.name} is {wide.tolist()}, only {list(shape)} is reserved")
+    most = tuple(widths.max(axis=0).tolist())
+    array = np.full((len(codes), *most), poison(buffer.ttype), numpy_dtype(buffer.ttype))
+    written = np.zeros(array.shape, bool)
+    for axis, width in enumerate(most):
+        outside = np.arange(width) >= widths[:, axis, None]
+        if outside.any():
+            ones = [1] * len(most)
+            ones[axis] = width
+            written |= outside.reshape(len(codes), *ones)
+    order = np.argsort(codes, kind="stable")
+    return Held(buffer, names, codes[order], lo[order], hi[order], array, written[order])
 
 
 class Meter:

@@ -1,4 +1,4 @@
-"""What a tile reads: only what was written, and how much of what data index; guards look away from the rest."""
+"""What tiles read: only what was written, and how much of what data index; guards look away from the rest."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tilec.ir.evaluate import Points, scalar_value
-from tilec.ir.expr import Access, Call, Expr, TensorExpr, children
+from tilec.ir.evaluate import Points, Window, scalar_value
+from tilec.ir.expr import Access, Call, Expr, children
 from tilec.ir.numpy_scalars import Array
-from tilec.ir.reads import by_data
-from tilec.machine.memory import Held
+from tilec.machine.batch import Batch, Read, places
 
 _YES = np.True_
+Guards = tuple[tuple[Expr, bool], ...]
 
 
 def _all(valid: Array) -> Array:
@@ -20,50 +20,73 @@ def _all(valid: Array) -> Array:
     return np.asarray(_YES) if valid.all() else valid
 
 
-def defined(expr: Expr, points: Points, held: Mapping[str, Held]) -> Array:
-    """At which points the expression reads written elements of windows only.
+def defined(done: Batch) -> bool:
+    """Whether the expression reads written elements of windows only; the chosen side of a `where` counts, the other one
+    does not."""
+    return bool(_defined(done.expr.value, done.points, done.reads).all())
 
-    `held` maps tensors to buffers.  The chosen side of a `where` counts, the other one does not.
-    """
+
+def _defined(expr: Expr, points: Points, reads: Mapping[str, Read]) -> Array:
     match expr:
         case Call("where", (condition, yes, no)):
-            sides = [defined(side, points, held) for side in (yes, no)]
-            certain = defined(condition, points, held)
+            sides = [_defined(side, points, reads) for side in (yes, no)]
+            certain = _defined(condition, points, reads)
             if all(side.all() for side in sides):
                 return certain
             return _all(certain & np.where(np.asarray(scalar_value(condition, points)), *sides))
-        case Access(tensor, index):
-            return _element(held[tensor], index, points, held)
+        case Access(tensor):
+            return _element(expr, reads[tensor], points, reads)
         case _:
             valid: Array = np.asarray(_YES)
             for child in children(expr):
-                valid = valid & defined(child, points, held)
+                valid = valid & _defined(child, points, reads)
             return _all(valid)
 
 
-def followed(expr: TensorExpr, points: Points, held: Mapping[str, Held]) -> dict[str, int]:
-    """Tensor that data index -> how many different elements of it are read at all points."""
-    found: dict[str, list[Array]] = {}
-    for access, guards in _guarded(expr.value, ()) if any(by_data(expr, tensor) for tensor in held) else ():
-        if not by_data(expr, access.tensor) or not held[access.tensor].array.size:
+def _element(access: Access, read: Read, points: Points, reads: Mapping[str, Read]) -> Array:
+    if read.inside is None:
+        if read.written is None:
+            return np.asarray(_YES)
+        marks = {access.tensor: Window(read.written, (0,) * read.written.ndim)}
+        return _all(np.asarray(scalar_value(access, Points(points.box, marks, points.variables))))
+    valid: Array = np.asarray(_YES)
+    row, *found = places(access, points)
+    for part, place, extents in zip(access.index[1:], found, read.inside.T, strict=True):
+        ends = extents.reshape([-1, *[1] * (len(points.box) - 1)])
+        valid = valid & _defined(part, points, reads)
+        valid = valid & _all((place >= 0) & (place < ends))
+    if read.written is None:
+        return _all(valid)
+    if not read.written.size:
+        return np.zeros(np.broadcast_shapes(valid.shape, *(place.shape for place in found)), bool)
+    near = [np.clip(place, 0, size - 1) for place, size in zip(found, read.written.shape[1:], strict=True)]
+    return _all(valid & read.written[(row, *near)])
+
+
+def followed(done: Batch, tensor: str) -> Array:
+    """How many different elements each lane reads of a tensor that data index: [lanes]."""
+    lanes = done.points.shape[0]
+    found: list[Array] = []
+    for access, guards in _guarded(done.expr.value, ()):
+        read, stored = done.reads[access.tensor], done.points.windows[access.tensor].array
+        if read.held.buffer.tensor != tensor or not stored.size:
             continue
         seen = np.asarray(_YES)
         for condition, holds in guards:
-            seen = seen & (np.asarray(scalar_value(condition, points), bool) == holds)
-        source = held[access.tensor]
-        places = [
-            np.clip(np.asarray(scalar_value(index, points)).astype(np.int64), lo, hi - 1) - lo
-            for index, (lo, hi) in zip(access.index, source.window, strict=True)
-        ]
-        seen, *places = np.broadcast_arrays(seen, *places)
-        flat = np.ravel_multi_index(tuple(place[seen] for place in places), source.array.shape)
-        found.setdefault(access.tensor, []).append(np.asarray(flat))
-    return {tensor: len(np.unique(np.concatenate(flat))) for tensor, flat in found.items()}
+            seen = seen & (np.asarray(scalar_value(condition, done.points), bool) == holds)
+        _row, *index = places(access, done.points)
+        near = [np.clip(place, 0, size - 1) for place, size in zip(index, stored.shape[1:], strict=True)]
+        lane = np.arange(lanes).reshape([-1, *[1] * (len(done.points.box) - 1)])
+        seen, lane, *near = np.broadcast_arrays(seen, lane, *near)
+        shape = (lanes, *stored.shape[1:])
+        found.append(np.asarray(np.ravel_multi_index((lane[seen], *(place[seen] for place in near)), shape)))
+        each = int(np.prod(stored.shape[1:], dtype=np.int64))
+    if not found:
+        return np.zeros(lanes, np.int64)
+    return np.bincount(np.unique(np.concatenate(found)) // each, minlength=lanes)
 
 
-def _guarded(
-    expr: Expr, guards: tuple[tuple[Expr, bool], ...]
-) -> Iterator[tuple[Access, tuple[tuple[Expr, bool], ...]]]:
+def _guarded(expr: Expr, guards: Guards) -> Iterator[tuple[Access, Guards]]:
     """Every access with the conditions around it, and how each must turn out for it to be read."""
     match expr:
         case Call("where", (condition, yes, no)):
@@ -75,16 +98,3 @@ def _guarded(
             yield expr, guards
     for child in children(expr):
         yield from _guarded(child, guards)
-
-
-def _element(source: Held, index: tuple[Expr, ...], points: Points, held: Mapping[str, Held]) -> Array:
-    valid: Array = np.asarray(_YES)
-    places = []
-    for part, (lo, hi) in zip(index, source.window, strict=True):
-        valid = valid & defined(part, points, held)
-        place = np.asarray(scalar_value(part, points)).astype(np.int64)
-        valid = valid & _all((place >= lo) & (place < hi))
-        places.append(np.clip(place - lo, 0, max(0, hi - lo - 1)))
-    if not source.written.size:
-        return np.zeros(np.broadcast_shapes(valid.shape, *(p.shape for p in places)), bool)
-    return _all(valid) if source.written.all() else _all(valid & source.written[tuple(places)])

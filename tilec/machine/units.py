@@ -7,22 +7,109 @@ differ only in the scopes of higher levels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-Lane = tuple[tuple[str, int, int], ...]
-"""Spread variables, outermost first: name, value, position of the level whose units the loop runs on."""
+import numpy as np
 
+from tilec.ir.evaluate import PIECE, integer
+from tilec.ir.expr import Expr
+from tilec.ir.numpy_scalars import Array
 
-def instance(lane: Lane, level: int) -> Lane:
-    """The instance of `level` that serves this lane."""
-    return tuple(entry for entry in lane if entry[2] <= level)
-
-
-def instances(lanes: Sequence[Lane], level: int) -> tuple[Lane, ...]:
-    """The instances of a level that serve these lanes, each once."""
-    return tuple(dict.fromkeys(instance(lane, level) for lane in lanes))
+Loops = tuple[tuple[str, int, int], ...]
 
 
-def values(lane: Lane) -> dict[str, int]:
-    """Spread variable -> value."""
-    return {name: value for name, value, _ in lane}
+class Lanes:
+    """Many lanes at once: of every spread variable, outermost first, the value in each lane ([count], int64), the
+    position of the level whose units the loop runs on, and a number above all its values."""
+
+    def __init__(self, count: int = 1, loops: Loops = (), table: Array | None = None) -> None:
+        self.count = count
+        self._loops = loops
+        self._table = np.zeros((0, count), np.int64) if table is None else table
+        self._instances: dict[int, Lanes] = {}
+
+    @property
+    def values(self) -> dict[str, Array]:
+        """Spread variable -> its value in each lane."""
+        return {name: column for (name, _, _), column in zip(self._loops, self._table, strict=True)}
+
+    def spread(self, variable: str, counts: Array, scope: int) -> Lanes:
+        """The lanes inside a spread loop that runs `counts` times in each of these."""
+        total = int(counts.sum())
+        inner = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        loops = (*self._loops, (variable, scope, int(counts.max(initial=0))))
+        return Lanes(total, loops, np.vstack([np.repeat(self._table, counts, axis=1), inner]))
+
+    def chosen(self, which: Array) -> Lanes:
+        """Those lanes, in this order."""
+        table = self._table[:, which]
+        return Lanes(table.shape[1], self._loops, table)
+
+    def names(self, level: int) -> tuple[str, ...]:
+        """The variables that tell the instances of a level apart."""
+        return tuple(name for name, scope, _ in self._loops if scope <= level)
+
+    def codes(self, level: int) -> Array:
+        """A number for the instance of a level that serves each lane."""
+        code = np.zeros(self.count, np.int64)
+        for (_, scope, most), column in zip(self._loops, self._table, strict=True):
+            if scope <= level:
+                code = code * most + column
+        return code
+
+    def instances(self, level: int) -> Lanes:
+        """The instances of a level that serve these lanes, each once, as lanes that know no other variables."""
+        if level not in self._instances:
+            self._instances[level] = self._found(level)
+        return self._instances[level]
+
+    def _found(self, level: int) -> Lanes:
+        kept = [position for position, (_, scope, _) in enumerate(self._loops) if scope <= level]
+        if len(kept) == len(self._loops):
+            return self
+        first = np.unique(self.codes(level), return_index=True)[1]
+        return Lanes(len(first), tuple(self._loops[p] for p in kept), self._table[kept][:, first])
+
+
+def alike(table: Array) -> Iterator[Array]:
+    """Positions of the rows of an integer table [n, columns] that are equal, for every kind of row."""
+    if not len(table):
+        return
+    if (table == table[0]).all():
+        yield np.arange(len(table))
+        return
+    low = table.min(axis=0)
+    code = np.zeros(len(table), np.int64)
+    for column, span in zip((table - low).T, table.max(axis=0) - low + 1, strict=True):
+        code = code * span + column
+    order = np.argsort(code, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(code[order])) + 1)
+
+
+def pieces(widths: Array, rank: int | None = None) -> Iterator[Array]:
+    """Lanes whose regions ([lanes, dimensions]) have the same widths, so many at a time that all together stay near
+    `PIECE` elements; those with nothing in the first `rank` dimensions are left out."""
+    widths = np.maximum(widths, 0)
+    used = np.flatnonzero(widths[:, :rank].prod(axis=1))
+    for same in alike(widths[used]):
+        some = used[same]
+        most = max(1, PIECE // max(1, int(widths[some[0]].prod())))
+        for begin in range(0, len(some), most):
+            yield some[begin : begin + most]
+
+
+def integers(exprs: Sequence[Expr], values: Mapping[str, Any], lanes: int) -> Array:
+    """Integer expressions, for every lane: [lanes, expressions]. Raises KeyError for a variable without a value."""
+    columns = [np.broadcast_to(np.asarray(integer(expr, values), np.int64), lanes) for expr in exprs]
+    return np.stack(columns, axis=1) if columns else np.zeros((lanes, 0), np.int64)
+
+
+def volumes(widths: Array) -> Array:
+    """Elements of regions [n, rank]; one that ends before it begins is empty."""
+    return np.asarray(np.maximum(widths, 0).prod(axis=1))
+
+
+def region_text(lo: Array, hi: Array) -> str:
+    """A region as messages show it."""
+    return str(list(zip(lo.tolist(), hi.tolist(), strict=True)))

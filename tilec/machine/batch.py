@@ -1,0 +1,146 @@
+"""Many units evaluate one expression: the lane is one more axis of it, in front of its iterators.
+
+All boxes of a batch have the same widths, so an iterator is a number from 0 and an origin that depends on the lane.
+An affine access that stays inside the window of every lane becomes one to a copy of what the lanes read; any other
+looks its place up lane by lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilec.ir.evaluate import Points, Window, affine, scalar_value
+from tilec.ir.expr import Access, Binary, Const, Expr, Reduce, TensorExpr, Var, rebuild
+from tilec.ir.numpy_scalars import Array
+from tilec.machine.memory import Held, take
+
+LANE = "@lane"
+_ROW = "@row "
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Where an access of a batch reads: the buffer, its unit for every lane, elements of every lane's window ([lanes,
+    rank], None where all places are known to be inside), and which elements were written (None: all)."""
+
+    held: Held
+    rows: Array
+    inside: Array | None
+    written: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """An expression with the lanes as its first iterator, the points it is evaluated at, and its reads by the name that
+    an access has for its tensor."""
+
+    expr: TensorExpr
+    points: Points
+    reads: Mapping[str, Read]
+
+
+def batch(
+    expr: TensorExpr,
+    lanes: int,
+    origin: Mapping[str, Array],
+    widths: Mapping[str, int],
+    variables: Mapping[str, Any],
+    held: Mapping[str, tuple[Held, Array]],
+    by_place: Collection[str],
+) -> Batch:
+    """`expr` over boxes of these `widths` that begin at `origin` (iterator -> [lanes]).
+
+    `variables` are numbers, or one for each lane; `held` maps a tensor to its buffer and each lane's unit of it.
+    Tensors in `by_place` are never copied: all accesses to one have places in its window.
+    """
+    made = _Batch(origin, widths, variables, held, by_place)
+    value = made.rewritten(expr.value)
+    body = replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value
+    points = Points({LANE: (0, lanes), **{i: (0, widths[i]) for i in expr.iterators}}, made.windows, made.values)
+    whole = TensorExpr(expr.tensor, (LANE, *expr.spatial), expr.reduce, (Const(1), *expr.extents), body)
+    return Batch(whole, points, made.reads)
+
+
+def _at(iterator: str) -> str:
+    """The variable that holds an iterator's origin."""
+    return f"@{iterator}"
+
+
+class _Batch:
+    def __init__(
+        self,
+        origin: Mapping[str, Array],
+        widths: Mapping[str, int],
+        variables: Mapping[str, Any],
+        held: Mapping[str, tuple[Held, Array]],
+        by_place: Collection[str],
+    ) -> None:
+        self._by_place = by_place
+        self._origin, self._widths, self._held = origin, widths, held
+        self.values: dict[str, Any] = {**variables, **{_at(i): begin for i, begin in origin.items()}}
+        self.windows: dict[str, Window] = {}
+        self.reads: dict[str, Read] = {}
+
+    def rewritten(self, expr: Expr) -> Expr:
+        match expr:
+            case Var(name) if name in self._origin:
+                return Binary("+", expr, Var(_at(name)))
+            case Access():
+                copied = None if expr.tensor in self._by_place else self._copied(expr)
+                return copied or self._looked_up(expr)
+        return rebuild(expr, self.rewritten)
+
+    def _copied(self, access: Access) -> Access | None:
+        """The access to a copy of the tile that each lane reads, None where that may leave the window."""
+        held, rows = self._held[access.tensor]
+        lo, hi = held.lo[rows], held.hi[rows]
+        begin, widths, index = np.empty_like(lo), [], []
+        for axis, place in enumerate(access.index):
+            form = affine(place)
+            if form is None:
+                return None
+            steps = {name: scale for name, scale in form[0].items() if name in self._widths and scale}
+            if any(self._widths[name] == 0 for name in steps):
+                return None
+            back = sum((scale * (self._widths[name] - 1) for name, scale in steps.items() if scale < 0), 0)
+            sums = [scale * self.values[_at(name) if name in self._widths else name] for name, scale in form[0].items()]
+            begin[:, axis] = sum(sums, form[1] + back) - lo[:, axis]
+            widths.append(1 + sum(abs(scale) * (self._widths[name] - 1) for name, scale in steps.items()))
+            moved: Expr = Const(-back)
+            for name, scale in steps.items():
+                moved = Binary("+", moved, Binary("*", Var(name), Const(scale)))
+            index.append(moved)
+        if (begin < 0).any() or (begin + np.asarray(widths, np.int64) > hi - lo).any():
+            return None
+        name = f"{access.tensor} {len(self.reads)}"
+        self.windows[name] = _window(take(held.array, rows, begin, widths))
+        written = None if held.is_complete() else take(held.written, rows, begin, widths)
+        self.reads[name] = Read(held, rows, None, None if written is None or written.all() else written)
+        return Access(name, (Var(LANE), *index))
+
+    def _looked_up(self, access: Access) -> Access:
+        """The access to all units' windows, at the lane's unit and the place in its window."""
+        held, rows = self._held[access.tensor]
+        name = f"{access.tensor} {len(self.reads)}"
+        self.reads[name] = Read(held, rows, held.hi[rows] - held.lo[rows], None if held.is_complete() else held.written)
+        self.windows[name] = _window(held.array)
+        self.values[f"{_ROW}{name}"] = rows
+        index = []
+        for axis, place in enumerate(access.index):
+            begin = f"{_ROW}{name} {axis}"
+            self.values[begin] = held.lo[rows, axis]
+            index.append(Binary("-", self.rewritten(place), Var(begin)))
+        return Access(name, (Var(f"{_ROW}{name}"), *index))
+
+
+def _window(array: Array) -> Window:
+    return Window(array, (0,) * array.ndim)
+
+
+def places(access: Access, points: Points) -> list[Array]:
+    """The index of an access at all points."""
+    return [np.asarray(scalar_value(part, points)).astype(np.int64) for part in access.index]
