@@ -1,5 +1,6 @@
 """The tile machine: right results, poison, capacities, byte counts, units in lockstep."""
 
+import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -32,6 +33,7 @@ from tilec.ir.text import parse_expr
 from tilec.ir.types import numpy_dtype
 from tilec.machine import MachineError, Moved, execute
 
+machine = sys.modules["tilec.machine.execute"]
 RNG = np.random.default_rng(3)
 
 
@@ -88,6 +90,46 @@ def test_lockstep_shares_what_all_threads_stored() -> None:
     serial = rewrite(program, lambda s: replace(s, kind="serial", scope="") if isinstance(s, Loop) else s)
     with pytest.raises(MachineError, match="never written"):
         execute(serial, {"X": x})
+
+
+WAVES = {
+    "matmul": (matmul(cores=2), {"A": (6, 12), "B": (12, 8)}),
+    "convolution": (convolution(), {"X": (9,), "W": (3,)}),
+    "flash": (flash(), {"Q": (6, 5), "KT": (5, 12), "V": (12, 3)}),
+    "threads": (threads(()), {"X": (4, 3)}),
+    "neighbours": (neighbours(), {"X": (4,)}),
+    "split": (split(), {"A": (6,)}),
+}
+
+
+@pytest.mark.parametrize("name", WAVES)
+def test_units_that_do_not_wait_for_each_other_may_run_one_by_one(monkeypatch, name: str) -> None:
+    """What waits still runs at once: neighbours read what the others stored."""
+    program, shapes = WAVES[name]
+    arrays = {tensor: normal(*shape) for tensor, shape in shapes.items()}
+    at_once = execute(program, arrays)
+    monkeypatch.setattr(machine, "WAVE", 1)
+    one_by_one = execute(program, arrays)
+    assert (one_by_one.moved, one_by_one.peak) == (at_once.moved, at_once.peak)
+    for output, array in at_once.outputs.items():
+        np.testing.assert_allclose(one_by_one.outputs[output], array, rtol=1e-6)
+
+
+def test_no_more_units_run_at_once_than_memory_has_room_for(monkeypatch) -> None:
+    seen = []
+    reserve = machine.reserve
+    monkeypatch.setattr(machine, "reserve", lambda *given: seen.append(reserve(*given)) or seen[-1])
+    x, program = {"X": np.zeros(32, np.float32)}, copy_program()
+    (serial,) = program.body
+    assert isinstance(serial, Loop)
+    spread = replace(program, levels=(DRAM, SHARED), body=(replace(serial, kind="spread", scope="block"),))
+    execute(spread, x, {"N": 32})
+    assert max(len(held.codes) for held in seen) == 4
+    del seen[:]
+    a_tile = 8 * (4 + 1)  # elements and their marks
+    monkeypatch.setattr(machine, "WAVE", 2 * 2 * a_tile)
+    execute(spread, x, {"N": 32})
+    assert max(len(held.codes) for held in seen) == 2
 
 
 def test_units_combine_partial_sums() -> None:
