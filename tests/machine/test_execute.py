@@ -132,6 +132,16 @@ def test_no_more_units_run_at_once_than_memory_has_room_for(monkeypatch) -> None
     assert max(len(held.codes) for held in seen) == 2
 
 
+def test_no_unit_runs_where_there_is_nothing_to_do() -> None:
+    program = copy_program()
+    (serial,) = program.body
+    assert isinstance(serial, Loop)
+    spread = replace(program, levels=(DRAM, SHARED), body=(replace(serial, kind="spread", scope="block"),))
+    result = execute(spread, {"X": np.zeros(0, np.float32)}, {"N": 0})
+    assert result.outputs["Y"].shape == (0,)
+    assert result.moved["shared"] == Moved()
+
+
 def test_units_combine_partial_sums() -> None:
     program = split()
     a = normal(6)

@@ -48,7 +48,7 @@ def compute(
         variables = {name: value[some] if np.ndim(value) else value for name, value in values.items()}
         held = {tensor: (buffer, rows[some]) for tensor, (buffer, rows) in operands.items()}
         done = batch(expr, len(some), origin, widths, variables, held, by_place)
-        if not defined(done):
+        if all(widths.values()) and not defined(done):
             raise MachineError("reads elements that were never written")
         for tensor in by_place:
             counted(operands[tensor][0].buffer, target.buffer, followed(done, tensor))

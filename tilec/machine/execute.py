@@ -170,7 +170,7 @@ class _Machine:
             if loop.scope not in self._scopes:
                 raise MachineError(f"no level has the scope {loop.scope}")
             inner = lanes.spread(loop.variable, np.maximum(counts, 0), self._scopes[loop.scope])
-            for wave in self._waves(loop, serial, inner):
+            for wave in self._waves(loop, serial, inner) if inner.count else ():
                 self.run(loop.body, serial, wave)
             return
         for i in range(max(counts.tolist(), default=0)):
@@ -185,7 +185,7 @@ class _Machine:
             known = {**self._symbols, **serial, **{name: int(each.max()) for name, each in lanes.values.items()}}
             ranges = {name: (Const(0), Const(value)) for name, value in known.items()}
             most = max(1, WAVE // max(1, self._room(loop.body, ranges)))
-        if most >= lanes.count > 0:
+        if most >= lanes.count:
             yield lanes
             return
         for begin in range(0, lanes.count, most):

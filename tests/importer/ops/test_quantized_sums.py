@@ -55,7 +55,8 @@ def test_matmul_integer_with_zero_points_of_rows_and_columns(tmp_path: Path) -> 
         (found,) = run(import_model(path), tmp_path, feeds)
         down = x[:, None] if rows == (3,) else x
         np.testing.assert_array_equal(found, (wide - down.astype(np.int32)) @ (other - y.astype(np.int32)))
-    check(tmp_path, "MatMulInteger", a[0], b[0], np.array(3, np.uint8), _numbers("int8", 4))
+    # With AVX2 onnxruntime adds pairs of products in 16 bits: halves do not saturate.
+    check(tmp_path, "MatMulInteger", a[0] // 2, b[0] // 2, np.array(3, np.uint8), _numbers("int8", 4))
 
 
 def test_zero_points_that_do_not_fit(tmp_path: Path) -> None:
