@@ -55,7 +55,7 @@ def verify_on_machine(
     """Run the tile programs of `folder` on the tile machine; `because` says why not the code itself.
 
     A model whose estimated work fits the budget runs whole, on the draws that onnxruntime gets too. Of a larger one
-    the cheapest groups run, one of those that share a kernel, on random operands against their expressions.
+    the cheapest groups run, one of those that share a kernel, on random inputs against their expressions.
     Raises TilecError when onnxruntime cannot run the model, ArtifactError for damaged programs.
     """
     steps = _read_steps(folder, plan, kernels)
@@ -66,7 +66,7 @@ def verify_on_machine(
     }
     if options.inputs is not None or sum(step.cost for step in steps) * len(options.seeds) <= BUDGET:
         return _whole(folder, plan, steps, model, options, advance, report)
-    return _groups(plan, steps, options, advance, report)
+    return _groups(folder, plan, steps, options, advance, report)
 
 
 def work(group: Group, program: Program) -> int:
@@ -204,7 +204,12 @@ def _call(plan: Plan, fallbacks: Sequence[Fallback], arrays: dict[str, Any], fir
 
 
 def _groups(
-    plan: Plan, steps: Sequence[Step], options: VerifyOptions, advance: Advance, report: dict[str, Any]
+    folder: Path,
+    plan: Plan,
+    steps: Sequence[Step],
+    options: VerifyOptions,
+    advance: Advance,
+    report: dict[str, Any],
 ) -> Outcome:
     """Single groups against their expressions, the cheapest kernels first, as many as the budget allows."""
     draw = draws(options.seeds)[0]
@@ -213,7 +218,7 @@ def _groups(
     checked: list[Checked] = []
     groups: list[GroupCheck] = []
     for done, step in enumerate(chosen):
-        arrays = _random_operands(step.group, plan, draw)
+        arrays = _operands(step.group, plan, folder, draw)
         try:
             result = step.execute(arrays)
         except MachineError as error:
@@ -250,11 +255,21 @@ def _said(error: MachineError) -> str:
     return f"{error.message} at {error.place}" if error.place else error.message
 
 
-def _random_operands(group: Group, plan: Plan, draw: Draw) -> dict[str, Array]:
-    """Random values for everything that a group reads from outside, small constants as they are."""
+def _operands(group: Group, plan: Plan, folder: Path, draw: Draw) -> dict[str, Array]:
+    """Values for everything that a group reads from outside: constants as they are, for in a group of many layers
+    weights of any size would make errors of any size, and random ones for the rest."""
     own = {node.name for node in group.nodes}
     names = dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in own)
-    return random_tensors(list(names), group.nodes, plan.tensors, draw)
+    prepared = {node.name: node for node in plan.prepared}
+
+    def value(name: str) -> Array:
+        if name in plan.constants:
+            return read_constant(name, plan.constants[name], plan.tensors[name], folder)
+        expr = prepared[name].expr
+        return evaluate(expr, {t: value(t) for t in operands(expr)}, ttype=plan.tensors[name].ttype)
+
+    known = {name: value(name) for name in names if name in plan.constants or name in prepared}
+    return random_tensors([name for name in names if name not in known], group.nodes, plan.tensors, draw) | known
 
 
 def _constants(plan: Plan, folder: Path) -> dict[str, Array]:
