@@ -60,6 +60,18 @@ def test_beyond_the_budget_single_groups_are_verified_and_counted(case, monkeypa
     assert steps[-1] == (verified, verified)
 
 
+def test_a_group_runs_with_the_weights_of_the_model(case, monkeypatch):
+    drawn, draw = [], on_machine.random_tensors
+    monkeypatch.setattr(on_machine, "BUDGET", 0)
+    monkeypatch.setattr(on_machine, "work", lambda group, program: int(group.name == "y"))
+    monkeypatch.setattr(on_machine, "random_tensors", lambda names, *more: drawn.extend(names) or draw(names, *more))
+    assert run(case)[0].failure is None
+    known = {*case[2].constants, *(node.name for node in case[2].prepared)}
+    assert known
+    assert drawn
+    assert not known & set(drawn)
+
+
 def test_a_wrong_group_is_named(case, monkeypatch):
     folder, model, plan, _ = case
     body = generated(doubled(plan, "h2"), folder, "a100").body

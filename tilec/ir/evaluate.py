@@ -30,7 +30,8 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 _UNTYPED: Mapping[str, str] = MappingProxyType({})
 _WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
 _PLAIN = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
-_COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+"""Reductions and the function of two partial results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +246,8 @@ def _reduce(expr: TensorExpr, reducer: str, points: Points, dtype: np.dtype[Any]
         return whole
     first = neutral(reducer, value.dtype)
     if reducer in ("sum", "prod"):
-        return np.asarray(_COMBINE[reducer].reduce(whole, axis=axes, dtype=value.dtype, initial=first))
-    return np.asarray(_COMBINE[reducer].reduce(whole, axis=axes, initial=first))
+        return np.asarray(COMBINE[reducer].reduce(whole, axis=axes, dtype=value.dtype, initial=first))
+    return np.asarray(COMBINE[reducer].reduce(whole, axis=axes, initial=first))
 
 
 def _into(out: Array, expr: TensorExpr, points: Points) -> None:
@@ -271,7 +272,7 @@ def _into(out: Array, expr: TensorExpr, points: Points) -> None:
     rest = np.empty_like(out)
     _into(out, expr, first)
     _into(rest, expr, second)
-    _COMBINE[str(expr.reducer)](out, rest, out=out)
+    COMBINE[str(expr.reducer)](out, rest, out=out)
 
 
 def evaluate_box(expr: TensorExpr, points: Points, ttype: str | None = None) -> Array:

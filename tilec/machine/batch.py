@@ -8,7 +8,7 @@ looks its place up lane by lane.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from tilec.ir.evaluate import Points, Window, affine, scalar_value
 from tilec.ir.expr import Access, Binary, Const, Expr, Reduce, TensorExpr, Var, rebuild
 from tilec.ir.numpy_scalars import Array
-from tilec.machine.memory import Held, take
+from tilec.machine.memory import Held, Seen, take
 
 LANE = "@lane"
 _ROW = "@row "
@@ -49,7 +49,7 @@ def batch(
     origin: Mapping[str, Array],
     widths: Mapping[str, int],
     variables: Mapping[str, Any],
-    held: Mapping[str, tuple[Held, Array]],
+    held: Mapping[str, Seen],
     by_place: Collection[str],
 ) -> Batch:
     """`expr` over boxes of these `widths` that begin at `origin` (iterator -> [lanes]).
@@ -57,7 +57,8 @@ def batch(
     `variables` are numbers, or one for each lane; `held` maps a tensor to its buffer and each lane's unit of it.
     Tensors in `by_place` are never copied: all accesses to one have places in its window.
     """
-    made = _Batch(origin, widths, variables, held, by_place)
+    values = {**variables, **{_at(i): begin for i, begin in origin.items()}}
+    made = _Rewriter(origin.keys(), widths, held, by_place, values)
     value = made.rewritten(expr.value)
     body = replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value
     points = Points({LANE: (0, lanes), **{i: (0, widths[i]) for i in expr.iterators}}, made.windows, made.values)
@@ -70,46 +71,43 @@ def _at(iterator: str) -> str:
     return f"@{iterator}"
 
 
-class _Batch:
-    def __init__(
-        self,
-        origin: Mapping[str, Array],
-        widths: Mapping[str, int],
-        variables: Mapping[str, Any],
-        held: Mapping[str, tuple[Held, Array]],
-        by_place: Collection[str],
-    ) -> None:
-        self._by_place = by_place
-        self._origin, self._widths, self._held = origin, widths, held
-        self.values: dict[str, Any] = {**variables, **{_at(i): begin for i, begin in origin.items()}}
-        self.windows: dict[str, Window] = {}
-        self.reads: dict[str, Read] = {}
+@dataclass(slots=True)
+class _Rewriter:
+    """Makes the expression of a batch; gathers what its variables, windows and reads are."""
+
+    origins: Collection[str]
+    widths: Mapping[str, int]
+    held: Mapping[str, Seen]
+    by_place: Collection[str]
+    values: dict[str, Any]
+    windows: dict[str, Window] = field(default_factory=dict)
+    reads: dict[str, Read] = field(default_factory=dict)
 
     def rewritten(self, expr: Expr) -> Expr:
         match expr:
-            case Var(name) if name in self._origin:
+            case Var(name) if name in self.origins:
                 return Binary("+", expr, Var(_at(name)))
             case Access():
-                copied = None if expr.tensor in self._by_place else self._copied(expr)
+                copied = None if expr.tensor in self.by_place else self._copied(expr)
                 return copied or self._looked_up(expr)
         return rebuild(expr, self.rewritten)
 
     def _copied(self, access: Access) -> Access | None:
         """The access to a copy of the tile that each lane reads, None where that may leave the window."""
-        held, rows = self._held[access.tensor]
+        held, rows = self.held[access.tensor]
         lo, hi = held.lo[rows], held.hi[rows]
         begin, widths, index = np.empty_like(lo), [], []
         for axis, place in enumerate(access.index):
             form = affine(place)
             if form is None:
                 return None
-            steps = {name: scale for name, scale in form[0].items() if name in self._widths and scale}
-            if any(self._widths[name] == 0 for name in steps):
+            steps = {name: scale for name, scale in form[0].items() if name in self.widths and scale}
+            if any(self.widths[name] == 0 for name in steps):
                 return None
-            back = sum((scale * (self._widths[name] - 1) for name, scale in steps.items() if scale < 0), 0)
-            sums = [scale * self.values[_at(name) if name in self._widths else name] for name, scale in form[0].items()]
+            back = sum((scale * (self.widths[name] - 1) for name, scale in steps.items() if scale < 0), 0)
+            sums = [scale * self.values[_at(name) if name in self.widths else name] for name, scale in form[0].items()]
             begin[:, axis] = sum(sums, form[1] + back) - lo[:, axis]
-            widths.append(1 + sum(abs(scale) * (self._widths[name] - 1) for name, scale in steps.items()))
+            widths.append(1 + sum(abs(scale) * (self.widths[name] - 1) for name, scale in steps.items()))
             moved: Expr = Const(-back)
             for name, scale in steps.items():
                 moved = Binary("+", moved, Binary("*", Var(name), Const(scale)))
@@ -124,7 +122,7 @@ class _Batch:
 
     def _looked_up(self, access: Access) -> Access:
         """The access to all units' windows, at the lane's unit and the place in its window."""
-        held, rows = self._held[access.tensor]
+        held, rows = self.held[access.tensor]
         name = f"{access.tensor} {len(self.reads)}"
         self.reads[name] = Read(held, rows, held.hi[rows] - held.lo[rows], None if held.is_complete() else held.written)
         self.windows[name] = _window(held.array)

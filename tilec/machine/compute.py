@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tilec.ir.evaluate import evaluate_box
+from tilec.ir.evaluate import COMBINE, evaluate_box
 from tilec.ir.numpy_scalars import Array, cast, widen
 from tilec.ir.program import Buffer, ComputeTile
 from tilec.ir.reads import by_data
 from tilec.ir.types import numpy_dtype
 from tilec.machine.batch import Batch, batch
 from tilec.machine.errors import MachineError
-from tilec.machine.memory import COMBINE, Held, Seen, put, take
+from tilec.machine.memory import Held, Seen, put, take
 from tilec.machine.reads import defined, followed
 from tilec.machine.units import integers, pieces, region_text, volumes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,13 +16,6 @@ from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
 from tilec.ir.types import numpy_dtype, tensor_bytes
 from tilec.machine.errors import MachineError
-
-COMBINE: dict[str, Callable[..., Array]] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-}
 
 
 @cache

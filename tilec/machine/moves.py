@@ -6,11 +6,12 @@ from math import prod
 
 import numpy as np
 
+from tilec.ir.evaluate import COMBINE
 from tilec.ir.expr import Scalar
 from tilec.ir.numpy_scalars import Array, cast
 from tilec.ir.types import numpy_dtype
 from tilec.machine.errors import MachineError
-from tilec.machine.memory import COMBINE, Held, Meter, Seen, bytes_of, put, take, tiles
+from tilec.machine.memory import Held, Meter, Seen, bytes_of, put, take, tiles
 from tilec.machine.units import alike, pieces, region_text, volumes
 
 Ends = tuple[Array, Array]

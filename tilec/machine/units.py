@@ -17,6 +17,7 @@ from tilec.ir.expr import Expr
 from tilec.ir.numpy_scalars import Array
 
 Loops = tuple[tuple[str, int, int], ...]
+"""Spread loops, outermost first: variable, position of the level of its units, a number above all its values."""
 
 
 class Lanes:

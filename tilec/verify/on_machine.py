@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,7 @@ def _whole(
     if options.tolerance is not None:
         allowed = dict.fromkeys(allowed, options.tolerance)
     chosen = feedings(options.seeds, options.inputs)
-    constants = _constants(plan, folder)
+    constants = _constants(plan, folder, [*plan.constants, *(node.name for node in plan.prepared)])
     report["outputs"] = {name: {"tolerance": tolerance} for name, tolerance in allowed.items()}
     report["reference"] = options.reference
     report["groups"] = {"total": len(steps), "verified": len(steps)}
@@ -260,24 +260,24 @@ def _operands(group: Group, plan: Plan, folder: Path, draw: Draw) -> dict[str, A
     weights of any size would make errors of any size, and random ones for the rest."""
     own = {node.name for node in group.nodes}
     names = dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in own)
-    prepared = {node.name: node for node in plan.prepared}
-
-    def value(name: str) -> Array:
-        if name in plan.constants:
-            return read_constant(name, plan.constants[name], plan.tensors[name], folder)
-        expr = prepared[name].expr
-        return evaluate(expr, {t: value(t) for t in operands(expr)}, ttype=plan.tensors[name].ttype)
-
-    known = {name: value(name) for name in names if name in plan.constants or name in prepared}
+    known = _constants(plan, folder, names)
     return random_tensors([name for name in names if name not in known], group.nodes, plan.tensors, draw) | known
 
 
-def _constants(plan: Plan, folder: Path) -> dict[str, Array]:
-    """Constants of the plan and the values of its prepared nodes."""
-    values = {name: read_constant(name, c, plan.tensors[name], folder) for name, c in plan.constants.items()}
-    for node in plan.prepared:
-        values[node.name] = evaluate(node.expr, values, ttype=plan.tensors[node.name].ttype)
-    return values
+def _constants(plan: Plan, folder: Path, names: Iterable[str]) -> dict[str, Array]:
+    """Constants of the plan and values of its prepared nodes, those of `names` that are either."""
+    prepared = {node.name: node.expr for node in plan.prepared}
+    values: dict[str, Array] = {}
+
+    def value(name: str) -> Array:
+        if name not in values and name in prepared:
+            read = {tensor: value(tensor) for tensor in operands(prepared[name])}
+            values[name] = evaluate(prepared[name], read, ttype=plan.tensors[name].ttype)
+        elif name not in values:
+            values[name] = read_constant(name, plan.constants[name], plan.tensors[name], folder)
+        return values[name]
+
+    return {name: value(name) for name in names if name in plan.constants or name in prepared}
 
 
 def _traffic(group: Group, result: Result) -> dict[str, Any]:
