@@ -201,6 +201,18 @@ def test_variance_of_long_rows_takes_one_pass() -> None:
     np.testing.assert_allclose(run_plan(plan, {"A": rows})["Y"], exact, atol=5e-4)
 
 
+def test_a_loop_that_no_program_fits_is_done_without() -> None:
+    """The search takes it for fitting, its programs do not fit."""
+    extents = {"s": 49, "r": 96}
+    texts = [*normalized(96), "Y[s, r] = (A[s, r] - U[s] - W[s]) / sqrt(S[s] + 0.001)", "M[r] = sum(s, Y[s, r])"]
+    graph = make_graph({"A": (49, 96)}, [(text, extents) for text in texts], ["M"])
+    plan = planned(graph, tiny("explicit", 4), ScheduleOptions(fusion="full", objective="traffic"))
+    arrays = {"A": np.random.default_rng(5).standard_normal((49, 96)).astype(np.float32)}
+    wide = arrays["A"].astype(np.float64)
+    exact = ((wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 0.001)).sum(0)
+    np.testing.assert_allclose(run_plan(plan, arrays)["M"], exact, atol=1e-3)
+
+
 def test_copies_stay_in_the_parts_of_their_nodes() -> None:
     extents = {"m": 6, "n": 700}
     texts = [

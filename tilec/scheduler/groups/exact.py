@@ -4,7 +4,7 @@ not see every way in which results of one group can get into each other's way (W
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.verify_program import check_program
@@ -24,32 +24,43 @@ Settled = list[tuple[tuple[int, ...], tuple[CoreTile, ...]]]
 def settled(groups: Sequence[tuple[int, ...]], atoms: Atoms, builder: Builder, most: int = 1) -> Settled:
     """Every group with up to `most` tiles whose programs are legal and, on explicit levels, fit; groups that are alike
     are looked at once.  A group without such a tile falls apart into its parts, a part takes a smaller one."""
-    level = atoms.target.levels[atoms.target.core]
-    roomy = level.managed == "implicit" or level.capacity is None
     if atoms.graph.symbols:
         return [(members, atoms.core_tiles(members, most)) for members in groups]
-    known = atoms.fitting
     found: Settled = []
     waiting = list(reversed(groups))
     while waiting:
         members = waiting.pop()
-        tiles = atoms.core_tiles(members, most if roomy else max(most, CLOSELY))
-        if roomy and len(members) == 1:
+        tiles = _fitting(members, atoms, builder, most)
+        if tiles:
             found.append((members, tiles))
-            continue
-        key = (atoms.key(members, atoms.leaving(members)), most)
-        if key not in known:
-            known[key] = _fitting(members, tiles, atoms, builder, most, roomy)
-        if known[key]:
-            found.append((members, tuple(tiles[place] for place in known[key])))
         elif len(members) == 1:
-            found.append((members, (_shrunk(members, min(tiles, key=lambda tile: tile.held), atoms, builder),)))
+            smallest = min(atoms.core_tiles(members, CLOSELY), key=lambda tile: tile.held)
+            found.append((members, (_shrunk(members, smallest, atoms, builder),)))
         else:
             waiting += [(number,) for number in reversed(members)]
     return found
 
 
-def _fitting(
+def hold(groups: Iterable[tuple[int, ...]], atoms: Atoms, builder: Builder) -> bool:
+    """Whether none of the groups falls apart."""
+    several = (members for members in groups if len(members) > 1)
+    return bool(atoms.graph.symbols) or all(_fitting(members, atoms, builder, 1) for members in several)
+
+
+def _fitting(members: tuple[int, ...], atoms: Atoms, builder: Builder, most: int) -> tuple[CoreTile, ...]:
+    """The first `most` tiles whose programs are legal and, on explicit levels, fit; the tiles of a part need no look on others."""
+    level = atoms.target.levels[atoms.target.core]
+    roomy = level.managed == "implicit" or level.capacity is None
+    tiles = atoms.core_tiles(members, most if roomy else max(most, CLOSELY))
+    if roomy and len(members) == 1:
+        return tiles
+    key = (atoms.key(members, atoms.leaving(members)), most)
+    if key not in atoms.fitting:
+        atoms.fitting[key] = _places(members, tiles, atoms, builder, most, roomy)
+    return tuple(tiles[place] for place in atoms.fitting[key])
+
+
+def _places(
     members: tuple[int, ...], tiles: Sequence[CoreTile], atoms: Atoms, builder: Builder, most: int, roomy: bool
 ) -> tuple[int, ...]:
     """Places of the first tiles whose programs are legal and fit; a `roomy` level holds anything."""

@@ -16,7 +16,7 @@ from tilec.ir.graph import Node
 from tilec.ir.plan import Refusal
 from tilec.scheduler.groups.atoms import Atoms, Part
 from tilec.scheduler.groups.build import Builder
-from tilec.scheduler.groups.exact import settled
+from tilec.scheduler.groups.exact import hold
 from tilec.scheduler.groups.partition import GAIN, Grouping, partition
 from tilec.scheduler.nodes.follow import extent_of
 from tilec.scheduler.passes.parts import execution_order, with_one_final
@@ -53,8 +53,7 @@ def online(atoms: Atoms, grouping: Grouping, builder: Builder) -> Online:
         cut = partition(region, _copied(refused, chain, region))
         if key not in decided:
             gains = _cost(region, cut.groups) < _cost(atoms, touched) * GAIN
-            fits = gains and [members for members, _ in settled(cut.groups, region, builder)] == list(cut.groups)
-            decided[key] = cut.groups if fits else ()
+            decided[key] = cut.groups if gains and hold(cut.groups, region, builder) else ()
         rest = [members for members in kept if members not in touched]
         if decided[key] and _can_run([*found, (region, decided[key]), (atoms, tuple(rest))]):
             kept, refused = rest, dict(cut.refused)
