@@ -48,7 +48,7 @@ def hold(groups: Iterable[tuple[int, ...]], atoms: Atoms, builder: Builder) -> b
 
 
 def _fitting(members: tuple[int, ...], atoms: Atoms, builder: Builder, most: int) -> tuple[CoreTile, ...]:
-    """The first `most` tiles whose programs are legal and, on explicit levels, fit; the tiles of a part need no look on others."""
+    """The first `most` tiles whose programs are legal and, on explicit levels, fit; on others a part may have any."""
     level = atoms.target.levels[atoms.target.core]
     roomy = level.managed == "implicit" or level.capacity is None
     tiles = atoms.core_tiles(members, most if roomy else max(most, CLOSELY))
