@@ -132,6 +132,32 @@ def test_no_more_units_run_at_once_than_memory_has_room_for(monkeypatch) -> None
     assert max(len(held.codes) for held in seen) == 2
 
 
+def doubled_by_all(place: str = "j2") -> Program:
+    """Three threads a block, each of which has three threads scale the block's row once more; `place` tells which
+    element a thread scales."""
+    own = (
+        buffer("X_again", "reg", f"X[i1:i1+1, {place}:{place}+1]"),
+        buffer("U_r", "reg", f"U[i1:i1+1, {place}:{place}+1]"),
+    )
+    double = tensor("U[i, j] = X[i, j] * 2.0", {"i": 4, "j": 3})
+    scale = compute(double, "U_r", "_again", i="i1:i1+1", j=f"{place}:{place}+1")
+    inner = loop("j2", 3, *load(own[0], "X_s"), Allocate(own[1]), scale, StoreTiles("U_s", "U_r"), scope="thread")
+    return threads((Allocate(buffer("U_s", "shared", "U[i1:i1+1, 0:3]")), inner))
+
+
+@pytest.mark.parametrize(("place", "lanes"), [("j2", 4 * 3), ("j1", 4 * 3 * 3)])
+def test_what_units_repeat_runs_once_and_counts_for_all(monkeypatch, place: str, lanes: int) -> None:
+    seen = {}
+    reserve = machine.reserve
+    monkeypatch.setattr(machine, "reserve", lambda *given: seen.setdefault(given[0].name, reserve(*given)))
+    x = normal(4, 3)
+    result = execute(doubled_by_all(place), {"X": x})
+    np.testing.assert_array_equal(result.outputs["T"], 2 * x)
+    assert len(seen["X_again"].codes) == lanes
+    once, by_all = 4 * 3 * 4, 4 * 3 * 3 * 4
+    assert result.moved["reg"] == Moved(once + by_all, once + by_all)
+
+
 def test_no_unit_runs_where_there_is_nothing_to_do() -> None:
     program = copy_program()
     (serial,) = program.body

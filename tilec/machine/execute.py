@@ -35,6 +35,7 @@ from tilec.machine.compute import compute
 from tilec.machine.errors import MachineError
 from tilec.machine.memory import Held, Meter, Seen, bytes_of, reserve
 from tilec.machine.moves import fill, load, store
+from tilec.machine.repeated import is_repeated
 from tilec.machine.units import Lanes, integers, volumes
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
@@ -89,6 +90,7 @@ class _Machine:
         self._meter = Meter(program.levels)
         self._turns = turns(program.body, program.levels)
         self._lives: dict[int, Lifetimes] = {}
+        self._same: dict[tuple[int, frozenset[str]], bool] = {}
         self._memory: dict[str, Held] = {}
         self._buffers = {b.name: b for b in program.parameters}
         inner = (s.expr for s in statements(program.body) if isinstance(s, ComputeTile))
@@ -165,17 +167,41 @@ class _Machine:
                 compute(statement, acting.count, values, target, operands, self._counted)
 
     def _loop(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> None:
-        (counts,) = integers([loop.extent], {**self._symbols, **serial, **lanes.values}, lanes.count).T
         if loop.kind == "spread":
-            if loop.scope not in self._scopes:
-                raise MachineError(f"no level has the scope {loop.scope}")
-            inner = lanes.spread(loop.variable, np.maximum(counts, 0), self._scopes[loop.scope])
-            for wave in self._waves(loop, serial, inner) if inner.count else ():
-                self.run(loop.body, serial, wave)
+            self._spread(loop, serial, lanes)
             return
+        counts = self._counts(loop, serial, lanes)
         for i in range(max(counts.tolist(), default=0)):
             active = lanes if (i < counts).all() else lanes.chosen(i < counts)
             self.run(loop.body, {**serial, loop.variable: i}, active)
+
+    def _counts(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> Array:
+        """How often each lane runs a loop."""
+        (counts,) = integers([loop.extent], {**self._symbols, **serial, **lanes.values}, lanes.count).T
+        return counts
+
+    def _spread(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> None:
+        if loop.scope not in self._scopes:
+            raise MachineError(f"no level has the scope {loop.scope}")
+        rank = self._scopes[loop.scope]
+        often = self._repeats(loop, lanes, rank)
+        acting = lanes.instances(rank - 1) if often > 1 else lanes
+        inner = acting.spread(loop.variable, np.maximum(self._counts(loop, serial, acting), 0), rank)
+        with self._meter.counting(often):
+            for wave in self._waves(loop, serial, inner) if inner.count else ():
+                self.run(loop.body, serial, wave)
+
+    def _repeats(self, loop: Loop, lanes: Lanes, rank: int) -> int:
+        """How many lanes do the same in a spread loop: all that share what lies below the level of its units, or 1."""
+        own = lanes.values.keys() - set(lanes.names(rank - 1))
+        if not own or not lanes.count:
+            return 1
+        key = (id(loop), frozenset(own))
+        if key not in self._same:
+            shared = [name for name, buffer in self._buffers.items() if self._rank[buffer.level] < rank]
+            self._same[key] = is_repeated(loop, own, shared)
+        sharing = np.unique(lanes.codes(rank - 1), return_counts=True)[1] if self._same[key] else np.ones(1, np.int64)
+        return int(sharing[0]) if (sharing == sharing[0]).all() else 1
 
     def _waves(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> Iterator[Lanes]:
         """The iterations of a spread loop that run at once: all, or as many as `WAVE` has room for."""

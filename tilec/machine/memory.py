@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -119,6 +120,16 @@ class Meter:
         self._taken = {pool.name: 0 for pool in self._pools.values() if pool is not None}
         self.peak = dict.fromkeys(self._levels, 0)
         self.moved = dict.fromkeys(self._levels, Moved())
+        self._often = 1
+
+    @contextmanager
+    def counting(self, often: int) -> Iterator[None]:
+        """What moves in here moves `often` times."""
+        before, self._often = self._often, self._often * often
+        try:
+            yield
+        finally:
+            self._often = before
 
     def born(self, level: str, name: str, size: int) -> None:
         """A buffer comes alive. Raises MachineError above the capacity of an explicit level or of its pool."""
@@ -144,9 +155,9 @@ class Meter:
     def reads(self, level: str, size: int) -> None:
         """`level` reads from a lower one."""
         before = self.moved[level]
-        self.moved[level] = Moved(before.read + size, before.written)
+        self.moved[level] = Moved(before.read + size * self._often, before.written)
 
     def writes(self, level: str, size: int) -> None:
         """`level` writes to a lower one."""
         before = self.moved[level]
-        self.moved[level] = Moved(before.read, before.written + size)
+        self.moved[level] = Moved(before.read, before.written + size * self._often)
