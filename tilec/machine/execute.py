@@ -177,8 +177,7 @@ class _Machine:
 
     def _counts(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> Array:
         """How often each lane runs a loop."""
-        (counts,) = integers([loop.extent], {**self._symbols, **serial, **lanes.values}, lanes.count).T
-        return counts
+        return integers([loop.extent], {**self._symbols, **serial, **lanes.values}, lanes.count)[:, 0]
 
     def _spread(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> None:
         if loop.scope not in self._scopes:

@@ -35,5 +35,4 @@ def _expressions(statement: Statement) -> Iterator[Expr]:
         case ComputeTile(expr, box):
             yield expr.value
             yield from expr.extents
-            for _, lo, hi in box:
-                yield from (lo, hi)
+            yield from (end for _, *ends in box for end in ends)
