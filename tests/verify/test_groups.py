@@ -42,3 +42,24 @@ def test_errors_that_a_group_hands_on_are_measured_by_where_they_come_from(body:
     assert check_group(plan.groups[0], plan, {"X": x, "O": exact}, {}).passed
     off = exact + np.float32(0.1 / (1 if passes else 8))
     assert check_group(plan.groups[0], plan, {"X": x, "O": off}, {}).passed is passes
+
+
+@pytest.mark.parametrize(("error", "passes"), [(3e-7, True), (3e-4, False)])
+def test_what_is_left_of_a_mean_is_measured_by_what_it_was_taken_from(error: float, passes: bool) -> None:
+    """Every element of it is the rounding of a sum of elements that are about 100."""
+    extents = {"s": 4, "r": 64}
+    distance = "C[s, r] = X[s, r] - T[s] / 64.0"
+    texts = ["T[s] = sum(r, X[s, r])", distance, "R[s] = sum(r, C[s, r])", "M[s] = R[s] / 64.0"]
+    plan = Case(texts, extents, {"X": (4, 64)}).plan()
+    x = (100 + np.random.default_rng(0).standard_normal((4, 64))).astype(np.float32)
+    left = evaluated(plan.groups[0], plan, {"X": x})["M"]
+    assert np.abs(left).max() < 1e-4
+    assert check_group(plan.groups[0], plan, {"X": x, "M": left + np.float32(error)}, {}).passed is passes
+
+
+def test_a_sum_of_what_cancels_is_measured_by_its_elements() -> None:
+    plan = Case(["T[s] = sum(r, X[s, r])"], {"s": 2, "r": 64}, {"X": (2, 64)}).plan()
+    half = np.random.default_rng(0).standard_normal((2, 32)).astype(np.float32)
+    x = np.concatenate([half, -half], axis=1)
+    assert check_group(plan.groups[0], plan, {"X": x, "T": np.full(2, 1e-7, np.float32)}, {}).passed
+    assert not check_group(plan.groups[0], plan, {"X": x, "T": np.full(2, 1e-2, np.float32)}, {}).passed

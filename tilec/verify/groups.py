@@ -126,7 +126,9 @@ def compared(group: Group, plan: Plan, found: Mapping[str, Array], values: Mappi
     allowed = group_tolerances(group.nodes, plan.tensors)
     sources: dict[str, float] = {}
     for node in group.nodes:
-        own = [sources.get(tensor, 0.0) for tensor in carried(node.expr)]
+        summed = node.expr.reducer == "sum"  # rounds by itself, also what comes from outside
+        size = {t: sources.get(t, _largest(values[t]) if summed else 0.0) for t in operands(node.expr)}
+        own = [scale * size[tensor] for tensor, scale in carried(node.expr).items()]
         sources[node.name] = max(_largest(values[node.name]), *own, 0.0)
     return [compare(t, found[t], values[t], allowed[t], sources[t]) for t in group.outputs]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from types import MappingProxyType
 
-from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, bound, children, operands
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr, bound, children, operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.numpy_scalars import EXACT
 from tilec.ir.plan import Plan
@@ -105,23 +105,33 @@ def _roundings(expr: TensorExpr) -> float:
     return total
 
 
-def carried(expr: TensorExpr) -> frozenset[str]:
-    """Operands whose errors a node hands on as they are, however small its own value is: what is added, taken away,
-    chosen or cut off."""
-    return frozenset(_carried(expr.value)) if expr.reducer in (None, "max", "min") else frozenset()
+def carried(expr: TensorExpr) -> Mapping[str, float]:
+    """Operands whose errors a node hands on, however small its own value is, each with the number it multiplies them
+    by: what is added, summed up, taken away, scaled, chosen or cut off.
+
+    The mean of what is left when a mean is taken away is all error: no size of its own tells how large it may be.
+    """
+    found: dict[str, float] = {}
+    for tensor, scale in _carried(expr.value, 1.0) if expr.reducer in (None, "max", "min", "sum") else ():
+        found[tensor] = max(scale, found.get(tensor, 0.0))
+    return found
 
 
-def _carried(expr: Expr) -> Iterator[str]:
+def _carried(expr: Expr, scale: float) -> Iterator[tuple[str, float]]:
     match expr:
         case Access(tensor, _):
-            yield tensor
+            yield tensor, scale
         case Binary("+" | "-", left, right):
-            yield from (*_carried(left), *_carried(right))
+            yield from (*_carried(left, scale), *_carried(right, scale))
+        case Binary("*", Const(factor), other) | Binary("*", other, Const(factor)):
+            yield from _carried(other, scale * abs(factor))
+        case Binary("/", one, Const(divisor)) if divisor:
+            yield from _carried(one, scale / abs(divisor))
         case Call("where", (_, one, other)):
-            yield from (*_carried(one), *_carried(other))
+            yield from (*_carried(one, scale), *_carried(other, scale))
         case Call("maximum" | "minimum" | "neg" | "abs", args):
             for each in args:
-                yield from _carried(each)
+                yield from _carried(each, scale)
 
 
 def _computed(expr: Expr) -> Iterator[Expr]:
