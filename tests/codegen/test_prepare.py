@@ -1,5 +1,6 @@
 """Weights in slabs: the same bytes as at once, whatever the slabs."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from tilec.codegen import prepare
 from tilec.codegen.prepare import prepare_weights
 from tilec.ir.expr import Const
-from tilec.ir.graph import Inline, Node, Port, Tensor
+from tilec.ir.graph import Inline, Node, Port, Tensor, WeightRef
 from tilec.ir.plan import Cost, Group, Plan
 from tilec.ir.text import parse_tensor
 
@@ -57,3 +58,23 @@ def test_a_large_weight_is_never_whole(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(prepare, "evaluate_box", watched)
     prepare_weights(plan(16, 64), tmp_path, tmp_path)
     assert 0 < largest <= 256
+
+
+def test_small_constants_are_copied_and_large_ones_stay_where_they_are(tmp_path: Path) -> None:
+    sizes = {"small": 16, "large": prepare.SMALL // 4}
+    rng = np.random.default_rng(0)
+    values = {name: rng.standard_normal(size).astype(np.float32) for name, size in sizes.items()}
+    data = b"".join(value.tobytes() for value in values.values())
+    (tmp_path / "model.onnx").write_bytes(data)
+    refs = {"small": WeightRef("model.onnx", 0, 64), "large": WeightRef("model.onnx", 64, 4 * sizes["large"])}
+    sums = parse_tensor("y[i] = small[i] + large[i]", {"i": 16})
+    tensors = {name: Tensor((Const(size),), "f32") for name, size in {**sizes, "y": 16}.items()}
+    group = Group("g", (Node(sums),), ("y",), {}, (), Cost({}, {}, {}))
+    files = {"model.onnx": sha256(data).hexdigest()}
+    whole = Plan("m", "d", (), (), (), (Port("y", "y"),), tensors, refs, (), (group,), (), files=files)
+    found = prepare_weights(whole, tmp_path, tmp_path)
+    assert found.places["large"] == prepare.Place("model.onnx", 64, 4 * sizes["large"])
+    place = found.places["small"]
+    assert place.file == prepare.FILE
+    held = np.frombuffer((tmp_path / prepare.FILE).read_bytes(), np.float32, 16, place.offset)
+    np.testing.assert_array_equal(held, values["small"])

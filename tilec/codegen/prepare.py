@@ -1,6 +1,6 @@
 """Weights as kernels want them: prepared nodes evaluated once, one tensor at a time, into one aligned file (W43).
 
-A constant that kernels read as it is stays in the model's file and is only referenced.
+A large constant that kernels read as it is stays in the model's file and is only referenced.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from tilec.ir.types import numpy_dtype
 from tilec.ir.weights import bound_shape, read_constant, weight_path
 
 FILE = "weights.safetensors"
+
+SMALL = 64 << 10
+"""Bytes of a constant below which it is copied next to the others: where it lies, the system maps as much of its
+neighbours, which nothing reads (measured: 42 MB for the small ones of a speech model)."""
 
 SLAB = 64 << 20
 """Bytes of a weight that are evaluated at once."""
@@ -89,9 +93,10 @@ def prepare_weights(
 
 
 def _reference(plan: Plan, name: str) -> WeightRef | None:
-    """The reference of a constant that kernels can read where it lies: whole elements from the start of the file."""
+    """The reference of a large constant that kernels can read where it lies: whole elements from the start of the
+    file."""
     constant = plan.constants.get(name)
-    if not isinstance(constant, WeightRef) or constant.size == 0:
+    if not isinstance(constant, WeightRef) or constant.size < SMALL:
         return None
     return constant if constant.offset % numpy_dtype(plan.tensors[name].ttype).itemsize == 0 else None
 

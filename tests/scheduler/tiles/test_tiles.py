@@ -302,6 +302,7 @@ def test_streamed_weights_are_cut_finely_where_one_core_cannot_draw_all_bandwidt
         ("y[c] = sum(r, x[r, c])", {"c": 64, "r": 65536}, {"x"}),
         ("y[c] = max(r, s, x[r, s, c])", {"c": 64, "r": 256, "s": 256}, {"x"}),
         ("y[h, c] = max(r, x[h + r, c])", {"h": 30, "c": 8, "r": 3}, set()),
+        ("y[c] = sum(r, x[r, c] * x[r, c])", {"c": 64, "r": 65536}, {"x"}),
         ("y[c] = sum(r, x[r, c] * x[r, 0])", {"c": 8, "r": 8}, set()),
         ("y[m, n] = sum(k, x[m, k] * w[k, n])", {"m": 8, "n": 8, "k": 8}, set()),
         ("y[n] = sum(k, x[0, k] * w[k, n])", {"n": 8, "k": 8}, {"w"}),

@@ -105,18 +105,21 @@ class Problem:
 
     @cached_property
     def streamed(self) -> frozenset[str]:
-        """Operands of which a cache need not hold a window: one reduction reads every element once."""
+        """Operands of which a cache need not hold a window: one reduction reads every element once, be it as a factor
+        of its own square."""
         if self.target.levels[self.target.core].managed == "explicit":
             return frozenset()
         exprs = {node.name: node.expr for node in self.nodes}
-        alone = {tensor: exprs[reads[0][2]] for tensor, reads in self.readers.items() if len(reads) == 1}
         inside = self.made.keys() | self.staged
-        return frozenset(
-            access.tensor
-            for tensor, expr in alone.items()
-            for access in accesses(expr)
-            if access.tensor == tensor and tensor not in inside and _once(access, expr)
-        )
+        found: set[str] = set()
+        for tensor, reads in self.readers.items():
+            _, _, reader = reads[0]
+            if tensor in inside or any(name != reader for _, _, name in reads):
+                continue
+            access, *others = (a for a in accesses(exprs[reader]) if a.tensor == tensor)
+            if all(other == access for other in others) and _once(access, exprs[reader]):
+                found.add(tensor)
+        return frozenset(found)
 
     @property
     def kept(self) -> tuple[str, ...]:
