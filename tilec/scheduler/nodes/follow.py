@@ -163,23 +163,32 @@ def most(a: Ints | int, b: Ints | int) -> Ints | int:
 
 def hull(window: Sequence[Ends], other: Sequence[Ends]) -> Window:
     """The smallest window around two."""
-    return tuple((least(a, c), most(b, d)) for (a, b), (c, d) in zip(window, other, strict=True))
+    return tuple(
+        (a if a is c else least(a, c), b if b is d else most(b, d))
+        for (a, b), (c, d) in zip(window, other, strict=True)
+    )
 
 
 def volume(intervals: Sequence[Ends]) -> Ints:
     """Elements of a box of intervals."""
     total: Ints | int = 1
     for lo, hi in intervals:
-        total = total * most(hi - lo, 0)
+        total = total * most(width(lo, hi), 0)
     return np.asarray(total, np.int64)
+
+
+def width(lo: Ints | int, hi: Ints | int) -> Ints | int:
+    """Elements of an interval; most begin at a plain 0."""
+    return hi if type(lo) is int and lo == 0 else hi - lo
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A constant and iterators with their scales."""
+    """A constant and iterators with their scales; `plain` is an iterator that is all of it."""
 
     constant: int
     terms: tuple[tuple[str, int], ...]
+    plain: str | None = None
 
 
 _Forms = tuple[_Form | None, ...]
@@ -283,11 +292,14 @@ def _forms(read: Read, iterators: frozenset[str]) -> _Forms | None:
         if any(not isinstance(atom, Var) or atom.name not in iterators for atom, _, _ in form.terms):
             return None
         terms = tuple((atom.name, scale) for atom, scale, _ in form.terms if isinstance(atom, Var))
-        forms.append(_Form(form.constant, terms))
+        plain = terms[0][0] if form.constant == 0 and len(terms) == 1 and terms[0][1] == 1 else None
+        forms.append(_Form(form.constant, terms, plain))
     return tuple(forms)
 
 
 def _ends(form: _Form, box: Box) -> Ends:
+    if form.plain is not None:
+        return box[form.plain]
     lo: Ints | int = form.constant
     hi: Ints | int = form.constant + 1
     for iterator, scale in form.terms:

@@ -208,9 +208,11 @@ def _part(share: Floats | float) -> Floats | float:
 def _inside(ends: Ends, whole: Ends) -> Ends:
     """An interval moved inside its tensor, cut where it is wider: what a tile in the middle computes."""
     (lo, hi), (_, extent) = ends, whole
-    width = least(hi - lo, extent)
-    start = least(most(lo, 0), extent - width)
-    return start, start + width
+    if type(lo) is int and lo == 0:
+        return 0, least(hi, extent)
+    size = least(hi - lo, extent)
+    start = least(most(lo, 0), extent - size)
+    return start, start + size
 
 
 def movers(nodes: Sequence[Node]) -> Movers:
