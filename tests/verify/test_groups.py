@@ -63,3 +63,13 @@ def test_a_sum_of_what_cancels_is_measured_by_its_elements() -> None:
     x = np.concatenate([half, -half], axis=1)
     assert check_group(plan.groups[0], plan, {"X": x, "T": np.full(2, 1e-7, np.float32)}, {}).passed
     assert not check_group(plan.groups[0], plan, {"X": x, "T": np.full(2, 1e-2, np.float32)}, {}).passed
+
+
+def test_what_a_mask_scales_up_hides_no_error() -> None:
+    """A mask of ones becomes 0 times a huge number, and the scores that it is added to are checked as before."""
+    texts = ["W[s] = where(K[s] > 0.5, 1.0, 0.0)", "U[s] = (1.0 - W[s]) * -3.4e38", "O[s] = X[s] + U[s]"]
+    plan = Case(texts, {"s": 8}, {"X": (8,), "K": (8,)}).plan()
+    given = {"X": np.linspace(1, 2, 8, dtype=np.float32), "K": np.ones(8, np.float32)}
+    exact = evaluated(plan.groups[0], plan, given)["O"]
+    assert check_group(plan.groups[0], plan, {**given, "O": exact}, {}).passed
+    assert not check_group(plan.groups[0], plan, {**given, "O": exact + np.float32(0.01)}, {}).passed

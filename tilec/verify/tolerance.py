@@ -107,9 +107,10 @@ def _roundings(expr: TensorExpr) -> float:
 
 def carried(expr: TensorExpr) -> Mapping[str, float]:
     """Operands whose errors a node hands on, however small its own value is, each with the number it multiplies them
-    by: what is added, summed up, taken away, scaled, chosen or cut off.
+    by: what is added, summed up, taken away, scaled down, chosen or cut off.
 
     The mean of what is left when a mean is taken away is all error: no size of its own tells how large it may be.
+    Nothing is handed on by what scales up: the -3e38 of a mask would let anything pass behind it.
     """
     found: dict[str, float] = {}
     for tensor, scale in _carried(expr.value, 1.0) if expr.reducer in (None, "max", "min", "sum") else ():
@@ -123,9 +124,9 @@ def _carried(expr: Expr, scale: float) -> Iterator[tuple[str, float]]:
             yield tensor, scale
         case Binary("+" | "-", left, right):
             yield from (*_carried(left, scale), *_carried(right, scale))
-        case Binary("*", Const(factor), other) | Binary("*", other, Const(factor)):
+        case Binary("*", Const(factor), other) | Binary("*", other, Const(factor)) if abs(factor) <= 1:
             yield from _carried(other, scale * abs(factor))
-        case Binary("/", one, Const(divisor)) if divisor:
+        case Binary("/", one, Const(divisor)) if abs(divisor) >= 1:
             yield from _carried(one, scale / abs(divisor))
         case Call("where", (_, one, other)):
             yield from (*_carried(one, scale), *_carried(other, scale))

@@ -29,6 +29,7 @@ from tilec.scheduler.nodes.follow import (
     moved,
     seats,
     volume,
+    width,
 )
 
 
@@ -89,9 +90,9 @@ class Seen:
         run: Ints | int = 1
         whole: NDArray[np.bool_] | bool = True
         for ends, extent in zip(reversed(self.windows[tensor]), reversed(shape), strict=True):
-            width, limit = _width(ends), extent_of(extent, numbers)
-            run = np.where(whole, run * most(least(width, limit), 1), run)
-            whole = whole & np.asarray(width >= limit)
+            size, limit = width(*ends), extent_of(extent, numbers)
+            run = np.where(whole, run * most(least(size, limit), 1), run)
+            whole = whole & np.asarray(size >= limit)
         return run
 
 
@@ -242,8 +243,8 @@ def _apart(
 
     Rows of 64 that are read flat, 32 at a time, are not: the one loop moves both dimensions.
     """
-    split = {i: _width(last[i]) < extent_of(final.domain[i], numbers) for i in final.spatial}
-    part = {i: _width(box[i]) < extent_of(expr.domain[i], numbers) for i in expr.spatial}
+    split = {i: width(*last[i]) < extent_of(final.domain[i], numbers) for i in final.spatial}
+    part = {i: width(*box[i]) < extent_of(expr.domain[i], numbers) for i in expr.spatial}
     clash: NDArray[np.bool_] = np.zeros((), bool)
     for position, one in enumerate(expr.spatial):
         if len(movers[one]) > 1:
@@ -252,10 +253,6 @@ def _apart(
             for shared in movers[one] & movers[other]:
                 clash = clash | (part[one] & part[other] & split[shared])
     return ~clash
-
-
-def _width(ends: Ends) -> Ints | int:
-    return ends[1] - ends[0]
 
 
 def _covering(expr: TensorExpr, box: Box, stored: Ints, apart: NDArray[np.bool_], numbers: Candidates) -> Box:
