@@ -8,12 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.evaluate import evaluate, integer
-from tilec.ir.graph import Inline
+from tilec.ir.graph import Graph, Inline
+from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
 from tilec.ir.verify_program import check_program
 from tilec.lower.lowering import lower
 from tilec.machine import execute
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.passes.parts import fuse
+from tilec.scheduler.target import Target
+from tilec.scheduler.tiles.problem import Objective
 from tilec.spec.device import DeviceSpec, Vector
 from tilec.spec.resolve import device_source, parse_device
 
@@ -40,6 +45,12 @@ def tiny(managed: str = "implicit", threads: int = 1) -> DeviceSpec:
     )
     vector = None if threads > 1 else Vector.model_construct(bytes=16, registers=12)
     return cpu.model_copy(update={"levels": levels, "vector": vector})
+
+
+def atoms_of(graph: Graph, target: Target, objective: Objective = "time") -> Atoms:
+    """What a graph's groups are made of."""
+    outputs = frozenset(port.tensor for port in graph.outputs)
+    return Atoms(graph, fuse(graph).parts, target, Candidates(), objective, outputs)
 
 
 def illegal(plan: Plan) -> list[str]:

@@ -1,22 +1,20 @@
 """rows and partition: parts share a core's level where that is predicted to pay, and every refusal has its numbers."""
 
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import replace
 
 import pytest
 from scheduler.graphs import make_graph
 from scheduler.models import attention
-from scheduler.running import device, tiny
+from scheduler.running import atoms_of, device, tiny
 
 from tilec.ir.graph import Graph
-from tilec.ir.intervals import Candidates
-from tilec.ir.plan import PlanLevel, Refusal
-from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.groups.partition import Grouping, Trials, _runs, least, partition, separate
+from tilec.ir.plan import PlanLevel
+from tilec.scheduler.groups.partition import Grouping, partition, separate
+from tilec.scheduler.groups.trials import least
 from tilec.scheduler.passes.compose import compose
 from tilec.scheduler.passes.inline import inline
 from tilec.scheduler.passes.parts import fuse
-from tilec.scheduler.reasons import REASONS, Draft, refusal
+from tilec.scheduler.reasons import REASONS, Draft
 from tilec.scheduler.target import Target, target_of
 from tilec.scheduler.tiles.problem import Objective
 from tilec.scheduler.tiles.rows import rows_of
@@ -28,11 +26,6 @@ TARGET = target_of(tiny())
 def with_capacity(size: int) -> Target:
     core = replace(TARGET.levels[TARGET.core], capacity=size)
     return replace(TARGET, levels=(TARGET.levels[0], core, TARGET.levels[2]))
-
-
-def atoms_of(graph: Graph, target: Target = TARGET, objective: Objective = "time") -> Atoms:
-    outputs = frozenset(port.tensor for port in graph.outputs)
-    return Atoms(graph, fuse(graph).parts, target, Candidates(), objective, outputs)
 
 
 def joined(graph: Graph, target: Target = TARGET, objective: Objective = "time") -> Grouping:
@@ -139,7 +132,7 @@ def test_a_path_through_another_group_keeps_groups_apart() -> None:
 @pytest.mark.feature("W49")
 def test_separate_keeps_parts() -> None:
     graph = make_graph({"x": (8, 6)}, SOFTMAX, ["y"])
-    assert separate(atoms_of(graph), {}).groups == tuple((n,) for n in range(len(fuse(graph).parts)))
+    assert separate(atoms_of(graph, TARGET), {}).groups == tuple((n,) for n in range(len(fuse(graph).parts)))
 
 
 @pytest.mark.feature("W41")
@@ -152,7 +145,7 @@ def test_layers_that_are_alike_are_decided_once() -> None:
                 text = text.replace(f"{old}[", f"{old}{layer}[")
             nodes.append((text.replace("y[", f"{y}[").replace("x[", f"{x}[").replace(f"ma{x}[", "max["), sizes))
     graph = make_graph({"x": (8, 6)}, nodes, ["y5"])
-    atoms = atoms_of(graph)
+    atoms = atoms_of(graph, TARGET)
     partition(atoms, {})
     assert len({each.number for each in atoms.descriptions}) == 4
 
@@ -177,32 +170,12 @@ def test_a_level_without_capacity_holds_everything() -> None:
     assert len(joined(graph, unbounded).groups) == 1
 
 
-@dataclass(frozen=True)
-class Priced(Trials):
-    """Four parts, each reading the one before it; the first two stay together and are too large without the third."""
-
-    def hope(self, members: tuple[int, ...]) -> float | Refusal:
-        return self.cost(members)
-
-    def cost(self, members: tuple[int, ...], limit: float = inf) -> float | Refusal:
-        assert limit > 0
-        return refusal("", "", "outputs-differ") if members == (0, 1) else float(len(members))
-
-
-def test_runs_that_begin_behind_what_cannot_be_a_group_are_not_tried() -> None:
-    parts = [(f"t{n + 1}[s] = exp(t{n}[s])", {"s": 8}) for n in range(4)]
-    graph = make_graph({"t0": (8,)}, parts, ["t4"])
-    atoms = replace(atoms_of(graph), parts=tuple((node,) for node in graph.nodes))
-    vars(atoms)["together"] = frozenset({0, 1})
-    assert _runs(Priced(atoms)) == ((0, 1, 2), (3,))
-
-
 def test_what_a_group_cannot_fall_short_of_counts_what_it_reads_of_a_table() -> None:
     """Eight of many rows; all of them would take longer than the two parts apart."""
     e = {"s": 8, "n": 16}
     nodes = [("top[s] = max(n, x[s, n])", e), ("y[s, n] = x[s, n] - top[s] + t[s + 5, n]", e)]
     graph = make_graph({"x": (8, 16), "t": (100_000, 16)}, nodes, ["y"])
-    atoms = atoms_of(graph)
+    atoms = atoms_of(graph, TARGET)
     members = tuple(range(len(atoms.parts)))
     assert atoms.elements(members, "t") == 8 * 16
     assert least(atoms, members) <= atoms.core_tiles(members)[0].objective

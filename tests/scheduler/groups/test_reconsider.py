@@ -5,18 +5,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from scheduler.graphs import make_graph
-from scheduler.running import device
+from scheduler.running import atoms_of, device
 
 from tests.random_graphs import Model, models
 from tilec.ir.expr import operands
-from tilec.ir.graph import Graph
-from tilec.ir.intervals import Candidates
 from tilec.scheduler.groups.atoms import Atoms
 from tilec.scheduler.groups.online import ordered
 from tilec.scheduler.groups.partition import Grouping, partition, separate
 from tilec.scheduler.groups.reconsider import reconsidered
 from tilec.scheduler.passes.parts import computed_nodes, fuse
-from tilec.scheduler.target import Target, target_of
+from tilec.scheduler.target import target_of
 
 ZEN5 = target_of(device("zen5-avx512"))
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
@@ -27,11 +25,6 @@ ROWS = [
     ("inverse[s] = 1 / sqrt(mean[s] + 1.0)", {"s": 5}),
     ("y[s, n] = x[s, n] * inverse[s]", {"s": 5, "n": 32}),
 ]
-
-
-def atoms_of(graph: Graph, target: Target = ZEN5) -> Atoms:
-    outputs = frozenset(port.tensor for port in graph.outputs)
-    return Atoms(graph, fuse(graph).parts, target, Candidates(), "time", outputs)
 
 
 def named(atoms: Atoms, grouping: Grouping) -> list[list[list[str]]]:
@@ -45,7 +38,7 @@ def cost(atoms: Atoms, grouping: Grouping) -> float:
 @pytest.mark.feature("W16", "W19")
 def test_a_part_falls_apart_inside_its_group() -> None:
     """One vector computes all inverses; beside a sum of one row they would be computed one by one."""
-    atoms = atoms_of(make_graph({"x": (5, 32)}, ROWS, ["y"]))
+    atoms = atoms_of(make_graph({"x": (5, 32)}, ROWS, ["y"]), ZEN5)
     before = partition(atoms, {})
     assert named(atoms, before) == [[["squares", "mean", "inverse"], ["y"]]]
     after, grouping = reconsidered(atoms, before, {})
@@ -63,7 +56,7 @@ def test_nodes_move_to_the_group_that_reads_them() -> None:
         ("c[s, n] = b[s, n] + b[s, n]", domain),
         ("d[n, s] = c[s, n] * 2", domain),
     ]
-    atoms = atoms_of(make_graph({"x": (256, 512)}, nodes, ["d"]))
+    atoms = atoms_of(make_graph({"x": (256, 512)}, nodes, ["d"]), ZEN5)
     apart = separate(atoms, {})
     after, grouping = reconsidered(atoms, apart, {})
     assert cost(after, grouping) < cost(atoms, apart)
@@ -72,7 +65,7 @@ def test_nodes_move_to_the_group_that_reads_them() -> None:
 
 @pytest.mark.feature("W16")
 def test_footprint_and_shared_loops_stay() -> None:
-    atoms = replace(atoms_of(make_graph({"x": (5, 32)}, ROWS, ["y"])), objective="footprint")
+    atoms = replace(atoms_of(make_graph({"x": (5, 32)}, ROWS, ["y"]), ZEN5), objective="footprint")
     before = separate(atoms, {})
     assert reconsidered(atoms, before, {}) == (atoms, before)
 
@@ -81,7 +74,7 @@ def test_footprint_and_shared_loops_stay() -> None:
 @settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
 @given(models())
 def test_groups_stay_whole_and_never_cost_more(model: Model) -> None:
-    atoms, refused = atoms_of(model.graph), fuse(model.graph).refused
+    atoms, refused = atoms_of(model.graph, ZEN5), fuse(model.graph).refused
     for before in (separate(atoms, refused), partition(atoms, refused)):
         after, grouping = reconsidered(atoms, before, refused)
         assert cost(after, grouping) <= cost(atoms, before) * (1 + 1e-9)

@@ -16,7 +16,7 @@ from tilec.report.explain.search import Replay, unit_of
 from tilec.report.explain.stages import Look, join_of, looks
 from tilec.report.explain.tiers import TierJoin, tier_join
 from tilec.scheduler.groups.atoms import HOPE
-from tilec.scheduler.groups.partition import LONGEST
+from tilec.scheduler.groups.trials import LONGEST
 from tilec.scheduler.reasons import edge, refusal
 
 

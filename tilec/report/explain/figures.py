@@ -10,7 +10,7 @@ import numpy as np
 
 from tilec.ir.plan import Refusal
 from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.groups.partition import GAIN, PICO, least, looked_at
+from tilec.scheduler.groups.trials import GAIN, PICO, least, looked_at
 from tilec.scheduler.tiles.cores import CoreTile
 from tilec.scheduler.tiles.score import Terms, terms
 

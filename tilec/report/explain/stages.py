@@ -11,7 +11,7 @@ from tilec.report.explain.search import Home, Replay
 from tilec.report.explain.tiers import TierJoin
 from tilec.scheduler.decided import Decided
 from tilec.scheduler.groups.exact import objection
-from tilec.scheduler.groups.partition import times
+from tilec.scheduler.groups.trials import times
 from tilec.scheduler.reasons import edge, refusal
 
 RULES = {

@@ -9,7 +9,7 @@ from math import inf
 from tilec.ir.plan import Refusal
 from tilec.report.explain.relax import FACTORS, Relaxation
 from tilec.report.explain.search import Replay, unit_of
-from tilec.scheduler.groups.partition import PICO
+from tilec.scheduler.groups.trials import PICO
 from tilec.scheduler.reasons import refusal
 from tilec.scheduler.tiers.partition import Set, joining
 from tilec.scheduler.tiers.runs import Runs

@@ -182,6 +182,15 @@ class Atoms:
         """Parts of the chain, one behind the other; they stay together."""
         return frozenset(self.home[name] for name in self.chain.inside) if self.chain is not None else frozenset()
 
+    @cached_property
+    def inside(self) -> frozenset[int]:
+        """Parts that stay together with the one before them."""
+        return frozenset(n for n in self.together if n - 1 in self.together)
+
+    def joins(self, start: int, end: int) -> bool:
+        """Whether the first of some parts that stand together is read by a later one of them."""
+        return any(start in self.needs[n] for n in range(start + 1, end))
+
     def chain_of(self, members: Sequence[int]) -> Chain | None:
         """The chain, if a group of these parts holds it."""
         return self.chain if self.together and self.together <= set(members) else None

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tilec.ir.expr import operands
 from tilec.scheduler.groups.atoms import Atoms, Part
-from tilec.scheduler.groups.partition import GAIN, least, times
+from tilec.scheduler.groups.trials import GAIN, least, times
 from tilec.scheduler.passes.parts import Partition, execution_order, with_one_final
 from tilec.scheduler.reasons import edge, refusal
 

@@ -17,7 +17,8 @@ from tilec.ir.plan import Refusal
 from tilec.scheduler.groups.atoms import Atoms, Part
 from tilec.scheduler.groups.build import Builder
 from tilec.scheduler.groups.exact import hold
-from tilec.scheduler.groups.partition import GAIN, Grouping, partition
+from tilec.scheduler.groups.partition import Grouping, partition
+from tilec.scheduler.groups.trials import GAIN
 from tilec.scheduler.nodes.follow import extent_of
 from tilec.scheduler.passes.parts import execution_order, with_one_final
 from tilec.scheduler.reasons import edge

@@ -16,7 +16,8 @@ from math import inf
 from tilec.ir.expr import operands
 from tilec.ir.plan import Refusal
 from tilec.scheduler.groups.atoms import Atoms, Part
-from tilec.scheduler.groups.partition import GAIN, LONGEST, Grouping, Trials, refusals
+from tilec.scheduler.groups.partition import Grouping, refusals
+from tilec.scheduler.groups.trials import GAIN, LONGEST, Trials
 from tilec.scheduler.passes.parts import execution_order, in_order, with_one_final
 
 Group = tuple[Part, ...]

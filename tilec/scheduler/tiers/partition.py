@@ -13,7 +13,7 @@ from math import inf
 
 from tilec.ir.expr import operands
 from tilec.ir.plan import Refusal
-from tilec.scheduler.groups.partition import PICO
+from tilec.scheduler.groups.trials import PICO
 from tilec.scheduler.passes.parts import execution_order
 from tilec.scheduler.reasons import edge, refusal
 from tilec.scheduler.tiers.runs import Run, Runs

@@ -1,0 +1,52 @@
+"""stretches: an order of parts divided into pieces that are about the same work for the search."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from tilec.scheduler.groups.atoms import Atoms
+from tilec.scheduler.groups.trials import LONGEST
+
+FEWEST = 500
+"""Parts of groups that are worth a process: a look takes about a millisecond for each, a process a dozen to begin."""
+
+Looks = Sequence[tuple[int, object]]
+"""Where the groups begin that end with a part, and what they are up to the names of tensors."""
+
+
+def stretches(atoms: Atoms, most: int) -> tuple[range, ...]:
+    """The places of the parts in up to `most` stretches: groups that are alike are looked at once in each, and what a
+    look takes grows with their parts.  Parts that stay together are in one."""
+    places = range(len(atoms.parts))
+    looks = [_looks(atoms, last) for last in places]
+    whole = sum({key: last - start for last in places for start, key in looks[last]}.values())
+    count = max(1, min(most, whole // FEWEST))
+    if count == 1:
+        return (places,)
+    inside = atoms.inside
+    least = bisect_left(range(whole), True, key=lambda work: len(_divided(looks, inside, work)) <= count)
+    return _divided(looks, inside, least)
+
+
+def _looks(atoms: Atoms, last: int) -> Looks:
+    found = []
+    for start in range(last - 1, max(-1, last - LONGEST), -1):
+        members = tuple(range(start, last + 1))
+        if atoms.joins(start, last + 1):
+            found.append((start, atoms.key(members, atoms.leaving(members))))
+    return found
+
+
+def _divided(looks: Sequence[Looks], inside: frozenset[int], most: int) -> tuple[range, ...]:
+    """Stretches in order, each as long as its work is no more than some."""
+    starts, seen, work = [0], set[object](), 0
+    for last, ending in enumerate(looks):
+        new = {key: last - start for start, key in ending if start >= starts[-1] and key not in seen}
+        if work + sum(new.values()) > most and last > starts[-1] and last not in inside:
+            starts.append(last)
+            seen, work = set(), 0
+        else:
+            seen |= new.keys()
+            work += sum(new.values())
+    return tuple(map(range, starts, [*starts[1:], len(looks)]))
