@@ -73,3 +73,36 @@ def test_what_a_mask_scales_up_hides_no_error() -> None:
     exact = evaluated(plan.groups[0], plan, given)["O"]
     assert check_group(plan.groups[0], plan, {**given, "O": exact}, {}).passed
     assert not check_group(plan.groups[0], plan, {**given, "O": exact + np.float32(0.01)}, {}).passed
+
+
+SOFTMAX = [
+    "S[s, n] = sum(k, X[s, k] * Y[n, k])",
+    "T[s] = max(n, S[s, n])",
+    "E[s, n] = exp(S[s, n] - T[s])",
+    "Z[s] = sum(n, E[s, n])",
+    "O[s, n] = E[s, n] / Z[s]",
+]
+
+
+@pytest.mark.parametrize(("size", "passes"), [(1.0, False), (300.0, True)])
+def test_the_softmax_of_large_scores_hangs_on_their_last_digits(size: float, passes: bool) -> None:
+    plan = Case(SOFTMAX, {"s": 2, "n": 4, "k": 4096}, {"X": (2, 4096), "Y": (4, 4096)}).plan()
+    generator = np.random.default_rng(0)
+    y = np.repeat(generator.standard_normal((1, 4096)), 4, axis=0)
+    x = size * generator.standard_normal((2, 4096))
+    given = {"X": x.astype(np.float32), "Y": y.astype(np.float32)}
+    found = evaluated(plan.groups[0], plan, given)
+    assert np.abs(found["S"]).max() > 30 * size
+    off = found["O"] * np.float32([1.004, 0.996, 1, 1])
+    assert check_group(plan.groups[0], plan, {**given, "O": found["O"]}, {}).passed
+    assert check_group(plan.groups[0], plan, {**given, "O": off}, {}).passed is passes
+    assert not check_group(plan.groups[0], plan, {**given, "O": found["O"][:, ::-1] * 0}, {}).passed
+
+
+def test_what_is_exact_strays_nowhere() -> None:
+    """A mask of whole numbers, which its cast does not round, becomes 0 times a huge number."""
+    texts = ["W[s] = f32(K[s])", "U[s] = (1.0 - W[s]) * -3.4e38", "O[s] = X[s] + U[s]"]
+    plan = Case(texts, {"s": 8}, {"X": (8,), "K": (8,)}, ttypes={"K": "i64"}).plan()
+    given = {"X": np.linspace(1, 2, 8, dtype=np.float32), "K": np.ones(8, np.int64)}
+    exact = evaluated(plan.groups[0], plan, given)["O"]
+    assert not check_group(plan.groups[0], plan, {**given, "O": exact + np.float32(0.01)}, {}).passed

@@ -65,13 +65,18 @@ def variances(
     """Node -> variance of its relative error, along the path with the most roundings; `given` are those of operands."""
     result: dict[str, float] = dict(given)
     for node in nodes:
-        own = _epsilon(tensors[node.name].ttype) ** 2 * _roundings(node.expr)
+        own = variance(node, tensors)
         result[node.name] = own + max((result.get(t, 0.0) for t in operands(node.expr)), default=0.0)
     return {
         name: value if TTYPES[tensors[name].ttype].kind == "float" else 0.0
         for name, value in result.items()
         if name in tensors
     }
+
+
+def variance(node: Node, tensors: Mapping[str, Tensor]) -> float:
+    """That of the relative error which a node adds by itself."""
+    return _epsilon(tensors[node.name].ttype) ** 2 * _roundings(node.expr)
 
 
 def _allowed(variance: float, safety: float) -> float:
