@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import operands
@@ -23,7 +24,9 @@ from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled
-from tilec.verify.tolerance import carried, group_tolerances, variance
+from tilec.verify.tolerance import GROUP_SAFETY, carried, group_tolerances, variance
+
+Floats = NDArray[np.float64]
 
 DISTURBED = 4
 """Evaluations that show how far results stray; single elements may lie still in one of them."""
@@ -137,22 +140,31 @@ def compared(group: Group, plan: Plan, found: Mapping[str, Array], values: Mappi
     if all(each.passed for each in first):
         return first
     strayed = _strayed(group, plan, values)
-    stray = {t: strayed[t] / allowed[t] if allowed[t] else 0.0 for t in group.outputs}
-    return [compare(t, found[t], values[t], allowed[t], max(sources[t], stray[t])) for t in group.outputs]
+    excused = {t: _excused(found[t], values[t], strayed[t]) for t in group.outputs}
+    return [compare(t, excused[t], values[t], allowed[t], sources[t]) for t in group.outputs]
 
 
-def _strayed(group: Group, plan: Plan, values: Mapping[str, Array]) -> dict[str, float]:
-    """Tensor -> how far it lies off where all that the group makes is off by as much as rounding may be: the softmax
-    of large scores hangs on their last digits, which no size of its own tells."""
-    found = dict.fromkeys(group.outputs, 0.0)
+def _strayed(group: Group, plan: Plan, values: Mapping[str, Array]) -> dict[str, Floats]:
+    """Output -> how far its elements lie off where all that the group makes is off by as much as rounding may be: the
+    softmax of large scores hangs on their last digits, which no size of its own tells."""
+    found: dict[str, Floats] = {t: np.zeros(values[t].shape) for t in group.outputs}
     for seed in range(DISTURBED):
         disturbed = evaluated(group, plan, values, np.random.default_rng(seed))
-        for tensor in found:
-            off = np.zeros(values[tensor].shape)
-            one, other = (each[tensor].astype(np.float64) for each in (disturbed, values))
-            np.subtract(one, other, out=off, where=np.isfinite(one) & np.isfinite(other))
-            found[tensor] = max(found[tensor], _largest(off))
+        found = {t: np.fmax(off, _apart(disturbed[t], values[t])) for t, off in found.items()}
     return found
+
+
+def _excused(found: Array, expected: Array, strayed: Floats) -> Array:
+    """What was found, with what is expected in the place of elements that are off by no more than rounding explains."""
+    if found.shape != expected.shape or found.dtype != expected.dtype or found.dtype.kind not in "fV":
+        return found
+    return np.where(_apart(found, expected) <= GROUP_SAFETY * strayed, expected, found)
+
+
+def _apart(one: Array, other: Array) -> Floats:
+    with np.errstate(invalid="ignore"):
+        off: Floats = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    return off
 
 
 def _largest(values: Array) -> float:
