@@ -8,18 +8,23 @@ from collections.abc import Sequence
 from tilec.scheduler.groups.atoms import Atoms
 from tilec.scheduler.groups.trials import LONGEST
 
-FEWEST = 500
-"""Parts of groups that are worth a process: a look takes about a millisecond for each, a process a dozen to begin."""
+FEWEST = 2000
+"""Parts of groups that are worth a process: a look takes about a millisecond for each, and what is alike is looked at
+once more in every process."""
 
 Looks = Sequence[tuple[int, object]]
 """Where the groups begin that end with a part, and what they are up to the names of tensors."""
 
 
 def stretches(atoms: Atoms, most: int) -> tuple[range, ...]:
-    """The places of the parts in up to `most` stretches: groups that are alike are looked at once in each, and what a
-    look takes grows with their parts.  Parts that stay together are in one."""
+    """The places of the parts in up to `most` stretches: groups that are alike are looked at once in each, those behind
+    parts that stood in this order before not at all, and what a look takes grows with their parts.  Parts that stay
+    together are in one."""
     places = range(len(atoms.parts))
-    looks = [_looks(atoms, last) for last in places]
+    numbers = [described.number for described in atoms.descriptions]
+    windows = {tuple(numbers[max(0, n + 1 - LONGEST) : n + 1]): n for n in reversed(places)}
+    new = frozenset(windows.values())
+    looks = [_looks(atoms, last) if last in new else () for last in places]
     whole = sum({key: last - start for last in places for start, key in looks[last]}.values())
     count = max(1, min(most, whole // FEWEST))
     if count == 1:
