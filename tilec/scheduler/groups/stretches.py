@@ -13,19 +13,17 @@ FEWEST = 2000
 once more in every process."""
 
 Looks = Sequence[tuple[int, object]]
-"""Where the groups begin that end with a part, and what they are up to the names of tensors."""
+"""Groups that end with a part: how many parts stand before it, and what they are up to the names of tensors."""
 
 
 def stretches(atoms: Atoms, most: int) -> tuple[range, ...]:
-    """The places of the parts in up to `most` stretches: groups that are alike are looked at once in each, those behind
-    parts that stood in this order before not at all, and what a look takes grows with their parts.  Parts that stay
-    together are in one."""
+    """The places of the parts in up to `most` stretches: groups that are alike are looked at once in each, and what a
+    look takes grows with their parts.  Parts that stay together are in one."""
     places = range(len(atoms.parts))
-    numbers = [described.number for described in atoms.descriptions]
-    windows = {tuple(numbers[max(0, n + 1 - LONGEST) : n + 1]): n for n in reversed(places)}
-    new = frozenset(windows.values())
-    looks = [_looks(atoms, last) if last in new else () for last in places]
-    whole = sum({key: last - start for last in places for start, key in looks[last]}.values())
+    if most == 1:
+        return (places,)
+    looks = _looks(atoms)
+    whole = sum({key: before for ending in looks for before, key in ending}.values())
     count = max(1, min(most, whole // FEWEST))
     if count == 1:
         return (places,)
@@ -34,12 +32,25 @@ def stretches(atoms: Atoms, most: int) -> tuple[range, ...]:
     return _divided(looks, inside, least)
 
 
-def _looks(atoms: Atoms, last: int) -> Looks:
+def _looks(atoms: Atoms) -> list[Looks]:
+    """For every part the groups that end with it; parts behind the same ones in the same order have the same."""
+    numbers = [described.number for described in atoms.descriptions]
+    known: dict[tuple[int, ...], Looks] = {}
+    found: list[Looks] = []
+    for last in range(len(numbers)):
+        window = tuple(numbers[max(0, last + 1 - LONGEST) : last + 1])
+        if window not in known:
+            known[window] = _ending(atoms, last)
+        found.append(known[window])
+    return found
+
+
+def _ending(atoms: Atoms, last: int) -> Looks:
     found = []
     for start in range(last - 1, max(-1, last - LONGEST), -1):
         members = tuple(range(start, last + 1))
         if atoms.joins(start, last + 1):
-            found.append((start, atoms.key(members, atoms.leaving(members))))
+            found.append((last - start, atoms.key(members, atoms.leaving(members))))
     return found
 
 
@@ -47,7 +58,7 @@ def _divided(looks: Sequence[Looks], inside: frozenset[int], most: int) -> tuple
     """Stretches in order, each as long as its work is no more than some."""
     starts, seen, work = [0], set[object](), 0
     for last, ending in enumerate(looks):
-        new = {key: last - start for start, key in ending if start >= starts[-1] and key not in seen}
+        new = {key: before for before, key in ending if last - before >= starts[-1] and key not in seen}
         if work + sum(new.values()) > most and last > starts[-1] and last not in inside:
             starts.append(last)
             seen, work = set(), 0
