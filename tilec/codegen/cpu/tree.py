@@ -59,14 +59,17 @@ class Dim:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What the next task reads first: `elements` of a memory from offset `first`.
+    """What is read next: `count` runs of a memory, each of `run` elements, the first one at offset `first`, one every
+    `pitch` elements.
 
-    `loops` are those around a tile in its task, outermost first: variable, first value, how often it goes round.
+    Meanwhile go `loops` around a tile, outermost first: variable, first value, how often it goes round.
     """
 
     memory: str
     first: Expr
-    elements: int
+    run: int
+    pitch: int
+    count: int
     loops: tuple[tuple[str, int, int], ...]
 
 
