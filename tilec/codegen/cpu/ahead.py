@@ -4,8 +4,9 @@ A loop that moves over an operand, and inside which others pass over what it has
 what comes from afar and leaves the memory idle in all others.  So reductions fetch, little by little, what the loop
 comes to next: a loop over tasks, which a thread takes in order, or the steps of a reduction in a task, behind the last
 of which come the first of the next task.  Behind the last task there is nothing to fetch, and a fetch never faults.
-(Twelve convolutions of 3x3 over 512 x 7 x 7 with AVX2, whose tasks pass 14 times over 295 KB of weights: 20.4 ms
-instead of 21.8.)
+(Measured: twelve convolutions of 3x3 over 512 x 7 x 7 with AVX2, whose tasks pass 14 times over 295 KB of weights,
+20.4 ms instead of 21.8; one with stride 2, whose tasks take four steps over such, 1.25 instead of 1.34; a product with
+a matrix whose rows lie 256 KB apart, of which tasks read 1 KB each, in 0.85 of the time.)
 """
 
 from __future__ import annotations
