@@ -12,7 +12,7 @@ a matrix whose rows lie 256 KB apart, of which tasks read 1 KB each, in 0.85 of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from tvm import tirx
@@ -40,9 +40,6 @@ _READ, _NEAR, _DATA = 0, 2, 1
 
 Loops = tuple[tuple[str, int, int], ...]
 """Variable, first value and rounds of loops, outermost first."""
-
-Window = tuple[int, int, int]
-"""Runs: the elements of one, from the first of one to the first of the next, how many there are."""
 
 
 def fetching(tree: Tree) -> Tree:
@@ -82,58 +79,69 @@ def _ahead(access: Access, tile: Tile, spread: Sequence[tuple[str, int]], loops:
     sizes = {dim.name: size for dim in tile.dims if (size := dim.size) is not None}
     if len(strides) < len(form) or len(sizes) < len(tile.dims) or min(strides.values(), default=0) < 0:
         return None
-    every = (*((name, 0, extent) for name, extent in spread), *loops)
+    walk = _Walk(access.tensor, constant, strides, sizes, (*((n, 0, extent) for n, extent in spread), *loops))
     moving = [place for place, (name, extent) in enumerate(spread) if extent > 1 and name in strides]
     best: Ahead | None = None
-    for place in range(max(moving, default=0), len(every)):
-        name, _, rounds = every[place]
+    for place in range(max(moving, default=0), len(walk.loops)):
+        name, _, rounds = walk.loops[place]
         if rounds > 1 and name not in strides:
             break
-        window = _window(strides, sizes, every[place + 1 :])
-        if rounds > 1 and window is not None:
-            first = Const(constant + sum(strides.get(each, 0) * low for each, low, _ in every[place + 1 :]))
-            best = _behind(access.tensor, first, strides, every, place, len(spread), window) or best
+        if rounds > 1:
+            best = walk.behind(place, in_task=place >= len(spread)) or best
     return best
 
 
-def _window(strides: Mapping[str, int], sizes: Mapping[str, int], loops: Loops) -> Window | None:
-    """What a tile reads in all rounds of loops if others pass over that more than once and it consists of runs of one
-    length at one distance."""
-    if all(rounds == 1 for name, _, rounds in loops if name not in strides):
-        return None
-    sizes = {**sizes, **{name: rounds for name, _, rounds in loops}}
-    run = pitch = count = 1
-    for stride, size in sorted((strides[name], size) for name, size in sizes.items() if name in strides and size > 1):
-        if count == 1 and stride <= run:
-            run += stride * (size - 1)
-        elif count == 1:
-            pitch, count = stride, size
-        elif stride == pitch * count:
-            count *= size
-        else:
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """How a tile with dimensions of some `sizes` reads a memory in `loops`: at a constant plus each variable times its
+    stride."""
+
+    memory: str
+    constant: int
+    strides: Mapping[str, int]
+    sizes: Mapping[str, int]
+    loops: Loops
+
+    def behind(self, place: int, in_task: bool) -> Ahead | None:
+        """What the next round of the loop at a place reads that this one does not, if others pass over that more than
+        once.  The last round in a task is followed by the first one in the next round of the loop around it."""
+        name, low, rounds = self.loops[place]
+        inner = self.loops[place + 1 :]
+        runs = self._runs(inner)
+        if runs is None or all(count == 1 for each, _, count in inner if each not in self.strides):
             return None
-    return run, pitch, count
+        run, pitch, count = runs
+        step, new = self.strides[name], min(self.strides[name], run)
+        if new * count < LEAST:
+            return None
+        begin = sum(self.strides.get(each, 0) * lo for each, lo, _ in inner)
+        first: Expr = Const(self.constant + begin + step + run - new)
+        for each, _, _ in self.loops[: place + 1]:
+            if each in self.strides:
+                first = Binary("+", first, Binary("*", Var(each), Const(self.strides[each])))
+        outer = next((each for each, _, count in reversed(self.loops[:place]) if count > 1), None)
+        if in_task and outer is not None:
+            ended = Binary("//", Binary("+", Var(name), Const(1 - low)), Const(rounds))
+            back = Const(self.strides.get(outer, 0) - rounds * step)
+            first = Binary("+", first, Binary("*", ended, back))
+        return Ahead(self.memory, first, new, pitch, count, inner)
 
-
-def _behind(
-    memory: str, first: Expr, strides: Mapping[str, int], every: Loops, place: int, tasks: int, window: Window
-) -> Ahead | None:
-    """What the next round of a loop reads that this one does not.  Inside a task the last round is followed by the
-    first one in the next round of the loop around it."""
-    run, pitch, count = window
-    name, low, rounds = every[place]
-    step, new = strides[name], min(strides[name], run)
-    if new * count < LEAST:
-        return None
-    first = Binary("+", first, Const(step + run - new))
-    for each, _, _ in every[: place + 1]:
-        if each in strides:
-            first = Binary("+", first, Binary("*", Var(each), Const(strides[each])))
-    outer = next((each for each, _, count in reversed(every[:place]) if count > 1), None)
-    if place >= tasks and outer is not None:
-        ended = Binary("//", Binary("+", Var(name), Const(1 - low)), Const(rounds))
-        first = Binary("+", first, Binary("*", ended, Const(strides.get(outer, 0) - rounds * step)))
-    return Ahead(memory, first, new, pitch, count, every[place + 1 :])
+    def _runs(self, inner: Loops) -> tuple[int, int, int] | None:
+        """What all rounds of loops read, if that is runs of one length at one distance: the elements of one, from the
+        first of one to the first of the next, how many there are."""
+        sizes = {**self.sizes, **{name: rounds for name, _, rounds in inner}}
+        moved = [(self.strides[name], size) for name, size in sizes.items() if name in self.strides and size > 1]
+        run = pitch = count = 1
+        for stride, size in sorted(moved):
+            if count == 1 and stride <= run:
+                run += stride * (size - 1)
+            elif count == 1:
+                pitch, count = stride, size
+            elif stride == pitch * count:
+                count *= size
+            else:
+                return None
+        return run, pitch, count
 
 
 def fetch(ahead: Ahead, rounds: Sequence[tuple[PrimExpr, int]], memories: Memories, indices: Indices) -> None:
@@ -153,7 +161,7 @@ def fetch(ahead: Ahead, rounds: Sequence[tuple[PrimExpr, int]], memories: Memori
     for offset in range(0, part, line):
         at: PrimExpr = tirx.Add(tirx.Mul(number, int64(part)), int64(offset))
         if ahead.count > 1:
-            number_of_run = divided("//", at, ahead.run, 1)
-            at = tirx.Add(tirx.Mul(number_of_run, int64(ahead.pitch)), divided("%", at, ahead.run, 1))
+            run, within = (divided(op, at, ahead.run, 1) for op in ("//", "%"))
+            at = tirx.Add(tirx.Mul(run, int64(ahead.pitch)), within)
         address = tirx.address_of(memories.buffers[ahead.memory][tirx.Add(indices.get(ahead.first), at)])
         I.evaluate(tirx.call_llvm_intrin("void", "llvm.prefetch", address, *hints))
