@@ -1,3 +1,5 @@
+import pytest
+
 from tests.codegen.cpu.test_flatten import rows
 from tests.programs import compute, tensor
 from tilec.codegen.cpu.blocks import choose
@@ -138,3 +140,15 @@ def test_sums_of_joined_inputs_are_unrolled_the_less_the_more_inputs_there_are()
     assert steps(1) == steps(2) == (1, 15)
     assert steps(6) == (1, 15)
     assert steps(7)[1] < 15
+
+
+@pytest.mark.parametrize(("target", "rounds"), [(AVX512, 3), (AVX2, 1)], ids=["avx512", "avx2"])
+def test_a_loop_around_a_rolled_one_is_unrolled_where_registers_hold_what_its_rounds_read(target, rounds):
+    _, runs = cut(
+        "Y[w, o] = sum(s, c, X[w + s, c] * D[s, c, o])",
+        {"w": 4, "o": 16, "s": 3, "c": 256},
+        {"X": (6, 256), "D": (3, 300, 16)},
+        target=target,
+    )
+    assert runs["s"] == [(0, 3 // rounds, rounds)]
+    assert runs["c"] == [(0, 128, 2)]
