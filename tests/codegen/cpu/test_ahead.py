@@ -140,6 +140,7 @@ def test_what_is_fetched_is_what_comes_next(task: int, step: int, steps: int, di
     ("tile", "rows"),
     [
         (product(f"t * {TASK} + k * {WIDTH} + n"), 1),
+        (product(f"t * {TASK} + k * {WIDTH} + n"), 0),
         (product(f"t * {TASK} + i * {8 * WIDTH} + k * {2 * WIDTH} + n"), ROWS),
         (product(f"t * {TASK} - k * {WIDTH} + n"), ROWS),
         (product(f"t // 2 * {TASK} + k * {WIDTH} + n"), ROWS),
@@ -148,7 +149,17 @@ def test_what_is_fetched_is_what_comes_next(task: int, step: int, steps: int, di
         (product(f"t * {TASK} + k * {WIDTH} + n", k=Var("s")), ROWS),
         (product(f"t * {TASK} + n", reducer=None), ROWS),
     ],
-    ids=["one pass", "runs of two kinds", "backwards", "jumps", "stays", "little", "a symbol", "no reduction"],
+    ids=[
+        "one pass",
+        "no pass",
+        "runs of two kinds",
+        "backwards",
+        "jumps",
+        "stays",
+        "little",
+        "a symbol",
+        "no reduction",
+    ],
 )
 def test_nothing_else_is_fetched(tile: Tile, rows: int | Expr) -> None:
     assert found(tile, (("t", 5),), rows) == ()

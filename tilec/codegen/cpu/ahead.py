@@ -57,7 +57,7 @@ def _steps(
         match step:
             case Range(variable, lo, hi, body):
                 first, end = bound(lo), bound(hi)
-                if first is not None and end is not None:
+                if first is not None and end is not None and first < end:
                     step = replace(step, body=_steps(body, spread, operands, (*loops, (variable, first, end - first))))
             case Choose(_, yes, no):
                 yes, no = (_steps(body, spread, operands, loops) for body in (yes, no))
