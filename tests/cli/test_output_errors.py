@@ -98,6 +98,24 @@ def test_ctrl_c_while_a_file_is_written(cli, listing, model, monkeypatch):
     assert listing() == before
 
 
+def test_ctrl_c_while_text_is_executed(model, tmp_path):
+    """As `dataclass` does it; Python marks such an interrupt, and `python -m` ends by the signal if nothing unmarks."""
+    (tmp_path / "late.py").write_text(
+        "from tilec.artifact import store\n"
+        "from tilec.cli import main\n"
+        "store.os.fsync = lambda _descriptor: exec('raise KeyboardInterrupt')\n"
+        "main()\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "late", "import", "model.onnx", "-o", "build"],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert (ran.returncode, ran.stderr.splitlines()[-1]) == (130, "error: interrupted")
+
+
 def test_an_interrupted_stage_keeps_the_artifact_before_it(cli, listing, model, monkeypatch):
     assert cli("import", "model.onnx", "-o", "build").code == 0
     before = listing()

@@ -88,3 +88,7 @@ def run() -> None:
         app(prog_name="tilec")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        # Of an interrupt that left an `exec`, as `dataclass` uses it, Python would end `python -m` by the signal,
+        # whatever the exit code; the next `exec` makes it forget.
+        exec("")
