@@ -120,7 +120,7 @@ def test_what_is_fetched_is_what_comes_next(task: int, step: int, steps: int, di
     reduce = (*(Dim(name, Const(size)) for name, (_, size) in zip(names, dims, strict=True)), Dim("k", Const(2)))
     expr = parse_expr(f"w[t * {task} + c * {step}{text} + k]")
     tile = Tile((), reduce, "sum", expr, Access("y", ()), "f32")
-    with patch("tilec.codegen.cpu.ahead.LEAST", 1):
+    with patch("tilec.codegen.cpu.walks.LEAST", 1):
         aheads = fetched(tile, (("t", 3),), ("c", Const(steps)), ("i", Const(2)))
 
     def read(t: int, *rounds: int) -> set[int]:

@@ -34,8 +34,8 @@ def doubled(columns: int, ttype: str = "f32") -> Case:
     )
 
 
-def script(case: Case, target: CpuTarget = AVX512, streamed: frozenset[str] = frozenset({"Y"})) -> str:
-    kernel = emit(case.program(), target, "k", streamed)
+def script(case: Case, target: CpuTarget = AVX512, large: frozenset[str] = frozenset({"Y"})) -> str:
+    kernel = emit(case.program(), target, "k", large)
     return "".join(function.script() for function in (kernel.function, *kernel.parts.values()))
 
 
@@ -62,8 +62,8 @@ def test_rows_that_begin_inside_vectors_do_not():
 
 
 def test_results_that_are_not_asked_for_do_not():
-    assert STREAM not in script(doubled(64), streamed=frozenset())
-    assert STREAM not in script(doubled(64), streamed=frozenset({"Z"}))
+    assert STREAM not in script(doubled(64), large=frozenset())
+    assert STREAM not in script(doubled(64), large=frozenset({"Z"}))
 
 
 def test_a_result_that_the_kernel_reads_does_not():
@@ -74,8 +74,8 @@ def test_a_result_that_the_kernel_reads_does_not():
         {"l2": {"Z": {"i": 2}}, "reg": {"Z": {"i": 1}, "Y": {"i": 1}}},
         outputs=("Y", "Z"),
     )
-    assert script(case, streamed=frozenset({"Y"})).count(STREAM) == 0
-    assert f'"{STREAM}' in script(case, streamed=frozenset({"Y", "Z"}))
+    assert script(case, large=frozenset({"Y"})).count(STREAM) == 0
+    assert f'"{STREAM}' in script(case, large=frozenset({"Y", "Z"}))
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_models_whose_tensors_no_cache_holds(tmp_path: Path, monkeypatch, column
     save(path, nodes, [value("x", 32, 24)], [value("y", 32, 16)], [weight("w", 24, columns), weight("v", columns, 16)])
     asked: list[frozenset[str]] = []
 
-    def noted(program, target, symbol, streamed):
-        asked.append(frozenset(streamed))
-        return emit(program, target, symbol, streamed)
+    def noted(program, target, symbol, large):
+        asked.append(frozenset(large))
+        return emit(program, target, symbol, large)
 
     monkeypatch.setattr(model_module, "emit", noted)
     whole, recipe = host().device, host().recipe

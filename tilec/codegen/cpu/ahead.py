@@ -11,8 +11,8 @@ a matrix whose rows lie 256 KB apart, of which tasks read 1 KB each, in 0.85 of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Sequence, Set
+from dataclasses import replace
 from math import prod
 
 from tvm import tirx
@@ -23,11 +23,8 @@ from tilec.codegen.cpu.memory import Memories, stored
 from tilec.codegen.cpu.streams import whole
 from tilec.codegen.cpu.tree import Ahead, Choose, Range, Step, Tile, Tree
 from tilec.codegen.cpu.vectors import PrimExpr, int64
-from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Access, Binary, Const, Expr, Var, accesses, bound
-
-LEAST = 4096
-"""Elements that must be new for a fetch to be worth it."""
+from tilec.codegen.cpu.walks import Loops, walk_of
+from tilec.ir.expr import Access, accesses, bound
 
 MOST = 4
 """Lines that are fetched at once."""
@@ -35,11 +32,8 @@ MOST = 4
 LINE = 64
 """Bytes of a line of the caches."""
 
-_READ, _NEAR, _DATA = 0, 2, 1
-"""Arguments of LLVM's `prefetch`: for reading, into a core's second cache, data."""
-
-Loops = tuple[tuple[str, int, int], ...]
-"""Variable, first value and rounds of loops, outermost first."""
+_NEAR, _DATA = 2, 1
+"""Arguments of LLVM's `prefetch`: into a core's second cache, data."""
 
 
 def fetching(tree: Tree) -> Tree:
@@ -74,74 +68,18 @@ def _ahead(access: Access, tile: Tile, spread: Sequence[tuple[str, int]], loops:
     """What is new in the next round of a loop: of the innermost one that has such and around which no loop comes to the
     same again, for that is near already (measured: a chain of two products that fetched 147 KB of weights which all
     of its tasks read took 1.6 times as long)."""
-    form, constant = linear_form(access.index[0])
-    strides = {atom.name: stride for atom, stride in form.items() if isinstance(atom, Var)}
-    sizes = {dim.name: size for dim in tile.dims if (size := dim.size) is not None}
-    if len(strides) < len(form) or len(sizes) < len(tile.dims) or min(strides.values(), default=0) < 0:
+    walk = walk_of(access, tile, spread, loops)
+    if walk is None:
         return None
-    walk = _Walk(access.tensor, constant, strides, sizes, (*((n, 0, extent) for n, extent in spread), *loops))
-    moving = [place for place, (name, extent) in enumerate(spread) if extent > 1 and name in strides]
+    moving = [place for place, (name, extent) in enumerate(spread) if extent > 1 and name in walk.strides]
     best: Ahead | None = None
     for place in range(max(moving, default=0), len(walk.loops)):
         name, _, rounds = walk.loops[place]
-        if rounds > 1 and name not in strides:
+        if rounds > 1 and name not in walk.strides:
             break
-        if rounds > 1:
-            best = walk.behind(place, in_task=place >= len(spread)) or best
+        if rounds > 1 and walk.again(place):
+            best = walk.behind(place, around=place >= len(spread)) or best
     return best
-
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """How a tile with dimensions of some `sizes` reads a memory in `loops`: at a constant plus each variable times its
-    stride."""
-
-    memory: str
-    constant: int
-    strides: Mapping[str, int]
-    sizes: Mapping[str, int]
-    loops: Loops
-
-    def behind(self, place: int, in_task: bool) -> Ahead | None:
-        """What the next round of the loop at a place reads that this one does not, if others pass over that more than
-        once.  The last round in a task is followed by the first one in the next round of the loop around it."""
-        name, low, rounds = self.loops[place]
-        inner = self.loops[place + 1 :]
-        runs = self._runs(inner)
-        if runs is None or all(count == 1 for each, _, count in inner if each not in self.strides):
-            return None
-        run, pitch, count = runs
-        step, new = self.strides[name], min(self.strides[name], run)
-        if new * count < LEAST:
-            return None
-        begin = sum(self.strides.get(each, 0) * lo for each, lo, _ in inner)
-        first: Expr = Const(self.constant + begin + step + run - new)
-        for each, _, _ in self.loops[: place + 1]:
-            if each in self.strides:
-                first = Binary("+", first, Binary("*", Var(each), Const(self.strides[each])))
-        outer = next((each for each, _, count in reversed(self.loops[:place]) if count > 1), None)
-        if in_task and outer is not None:
-            ended = Binary("//", Binary("+", Var(name), Const(1 - low)), Const(rounds))
-            back = Const(self.strides.get(outer, 0) - rounds * step)
-            first = Binary("+", first, Binary("*", ended, back))
-        return Ahead(self.memory, first, new, pitch, count, inner)
-
-    def _runs(self, inner: Loops) -> tuple[int, int, int] | None:
-        """What all rounds of loops read, if that is runs of one length at one distance: the elements of one, from the
-        first of one to the first of the next, how many there are."""
-        sizes = {**self.sizes, **{name: rounds for name, _, rounds in inner}}
-        moved = [(self.strides[name], size) for name, size in sizes.items() if name in self.strides and size > 1]
-        run = pitch = count = 1
-        for stride, size in sorted(moved):
-            if count == 1 and stride <= run:
-                run += stride * (size - 1)
-            elif count == 1:
-                pitch, count = stride, size
-            elif stride == pitch * count:
-                count *= size
-            else:
-                return None
-        return run, pitch, count
 
 
 def fetch(ahead: Ahead, rounds: Sequence[tuple[PrimExpr, int]], memories: Memories, indices: Indices) -> None:
@@ -157,7 +95,7 @@ def fetch(ahead: Ahead, rounds: Sequence[tuple[PrimExpr, int]], memories: Memori
     line = whole(stored(memories.ttypes[ahead.memory]), LINE)
     if part > MOST * line:
         return
-    hints = [tirx.IntImm("int32", value) for value in (_READ, _NEAR, _DATA)]
+    hints = [tirx.IntImm("int32", value) for value in (ahead.written, _NEAR, _DATA)]
     for offset in range(0, part, line):
         at: PrimExpr = tirx.Add(tirx.Mul(number, int64(part)), int64(offset))
         if ahead.count > 1:

@@ -11,6 +11,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.ahead import fetching
+from tilec.codegen.cpu.claims import claiming
 from tilec.codegen.cpu.compile import PRINTED
 from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
@@ -39,14 +40,17 @@ class Kernel:
     parts: Mapping[str, PrimFunc]
 
 
-def emit(program: Program, target: CpuTarget, symbol: str | None = None, streamed: Set[str] = frozenset()) -> Kernel:
+def emit(program: Program, target: CpuTarget, symbol: str | None = None, large: Set[str] = frozenset()) -> Kernel:
     """The kernel of a program under a C symbol, by default the program's name.
 
-    Results that are `streamed` begin at multiples of a vector and go past the caches unless the kernel reads them.
+    Results that are `large` begin at multiples of a vector and go past the caches, unless the kernel reads them: then
+    it fetches their lines before it writes them.
     Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
     """
-    tree = outlined(fetching(resolve(program, target)))
-    printer = _Printer(tree, target, symbol or tree.name, streamed - _read(tree))
+    resolved = resolve(program, target)
+    read = _read(resolved)
+    tree = outlined(claiming(fetching(resolved), large & read))
+    printer = _Printer(tree, target, symbol or tree.name, large - read)
     return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
 
 
@@ -57,8 +61,7 @@ def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
 
 def _read(tree: Tree) -> set[str]:
     """Memories that a kernel reads."""
-    steps = (*(nest.body for nest in tree.nests), *(part.body for part in tree.parts))
-    found = [tile for body in steps for tile in tiles(body)]
+    found = [tile for nest in tree.nests for tile in tiles(nest.body)]
     combined = {tile.target.tensor for tile in found if tile.combine != "none"}
     return combined | {access.tensor for tile in found for access in accesses(tile.value)}
 

@@ -59,8 +59,8 @@ class Dim:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What is read next: `count` runs of a memory, each of `run` elements, the first one at offset `first`, one every
-    `pitch` elements.
+    """What is read or `written` next: `count` runs of a memory, each of `run` elements, the first one at offset
+    `first`, one every `pitch` elements.
 
     Meanwhile go `loops` around a tile, outermost first: variable, first value, how often it goes round.
     """
@@ -71,6 +71,7 @@ class Ahead:
     pitch: int
     count: int
     loops: tuple[tuple[str, int, int], ...]
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
