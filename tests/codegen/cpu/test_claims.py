@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from itertools import product as every
 from unittest.mock import patch
 
@@ -71,7 +72,7 @@ def test_behind_the_last_task_of_a_row_comes_the_first_one_of_the_next() -> None
         spread=(("t", 2), ("u", 3)),
     )
     place = [(t, u) for t in range(2) for u in range(3)]
-    for (t, u), (row, column) in zip(place, place[1:], strict=False):
+    for (t, u), (row, column) in pairwise(place):
         rows = (row * 16 * 96 * 64 + column * 32 * 64 + r * 96 * 64 for r in range(16))
         assert offsets(ahead, t=t, u=u) == {first + n for first in rows for n in range(32 * 64)}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tilec.codegen.cpu.branches import versions
-from tilec.codegen.cpu.copies import filled_copy
+from tilec.codegen.cpu.copies import filled_copy, filled_outside
 from tilec.codegen.cpu.flatten import Operand, compute_tile, copy_tile, fill_tile, fuse
 from tilec.codegen.cpu.powers import without_powers
 from tilec.codegen.cpu.registers import registers
@@ -16,6 +16,7 @@ from tilec.codegen.cpu.slots import Life, assign
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
 from tilec.codegen.cpu.tasks import TaskNest, task_nests
 from tilec.codegen.cpu.tree import Choose, Memory, Nest, Range, Run, Step, Storage, Tile, Tree, tiles
+from tilec.codegen.cpu.uses import combined
 from tilec.codegen.cpu.versions import Interval, segments
 from tilec.codegen.cpu.windows import Plain, Window, strides_of, viewed, written_through
 from tilec.errors import UnsupportedError
@@ -180,11 +181,7 @@ class _Resolver:
         if below is not None:
             return Window(buffer, lo, hi, below.storage, below.shares | {buffer.name}, below.outside)
         storage = self.own(buffer, lo, top)
-        outside = next(
-            (s.fill for s in after if isinstance(s, LoadTiles) and s.target == buffer.name and s.fill is not None),
-            None,
-        )
-        return Window(buffer, lo, hi, storage, frozenset({buffer.name}), outside)
+        return Window(buffer, lo, hi, storage, frozenset({buffer.name}), _outside(buffer, after))
 
     def own(self, buffer: Buffer, lo: tuple[Expr, ...], top: bool) -> Storage:
         """Storage of its own for a buffer: local when it is small and of the highest level, else scratch."""
@@ -218,7 +215,11 @@ class _Resolver:
 
     def fill(self, window: Window, value: Scalar, scope: Scope) -> list[Step]:
         box = tuple(zip(window.lo, window.hi, strict=True))
-        return self.fused(fill_tile(window.storage, box, value, scope.ranges))
+        if window.outside is None or repr(window.outside) != repr(value):
+            return self.fused(fill_tile(window.storage, box, value, scope.ranges))
+        valid = tuple((Const(0), extent) for extent in self.shape(window.buffer.tensor, window.buffer))
+        parts = filled_outside(window.storage, box, valid, value, scope.ranges)
+        return [self.refused(part) for part in parts]
 
     def load(self, target: Window, source: Window, fill: Scalar | None, scope: Scope) -> list[Step]:
         if target.storage is source.storage:
@@ -281,6 +282,20 @@ class _Resolver:
         ttypes = {operand.storage.memory: operand.storage.ttype for operand in operands.values()}
         tile = replace(tile, value=without_powers(tile.value, ttypes))
         return [self.refused(step) for step in versions(tile, scope.ranges)]
+
+
+def _outside(buffer: Buffer, after: Sequence[Statement]) -> Scalar | None:
+    """What elements of a buffer outside its tensor hold, if they are filled as it is loaded or before it is computed;
+    None for a buffer whose elements inside start from what is filled too."""
+    for statement in after:
+        match statement:
+            case LoadTiles(target, _, fill, _) if target == buffer.name and fill is not None:
+                return fill
+            case Fill(target, value) if target == buffer.name:
+                return None if combined(buffer, after) else value
+            case _:
+                pass
+    return None
 
 
 def _operand(window: Window) -> Operand:

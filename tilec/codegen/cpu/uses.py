@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tilec.ir.program import ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
+from tilec.ir.program import Allocate, Buffer, ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
 
 
 @dataclass(slots=True)
@@ -61,3 +61,18 @@ def uses(name: str, statements: Sequence[Statement]) -> Uses:
             case _:
                 pass
     return found
+
+
+def combined(buffer: Buffer, statements: Sequence[Statement]) -> bool:
+    """Whether results are combined with what a buffer or another one of its tensor holds."""
+    inside = [statement for statement, _ in flat(statements)]
+    alike = {s.buffer.name for s in inside if isinstance(s, Allocate) and s.buffer.tensor == buffer.tensor}
+    for statement in inside:
+        match statement:
+            case ComputeTile(accumulate=True, target=target) if target in alike | {buffer.name}:
+                return True
+            case StoreTiles(target=target, combine=combine) if target in alike | {buffer.name} and combine != "none":
+                return True
+            case _:
+                pass
+    return False
