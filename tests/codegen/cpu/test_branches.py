@@ -1,13 +1,18 @@
+import operator
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.codegen.cpu.test_flatten import rows
 from tests.programs import compute, tensor
-from tilec.codegen.cpu.branches import everywhere, versions
+from tilec.codegen.cpu.branches import alternatives, everywhere, versions
 from tilec.codegen.cpu.flatten import compute_tile
 from tilec.codegen.cpu.tree import Choose, Step, Tile, tiles
 from tilec.ir.expr import Const
 from tilec.ir.text import parse_expr, text_of
 
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 RANGES = {"p": (Const(0), Const(9))}
 
 
@@ -76,6 +81,40 @@ def test_parts_of_a_concatenation_are_copies():
     assert second == "p * 4 - 13 >= 0"
     assert [text.split("[")[0] for text in other] == ["Z"]
     assert rest[0].startswith("where(")
+
+
+def test_every_part_of_a_long_concatenation_is_a_copy():
+    """Ten parts of four rows, tiles of four rows: none is straddled."""
+    text = "X[h - 36, c]"
+    for part in range(9, 0, -1):
+        text = f"where(h < {4 * part}, X[h - {4 * part - 4}, c] * {part}.0, {text})"
+    parts = tile(f"Y[h, c] = {text}", h="p*4:p*4 + 4")
+    made = [text_of(each.value) for each in tiles(versions(parts, RANGES))]
+    assert len(made) == 10
+    assert not any("where" in each for each in made)
+
+
+def test_conditions_that_meet_in_a_tile_are_decided_four_deep():
+    text = " + ".join(f"where(h < {3 + 5 * n}, X[h, c], Z[h, c])" for n in range(7))
+    made = list(tiles(versions(tile(f"Y[h, c] = {text}", h="p*4:p*4 + 4"), RANGES)))
+    assert 0 < len(made) <= 3**4
+
+
+@given(st.sampled_from(["<", "<=", ">", ">="]), st.integers(-9, 9), st.integers(1, 6), st.integers(-20, 20))
+def test_what_is_no_alternative_is_met(op, step, size, limit):
+    """A loop over p and a dimension of some size against a limit: without a gap no p has points on both sides."""
+    condition = parse_expr(f"p * {step} + i {op} {limit}")
+    opposite = parse_expr(f"p * {step} + i {OPPOSITE[op]} {limit}")
+    extents = {"i": Const(size)}
+    holds, fails = everywhere(condition, extents, {}), everywhere(opposite, extents, {})
+    assert holds is not None
+    assert fails is not None
+
+    compared = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[op]
+    straddled = any(len({compared(p * step + i, limit) for i in range(size)}) == 2 for p in range(-40, 41))
+    assert not (straddled and alternatives(holds, fails))
+    if step and abs(limit) < 20:
+        assert straddled or alternatives(holds, fails)
 
 
 def test_conditions_on_data_are_left_alone():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import gcd
 
 from tilec.codegen.cpu.guards import conjuncts
 from tilec.codegen.cpu.settle import settle
@@ -13,7 +14,7 @@ from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, chil
 from tilec.ir.program_structure import is_integer
 
 DEPTH = 4
-"""Most conditions of one tile that are decided, one inside the branch of another."""
+"""Most conditions of one tile that are decided, one inside the branch of another: each may treble the code."""
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -67,8 +68,30 @@ def _all(conditions: list[Expr | None]) -> Expr | None:
     return total
 
 
+def alternatives(holds: Expr, fails: Expr) -> bool:
+    """Whether a comparison of indices always holds at all points of a box or at none, from the conditions for both.
+
+    Between them lie sums of multiples that leave some of the points on one side: none, where all step over that gap.
+    """
+    if not (isinstance(holds, Binary) and isinstance(fails, Binary)):
+        return False
+    (atoms, first), (others, last) = linear_form(holds.left), linear_form(fails.left)
+    gap = {
+        "<": (-first, -last - 1),
+        "<=": (1 - first, -last),
+        ">": (1 - last, -first),
+        ">=": (-last, -first - 1),
+    }[holds.op]
+    step = gcd(*atoms.values())
+    return atoms == others and step > 0 and gap[1] // step * step < gap[0]
+
+
 def versions(tile: Tile, ranges: Ranges, depth: int = DEPTH) -> tuple[Step, ...]:
-    """The tile with its guards decided where that can be said of all its points at once, and as it is elsewhere."""
+    """The tile with its guards decided where that can be said of all its points at once, and as it is elsewhere.
+
+    Each part of a concatenation that tiles do not straddle is a tile of its own, however many there are.  (Measured:
+    after four of eight operands the rest was gathered element by element, 5 % of a network's time.)
+    """
     choice = next(_choices(tile.value), None)
     if choice is None or not depth:
         return (tile,)
@@ -78,10 +101,13 @@ def versions(tile: Tile, ranges: Ranges, depth: int = DEPTH) -> tuple[Step, ...]
     if holds is None:
         return (tile,)
     rest: tuple[Step, ...] = (tile,)
+    inside = replace(tile, value=_taken(tile.value, choice, yes))
     if isinstance(condition, Binary) and condition.op in _OPPOSITE:
         fails = everywhere(Binary(_OPPOSITE[condition.op], condition.left, condition.right), extents, ranges)
         if fails is not None:
             other = replace(tile, value=_taken(tile.value, choice, no))
-            rest = (Choose(fails, versions(other, ranges, depth - 1), rest),)
-    inside = replace(tile, value=_taken(tile.value, choice, yes))
+            apart = alternatives(holds, fails)
+            plain = apart and next(_choices(inside.value), None) is None
+            rest = versions(other, ranges, depth if plain else depth - 1)
+            rest = rest if apart else (Choose(fails, rest, (tile,)),)
     return (Choose(holds, versions(inside, ranges, depth - 1), rest),)
