@@ -11,10 +11,10 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.ahead import fetching
-from tilec.codegen.cpu.claims import claiming
 from tilec.codegen.cpu.compile import PRINTED
 from tilec.codegen.cpu.indices import Indices
 from tilec.codegen.cpu.kernel import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
+from tilec.codegen.cpu.meanwhile import fetching_meanwhile
 from tilec.codegen.cpu.memory import Memories, stored
 from tilec.codegen.cpu.outline import outlined
 from tilec.codegen.cpu.resolve import resolve
@@ -49,7 +49,7 @@ def emit(program: Program, target: CpuTarget, symbol: str | None = None, large: 
     """
     resolved = resolve(program, target)
     read = _read(resolved)
-    tree = outlined(claiming(fetching(resolved), large & read))
+    tree = outlined(fetching_meanwhile(fetching(resolved), large & read))
     printer = _Printer(tree, target, symbol or tree.name, large - read)
     return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
 

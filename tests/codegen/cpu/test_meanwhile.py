@@ -1,7 +1,8 @@
-"""Results that their kernel reads: what is fetched for writing, by which reduction, and that kernels do it."""
+"""What others touch in the next task: what is fetched, to read or to write, by which reduction, and by kernels."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from itertools import product as every
 from unittest.mock import patch
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from tests.codegen.cpu.running import AVX2, AVX512, NEON
 from tests.codegen.cpu.test_ahead import offsets
 from tests.lower.cases import Case
-from tilec.codegen.cpu.claims import claiming
 from tilec.codegen.cpu.emit import emit
+from tilec.codegen.cpu.meanwhile import fetching_meanwhile
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.tree import Ahead, Choose, Dim, Memory, Nest, Range, Step, Tile, Tree, tiles
 from tilec.ir.expr import Access, Binary, Const, Var
@@ -41,16 +42,37 @@ def loop(name: str, rounds: int, *body: Step) -> Range:
     return Range(name, Const(0), Const(rounds), body)
 
 
-def claimed(*body: Step, spread: tuple[tuple[str, int], ...] = (("t", 5),)) -> list[tuple[Ahead, ...]]:
+def fetched(*body: Step, spread: tuple[tuple[str, int], ...] = (("t", 5),)) -> list[tuple[Ahead, ...]]:
     """What the tiles of a task fetch."""
     memories = tuple(Memory(name, "f32", 1 << 20, "operand") for name in "xwyz")
-    tree = claiming(Tree("k", memories, (Nest(spread, body),), 0), {"y"})
+    tree = fetching_meanwhile(Tree("k", memories, (Nest(spread, body),), 0), {"y"})
     return [tile.ahead for tile in tiles(tree.nests[0].body)]
+
+
+def read(offset: str, rows: int = 128) -> Tile:
+    """A tile that copies `rows` of z, whose offset is given, to scratch memory."""
+    dims = (Dim("i", Const(rows)), Dim("j", Const(COLUMNS)))
+    return Tile(dims, (), None, parse_expr(f"z[{offset}]"), Access("h", (parse_expr(f"i * {COLUMNS} + j"),)), "f32")
+
+
+def test_the_longest_reduction_fetches_what_others_read_in_the_next_task() -> None:
+    body = (read(f"t * {TASK} + i * {COLUMNS} + j"), summed(8), loop("c", 4, summed(4)))
+    first, short, (ahead,) = fetched(*body)
+    assert (first, short) == ((), ())
+    assert (ahead.memory, ahead.written, ahead.loops) == ("z", False, (("c", 0, 4),))
+    assert offsets(ahead, t=3) == set(range(4 * TASK, 5 * TASK))
+
+
+def test_what_a_reduction_reads_before_is_near() -> None:
+    reduction = replace(summed(8), value=parse_expr("z[t * 8 + i] * w[k]"))
+    copy = read(f"t * {TASK} + i * {COLUMNS} + j")
+    assert not any(fetched(reduction, copy))
+    assert any(fetched(copy, reduction))
 
 
 def test_the_longest_reduction_fetches_what_the_next_task_writes() -> None:
     body = (summed(8), loop("c", 4, summed(4)), written(f"t * {TASK} + i * {COLUMNS} + j"))
-    short, (ahead,), last = claimed(*body)
+    short, (ahead,), last = fetched(*body)
     assert (short, last) == ((), ())
     assert (ahead.memory, ahead.written, ahead.run, ahead.count) == ("y", True, TASK, 1)
     assert ahead.loops == (("c", 0, 4),)
@@ -60,13 +82,13 @@ def test_the_longest_reduction_fetches_what_the_next_task_writes() -> None:
 def test_of_two_tiles_that_write_a_result_the_larger_one_counts() -> None:
     tall, low = written(f"t * {TASK} + i * {COLUMNS} + j"), written(f"t * {TASK} + i * {COLUMNS} + j", rows=100)
     for yes, no in ((tall, low), (low, tall)):
-        (ahead,), *_ = claimed(summed(8), Choose(Binary("<", Var("t"), Const(2)), (yes,), (no,)))
+        (ahead,), *_ = fetched(summed(8), Choose(Binary("<", Var("t"), Const(2)), (yes,), (no,)))
         assert ahead.run == TASK
 
 
 def test_behind_the_last_task_of_a_row_comes_the_first_one_of_the_next() -> None:
     """Tasks of 16 x 32 in 32 x 96."""
-    (ahead,), _ = claimed(
+    (ahead,), _ = fetched(
         summed(8),
         loop("r", 16, written(f"t * {16 * 96 * 64} + u * {32 * 64} + r * {96 * 64} + i * {COLUMNS} + j", rows=32)),
         spread=(("t", 2), ("u", 3)),
@@ -80,13 +102,13 @@ def test_behind_the_last_task_of_a_row_comes_the_first_one_of_the_next() -> None
 def test_loops_that_stay_at_a_limit() -> None:
     """Rows of 32 columns in eleven steps of three, the last of which begins at column 29."""
     tile = written(f"t * {128 * 32 * 64} + r * {32 * 64} + minimum(c * 3, 29) * 64 + i * {COLUMNS} + j", rows=3)
-    (ahead,), _ = claimed(summed(8), loop("r", 128, loop("c", 11, tile)))
+    (ahead,), _ = fetched(summed(8), loop("r", 128, loop("c", 11, tile)))
     assert (ahead.run, ahead.count) == (128 * 32 * 64, 1)
 
 
 def test_tasks_that_write_the_same_are_rounds_too() -> None:
     tile = written(f"t * {TASK} + i * {COLUMNS} + j")
-    (ahead,), _ = claimed(summed(8), tile, spread=(("t", 5), ("u", 3)))
+    (ahead,), _ = fetched(summed(8), tile, spread=(("t", 5), ("u", 3)))
     assert ahead.loops == (("u", 0, 3),)
 
 
@@ -101,7 +123,7 @@ def test_what_is_fetched_is_what_is_written_next(steps: tuple[int, int, int], di
     target = Access("y", (parse_expr(f"t * {task} + u * {unit} + c * {step}{text}"),))
     tile = Tile(tuple(Dim(f"d{n}", Const(size)) for n, (_, size) in enumerate(dims)), (), None, Const(0), target, "f32")
     with patch("tilec.codegen.cpu.walks.LEAST", 1):
-        aheads, _ = claimed(summed(8), loop("c", 3, tile), spread=(("t", 2), ("u", 2)))
+        aheads, _ = fetched(summed(8), loop("c", 3, tile), spread=(("t", 2), ("u", 2)))
 
     def wrote(t: int, u: int) -> set[int]:
         places = every((c * step for c in range(3)), *(range(0, stride * size, stride) for stride, size in dims))
@@ -122,17 +144,19 @@ def test_what_is_fetched_is_what_is_written_next(steps: tuple[int, int, int], di
         written(f"t * {TASK} + i * {COLUMNS} + minimum(t, 3) + j"),
         written(f"t * {TASK} + i * {COLUMNS} + s // 2 + j"),
         written(f"t * {TASK} + i * {COLUMNS} + j", rows=8),
+        read(f"i * {COLUMNS} + j"),
+        read(f"t // 2 * {TASK} + i * {COLUMNS} + j"),
     ],
-    ids=["what is added to", "stays", "backwards", "tasks that stay", "a symbol", "little"],
+    ids=["what is added to", "stays", "backwards", "tasks that stay", "a symbol", "little", "all read", "jumps"],
 )
 def test_nothing_else_is_fetched(tile: Tile) -> None:
-    assert not any(claimed(summed(8), tile))
+    assert not any(fetched(summed(8), tile))
 
 
 def test_without_a_reduction_nothing_is_fetched() -> None:
-    assert claimed(written(f"t * {TASK} + i * {COLUMNS} + j")) == [()]
+    assert fetched(written(f"t * {TASK} + i * {COLUMNS} + j")) == [()]
     endless = Range("c", Const(0), Var("s"), (summed(8),))
-    assert claimed(endless, written(f"t * {TASK} + i * {COLUMNS} + j")) == [(), ()]
+    assert fetched(endless, written(f"t * {TASK} + i * {COLUMNS} + j")) == [(), ()]
 
 
 @pytest.mark.parametrize("target", [AVX512, AVX2, NEON])
