@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.codegen.cpu.test_flatten import rows
 from tests.programs import compute, tensor
-from tilec.codegen.cpu.branches import alternatives, everywhere, versions
+from tilec.codegen.cpu.branches import alternatives, everywhere, straddled, versions
 from tilec.codegen.cpu.flatten import compute_tile
 from tilec.codegen.cpu.tree import Choose, Step, Tile, tiles
 from tilec.ir.expr import Const
@@ -92,6 +92,51 @@ def test_every_part_of_a_long_concatenation_is_a_copy():
     made = [text_of(each.value) for each in tiles(versions(parts, RANGES))]
     assert len(made) == 10
     assert not any("where" in each for each in made)
+
+
+@pytest.mark.parametrize(
+    ("condition", "box", "expected"),
+    [
+        ("h < 12", "p*8:p*8 + 8", ("h", 4)),
+        ("h <= 11", "p*8:p*8 + 8", ("h", 4)),
+        ("12 > h", "p*8:p*8 + 8", ("h", 4)),
+        ("11 >= h", "p*8:p*8 + 8", ("h", 4)),
+        ("not h < 12", "p*8:p*8 + 8", None),
+        ("h < 12 + p*2", "p*8:p*8 + 8", ("h", 2)),
+        ("h < 12", "p*8 + 2:p*8 + 10", ("h", 2)),
+        ("h < 11", "p*8:p*8 + 8", ("h", 1)),
+        ("h < 16", "p*8:p*8 + 8", None),
+        ("h < 12", "p:p + 1", None),
+        ("c < 8", "p*8:p*8 + 8", ("c", 4)),
+        ("c < 7", "p*8:p*8 + 8", None),
+        ("h + c < 12", "p*8:p*8 + 8", None),
+        ("h * 2 < 12", "p*8:p*8 + 8", None),
+        ("h % 2 < 1", "p*8:p*8 + 8", None),
+        ("h == 12", "p*8:p*8 + 8", None),
+        ("h < 12 and h < 20", "p*8:p*8 + 8", None),
+        ("X[h, c] < 12.0", "p*8:p*8 + 8", None),
+    ],
+)
+def test_pieces_that_lie_on_one_side(condition, box, expected):
+    """Twenty elements in a row: pieces of rows may be of one, pieces of a row have four or more."""
+    expr = tensor(f"Y[h, c] = where({condition}, X[h, c], Z[h, c])", {"h": 40, "c": 20})
+    assert straddled(compute(expr, "Y_b", "_b", h=box), "c", RANGES) == expected
+
+
+def test_all_conditions_of_a_concatenation_have_a_say():
+    expr = tensor("Y[h, c] = where(h < 4, X[h, c], where(h < 10, X[h, c], Z[h, c]))", {"h": 40, "c": 20})
+    assert straddled(compute(expr, "Y_b", "_b", h="p*8:p*8 + 8"), "c", RANGES) == ("h", 2)
+
+
+def test_pieces_are_not_narrow_in_memory():
+    expr = tensor("Y[h, c] = where(h < 11, X[h, c], Z[h, c])", {"h": 40, "c": 20})
+    assert straddled(compute(expr, "Y_b", "_b", h="p*8:p*8 + 8", c="0:3"), "c", RANGES) is None
+    assert straddled(compute(expr, "Y_b", "_b", h="p*8:p*8 + 8"), "h", RANGES) is None
+
+
+def test_reductions_are_not_cut():
+    expr = tensor("Y[h] = sum(c, where(c < 8, X[h, c], Z[h, c]))", {"h": 40, "c": 20})
+    assert straddled(compute(expr, "Y_b", "_b", h="p*8:p*8 + 8"), "h", RANGES) is None
 
 
 def test_conditions_that_meet_in_a_tile_are_decided_four_deep():

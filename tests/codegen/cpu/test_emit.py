@@ -87,6 +87,16 @@ KERNELS = {
     "reversed": plain("Y[i] = X[36 - i]", {"i": 37}, {"X": (37,)}),
     "broadcast": plain("Y[a, b, c] = X[a, c] + Z[b]", {"a": 3, "b": 4, "c": 19}, {"X": (3, 19), "Z": (4,)}),
     "concat": plain("Y[i, j] = where(j < 13, A[i, j], B[i, j - 13])", {"i": 4, "j": 40}, {"A": (4, 13), "B": (4, 27)}),
+    "concat of parts": plain(
+        "Y[i, j] = where(j < 16, A[i, j], where(j < 24, B[i, j - 16], where(j < 56, C[i, j - 24], A[i, j - 56])))",
+        {"i": 5, "j": 72},
+        {"A": (5, 16), "B": (5, 8), "C": (5, 32)},
+    ),
+    "concat of rows": plain(
+        "Y[i, j] = where(i < 3, A[i, j], where(i < 4, B[i - 3, j], C[i - 4, j]))",
+        {"i": 9, "j": 21},
+        {"A": (3, 21), "B": (1, 21), "C": (5, 21)},
+    ),
     "causal": plain("Y[i, j] = where(j <= i, X[i, j], -1000000000.0)", {"i": 21, "j": 21}, {"X": (21, 21)}),
     "padded": plain(
         "Y[i] = sum(r, where(0 <= i + r - 2 and i + r - 2 < 33, X[i + r - 2], 0.0) * W[r])",
@@ -128,7 +138,11 @@ def arrays_of(case: Case) -> dict[str, np.ndarray]:
 def results(tmp_path_factory):
     batch, names = Batch(), []
     for number, (name, case) in enumerate(KERNELS.items()):
-        chosen = TARGETS if name in ("gemm shifted", "attention", "transpose", "concat", "gather along") else {}
+        chosen = (
+            TARGETS
+            if name in ("gemm shifted", "attention", "transpose", "concat", "concat of parts", "gather along")
+            else {}
+        )
         for target in chosen or [list(TARGETS)[number % 3]]:
             names.append((name, target))
             batch.add(case.program(), arrays_of(case), TARGETS[target])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from math import gcd
 
 from tilec.codegen.cpu.guards import conjuncts
 from tilec.codegen.cpu.settle import settle
 from tilec.codegen.cpu.tree import Choose, Step, Tile
-from tilec.ir.algebra import Ranges, linear_form
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, children, rebuild, variables
+from tilec.ir.algebra import Ranges, linear_form, simplify
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, bound, children, rebuild, variables
+from tilec.ir.program import ComputeTile
 from tilec.ir.program_structure import is_integer
 
 DEPTH = 4
 """Most conditions of one tile that are decided, one inside the branch of another: each may treble the code."""
+
+NARROWEST = 4
+"""Fewest neighbours in memory that are worth a tile of their own."""
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -66,6 +70,45 @@ def _all(conditions: list[Expr | None]) -> Expr | None:
             return None
         total = condition if total is None else Binary("and", total, condition)
     return total
+
+
+def straddled(statement: ComputeTile, along: str, ranges: Ranges) -> tuple[str, int] | None:
+    """An iterator whose tile lies on several sides of some conditions, and the width of pieces that never do.
+
+    None where the pieces would be too narrow `along` the iterator whose neighbours lie side by side in memory.
+    (Measured: tiles of 64 channels over a concatenation of sixteen maps of 16 channels, gathered element by element,
+    took a third of the time of the convolutions that made them.)
+    """
+    sizes = {name: bound(simplify(Binary("-", hi, lo), ranges)) or 0 for name, lo, hi in statement.box}
+    first = {name: lo for name, lo, _ in statement.box}
+    widths: dict[str, int] = {}
+    for choice in _choices(statement.expr.value):
+        for name, boundary in _boundaries(choice.args[0], first.keys(), ranges):
+            if name in statement.expr.spatial:
+                atoms, constant = linear_form(Binary("-", boundary, first[name]), ranges)
+                widths[name] = gcd(widths.get(name, sizes[name]), constant, *atoms.values())
+    for name, width in widths.items():
+        if 0 < width < sizes[name] and (width if name == along else sizes[along]) >= NARROWEST:
+            return name, width
+    return None
+
+
+def _boundaries(condition: Expr, iterators: Set[str], ranges: Ranges) -> Iterator[tuple[str, Expr]]:
+    """The iterator that a comparison of indices has on one side, and the value from which on it is another one."""
+    if not isinstance(condition, Binary) or condition.op not in _OPPOSITE:
+        return
+    if not (is_integer(condition.left) and is_integer(condition.right)):
+        return
+    difference = Binary("-", condition.left, condition.right)
+    atoms, _ = linear_form(difference, ranges)
+    moving = [(atom, factor) for atom, factor in atoms.items() if variables(atom) & iterators]
+    iterator, factor = moving[0] if len(moving) == 1 else (None, 0)
+    if not isinstance(iterator, Var) or abs(factor) != 1:
+        return
+    # iterator * factor + others < 0, and so on
+    others = Binary("-", difference, Binary("*", iterator, Const(factor)))
+    late = (condition.op in ("<=", ">")) == (factor > 0)
+    yield iterator.name, Binary("+", Binary("*", others, Const(-factor)), Const(int(late)))
 
 
 def alternatives(holds: Expr, fails: Expr) -> bool:

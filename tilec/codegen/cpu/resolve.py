@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from tilec.codegen.cpu.branches import versions
+from tilec.codegen.cpu.branches import straddled, versions
 from tilec.codegen.cpu.copies import filled_copy, filled_outside
 from tilec.codegen.cpu.flatten import Operand, compute_tile, copy_tile, fill_tile, fuse
 from tilec.codegen.cpu.powers import without_powers
@@ -274,6 +274,9 @@ class _Resolver:
         box = tuple((i, scope.expr(lo), scope.expr(hi)) for i, lo, hi in statement.box)
         body = substitute(statement.expr.body, scope.values) if scope.values else statement.expr.body
         statement = replace(statement, box=box, expr=replace(statement.expr, body=body))
+        cut = self.cut(statement, scope)
+        if cut is not None:
+            return [self.in_pieces(statement, *cut, scope)]
         operands = {tensor: _operand(scope.live[name]) for tensor, name in statement.operands}
         target = _operand(scope.live[statement.target])
         tile = compute_tile(statement, target, operands, scope.ranges)
@@ -282,6 +285,31 @@ class _Resolver:
         ttypes = {operand.storage.memory: operand.storage.ttype for operand in operands.values()}
         tile = replace(tile, value=without_powers(tile.value, ttypes))
         return [self.refused(step) for step in versions(tile, scope.ranges)]
+
+    def cut(self, statement: ComputeTile, scope: Scope) -> tuple[str, int] | None:
+        """Along which iterator a tile is computed in pieces, and their width; never where it reads or writes what may
+        stay in registers, whose places must be known."""
+        memories = {scope.live[name].storage.memory for name in (statement.target, *dict(statement.operands).values())}
+        if any(self.lives[name].memory.kind == "local" for name in memories & self.lives.keys()):
+            return None
+        sizes = {name: bound(simplify(Binary("-", hi, lo))) or 0 for name, lo, hi in statement.box}
+        strides = zip(scope.live[statement.target].storage.strides, statement.expr.spatial, strict=True)
+        near = [name for stride, name in strides if stride == 1 and name in sizes]
+        return straddled(statement, max(near, key=sizes.__getitem__), scope.ranges) if near else None
+
+    def in_pieces(self, statement: ComputeTile, iterator: str, width: int, scope: Scope) -> Range:
+        """A tile as a loop over pieces of some width along an iterator."""
+        variable = f"@{iterator}"
+        size = next(self.number(Binary("-", hi, lo)) for name, lo, hi in statement.box if name == iterator)
+        box = []
+        for name, lo, hi in statement.box:
+            if name == iterator:
+                lo = Binary("+", lo, Binary("*", Var(variable), Const(width)))
+                hi = Binary("+", lo, Const(width))
+            box.append((name, lo, hi))
+        inside = scope.with_loop(variable, Interval(0, size // width - 1))
+        steps = self.compute(replace(statement, box=tuple(box)), inside)
+        return Range(variable, Const(0), Const(size // width), tuple(steps))
 
 
 def _outside(buffer: Buffer, after: Sequence[Statement]) -> Scalar | None:
