@@ -16,7 +16,7 @@ from tilec.codegen.cpu.slots import Life, assign
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
 from tilec.codegen.cpu.tasks import TaskNest, task_nests
 from tilec.codegen.cpu.tree import Choose, Memory, Nest, Range, Run, Step, Storage, Tile, Tree, tiles
-from tilec.codegen.cpu.uses import combined
+from tilec.codegen.cpu.uses import outside
 from tilec.codegen.cpu.versions import Interval, segments
 from tilec.codegen.cpu.windows import Plain, Window, strides_of, viewed, written_through
 from tilec.errors import UnsupportedError
@@ -181,7 +181,7 @@ class _Resolver:
         if below is not None:
             return Window(buffer, lo, hi, below.storage, below.shares | {buffer.name}, below.outside)
         storage = self.own(buffer, lo, top)
-        return Window(buffer, lo, hi, storage, frozenset({buffer.name}), _outside(buffer, after))
+        return Window(buffer, lo, hi, storage, frozenset({buffer.name}), outside(buffer, after))
 
     def own(self, buffer: Buffer, lo: tuple[Expr, ...], top: bool) -> Storage:
         """Storage of its own for a buffer: local when it is small and of the highest level, else scratch."""
@@ -310,20 +310,6 @@ class _Resolver:
         inside = scope.with_loop(variable, Interval(0, size // width - 1))
         steps = self.compute(replace(statement, box=tuple(box)), inside)
         return Range(variable, Const(0), Const(size // width), tuple(steps))
-
-
-def _outside(buffer: Buffer, after: Sequence[Statement]) -> Scalar | None:
-    """What elements of a buffer outside its tensor hold, if they are filled as it is loaded or before it is computed;
-    None for a buffer whose elements inside start from what is filled too."""
-    for statement in after:
-        match statement:
-            case LoadTiles(target, _, fill, _) if target == buffer.name and fill is not None:
-                return fill
-            case Fill(target, value) if target == buffer.name:
-                return None if combined(buffer, after) else value
-            case _:
-                pass
-    return None
 
 
 def _operand(window: Window) -> Operand:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from tilec.ir.expr import Scalar
 from tilec.ir.program import Allocate, Buffer, ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
 
 
@@ -63,7 +64,21 @@ def uses(name: str, statements: Sequence[Statement]) -> Uses:
     return found
 
 
-def combined(buffer: Buffer, statements: Sequence[Statement]) -> bool:
+def outside(buffer: Buffer, after: Sequence[Statement]) -> Scalar | None:
+    """What elements of a buffer outside its tensor hold, if they are filled as it is loaded or before it is computed;
+    None for a buffer whose elements inside start from what is filled too."""
+    for statement in after:
+        match statement:
+            case LoadTiles(target, _, fill, _) if target == buffer.name and fill is not None:
+                return fill
+            case Fill(target, value) if target == buffer.name:
+                return None if _combined(buffer, after) else value
+            case _:
+                pass
+    return None
+
+
+def _combined(buffer: Buffer, statements: Sequence[Statement]) -> bool:
     """Whether results are combined with what a buffer or another one of its tensor holds."""
     inside = [statement for statement, _ in flat(statements)]
     alike = {s.buffer.name for s in inside if isinstance(s, Allocate) and s.buffer.tensor == buffer.tensor}

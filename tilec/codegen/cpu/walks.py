@@ -35,7 +35,7 @@ def walk_of(
         low, high = bounds_of(atom, inside) if clipped and variables(atom) <= inside.keys() else (None, None)
         if low is None or high is None:
             return None
-        name = f"@{len(strides)}"
+        name = f"?{len(strides)}"
         strides[name], sizes[name] = form[atom], high - low + 1
         constant += form[atom] * low
     return Walk(access.tensor, constant, strides, sizes, (*((n, 0, extent) for n, extent in spread), *loops))
