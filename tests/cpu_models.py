@@ -8,9 +8,9 @@ from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.artifact import Artifact, encode
-from tilec.codegen.cpu.build import Model, compile_model
-from tilec.codegen.cpu.kernel import Operand, Scratch, kernel_function
-from tilec.codegen.cpu.launches import Argument, Launch
+from tilec.codegen.cpu.compile.build_library import Model, compile_model
+from tilec.codegen.cpu.emit.kernel_function import Operand, Scratch, kernel_function
+from tilec.codegen.cpu.launch_data import Argument, Launch
 from tilec.runtime.manifest import Manifest, TensorSpec
 from tilec.spec.device import Target
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.safety import seeds
-from tilec.ir.filenames import is_inside
+from tilec.artifact.filenames import is_inside
 
 FOREIGN = """
 import os, signal, sys

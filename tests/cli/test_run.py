@@ -16,7 +16,7 @@ from cli.test_main import ENVIRONMENT
 from tilec.api import worker
 from tilec.api.cache import Cache
 from tilec.api.compiling import keyed
-from tilec.api.opening import open_file, request_for
+from tilec.api.model_source import open_file, request_for
 from tilec.spec.probe import cache_folder, probed_text
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.lower.cases import DRAM, MATMUL, SHARED, Case, check, loops
-from tests.lower.test_traffic import toy
+from tests.lower.counts.test_traffic import toy
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import LoadTiles
-from tilec.lower.traffic import traffic
+from tilec.lower.counts.traffic import traffic
 
 SERIAL = PlanLevel("shared", None)
 TILED = Case(

@@ -66,7 +66,7 @@ def main() -> None:
     """Load once what commands need, then serve."""
     import tilec.bench
     import tilec.cli.app
-    import tilec.codegen.cpu.model
+    import tilec.codegen.cpu.build_model
     import tilec.importer
     import tilec.ir.codec
     import tilec.scheduler

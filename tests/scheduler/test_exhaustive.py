@@ -15,14 +15,14 @@ from scheduler.running import device
 
 from tilec.importer import import_model
 from tilec.ir.graph import Graph, Node, Port
-from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.groups.chosen import grouped
-from tilec.scheduler.groups.cut import cut
-from tilec.scheduler.passes.parts import computed_nodes, fuse
-from tilec.scheduler.passes.rewrite import live
-from tilec.scheduler.reasons import Draft
-from tilec.scheduler.schedule import PASSES
-from tilec.scheduler.target import target_of
+from tilec.scheduler.fusion.select_groups import search_groups
+from tilec.scheduler.fusion.split_parts import split_parts
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.fuse_registers import computed_nodes, fuse_registers
+from tilec.scheduler.graph_passes.rewrite import live
+from tilec.scheduler.refusals import RewrittenGraph
+from tilec.scheduler.schedule import GRAPH_PASSES
+from tilec.scheduler.target_model import target_model_of
 
 DEVICES = ("a100", "zen5-avx512", "mi250")
 SEED = 4
@@ -31,8 +31,8 @@ SEED = 4
 def prepared(name: str) -> Graph:
     """A small model as the search sees it."""
     with TemporaryDirectory() as folder:
-        draft = Draft(live(import_model(miniature(name, "fused", Path(folder))).graph))
-    for step in PASSES.values():
+        draft = RewrittenGraph(live(import_model(miniature(name, "fused", Path(folder))).graph))
+    for step in GRAPH_PASSES.values():
         draft = step(draft)
     return draft.graph
 
@@ -74,12 +74,12 @@ def part_of(graph: Graph, nodes: list[Node]) -> Graph:
 def gap(graph: Graph, name: str) -> float:
     """How much more time the search predicts for its groups than the exhaustive one for the best; 0 where it finds
     register tiles that the exhaustive one does not try."""
-    target = target_of(device(name))
+    target = target_model_of(device(name))
     outputs = frozenset(port.tensor for port in graph.outputs)
-    parted = fuse(graph)
-    atoms = Atoms(graph, parted.parts, target, NUMBERS, "time", outputs)
-    atoms = replace(atoms, parts=cut(parted, atoms).parts)
-    atoms, grouping = grouped(atoms, {})
+    parted = fuse_registers(graph)
+    atoms = FusionProblem(graph, parted.parts, target, NUMBERS, "time", outputs)
+    atoms = replace(atoms, parts=split_parts(parted, atoms).parts)
+    atoms, grouping = search_groups(atoms, {})
     found = sum(atoms.core_tiles(members)[0].objective for members in grouping.groups)
     best = Exhaustive(graph, target, outputs).best(computed_nodes(graph))
     return max(0.0, found / best - 1)
@@ -97,7 +97,9 @@ def sample(count: int) -> list[Graph]:
             if graph is None:
                 sources.remove(source)
                 continue
-            atoms = Atoms(graph, fuse(graph).parts, target_of(device("a100")), NUMBERS, "time", frozenset())
+            atoms = FusionProblem(
+                graph, fuse_registers(graph).parts, target_model_of(device("a100")), NUMBERS, "time", frozenset()
+            )
             if (key := tuple(each.content for each in atoms.descriptions)) not in seen:
                 seen.add(key)
                 found.append(graph)

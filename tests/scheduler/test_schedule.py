@@ -19,7 +19,7 @@ from tilec.ir.expr import operands, variables
 from tilec.ir.graph import Graph, Inline
 from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
-from tilec.scheduler.reasons import REASONS
+from tilec.scheduler.refusals import REASONS
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import packaged
 

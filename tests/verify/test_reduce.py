@@ -11,9 +11,9 @@ from cli import models
 from tilec.errors import TilecError
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify import reduce as module
+from tilec.verify.failure_trial import Failure
 from tilec.verify.locate import Found
 from tilec.verify.reduce import Case, reduce
-from tilec.verify.trial import Failure
 from verify.plans import node, plan_of, tensor
 
 MISMATCH = Failure("mismatch", "y: 2 instead of 1 at [0]")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilec.api.elements import dtype_of
-from tilec.api.notices import host_device
 from tilec.api.values import OrtValue, plain
+from tilec.api.warn_once import host_device
 from tilec.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from tilec import errors
 from tilec.api.cache import Cache
-from tilec.api.keeping import LIMIT_VARIABLE, remove, used
-from tilec.api.notices import warn_once
+from tilec.api.cache_eviction import LIMIT_VARIABLE, remove, used
+from tilec.api.warn_once import warn_once
 from tilec.artifact import bring_files, digest_bytes, digest_file, digest_object, encode
 from tilec.errors import ArtifactError, TilecError, UsageError
-from tilec.pipeline.tools import tools
+from tilec.pipeline.tool_versions import tools
 
 log = logging.getLogger("tilec")
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilec.api.notices import host_device, warn_once
+from tilec.api.warn_once import host_device, warn_once
 from tilec.errors import UsageError
 
 COMPILED = "TilecExecutionProvider"

@@ -4,7 +4,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tilec.api.notices import warn_once
+from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:

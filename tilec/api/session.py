@@ -16,11 +16,11 @@ from tilec.api.environment import chosen_providers
 from tilec.api.feeds import FeedError, Feeds, arrays, choose
 from tilec.api.header import ModelMetadata, NodeArg
 from tilec.api.model import Model
-from tilec.api.notices import warn_once
-from tilec.api.opening import Opened, Source, open_model, request_for, with_inputs
+from tilec.api.model_source import Opened, Source, open_model, request_for, with_inputs
 from tilec.api.options import RunOptions, SessionOptions
 from tilec.api.profile import Profile
 from tilec.api.values import OrtValue
+from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tilec.artifact.digest import digest_file
+from tilec.artifact.filenames import refuse_outside
 from tilec.errors import ArtifactError, TilecError, UsageError
-from tilec.ir.filenames import refuse_outside
 
 _NOWHERE: Mapping[str, Path] = MappingProxyType({})
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from tilec.analysis.totals import traffic_of
 from tilec.artifact import Json
 from tilec.bench.runners import Array
-from tilec.ir.expr import bound
+from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.report.html.speeds import units
-from tilec.report.totals import traffic_of
 from tilec.runtime.times import Span
 from tilec.spec.device import DeviceSpec
 from tilec.verify.remote import Remote
@@ -76,7 +76,7 @@ def shares(plan: Plan, runs: Sequence[Sequence[Span]], device: DeviceSpec) -> tu
 def _share(name: str, seconds: float, group: Group | None, plan: Plan, device: DeviceSpec) -> Share:
     if group is None:
         return Share(name, seconds, 0, 0, 0.0)
-    moved, operations = bound(traffic_of(group, plan)) or 0, bound(group.cost.flops) or 0
+    moved, operations = constant_value(traffic_of(group, plan)) or 0, constant_value(group.cost.flops) or 0
     bandwidth = device.bandwidth(device.level_names[0])
     fitting = units(plan, device)
     least = max(moved / bandwidth if bandwidth else 0.0, operations / fitting[0].rate if fitting else 0.0)

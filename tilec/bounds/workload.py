@@ -8,7 +8,7 @@ from functools import reduce
 from math import prod
 
 from tilec.bounds.area import Design, Die, best, designs, evenly
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.bounds.chain.segments import (
     ChainCurve,
     ChainPoint,
@@ -18,7 +18,7 @@ from tilec.bounds.chain.segments import (
     segmented_curve,
     unfused_curve,
 )
-from tilec.bounds.chain.untiled import untiled_curve
+from tilec.bounds.chain.untiled_fusion import untiled_curve
 from tilec.bounds.einsum.cache import cached
 from tilec.bounds.einsum.einsum import Einsum, parse_einsum
 from tilec.errors import ConfigError
@@ -59,11 +59,11 @@ def einsum_of_part(part: Part) -> Einsum:
     return parse_einsum(part.einsum, part.dims, part.bits)
 
 
-def chain_of_part(part: Part) -> Chain:
+def chain_of_part(part: Part) -> ProductChain:
     """The chain of a part.  Raises ConfigError where operators do not follow each other, and for an Einsum."""
     if part.chain is None or not isinstance(part.bits, int):
         raise ConfigError("the part is an Einsum, not a chain", part.name or None)
-    return Chain(tuple(_product(each, part.bits) for each in part.chain))
+    return ProductChain(tuple(_product(each, part.bits) for each in part.chain))
 
 
 def _product(given: Operator, bits: int) -> Product:
@@ -97,7 +97,7 @@ def _single(name: str, einsum: Einsum, recipe: BoundsRecipe) -> ChainCurve:
     return choices.curve(curve.mapspace, alone(name, curve, choices))
 
 
-def _fused(chain: Chain, recipe: BoundsRecipe) -> ChainCurve:
+def _fused(chain: ProductChain, recipe: BoundsRecipe) -> ChainCurve:
     ragged = recipe.mapspace == "oro+"
     if recipe.fusion == "untiled":
         return untiled_curve(chain, ragged)

@@ -13,7 +13,7 @@ from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
 from tilec.cli.options import AsJson, Device, flags, job_on_device
 from tilec.errors import UsageError, did_you_mean
-from tilec.pipeline import FILES, Job, Source, compile_model, model_file, read_source
+from tilec.pipeline import FILES, Job, StageInput, compile_model, model_file, read_source
 
 if TYPE_CHECKING:
     from tilec.bench import Comparison, Timing
@@ -84,7 +84,7 @@ def bench(
         rounds or (given.rounds if given else 5),
     )
     target = device or (given.device if given else None)
-    builds: dict[str, Source] = {}
+    builds: dict[str, StageInput] = {}
     compiling: dict[str, float] = {}
     for name in names:
         begin = time.perf_counter()
@@ -122,7 +122,7 @@ def _recipe(name: str | None) -> "BenchRecipe | None":
     return validate(BenchRecipe, parse_yaml(source.text, source.place))
 
 
-def _build(console: Console, name: str, batch: int, device: str | None) -> Source:
+def _build(console: Console, name: str, batch: int, device: str | None) -> StageInput:
     """The kernels of what `name` says, compiled now if need be."""
     from tilec import zoo
 
@@ -140,7 +140,7 @@ def _build(console: Console, name: str, batch: int, device: str | None) -> Sourc
     raise UsageError(f"there is no {name!r}", hint=hint)
 
 
-def _of_zoo(console: Console, name: str, batch: int, device: str | None) -> Source:
+def _of_zoo(console: Console, name: str, batch: int, device: str | None) -> StageInput:
     """A model of the zoo, exported and compiled into the cache once for each version of the zoo."""
     from importlib.resources import files
 
@@ -157,13 +157,13 @@ def _of_zoo(console: Console, name: str, batch: int, device: str | None) -> Sour
     return _compiled(console, model, folder / f"{name}-batch{batch}.tilec", device)
 
 
-def _compiled(console: Console, model: Path, folder: Path, device: str | None) -> Source:
+def _compiled(console: Console, model: Path, folder: Path, device: str | None) -> StageInput:
     job = job_on_device(console, None, flags(device=device), folder)
     assert job is not None
     return compile_model(job, model, folder, last="codegen")["codegen"]
 
 
-def _timed(console: Console, build: Source, peers: Sequence[str], timing: "Timing") -> "Comparison":
+def _timed(console: Console, build: StageInput, peers: Sequence[str], timing: "Timing") -> "Comparison":
     """One model beside its peers, on the inputs of the first seed."""
     from tilec.bench import time_interleaved
     from tilec.ir.codec import plan_from_json

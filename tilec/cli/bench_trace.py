@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tilec.artifact import Json
 from tilec.cli.console import Console
 from tilec.cli.options import known_device
-from tilec.cli.planned import planned_device
-from tilec.pipeline import FILES, Source, read_source
+from tilec.cli.plan_origin import planned_device
+from tilec.pipeline import FILES, StageInput, read_source
 
 if TYPE_CHECKING:
     from tilec.bench.trace import Share
@@ -39,7 +39,7 @@ class TracedModel:
         ]
 
 
-def traced_device(build: Source, given: str | None) -> DeviceSpec:
+def traced_device(build: StageInput, given: str | None) -> DeviceSpec:
     """The device that a model was compiled for: found beside it or by its name, else the `given` one.
 
     Raises ArtifactError where it is none of them.
@@ -49,7 +49,7 @@ def traced_device(build: Source, given: str | None) -> DeviceSpec:
 
 
 def trace_model(
-    console: Console, name: str, process: int, build: Source, device: DeviceSpec, threads: int
+    console: Console, name: str, process: int, build: StageInput, device: DeviceSpec, threads: int
 ) -> TracedModel:
     """Run a compiled model on the inputs of the first seed and look at its groups."""
     from tilec.bench.trace import events, shares, traced

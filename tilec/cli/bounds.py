@@ -16,9 +16,9 @@ from tilec.cli.page import Page
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
+    from tilec.analysis.bounds.rows import At
+    from tilec.analysis.bounds.subject import Subject
     from tilec.bounds.einsum.mapspaces import Kind
-    from tilec.report.bounds.rows import At
-    from tilec.report.bounds.subject import Subject
 
 
 class Mapspace(StrEnum):
@@ -152,8 +152,8 @@ def _einsum(text: str, sizes: dict[str, int], width: int | Mapping[str, int], ki
 
 
 def _workload(name: str, mapspace: Mapspace | None) -> _Found:
+    from tilec.analysis.bounds.rows import at_bytes
     from tilec.pipeline.bounds import workload, workload_subject
-    from tilec.report.bounds.rows import at_bytes
 
     recipe = workload(name)
     kinds = (recipe.mapspace,) if mapspace is None else _kinds(mapspace)
@@ -164,8 +164,8 @@ def _workload(name: str, mapspace: Mapspace | None) -> _Found:
 def _model(
     console: Console, source: str, shapes: dict[str, int], kinds: "Sequence[Kind]", ats: "Sequence[At]"
 ) -> _Found:
+    from tilec.analysis.bounds.rows import some_capacities
     from tilec.pipeline.bounds import graph_subjects, read_graph
-    from tilec.report.bounds.rows import some_capacities
 
     graph = read_graph(source, shapes, console)
     usual = some_capacities()
@@ -188,7 +188,7 @@ def _write_csv(console: Console, name: str, subjects: "Sequence[Subject]", ats: 
 
 def _text(found: _Found, ats: "Sequence[At]") -> str:
     """A table for each subject, in the terminal's width where there is one, then what the mapspaces hold."""
-    from tilec.report.bounds.rows import usual_capacities
+    from tilec.analysis.bounds.rows import usual_capacities
     from tilec.report.bounds.table import HEADS, RIGHT, cells, footer, heading
 
     page = Page.of_stdout()

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from tilec.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from tilec.report.bounds.rows import At
+    from tilec.analysis.bounds.rows import At
     from tilec.spec.device import DeviceSpec
 
 
 def capacities(texts: Iterable[str]) -> "list[At]":
     """What --capacity says. Raises UsageError for what has no unit or another one."""
-    from tilec.report.bounds.rows import at_capacity
+    from tilec.analysis.bounds.rows import at_capacity
 
     found = []
     for text in (part for given in texts for part in given.split(",")):
@@ -37,8 +37,8 @@ def levels_of(device: "DeviceSpec | None") -> "list[At]":
     """The capacities of a device's levels; none without a device."""
     if device is None:
         return []
+    from tilec.analysis.bounds.rows import at_levels
     from tilec.bounds.levels import level_capacities
-    from tilec.report.bounds.rows import at_levels
 
     return at_levels(level_capacities(device))
 

@@ -15,7 +15,7 @@ from tilec.errors import TilecError, UsageError
 
 if TYPE_CHECKING:
     from tilec.artifact import Json
-    from tilec.report.kept import Entry
+    from tilec.report.cache_listing import Entry
 
 app = typer.Typer(no_args_is_help=True, help="The cache: list what it holds, say what a model would use, make room.")
 
@@ -37,8 +37,8 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
     tilec cache list --kind sessions
     tilec cache list --json
     """
-    from tilec.report.kept import KINDS, entries, require_kinds, total
-    from tilec.report.wording import bytes_text
+    from tilec.report.cache_listing import KINDS, entries, require_kinds, total
+    from tilec.report.formatting import bytes_text
     from tilec.spec.probe import cache_folder
 
     root, now, kinds = cache_folder(), time.time(), require_kinds(kind or ())
@@ -81,9 +81,9 @@ def why(
     """
     from tilec.api.cache import Cache
     from tilec.api.compiling import available
-    from tilec.cli.nearby import asked, compiled, differences
-    from tilec.cli.requested import request_of
-    from tilec.report.kept import entries
+    from tilec.cli.cache_neighbours import asked, compiled, differences
+    from tilec.cli.cache_request import request_of
+    from tilec.report.cache_listing import entries
     from tilec.spec.probe import cache_folder
     from tilec.spec.resolve import resolve_device
 
@@ -128,8 +128,8 @@ def clear(
 
     Models that a process has loaded stay in its memory; weights stay while a compiled model has them.
     """
-    from tilec.report.kept import entries, remove, require_kinds, total, without_shared
-    from tilec.report.wording import bytes_text
+    from tilec.report.cache_listing import entries, remove, require_kinds, total, without_shared
+    from tilec.report.formatting import bytes_text
     from tilec.spec.probe import cache_folder
 
     root, now, least = cache_folder(), time.time(), _seconds(older_than)
@@ -176,15 +176,15 @@ def _place(entry: "Entry", root: Path) -> str:
 
 def _described(entry: "Entry") -> str:
     """What an entry says of itself."""
-    from tilec.cli.nearby import compiled
-    from tilec.report.kept import KINDS
+    from tilec.cli.cache_neighbours import compiled
+    from tilec.report.cache_listing import KINDS
 
     found = compiled(entry.path) if entry.kind == "sessions" else None
     return KINDS[entry.kind] if found is None else found.text
 
 
 def _summary(kind: str, found: "Sequence[Entry]", now: float) -> "Json":
-    from tilec.report.kept import KINDS, total
+    from tilec.report.cache_listing import KINDS, total
 
     oldest = int(max((entry.age(now) for entry in found), default=0))
     return {"bytes": total(found), "count": len(found), "meaning": KINDS[kind], "oldest_seconds": oldest}

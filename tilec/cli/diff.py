@@ -13,8 +13,8 @@ from tilec.cli.options import AsJson
 from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
+    from tilec.analysis.change import PlanDiff
     from tilec.artifact import Artifact
-    from tilec.report.change import PlanDiff
 
 CHANGED = 3
 
@@ -65,10 +65,10 @@ def diff(
     compared. Traffic without a level is that of the lowest one, transactions and a footprint without a level are
     those of any. Markdown has no more than the 65,536 characters of a comment.
     """
+    from tilec.analysis.limits import LimitExceeded, exceeded, parse_limits
     from tilec.report.diff_json import diff_to_json
     from tilec.report.diff_markdown import diff_markdown
     from tilec.report.diff_text import diff_text
-    from tilec.report.limits import LimitExceeded, exceeded, parse_limits
 
     limits = parse_limits(fail_on or ())
     if str(old) == str(new) == "-":
@@ -136,10 +136,10 @@ def _kind(text: str) -> str | None:
 
 def _diff(old: "tuple[Artifact, str]", new: "tuple[Artifact, str]") -> "PlanDiff":
     """The diff of two artifacts of one kind."""
+    from tilec.analysis.diff import diff_plans
+    from tilec.analysis.diff_graphs import diff_graphs
+    from tilec.analysis.diff_kernels import diff_kernels
     from tilec.ir.codec import graph_from_json, plan_from_json
-    from tilec.report.diff import diff_plans
-    from tilec.report.diff_graphs import diff_graphs
-    from tilec.report.diff_kernels import diff_kernels
 
     (first, place), (second, other) = old, new
     if first.kind == "plan":

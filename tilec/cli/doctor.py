@@ -65,7 +65,7 @@ def _machine(name: str) -> "Check":
 
 
 def _cache() -> "Iterator[Finding]":
-    from tilec.api.keeping import limit_bytes
+    from tilec.api.cache_eviction import limit_bytes
     from tilec.report.doctor.cache import cache
     from tilec.spec.probe import cache_folder
 

@@ -114,9 +114,9 @@ def _plan(
     json: bool,
 ) -> None:
     """Tell about a plan."""
-    from tilec.cli.planned import graph_of, plan_of, planned_device, planned_options
+    from tilec.analysis.explain.replay import replay
+    from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options
     from tilec.report.explain.answer import answered, require
-    from tilec.report.explain.search import replay
 
     source, plan = plan_of(path)
     spec, options = planned_device(source, device), planned_options(source, recipe)

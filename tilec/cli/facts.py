@@ -89,10 +89,10 @@ def _port(graph: "Graph", port: "Port") -> Facts:
 
 
 def _plan(artifact: Artifact, path: Path) -> Facts:
+    from tilec.analysis.statistics import statistics, statistics_to_json
     from tilec.cli.options import known_device
     from tilec.ir.codec import plan_from_json
-    from tilec.pipeline import Source
-    from tilec.report.statistics import statistics, statistics_to_json
+    from tilec.pipeline import StageInput
 
     plan = plan_from_json(artifact.body, str(path))
     told = plan_summary(plan)
@@ -106,7 +106,7 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
         **{name: told[name] for name in ("groups", "stitched", "register_fused", "single")},
         **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
         "per_level": numbers["levels"],
-        **_energy(plan, known_device(Source(path, artifact))),
+        **_energy(plan, known_device(StageInput(path, artifact))),
         "prepared_weights": len(plan.prepared),
         "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),
         **_placed(artifact.body),
@@ -115,7 +115,7 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
 
 def _energy(plan: "Plan", device: "DeviceSpec | None") -> Facts:
     """Energy of the whole plan and of every group beside its traffic, where the device tells any."""
-    from tilec.report.energy import plan_energy
+    from tilec.analysis.energy import plan_energy
 
     found = plan_energy(plan, device) if device else None
     if found is None:

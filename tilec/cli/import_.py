@@ -8,7 +8,7 @@ import typer
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, PrintBetweenPasses, Recipe, Shapes, Strict, flags, job_without_device, target_of
 from tilec.errors import UnsupportedError
-from tilec.pipeline import Job, Source, run_stage, stage_named
+from tilec.pipeline import Job, StageInput, run_stage, stage_named
 
 
 def import_(
@@ -47,7 +47,7 @@ def import_(
         return
     stage = stage_named("import")
     target = target_of(output, folder_of(model), stage.file)
-    artifact = run_stage(stage, job, Source(model), target)
+    artifact = run_stage(stage, job, StageInput(model), target)
     console.note(placement_line(artifact.body))
     if target is None:
         console.data(artifact.text())

@@ -116,7 +116,7 @@ def _rows(value: Any) -> list[list[str]] | None:
 
 def _word(key: str, value: Any) -> str:
     """One fact in one line; bytes with a unit."""
-    from tilec.report.wording import bytes_text, energy_text, time_text
+    from tilec.report.formatting import bytes_text, energy_text, time_text
 
     if key.endswith("bytes") and isinstance(value, int):
         return bytes_text(value)

@@ -12,7 +12,7 @@ import typer
 from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
 from tilec.errors import ArtifactError, UsageError
-from tilec.pipeline import DEVICE_FILE, Job, Source
+from tilec.pipeline import DEVICE_FILE, Job, StageInput
 from tilec.pipeline.request import Flags, device_job, plain_job
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def job_on_device(
     return replace(device_job(effective, given, console, cache_folder()), model=model)
 
 
-def device_of(source: Source) -> str:
+def device_of(source: StageInput) -> str:
     """The device that an artifact was planned for: device.yaml beside it, else its name.
 
     Raises ArtifactError when neither is the one.
@@ -160,7 +160,7 @@ def device_of(source: Source) -> str:
     raise ArtifactError(f"the file of its device {name!r} is not here", source.place, "Name it with --device FILE.")
 
 
-def known_device(source: Source) -> "DeviceSpec | None":
+def known_device(source: StageInput) -> "DeviceSpec | None":
     """The device that an artifact was planned for, when its file is at hand."""
     from tilec.spec.resolve import resolve_device
 

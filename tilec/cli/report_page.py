@@ -9,7 +9,7 @@ from tilec.cli.options import known_device
 from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
-    from tilec.pipeline import Source
+    from tilec.pipeline import StageInput
     from tilec.report.html import Shown
     from tilec.spec.device import DeviceSpec
 
@@ -64,10 +64,10 @@ def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]
     return [_one(source, str(path), given) for source, path in zip(sources, paths, strict=True)]
 
 
-def _one(source: "Source", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
+def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
     from tilec.artifact import digest_object
     from tilec.ir.codec import plan_from_json
-    from tilec.ir.verify_plan import check_plan
+    from tilec.ir.verify.plan import check_plan
     from tilec.pipeline import read_run
     from tilec.report.html import Shown
 
@@ -90,7 +90,7 @@ def _one(source: "Source", label: str, given: "Sequence[DeviceSpec]") -> "Shown"
     )
 
 
-def _report(source: "Source") -> tuple[dict[str, Any] | None, bool]:
+def _report(source: "StageInput") -> tuple[dict[str, Any] | None, bool]:
     """The report beside a plan, and whether there is one of another plan instead."""
     from tilec.artifact import digest_object, read_artifact
     from tilec.pipeline import FILES

@@ -129,7 +129,7 @@ def _compiled(
 ) -> Path:
     """The folder in the cache with the model compiled for its inputs' sizes. Raises UsageError for a size unknown."""
     from tilec.api.compiling import compiled_folder
-    from tilec.cli.requested import request_of
+    from tilec.cli.cache_request import request_of
     from tilec.spec.probe import cache_folder
 
     request = request_of(model, given, sizes, device, recipe, cache_folder())

@@ -105,7 +105,7 @@ def _plan(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
 def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
     """The decisions about a group as they stand in the plan, its costs, and refusals of its edges."""
     from tilec.ir.text import tensor_text
-    from tilec.report.wording import refusal_text
+    from tilec.report.formatting import refusal_text
 
     own = {node.name for node in group.nodes}
     cost = row["cost"]
@@ -137,7 +137,7 @@ def _variant(number: int, row: Mapping[str, Any]) -> str:
 
 def _decisions(variant: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The decisions of a variant, each on a line: `tiles l2 y` -> `j=32 k=32`."""
-    from tilec.report.wording import fact_text
+    from tilec.report.formatting import fact_text
 
     for name, value in variant.items():
         if name in ("guard", "levels"):

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tilec.analysis.fusion_kind import kind_of
+from tilec.analysis.ratios import Ratio, group_ratios, plan_ratio, ratio_to_json, times_text
+from tilec.analysis.totals import predicted, traffic, transactions
 from tilec.artifact import Json
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Expr, bound
+from tilec.ir.expr import Expr, constant_value
 from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
-from tilec.report.kinds import kind_of
-from tilec.report.ratios import Ratio, group_ratios, plan_ratio, ratio_to_json, times_text
-from tilec.report.totals import predicted, traffic, transactions
-from tilec.report.wording import bytes_text, time_text
+from tilec.report.formatting import bytes_text, time_text
 
 _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
@@ -62,7 +62,7 @@ def plan_line(plan: Plan) -> str:
     planned, unfused = traffic(plan), simplify(plan.unfused_traffic)
     text = f"plan: {found['groups']} groups ({groups}), {plan.levels[0].name.upper()} traffic "
     time = f", predicted {time_text(predicted(plan))}" if predicted(plan) else ""
-    size, other = bound(planned), bound(unfused)
+    size, other = constant_value(planned), constant_value(unfused)
     if size is None or other is None:
         return f"{text}{text_of(planned)} bytes (unfused {text_of(unfused)}){time}"
     ratio = plan_ratio(plan)
@@ -88,7 +88,7 @@ def verified_line(report: Mapping[str, Any]) -> str:
 
 
 def _value(expr: Expr) -> Json:
-    size = bound(simplify(expr))
+    size = constant_value(simplify(expr))
     return text_of(expr) if size is None else size
 
 

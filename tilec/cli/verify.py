@@ -9,7 +9,7 @@ import typer
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Model, Recipe, device_of, flags, job_on_device, job_without_device, known_device
 from tilec.errors import TilecError, UsageError, VerificationMismatch
-from tilec.pipeline import Source, read_run, read_source, run_stage, stage_named
+from tilec.pipeline import StageInput, read_run, read_source, run_stage, stage_named
 
 if TYPE_CHECKING:
     from tilec.artifact import Artifact
@@ -78,7 +78,7 @@ def verify(
 
 
 def _verified(
-    console: Console, source: Source, recipe: str | None, given: dict[str, Any], model: Path | None
+    console: Console, source: StageInput, recipe: str | None, given: dict[str, Any], model: Path | None
 ) -> "Artifact":
     """The report, made unless it is fresh. Raises VerificationMismatch when it was written and says so."""
     from tilec.cli.summary import placement_line, plan_line
@@ -95,7 +95,7 @@ def _verified(
     return run_stage(stage, job, source, source.folder / stage.file)
 
 
-def _tell(console: Console, source: Source, artifact: "Artifact", junit: Path | None, json: bool) -> None:
+def _tell(console: Console, source: StageInput, artifact: "Artifact", junit: Path | None, json: bool) -> None:
     """What a report says, on stderr, as JUnit XML and as JSON."""
     from tilec.cli.summary import per_group_line, verified_line, verify_details
 
@@ -120,7 +120,7 @@ def _write(path: Path, text: str) -> None:
 
 def _reduce(
     console: Console,
-    source: Source,
+    source: StageInput,
     recipe: str | None,
     given: dict[str, Any],
     model: Path | None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tilec.artifact import encode
-from tilec.codegen.lowered import Advance, lowered
+from tilec.codegen.kernels import Advance, lower_plan
 from tilec.codegen.programs import write_programs
 from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
@@ -25,7 +25,7 @@ def codegen(
     UnavailableError when TVM is not installed.
     """
     build = _cpu_back_end(device) if device.target.backend == "cpu" else None
-    made = lowered(plan, folder, advance)
+    made = lower_plan(plan, folder, advance)
     body: dict[str, Any] = {
         "arena": {"bytes": made.arena.size, "offsets": dict(made.arena.offsets)},
         "constants": {name: encode(place) for name, place in made.weights.places.items()},
@@ -42,7 +42,7 @@ def codegen(
 def _cpu_back_end(device: DeviceSpec) -> Callable[..., dict[str, Any]]:
     """What compiles for the CPU. Raises UnavailableError without TVM, before anything is written."""
     try:
-        from tilec.codegen.cpu.model import build
+        from tilec.codegen.cpu.build_model import build
     except ImportError as error:
         if (error.name or "").startswith("tilec"):
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tilec.artifact import digest_bytes, pretty, write_bytes
-from tilec.codegen.lowered import Kernels
+from tilec.codegen.kernels import Kernels
 from tilec.ir.program_codec import program_to_json
 from tilec.ir.program_text import program_text
 

@@ -25,14 +25,14 @@ from tilec.ir.expr import (
     Reduce,
     TensorExpr,
     Var,
-    bound,
+    constant_value,
     operands,
     substitute,
 )
 from tilec.ir.graph import Constant, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.types import numpy_dtype, tensor_bytes
-from tilec.ir.verify_data import LARGEST
+from tilec.ir.verify.data import LARGEST
 
 INLINE_ELEMENTS = 64
 """Constants up to this many elements stand in the graph itself."""
@@ -139,7 +139,7 @@ class Builder:
         kind = type_of(expr.body, types)
         if not fits(kind, ttype):
             raise TypeError(f"{origin.place}: a body of type {kind} is stored as {ttype}: {expr}")
-        if any((extent := bound(e)) is not None and extent < 0 for e in expr.extents):
+        if any((extent := constant_value(e)) is not None and extent < 0 for e in expr.extents):
             message = f"the result would have the shape {shape_text(expr.shape)}"
             raise ConfigError(message, origin.place, "Check the sizes that the model computes its shapes from.")
         size = tensor_bytes(ttype, expr.shape)

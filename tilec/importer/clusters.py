@@ -13,8 +13,8 @@ from tilec.artifact import digest_bytes
 from tilec.errors import UnsupportedError
 from tilec.importer.check import needs
 from tilec.importer.fallback import Fallen, constant, wrapped
-from tilec.importer.held import Held, Outside
 from tilec.importer.loader import Model
+from tilec.importer.named_values import NamedValue, Outside
 from tilec.importer.onnx_types import extents_text, tensor_type, type_text
 from tilec.importer.value import Value
 from tilec.ir.graph import Call, Opaque, Port
@@ -38,7 +38,11 @@ class Clusters:
 
 
 def clusters_of(
-    fallen: Sequence[Fallen], outputs: Collection[str], needed: Collection[str], scope: Mapping[str, Held], model: Model
+    fallen: Sequence[Fallen],
+    outputs: Collection[str],
+    needed: Collection[str],
+    scope: Mapping[str, NamedValue],
+    model: Model,
 ) -> Clusters:
     """Files and calls for nodes in the order of the model.
 
@@ -91,7 +95,7 @@ def _read_outside(members: Sequence[Sequence[Fallen]], maker: Mapping[str, int])
 
 
 def _inputs(
-    nodes: Sequence[Fallen], made: Mapping[str, Any], scope: Mapping[str, Held], model: Model
+    nodes: Sequence[Fallen], made: Mapping[str, Any], scope: Mapping[str, NamedValue], model: Model
 ) -> tuple[list[str], dict[str, Any]]:
     """What a cluster reads from outside: names of values, and constants by name."""
     names = dict.fromkeys(name for each in nodes for name in needs(each.node) if name not in made)
@@ -108,7 +112,7 @@ def _inputs(
     return inputs, constants
 
 
-def _proto(name: str, value: Held, reader: Fallen, model: Model) -> Any:
+def _proto(name: str, value: NamedValue, reader: Fallen, model: Model) -> Any:
     if isinstance(value, Value):
         return tensor_type(value.ttype, value.shape)
     assert isinstance(value, Outside)

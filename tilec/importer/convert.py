@@ -18,12 +18,12 @@ from tilec.importer.check import OPSETS, OWN_DOMAINS, check_opset, label, needs,
 from tilec.importer.clusters import Pieces, clusters_of
 from tilec.importer.fallback import Fallbacks, forced_by
 from tilec.importer.functions import functions_of
-from tilec.importer.held import Items, Maybe, Outside
 from tilec.importer.loader import Model, load_model
+from tilec.importer.named_values import Items, Maybe, Outside
 from tilec.importer.names import identifier
-from tilec.importer.older import modern
 from tilec.importer.ports import InputPort, input_ports, readable
 from tilec.importer.translate import Context, Scope, Translator
+from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
 from tilec.ir.graph import Graph, Placement, Port, Unsupported, WeightRef
 

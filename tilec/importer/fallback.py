@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tilec.importer.builder import Builder
 from tilec.importer.check import needs
-from tilec.importer.held import Held, Items, Maybe, Outside
 from tilec.importer.loader import Model
+from tilec.importer.named_values import Items, Maybe, NamedValue, Outside
 from tilec.importer.names import identifier
 from tilec.importer.onnx_types import ELEMENT_NAMES, tensor_of, tensor_type
 from tilec.importer.value import Value
@@ -50,7 +50,7 @@ class Fallbacks:
         self._maker: dict[str, Fallen] = {}
         self._declared = {info.name: info.type for info in (*model.proto.graph.value_info, *model.proto.graph.output)}
 
-    def add(self, number: int, node: Any, why: Unsupported, scope: dict[str, Held]) -> None:
+    def add(self, number: int, node: Any, why: Unsupported, scope: dict[str, NamedValue]) -> None:
         """Leave a node to onnxruntime; its results join `scope`.
 
         Names of sequences and optionals that it reads, which exist only during import, are noted in `sequences`: the
@@ -79,7 +79,7 @@ class Fallbacks:
         """Names in the graph of all results."""
         return frozenset(value.name for each in self.fallen for value in each.results.values())
 
-    def live(self, outputs: Sequence[str], scope: Mapping[str, Held]) -> tuple[list[Fallen], set[str]]:
+    def live(self, outputs: Sequence[str], scope: Mapping[str, NamedValue]) -> tuple[list[Fallen], set[str]]:
         """The nodes that `outputs` depend on, in order, and the tensors that compiled nodes and outputs need."""
         reached = self.builder.reach(outputs)
         live: list[Fallen] = []
@@ -90,13 +90,13 @@ class Fallbacks:
                 reached |= self.builder.reach(value.name for value in reads if _is_handed(value))
         return live[::-1], reached
 
-    def _stage(self, name: str, value: Held) -> int:
+    def _stage(self, name: str, value: NamedValue) -> int:
         """The first cluster that can read a value: the maker's own, or the one behind the segment that computes it."""
         if name in self._maker:
             return self._maker[name].cluster
         return self.builder.stage(value.name) if isinstance(value, Value) else 0
 
-    def _inferred(self, node: Any, reads: Mapping[str, Held]) -> dict[str, Any]:
+    def _inferred(self, node: Any, reads: Mapping[str, NamedValue]) -> dict[str, Any]:
         """ONNX's types of a node's results, by shape inference over the node alone."""
         graph = onnx.GraphProto(name="node")
         graph.node.append(node)
@@ -167,7 +167,7 @@ OLDEST_IR, NEWEST_IR = 8, 13
 """IR versions: the first with functions, and the last that every onnxruntime in use reads."""
 
 
-def forced_by(sequences: Iterable[str], nodes: Sequence[tuple[int, Any]], scope: Mapping[str, Held]) -> set[int]:
+def forced_by(sequences: Iterable[str], nodes: Sequence[tuple[int, Any]], scope: Mapping[str, NamedValue]) -> set[int]:
     """Numbers of the nodes that make sequences or optionals of these names, directly or through others."""
     maker = {name: (number, node) for number, node in nodes for name in node.output if name}
     pending, found = list(sequences), set[int]()

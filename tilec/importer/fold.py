@@ -22,7 +22,7 @@ from tilec.ir.expr import (
     Scalar,
     TensorExpr,
     Var,
-    bound,
+    constant_value,
     operands,
     substitute,
     variables,
@@ -111,7 +111,7 @@ def _partial(expr: Expr, known: _Known) -> Expr | None:
         case Const(value):
             return None if isinstance(value, float) else expr
         case Access(tensor, index):
-            at = [bound(i) if (i := _partial(e, known)) is not None else None for e in index]
+            at = [constant_value(i) if (i := _partial(e, known)) is not None else None for e in index]
             return _element(known[tensor], at)
         case Call("where", (condition, yes, no)):
             chosen = _partial(condition, known)
@@ -176,7 +176,7 @@ def _call(fn: str, args: list[Expr]) -> Expr | None:
     if fn in ("truncdiv", "fmod"):
         op = "//" if fn == "truncdiv" else "%"
         if all(isinstance(a, Const) and isinstance(a.value, int) for a in args):
-            return _truncated(fn, [bound(a) or 0 for a in args])
+            return _truncated(fn, [constant_value(a) or 0 for a in args])
         return simplify(Binary(op, first, args[1])) if _at_least(first, 0) and _positive(args[1]) else None
     return None
 

@@ -10,10 +10,10 @@ import onnx
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.check import OPSETS, OWN_DOMAINS, ordered
 from tilec.importer.control.region import Region
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
-from tilec.ir.expr import bound
+from tilec.ir.expr import constant_value
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
 
@@ -120,14 +120,14 @@ def function_of(region: Region) -> Any | None:
     return None
 
 
-def _type_of(held: Held) -> Any:
+def _type_of(held: NamedValue) -> Any:
     if not isinstance(held, Value):
         return onnx.TypeProto()
-    shape = [text_of(extent) if (size := bound(extent)) is None else size for extent in held.shape]
+    shape = [text_of(extent) if (size := constant_value(extent)) is None else size for extent in held.shape]
     return onnx.helper.make_tensor_type_proto(_CODES[held.ttype], shape)
 
 
-def called(region: Region, function: Any) -> list[Held]:
+def called(region: Region, function: Any) -> list[NamedValue]:
     """The outputs of a function for a node's inputs.
 
     Raises ConfigError for a function that has fewer parameters than the node gives or whose nodes read what is defined
@@ -138,7 +138,7 @@ def called(region: Region, function: Any) -> list[Held]:
         if len(given) > len(taken):
             raise region.invalid(f"{len(given)} {kind}, the function {function.name!r} has {len(taken)}")
     nodes = ordered(instantiated(function, node, context.opset), function.input, place)
-    scope: dict[str, Held] = dict.fromkeys(function.input)
+    scope: dict[str, NamedValue] = dict.fromkeys(function.input)
     scope |= dict(zip(function.input, region.inputs, strict=False))
     results = dict(zip(function.output, node.output, strict=False))
     inside = region.inside(region.path, results, function_opset(function, context.opset))

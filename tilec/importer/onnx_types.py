@@ -9,7 +9,7 @@ import onnx
 
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound, variables
+from tilec.ir.expr import Const, Expr, constant_value, variables
 from tilec.ir.text import parse_expr, text_of
 
 _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
@@ -52,7 +52,7 @@ def _extent(dim: Any) -> int | str | None:
 
 def tensor_type(ttype: str, shape: Sequence[Expr]) -> Any:
     """The TypeProto of a tensor; symbolic extents are dim_params of their text."""
-    extents = [text_of(extent) if (size := bound(extent)) is None else size for extent in shape]
+    extents = [text_of(extent) if (size := constant_value(extent)) is None else size for extent in shape]
     return onnx.helper.make_tensor_type_proto(_CODES[ttype], extents)
 
 

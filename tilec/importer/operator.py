@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
-from tilec.importer.given import Given
 from tilec.importer.names import LETTERS, REDUCED, identifier
+from tilec.importer.node_inputs import NodeInputs
 from tilec.importer.shapes import broadcast, size_of
 from tilec.importer.sums import wide
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
-from tilec.ir.expr import Access, Call, Const, Expr, Scalar, bound
+from tilec.ir.expr import Access, Call, Const, Expr, Scalar, constant_value
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import TTYPES, numpy_dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Op(Given):
+class Op(NodeInputs):
     """An ONNX node with its operands and attributes, and the ways to say what it computes."""
 
     def name(self, part: str = "", output: int = 0) -> str:
@@ -186,7 +186,7 @@ def _literal(value: Expr | Scalar) -> Expr:
 def count(extents: Sequence[Expr], ttype: str) -> Expr:
     """A number of elements as a factor in a body of type `ttype`."""
     size = size_of(extents)
-    fixed = bound(size)
+    fixed = constant_value(size)
     if fixed is None:
         return Call(ttype, (size,))
     return Const(float(fixed)) if TTYPES[ttype].kind == "float" else Const(fixed)

@@ -11,10 +11,10 @@ from tilec.errors import ConfigError, UnsupportedError, UsageError, did_you_mean
 from tilec.importer.names import Names, identifier
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr, Var, bound, substitute, variables, walk
+from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute, variables, walk
 from tilec.ir.text import parse_expr
 from tilec.ir.types import TTYPES
-from tilec.ir.verify_data import LARGEST
+from tilec.ir.verify.data import LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
             shape.append(symbols.fresh(f"{info.name}_dim{axis}"))
     if not info.name:
         raise ConfigError("an input has no name", file)
-    size = prod(extent for e in shape if (extent := bound(e)) is not None) * TTYPES[ttype].bits // 8
+    size = prod(extent for e in shape if (extent := constant_value(e)) is not None) * TTYPES[ttype].bits // 8
     if size > LARGEST:
         raise ConfigError(f"it would take {size} bytes", place, "Check its shape.")
     return InputPort(info.name, tuple(shape), ttype)

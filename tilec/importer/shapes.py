@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilec.importer.formula import formula
 from tilec.ir.algebra import bounds_of, equal, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, bound, variables
+from tilec.ir.expr import Binary, Call, Const, Expr, constant_value, variables
 from tilec.ir.text import text_of
 
 
@@ -142,7 +142,7 @@ def _exact_quotient(have: Expr, known: Expr, described: str) -> Expr:
     quotient = simplify(Binary("//", have, known))
     if equal(Binary("*", quotient, known), have):
         return quotient
-    if bound(have) is not None and bound(known) is not None:
+    if constant_value(have) is not None and constant_value(known) is not None:
         raise ShapeError(f"{described}: {text_of(have)} elements are no multiple of {text_of(known)}")
     message = f"{described}: whether {text_of(have)} is a multiple of {text_of(known)} depends on the sizes"
     raise UndecidedError(message, symbols_of((have, known)))

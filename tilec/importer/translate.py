@@ -14,7 +14,7 @@ from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label,
 from tilec.importer.control.dispatch import control_of
 from tilec.importer.control.region import Region
 from tilec.importer.functions import Functions, called, function_of, key_of
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.operator import Op
 from tilec.importer.ops import handler_of, known_operators
 from tilec.importer.shapes import ShapeError, UndecidedError
@@ -22,7 +22,7 @@ from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
 from tilec.ir.graph import Unsupported
 
-Scope = dict[str, Held]
+Scope = dict[str, NamedValue]
 
 MOST_INNER = 1 << 15
 """Nodes that functions, branches and loops may unfold to."""
@@ -89,7 +89,7 @@ class Translator:
                 if output and value is not None:
                     scope[output] = value
 
-    def _node(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[Held]:
+    def _node(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[NamedValue]:
         region = Region(self, node, scope, context, origin)
         if node.domain in OWN_DOMAINS and key_of(node) not in context.functions:
             control = control_of(region)
@@ -125,14 +125,14 @@ class Translator:
             raise UnsupportedError(f"{first.op} inside of it: {first.reason}", origin.place, first.remedy)
 
 
-def _only_tensors(inputs: tuple[Held, ...], origin: Origin) -> tuple[Value | None, ...]:
+def _only_tensors(inputs: tuple[NamedValue, ...], origin: Origin) -> tuple[Value | None, ...]:
     for number, value in enumerate(inputs):
         if not (value is None or isinstance(value, Value)):
             raise ConfigError(f"input {number} is no tensor", origin.place, "The operator takes tensors only.")
     return tuple(value for value in inputs if value is None or isinstance(value, Value))
 
 
-def _results(result: Any) -> list[Held]:
+def _results(result: Any) -> list[NamedValue]:
     return [result] if isinstance(result, Value) else list(result)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilec.importer.formula import formula
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Access, Const, Expr, Var, bound, substitute
+from tilec.ir.expr import Access, Const, Expr, Var, constant_value, substitute
 
 FAR = 1 << 62
 """Index arithmetic stays below this."""
@@ -81,7 +81,7 @@ def extents(sizes: Sequence[int | Expr]) -> tuple[Expr, ...]:
 
 def static(shape: Sequence[Expr]) -> tuple[int, ...] | None:
     """The shape as integers, or None while an extent is symbolic."""
-    sizes = tuple(bound(extent) for extent in shape)
+    sizes = tuple(constant_value(extent) for extent in shape)
     return None if any(s is None for s in sizes) else tuple(s for s in sizes if s is not None)
 
 

@@ -35,7 +35,7 @@ COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.mini
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TensorWindow:
     """The part of a tensor that starts at `lo` and has the shape of `array`."""
 
     array: Array
@@ -51,7 +51,7 @@ class Points:
     """
 
     box: Mapping[str, tuple[int, int]]
-    windows: Mapping[str, Window]
+    windows: Mapping[str, TensorWindow]
     variables: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -304,7 +304,7 @@ def evaluate(
     """
     box = {i: (0, int(integer(extent, symbols))) for i, extent in expr.domain.items()}
     reads = {a.tensor for a in walk(expr.body) if isinstance(a, Access)}
-    windows = {t: Window(np.asarray(arrays[t]), (0,) * np.ndim(arrays[t])) for t in sorted(reads)}
+    windows = {t: TensorWindow(np.asarray(arrays[t]), (0,) * np.ndim(arrays[t])) for t in sorted(reads)}
     return evaluate_box(expr, Points(box, windows, symbols), ttype)
 
 

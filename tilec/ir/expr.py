@@ -127,7 +127,7 @@ def as_expr(value: int | Expr) -> Expr:
     return Const(value) if isinstance(value, int) else value
 
 
-def bound(extent: int | Expr) -> int | None:
+def constant_value(extent: int | Expr) -> int | None:
     """The integer an extent is bound to, or None while it is symbolic."""
     if isinstance(extent, int):
         return extent
@@ -193,21 +193,21 @@ def rename_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
 def accesses(expr: Expr | TensorExpr) -> tuple[Access, ...]:
     """All accesses, in reading order, those inside indices included."""
     if isinstance(expr, TensorExpr):
-        return _reads(Same(expr))[0]
+        return _reads(ById(expr))[0]
     return tuple(e for e in walk(expr) if isinstance(e, Access))
 
 
 def operands(expr: Expr | TensorExpr) -> tuple[str, ...]:
     """Names of the tensors read, each once, in order of first use."""
     if isinstance(expr, TensorExpr):
-        return _reads(Same(expr))[1]
+        return _reads(ById(expr))[1]
     return tuple(dict.fromkeys(a.tensor for a in accesses(expr)))
 
 
 V = TypeVar("V")
 
 
-class Same(Generic[V]):
+class ById(Generic[V]):
     """A value that is only equal to itself: to compare expressions takes longer than to look them up."""
 
     __slots__ = ("value",)
@@ -219,11 +219,11 @@ class Same(Generic[V]):
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
+        return isinstance(other, ById) and self.value is other.value
 
 
 @lru_cache(maxsize=1 << 15)
-def _reads(node: Same[TensorExpr]) -> tuple[tuple[Access, ...], tuple[str, ...]]:
+def _reads(node: ById[TensorExpr]) -> tuple[tuple[Access, ...], tuple[str, ...]]:
     """Accesses and operands of a tensor expression."""
     found = accesses(node.value.body)
     return found, tuple(dict.fromkeys(a.tensor for a in found))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tilec.artifact.filenames import require_inside
 from tilec.ir.expr import Expr, Scalar, TensorExpr, operands
-from tilec.ir.filenames import require_inside
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from tilec.ir.algebra import linear_form, simplify
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Same, TensorExpr, Var, children, variables, walk
+from tilec.ir.expr import Access, Binary, ById, Call, Const, Expr, TensorExpr, Var, children, variables, walk
 
 Side = Literal["low", "high"]
 
@@ -51,22 +51,22 @@ class Linear:
 
 def linear(index: Expr) -> Linear:
     """The sum that an index is."""
-    return _linear(Same(index))
+    return _linear(ById(index))
 
 
 @lru_cache(maxsize=1 << 16)
-def _linear(index: Same[Expr]) -> Linear:
+def _linear(index: ById[Expr]) -> Linear:
     terms, constant = linear_form(index.value)
     return Linear(constant, tuple((atom, scale, variables(atom)) for atom, scale in terms.items()))
 
 
 def reads(expr: TensorExpr) -> tuple[Read, ...]:
     """All reads of an expression in reading order, those inside indices and conditions included."""
-    return _same_reads(Same(expr))
+    return _same_reads(ById(expr))
 
 
 @lru_cache(maxsize=16384)
-def _same_reads(expr: Same[TensorExpr]) -> tuple[Read, ...]:
+def _same_reads(expr: ById[TensorExpr]) -> tuple[Read, ...]:
     return _equal_reads(expr.value)
 
 
@@ -76,7 +76,7 @@ def _equal_reads(expr: TensorExpr) -> tuple[Read, ...]:
     return tuple(_read(access, guards, iterators) for access, guards in _guarded(expr.value, ()))
 
 
-def by_data(expr: TensorExpr, tensor: str) -> bool:
+def is_gathered(expr: TensorExpr, tensor: str) -> bool:
     """Whether data index a tensor in some access."""
     return any(read.tensor == tensor and None in read.index for read in reads(expr))
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import ArtifactError, UsageError
-from tilec.ir.expr import bound
+from tilec.ir.expr import constant_value
 from tilec.ir.graph import Constant, Inline, Tensor, WeightRef
 from tilec.ir.types import numpy_dtype
 
 
 def bound_shape(tensor: Tensor) -> tuple[int, ...]:
     """The shape of a tensor whose extents are all bound."""
-    extents = tuple(bound(extent) for extent in tensor.shape)
+    extents = tuple(constant_value(extent) for extent in tensor.shape)
     assert None not in extents, "constants have no symbols"
     return tuple(extent for extent in extents if extent is not None)
 

@@ -6,32 +6,32 @@ from collections.abc import Mapping
 
 from tilec.ir.expr import Const, operands
 from tilec.ir.program import ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
-from tilec.lower.boxes import View, absorbing
-from tilec.lower.frame import Frame, Live
-from tilec.lower.owned import first_tile
+from tilec.lower.connected_parts import ConnectedPart
+from tilec.lower.iteration_boxes import ProducerRegion, absorbing
+from tilec.lower.lowering_context import LoweringContext, Window
+from tilec.lower.online_update import online_update
 from tilec.lower.padding import unguarded
-from tilec.lower.parts import Part
-from tilec.lower.rescaled import rescaled
-from tilec.lower.setting import Setting, Window
-from tilec.lower.sharing import Chain
+from tilec.lower.part_frame import LiveRange, PartFrame
+from tilec.lower.shared_loops import SharedLoop
 from tilec.lower.split import nested
 from tilec.lower.staging import allocate, load, neutral_of
-from tilec.lower.task import Limit, ReduceNest, Target, Task
+from tilec.lower.store_regions import first_tile
+from tilec.lower.tile_request import Limit, ReduceNest, RequestTarget, TileRequest
 from tilec.lower.windows import window_of
 
 
-def statements(s: Setting, task: Task) -> tuple[Statement, ...]:
+def statements(s: LoweringContext, task: TileRequest) -> tuple[Statement, ...]:
     """The part's tile loops at its level with everything in them."""
-    frame = Frame(s, task)
+    frame = PartFrame(s, task)
     body: list[Statement] = []
-    live: Live = {}
+    live: LiveRange = {}
     _emit_home(frame, (), body, live)
     for name in task.part:
         body += _store(frame, name)
     return nested(frame.tiling.heads, body)
 
 
-def _emit(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+def _emit(frame: PartFrame, part: ConnectedPart, out: list[Statement], loops: tuple[str, ...], live: LiveRange) -> None:
     """A part one level up (at the top: one node), inside the reduce loops of the nodes `loops`."""
     relays = frame.relays(part)
     for name in frame.leaving(part):
@@ -42,7 +42,9 @@ def _emit(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...]
         _deferred(frame, part, out, loops, live)
 
 
-def _in_place(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+def _in_place(
+    frame: PartFrame, part: ConnectedPart, out: list[Statement], loops: tuple[str, ...], live: LiveRange
+) -> None:
     """Reduce loops, then what one step does: the top level's computation or the part's tiles one level up."""
     final = part[-1]
     nest = frame.nests.get(final, ())
@@ -65,7 +67,12 @@ def _in_place(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, 
 
 
 def _deferred(
-    frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live, accumulate: bool = False
+    frame: PartFrame,
+    part: ConnectedPart,
+    out: list[Statement],
+    loops: tuple[str, ...],
+    live: LiveRange,
+    accumulate: bool = False,
 ) -> None:
     """Reduce loops, and what their steps load here, go inside the part's tile loops one level up."""
     pending: dict[str, tuple[ReduceNest, ...]] = {}
@@ -90,7 +97,7 @@ def _deferred(
     out += _above(frame, part, loops, resumed, pending, limits)
 
 
-def _emit_home(frame: Frame, loops: tuple[str, ...], out: list[Statement], live: Live) -> None:
+def _emit_home(frame: PartFrame, loops: tuple[str, ...], out: list[Statement], live: LiveRange) -> None:
     """The parts that live in these reduce loops."""
     for part in frame.sequence(loops):
         chain = frame.split(part)
@@ -100,7 +107,9 @@ def _emit_home(frame: Frame, loops: tuple[str, ...], out: list[Statement], live:
             _emit_shared(frame, chain, out, loops, live)
 
 
-def _emit_shared(frame: Frame, chain: Chain, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+def _emit_shared(
+    frame: PartFrame, chain: SharedLoop, out: list[Statement], loops: tuple[str, ...], live: LiveRange
+) -> None:
     """One loop in whose steps several parts run: accumulators stand in front of it and stay at this level."""
     for name in chain.members:
         allocate(frame, name, loops, out, may_skip=False)
@@ -117,13 +126,20 @@ def _emit_shared(frame: Frame, chain: Chain, out: list[Statement], loops: tuple[
     out += inner
 
 
-def _member(frame: Frame, chain: Chain, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
+def _member(
+    frame: PartFrame,
+    chain: SharedLoop,
+    part: ConnectedPart,
+    out: list[Statement],
+    loops: tuple[str, ...],
+    live: LiveRange,
+) -> None:
     """A part whose final node adds its share of a step to its accumulator, rescaled before."""
     final = part[-1]
     for name in frame.leaving(part):
         if name != final:
             allocate(frame, name, loops, out, may_skip=False)
-    out += rescaled(frame, chain, final, loops, statements)
+    out += online_update(frame, chain, final, loops, statements)
     if frame.task.level == frame.s.top:
         load(frame, part, loops, out, live)
         out.append(_compute(frame, final, loops, accumulate=True))
@@ -131,7 +147,7 @@ def _member(frame: Frame, chain: Chain, part: Part, out: list[Statement], loops:
         _deferred(frame, part, out, loops, live, accumulate=True)
 
 
-def _resume(frame: Frame, name: str, out: list[Statement]) -> bool:
+def _resume(frame: PartFrame, name: str, out: list[Statement]) -> bool:
     """Load the partial result of the level below, if the part continues one."""
     if not (frame.task.accumulate and name == frame.final):
         return False
@@ -141,7 +157,7 @@ def _resume(frame: Frame, name: str, out: list[Statement]) -> bool:
     return True
 
 
-def _compute(frame: Frame, name: str, loops: tuple[str, ...], accumulate: bool) -> ComputeTile:
+def _compute(frame: PartFrame, name: str, loops: tuple[str, ...], accumulate: bool) -> ComputeTile:
     s, expr = frame.s, frame.s.nodes[name]
     read_from = {tensor: frame.sources[name, tensor].name for tensor in operands(expr)}
     fills = absorbing(s, name)
@@ -158,8 +174,8 @@ def _compute(frame: Frame, name: str, loops: tuple[str, ...], accumulate: bool) 
 
 
 def _above(
-    frame: Frame,
-    part: Part,
+    frame: PartFrame,
+    part: ConnectedPart,
     loops: tuple[str, ...],
     accumulate: bool,
     pending: Mapping[str, tuple[ReduceNest, ...]],
@@ -167,11 +183,11 @@ def _above(
 ) -> tuple[Statement, ...]:
     """The part one level up."""
     seen = frame.view(loops)
-    task = Task(
+    task = TileRequest(
         part=part,
         level=frame.task.level + 1,
         box=seen.boxes[part[-1]],
-        targets={name: Target(frame.buffers[name], _region(frame, name, seen)) for name in frame.leaving(part)},
+        targets={name: RequestTarget(frame.buffers[name], _region(frame, name, seen)) for name in frame.leaving(part)},
         sources={key: held for key, held in frame.sources.items() if key[0] in part},
         limits={
             name: (Limit(frozenset(), _box(frame, name, seen)), *([limits[name]] if name in limits else []))
@@ -183,18 +199,18 @@ def _above(
     return statements(frame.s, task)
 
 
-def _box(frame: Frame, name: str, seen: View) -> Window:
+def _box(frame: PartFrame, name: str, seen: ProducerRegion) -> Window:
     return tuple(seen.boxes[name][i] for i in frame.s.nodes[name].spatial)
 
 
-def _region(frame: Frame, name: str, seen: View) -> Window:
+def _region(frame: PartFrame, name: str, seen: ProducerRegion) -> Window:
     """What the level above must store of a tensor: its box, or its share of the target if it skips this level."""
     target = frame.task.targets.get(name)
     skips = target is not None and frame.buffers[name] == target.buffer
     return seen.owned[name] if skips else _box(frame, name, seen)
 
 
-def _store(frame: Frame, name: str) -> list[Statement]:
+def _store(frame: PartFrame, name: str) -> list[Statement]:
     """The part of a tensor that this tile owns, to the level below."""
     target = frame.task.targets.get(name)
     if target is None or frame.buffers[name] == target.buffer:

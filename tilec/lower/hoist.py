@@ -9,7 +9,7 @@ from tilec.ir.expr import Const, Expr, variables
 from tilec.ir.lifetimes import statements, writes
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, LoadTiles, Loop, Statement
-from tilec.lower.footprint import footprint_of, pools_of
+from tilec.lower.counts.footprint import footprint_of, pools_of
 
 
 def hoisted(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> tuple[Statement, ...]:

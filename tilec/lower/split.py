@@ -9,7 +9,7 @@ from typing import Literal
 from tilec.ir.expr import Binary, Const, Expr, Var
 from tilec.ir.plan import Tail
 from tilec.ir.program import Loop, Statement
-from tilec.lower.setting import Box, Interval, Setting
+from tilec.lower.lowering_context import Box, Interval, LoweringContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Pieces:
 
 
 def split(
-    s: Setting, interval: Interval, size: int, wish: str, tail: Tail | None, uniform: bool, once: bool = False
+    s: LoweringContext, interval: Interval, size: int, wish: str, tail: Tail | None, uniform: bool, once: bool = False
 ) -> Pieces | None:
     """Cut `[lo, hi)` into pieces of `size`, or None if one piece is enough.
 
@@ -91,7 +91,7 @@ class Tiling:
     pieces: dict[str, Pieces]
 
 
-def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool, once: bool = False) -> Tiling:
+def tile(s: LoweringContext, final: str, level: int, box: Box, accumulating: bool, once: bool = False) -> Tiling:
     """Tile the final node's spatial iterators as the plan says; the box keeps its reduce iterators.
 
     A level with several units always gets a spread loop, if only of one iteration.  An accumulating tile is never
@@ -118,7 +118,7 @@ def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool, once:
     return Tiling(heads, {**box, **{iterator: cut.piece for iterator, cut in pieces.items()}}, pieces)
 
 
-def reduce_steps(s: Setting, node: str, level: int, box: Box) -> tuple[tuple[LoopHead, ...], Box]:
+def reduce_steps(s: LoweringContext, node: str, level: int, box: Box) -> tuple[tuple[LoopHead, ...], Box]:
     """The reduce loops of a node at a level, in the order of the plan, and the box of one step (W09).
 
     A step as long as the extent makes no loop; the last step is narrower where the step does not divide it.

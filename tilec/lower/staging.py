@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from tilec.ir.expr import Const
 from tilec.ir.program import Allocate, Buffer, Fill, LoadTiles, Statement
-from tilec.ir.reads import by_data
-from tilec.lower.boxes import absorbing, clipped_reads
-from tilec.lower.frame import Frame, Live
-from tilec.lower.owned import first_tile
-from tilec.lower.setting import Window, neutral
-from tilec.lower.windows import buffer, contains, cut, hull, leaves, widened, window_of
+from tilec.ir.reads import is_gathered
+from tilec.lower.iteration_boxes import absorbing, clipped_reads
+from tilec.lower.lowering_context import Window, neutral
+from tilec.lower.part_frame import LiveRange, PartFrame
+from tilec.lower.store_regions import first_tile
+from tilec.lower.windows import buffer, contains, cut, hull, leaves, widened_window, window_of
 
 
-def allocate(frame: Frame, name: str, loops: tuple[str, ...], out: list[Statement], may_skip: bool) -> None:
+def allocate(frame: PartFrame, name: str, loops: tuple[str, ...], out: list[Statement], may_skip: bool) -> None:
     """A buffer for a tensor that the part computes, with a constant around it if that spares its readers a guard.
 
     The final tensor may skip this level if nothing here reads it.
@@ -34,7 +34,7 @@ def allocate(frame: Frame, name: str, loops: tuple[str, ...], out: list[Statemen
     outside = fill is not None and leaves(s, seen.wanted[name], s.shapes[name])
     if outside:
         pairs = zip(seen.wanted[name], window, s.shapes[name], strict=True)
-        window = tuple(widened(s, wanted, box, extent) for wanted, box, extent in pairs)
+        window = tuple(widened_window(s, wanted, box, extent) for wanted, box, extent in pairs)
     held = frame.buffers[name] = buffer(s, name, task.level, window)
     out.append(Allocate(held))
     if fill is not None:
@@ -43,12 +43,12 @@ def allocate(frame: Frame, name: str, loops: tuple[str, ...], out: list[Statemen
         out.append(Fill(held.name, fill.value))
 
 
-def neutral_of(frame: Frame, name: str) -> bool | int | float:
+def neutral_of(frame: PartFrame, name: str) -> bool | int | float:
     """What the accumulator of a node with reduce loops starts from."""
     return neutral(frame.s.nodes[name].reducer or "sum", frame.s.tensors[name].ttype)
 
 
-def load(frame: Frame, nodes: Sequence[str], loops: tuple[str, ...], out: list[Statement], live: Live) -> None:
+def load(frame: PartFrame, nodes: Sequence[str], loops: tuple[str, ...], out: list[Statement], live: LiveRange) -> None:
     """Bring what some nodes read from outside their part one level up to this level."""
     readers: dict[tuple[str, str], list[str]] = {}
     origins: dict[str, Buffer] = {}
@@ -69,26 +69,26 @@ def load(frame: Frame, nodes: Sequence[str], loops: tuple[str, ...], out: list[S
             frame.sources[name, tensor] = loaded if name in copying else held
 
 
-def _copies(frame: Frame, reader: str, tensor: str) -> bool:
+def _copies(frame: PartFrame, reader: str, tensor: str) -> bool:
     """Whether a node reads a copy of a tensor at this level: of what data index only where the plan says so."""
-    if tensor not in frame.s.variant.loads and by_data(frame.s.nodes[reader], tensor):
+    if tensor not in frame.s.variant.loads and is_gathered(frame.s.nodes[reader], tensor):
         return False
     return frame.s.copied(tensor, frame.task.level)
 
 
-def _common_fill(frame: Frame, tensor: str, readers: Sequence[str]) -> Const | None:
+def _common_fill(frame: PartFrame, tensor: str, readers: Sequence[str]) -> Const | None:
     fills = {absorbing(frame.s, reader).get(tensor) for reader in readers}
     return fills.pop() if len(fills) == 1 else None
 
 
 def _loaded(
-    frame: Frame,
+    frame: PartFrame,
     tensor: str,
     source: Buffer,
     names: list[str],
     loops: tuple[str, ...],
     out: list[Statement],
-    live: Live,
+    live: LiveRange,
 ) -> Buffer:
     """A buffer here with a tensor's hull over its readers, an earlier one if it holds all that."""
     s, seen = frame.s, frame.view(loops)

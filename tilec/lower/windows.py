@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.program import Buffer
-from tilec.lower.setting import Interval, Setting, Window
+from tilec.lower.lowering_context import Interval, LoweringContext, Window
 
 
 def is_empty(window: Window) -> bool:
@@ -14,7 +14,7 @@ def is_empty(window: Window) -> bool:
     return any(lo == hi for lo, hi in window)
 
 
-def hull(s: Setting, windows: Iterable[Window]) -> Window | None:
+def hull(s: LoweringContext, windows: Iterable[Window]) -> Window | None:
     """The smallest window around all of them, empty ones left out; None for no window at all."""
     result: Window | None = None
     for window in windows:
@@ -27,7 +27,7 @@ def hull(s: Setting, windows: Iterable[Window]) -> Window | None:
     return result
 
 
-def leaves(s: Setting, window: Window, shape: tuple[Expr, ...]) -> bool:
+def leaves(s: LoweringContext, window: Window, shape: tuple[Expr, ...]) -> bool:
     """Whether a window may reach outside its tensor."""
     return not all(
         s.sizes.at_most(Const(0), lo) and s.sizes.at_most(hi, extent)
@@ -35,19 +35,19 @@ def leaves(s: Setting, window: Window, shape: tuple[Expr, ...]) -> bool:
     )
 
 
-def contains(s: Setting, outer: Window, inner: Window) -> bool:
+def contains(s: LoweringContext, outer: Window, inner: Window) -> bool:
     """Whether a window certainly holds all of another one."""
     return outer == inner or all(
         s.sizes.at_most(a, c) and s.sizes.at_most(d, b) for (a, b), (c, d) in zip(outer, inner, strict=True)
     )
 
 
-def cut(s: Setting, window: Window, limit: Window) -> Window:
+def cut(s: LoweringContext, window: Window, limit: Window) -> Window:
     """What two windows have in common."""
     return tuple((s.sizes.maximum(a, c), s.sizes.minimum(b, d)) for (a, b), (c, d) in zip(window, limit, strict=True))
 
 
-def inside(s: Setting, interval: Interval, extent: Expr) -> Interval:
+def inside(s: LoweringContext, interval: Interval, extent: Expr) -> Interval:
     """An interval in `[0, extent)` with everything of `interval` that lies there.
 
     Of constant width where possible: an interval that sticks out is moved back rather than cut.
@@ -65,7 +65,7 @@ def inside(s: Setting, interval: Interval, extent: Expr) -> Interval:
     return s.sizes.maximum(lo, Const(0)), s.sizes.minimum(hi, extent)
 
 
-def widened(s: Setting, interval: Interval, box: Interval, extent: Expr) -> Interval:
+def widened_window(s: LoweringContext, interval: Interval, box: Interval, extent: Expr) -> Interval:
     """An interval that may leave the tensor, made as large as needed to hold the `box` moved inside as well."""
     lo, hi = interval
     if s.sizes.at_most(lo, box[0]) and s.sizes.at_most(box[1], hi):
@@ -76,7 +76,7 @@ def widened(s: Setting, interval: Interval, box: Interval, extent: Expr) -> Inte
     return s.sizes.minimum(lo, box[0]), s.sizes.maximum(hi, box[1])
 
 
-def buffer(s: Setting, tensor: str, level: int, window: Window) -> Buffer:
+def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffer:
     """A new buffer for a window, with the layout and the copies that the plan gives it."""
     name = s.levels[level].name
     widths = (s.sizes.largest(Binary("-", hi, lo)) for lo, hi in window)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tilec.ir.evaluate import Points, Window, affine, scalar_value
+from tilec.ir.evaluate import Points, TensorWindow, affine, scalar_value
 from tilec.ir.expr import Access, Binary, Const, Expr, Reduce, TensorExpr, Var, rebuild
 from tilec.ir.numpy_scalars import Array
-from tilec.machine.memory import Held, Seen, take
+from tilec.machine.memory import BufferInstances, BufferView, take
 
 LANE = "@lane"
 _ROW = "@row "
@@ -27,7 +27,7 @@ class Read:
     """Where an access of a batch reads: the buffer, its unit for every lane, elements of every lane's window ([lanes,
     rank], None where all places are known to be inside), and which elements were written (None: all)."""
 
-    held: Held
+    held: BufferInstances
     rows: Array
     inside: Array | None
     written: Array | None
@@ -49,7 +49,7 @@ def batch(
     origin: Mapping[str, Array],
     widths: Mapping[str, int],
     variables: Mapping[str, Any],
-    held: Mapping[str, Seen],
+    held: Mapping[str, BufferView],
     by_place: Collection[str],
 ) -> Batch:
     """`expr` over boxes of these `widths` that begin at `origin` (iterator -> [lanes]).
@@ -77,10 +77,10 @@ class _Rewriter:
 
     origins: Collection[str]
     widths: Mapping[str, int]
-    held: Mapping[str, Seen]
+    held: Mapping[str, BufferView]
     by_place: Collection[str]
     values: dict[str, Any]
-    windows: dict[str, Window] = field(default_factory=dict)
+    windows: dict[str, TensorWindow] = field(default_factory=dict)
     reads: dict[str, Read] = field(default_factory=dict)
 
     def rewritten(self, expr: Expr) -> Expr:
@@ -135,8 +135,8 @@ class _Rewriter:
         return Access(name, (Var(f"{_ROW}{name}"), *index))
 
 
-def _window(array: Array) -> Window:
-    return Window(array, (0,) * array.ndim)
+def _window(array: Array) -> TensorWindow:
+    return TensorWindow(array, (0,) * array.ndim)
 
 
 def places(access: Access, points: Points) -> list[Array]:

@@ -10,11 +10,11 @@ import numpy as np
 from tilec.ir.evaluate import COMBINE, evaluate_box
 from tilec.ir.numpy_scalars import Array, cast, widen
 from tilec.ir.program import Buffer, ComputeTile
-from tilec.ir.reads import by_data
+from tilec.ir.reads import is_gathered
 from tilec.ir.types import numpy_dtype
 from tilec.machine.batch import Batch, batch
 from tilec.machine.errors import MachineError
-from tilec.machine.memory import Held, Seen, put, take
+from tilec.machine.memory import BufferInstances, BufferView, put, take
 from tilec.machine.reads import defined, followed
 from tilec.machine.units import integers, pieces, region_text, volumes
 
@@ -28,8 +28,8 @@ def compute(
     statement: ComputeTile,
     lanes: int,
     values: Mapping[str, Any],
-    seen: Seen,
-    operands: Mapping[str, Seen],
+    seen: BufferView,
+    operands: Mapping[str, BufferView],
     counted: Counted,
 ) -> None:
     """Evaluate the expression over the box of every lane into its window.
@@ -41,7 +41,7 @@ def compute(
     ends, rank = {i: (lo, hi) for i, lo, hi in statement.box}, len(expr.spatial)
     lo, hi = (integers([ends[i][side] for i in expr.iterators], values, lanes) for side in (0, 1))
     _require_inside(statement, lo, hi, integers(expr.extents, values, lanes), seen)
-    by_place = [tensor for tensor in operands if by_data(expr, tensor)]
+    by_place = [tensor for tensor in operands if is_gathered(expr, tensor)]
     for some in pieces(hi - lo, rank):
         widths = dict(zip(expr.iterators, np.maximum(hi - lo, 0)[some[0]].tolist(), strict=True))
         origin = {i: lo[some, axis] for axis, i in enumerate(expr.iterators)}
@@ -55,7 +55,7 @@ def compute(
         _put(statement, done, target, own[some], (lo[:, :rank] - target.lo[own])[some])
 
 
-def _require_inside(statement: ComputeTile, lo: Array, hi: Array, extents: Array, seen: Seen) -> None:
+def _require_inside(statement: ComputeTile, lo: Array, hi: Array, extents: Array, seen: BufferView) -> None:
     """Raise MachineError for the first box that leaves the extents or the window it is computed in."""
     iterators, rank, (target, own) = statement.expr.iterators, len(statement.expr.spatial), seen
     used = volumes((hi - lo)[:, :rank]) > 0
@@ -70,7 +70,7 @@ def _require_inside(statement: ComputeTile, lo: Array, hi: Array, extents: Array
         raise MachineError(f"computes {region}, the window of {statement.target} is {window}")
 
 
-def _put(statement: ComputeTile, done: Batch, target: Held, rows: Array, begin: Array) -> None:
+def _put(statement: ComputeTile, done: Batch, target: BufferInstances, rows: Array, begin: Array) -> None:
     """Evaluate a batch into its tiles of the target."""
     ttype = target.buffer.ttype
     value = evaluate_box(done.expr, done.points, _WIDE.get(ttype, ttype) if statement.accumulate else ttype)

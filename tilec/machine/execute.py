@@ -10,11 +10,10 @@ from types import MappingProxyType
 import numpy as np
 
 from tilec.ir.algebra import bounds_of
+from tilec.ir.concurrency import iterations_per_unit, waits_for_all
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Expr
 from tilec.ir.lifetimes import Lifetimes, lifetimes, statements
-from tilec.ir.lockstep import turns, waits
-from tilec.ir.moved import Moved
 from tilec.ir.numpy_scalars import Array
 from tilec.ir.program import (
     Allocate,
@@ -30,12 +29,13 @@ from tilec.ir.program import (
 )
 from tilec.ir.program_text import statement_text
 from tilec.ir.scopes import scope_ranks
+from tilec.ir.traffic import Traffic
 from tilec.ir.types import numpy_dtype
 from tilec.machine.compute import compute
 from tilec.machine.errors import MachineError
-from tilec.machine.memory import Held, Meter, Seen, bytes_of, reserve
+from tilec.machine.memory import BufferInstances, BufferView, Meter, bytes_of, reserve
 from tilec.machine.moves import fill, load, store
-from tilec.machine.repeated import is_repeated
+from tilec.machine.repeated_loops import is_repeated
 from tilec.machine.units import Lanes, integers, volumes
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
@@ -49,7 +49,7 @@ class Result:
     """Outputs by parameter name; bytes moved and most bytes alive in one instance, by level."""
 
     outputs: Mapping[str, Array]
-    moved: Mapping[str, Moved]
+    moved: Mapping[str, Traffic]
     peak: Mapping[str, int]
 
 
@@ -88,10 +88,10 @@ class _Machine:
         self._rank = {level.name: position for position, level in enumerate(program.levels)}
         self._scopes = scope_ranks(program.levels)
         self._meter = Meter(program.levels)
-        self._turns = turns(program.body, program.levels)
+        self._turns = iterations_per_unit(program.body, program.levels)
         self._lives: dict[int, Lifetimes] = {}
         self._same: dict[tuple[int, frozenset[str]], bool] = {}
-        self._memory: dict[str, Held] = {}
+        self._memory: dict[str, BufferInstances] = {}
         self._buffers = {b.name: b for b in program.parameters}
         inner = (s.expr for s in statements(program.body) if isinstance(s, ComputeTile))
         extents = {expr.tensor: expr.shape for expr in inner} | {b.tensor: b.hi for b in program.parameters}
@@ -206,7 +206,7 @@ class _Machine:
         """The iterations of a spread loop that run at once: all, or as many as `WAVE` has room for."""
         most = lanes.count
         homes = {name: self._rank[buffer.level] for name, buffer in self._buffers.items()}
-        if not waits(loop, homes, self._program.levels):
+        if not waits_for_all(loop, homes, self._program.levels):
             known = {**self._symbols, **serial, **{name: int(each.max()) for name, each in lanes.values.items()}}
             ranges = {name: (Const(0), Const(value)) for name, value in known.items()}
             most = max(1, WAVE // max(1, self._room(loop.body, ranges)))
@@ -234,7 +234,7 @@ class _Machine:
         """Who executes a statement that acts on this buffer: every instance of its level once."""
         return lanes.instances(self._rank[self._buffers[name].level])
 
-    def _held(self, name: str, lanes: Lanes) -> Seen:
+    def _held(self, name: str, lanes: Lanes) -> BufferView:
         """The buffer, and of which unit each lane sees it: its own, or the one below that it shares."""
         level = self._buffers[name].level
         if name not in self._memory:
@@ -254,7 +254,7 @@ class _Machine:
         often = int(integer(self._turns[buffer.name], self._symbols)) if buffer.name in self._turns else 1
         return bytes_of(buffer.ttype, elements) * buffer.copies * often
 
-    def _reserved(self, buffer: Buffer, serial: Mapping[str, int], lanes: Lanes) -> Held:
+    def _reserved(self, buffer: Buffer, serial: Mapping[str, int], lanes: Lanes) -> BufferInstances:
         values = {**self._symbols, **serial, **lanes.values}
         lo, hi = (integers(ends, values, lanes.count) for ends in (buffer.lo, buffer.hi))
         rank = self._rank[buffer.level]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tilec.ir.expr import Const
-from tilec.ir.moved import Moved
 from tilec.ir.numpy_scalars import Array
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
+from tilec.ir.traffic import Traffic
 from tilec.ir.types import numpy_dtype, tensor_bytes
 from tilec.machine.errors import MachineError
 
@@ -37,7 +37,7 @@ def poison(ttype: str) -> Any:
 
 
 @dataclass(slots=True)
-class Held:
+class BufferInstances:
     """A buffer in the memory of all units that have one, the first axis of every array.
 
     `lo` and `hi` ([units, rank]) are the windows, `array` their elements from `lo` on, `written` which of them were
@@ -71,7 +71,7 @@ class Held:
         return self.is_complete() or bool(take(self.written, rows, begin, widths).all())
 
 
-Seen = tuple[Held, Array]
+BufferView = tuple[BufferInstances, Array]
 """A buffer, and for every lane the unit whose instance of it that lane sees."""
 
 
@@ -92,7 +92,9 @@ def put(array: Array, rows: Array, begin: Array, value: Array) -> None:
     tiles(array, value.shape[1:], writeable=True)[(rows, *begin.T)] = value
 
 
-def reserve(buffer: Buffer, names: tuple[str, ...], codes: Array, lo: Array, hi: Array, shape: Sequence[int]) -> Held:
+def reserve(
+    buffer: Buffer, names: tuple[str, ...], codes: Array, lo: Array, hi: Array, shape: Sequence[int]
+) -> BufferInstances:
     """A poisoned buffer. Raises MachineError when a window is wider than what the program reserved."""
     widths = np.maximum(hi - lo, 0)
     for wide in widths[(widths > np.asarray(shape, np.int64)).any(axis=1)]:
@@ -107,7 +109,7 @@ def reserve(buffer: Buffer, names: tuple[str, ...], codes: Array, lo: Array, hi:
             ones[axis] = width
             written |= outside.reshape(len(codes), *ones)
     order = np.argsort(codes, kind="stable")
-    return Held(buffer, names, codes[order], lo[order], hi[order], array, written[order])
+    return BufferInstances(buffer, names, codes[order], lo[order], hi[order], array, written[order])
 
 
 class Meter:
@@ -119,7 +121,7 @@ class Meter:
         self._pools = {name: level.pool for name, level in self._levels.items() if level.managed == "explicit"}
         self._taken = {pool.name: 0 for pool in self._pools.values() if pool is not None}
         self.peak = dict.fromkeys(self._levels, 0)
-        self.moved = dict.fromkeys(self._levels, Moved())
+        self.moved = dict.fromkeys(self._levels, Traffic())
         self._often = 1
 
     @contextmanager
@@ -155,9 +157,9 @@ class Meter:
     def reads(self, level: str, size: int) -> None:
         """`level` reads from a lower one."""
         before = self.moved[level]
-        self.moved[level] = Moved(before.read + size * self._often, before.written)
+        self.moved[level] = Traffic(before.read + size * self._often, before.written)
 
     def writes(self, level: str, size: int) -> None:
         """`level` writes to a lower one."""
         before = self.moved[level]
-        self.moved[level] = Moved(before.read, before.written + size * self._often)
+        self.moved[level] = Traffic(before.read, before.written + size * self._often)

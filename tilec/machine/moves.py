@@ -11,21 +11,21 @@ from tilec.ir.expr import Scalar
 from tilec.ir.numpy_scalars import Array, cast
 from tilec.ir.types import numpy_dtype
 from tilec.machine.errors import MachineError
-from tilec.machine.memory import Held, Meter, Seen, bytes_of, put, take, tiles
+from tilec.machine.memory import BufferInstances, BufferView, Meter, bytes_of, put, take, tiles
 from tilec.machine.units import alike, pieces, region_text, volumes
 
 Ends = tuple[Array, Array]
 """First and behind the last element of regions, [lanes, rank] each."""
 
 
-def fill(target: Seen, value: Scalar) -> None:
+def fill(target: BufferView, value: Scalar) -> None:
     """Set every element of a buffer."""
     held, own = target
     held.array[own] = cast(np.asarray(value), held.array.dtype)
     held.written[own] = True
 
 
-def load(seen: Seen, below: Seen, whole: Array, outside: Scalar | None, meter: Meter) -> None:
+def load(seen: BufferView, below: BufferView, whole: Array, outside: Scalar | None, meter: Meter) -> None:
     """Copy what two windows and the tensor (extents `whole`) have in common; `outside` goes where the window leaves the
     tensor."""
     (target, own), (source, there) = seen, below
@@ -44,7 +44,7 @@ def load(seen: Seen, below: Seen, whole: Array, outside: Scalar | None, meter: M
         meter.reads(target.buffer.level, len(some) * bytes_of(target.buffer.ttype, prod(widths)))
 
 
-def _fill_outside(target: Held, own: Array, whole: Array, value: Scalar) -> None:
+def _fill_outside(target: BufferInstances, own: Array, whole: Array, value: Scalar) -> None:
     """Put a value where a window leaves its tensor."""
     lo, hi = np.maximum(target.lo[own], 0), np.minimum(target.hi[own], whole)
     geometry = np.hstack([lo - target.lo[own], np.maximum(hi, lo) - target.lo[own], (target.hi - target.lo)[own]])
@@ -58,7 +58,7 @@ def _fill_outside(target: Held, own: Array, whole: Array, value: Scalar) -> None
             target.written[index] = True
 
 
-def store(below: Seen, seen: Seen, owned: Ends | None, whole: Array, combine: str, meter: Meter) -> None:
+def store(below: BufferView, seen: BufferView, owned: Ends | None, whole: Array, combine: str, meter: Meter) -> None:
     """Copy a window, or what is `owned` of it, to a lower level. Raises MachineError for elements that are not in the
     window or were never written."""
     (target, there), (source, own) = below, seen
@@ -85,7 +85,7 @@ def store(below: Seen, seen: Seen, owned: Ends | None, whole: Array, combine: st
         meter.writes(source.buffer.level, len(some) * bytes_of(source.buffer.ttype, prod(widths)))
 
 
-def _combine(target: Held, rows: Array, begin: Array, value: Array, combine: str) -> None:
+def _combine(target: BufferInstances, rows: Array, begin: Array, value: Array, combine: str) -> None:
     """Combine tiles with what is there, one after another: they may be the same."""
     there = tiles(target.array, value.shape[1:], writeable=True)
     for place, each in zip(zip(rows.tolist(), *begin.T.tolist(), strict=True), value, strict=True):

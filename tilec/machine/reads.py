@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tilec.ir.evaluate import Points, Window, scalar_value
+from tilec.ir.evaluate import Points, TensorWindow, scalar_value
 from tilec.ir.expr import Access, Call, Expr, children
 from tilec.ir.numpy_scalars import Array
 from tilec.machine.batch import Batch, Read, places
@@ -47,7 +47,7 @@ def _element(access: Access, read: Read, points: Points, reads: Mapping[str, Rea
     if read.inside is None:
         if read.written is None:
             return np.asarray(_YES)
-        marks = {access.tensor: Window(read.written, (0,) * read.written.ndim)}
+        marks = {access.tensor: TensorWindow(read.written, (0,) * read.written.ndim)}
         return _all(np.asarray(scalar_value(access, Points(points.box, marks, points.variables))))
     valid: Array = np.asarray(_YES)
     row, *found = places(access, points)

@@ -80,7 +80,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Source:
+class StageInput:
     """What a stage reads: a file and, unless it is a model, the artifact in it. Weights are named from `folder`."""
 
     path: Path
@@ -103,7 +103,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Made:
+class StageOutput:
     """What a stage made: the artifact's data, files to write before it, digests of inputs that the stage itself
     changed, what run.json is to tell, and a failure to raise after it."""
 
@@ -127,8 +127,8 @@ class Stage:
     name: str
     reads: str
     writes: str
-    inputs: Callable[[Job, Source], dict[str, str]]
-    run: Callable[[Job, Source, Path, Advance], Made]
+    inputs: Callable[[Job, StageInput], dict[str, str]]
+    run: Callable[[Job, StageInput, Path, Advance], StageOutput]
     intact: Callable[[Artifact, Path], bool] = lambda _artifact, _folder: True
     owned: Callable[[Artifact], frozenset[str]] = lambda _artifact: frozenset()
     watched: Callable[[Job], bool] = lambda _job: False
@@ -139,18 +139,18 @@ class Stage:
         return FILES[self.writes]
 
 
-def read_source(kind: str, path: Path) -> Source:
+def read_source(kind: str, path: Path) -> StageInput:
     """What a stage reads: the artifact of this kind in a file, in a folder of artifacts, or on standard input (`-`).
 
     Raises UsageError and ArtifactError as `read_artifact` does.
     """
     if kind == "model":
-        return Source(path)
+        return StageInput(path)
     if str(path) == "-":
-        return Source(path, _of_kinds(parse_artifact(sys.stdin.read(), kind, "standard input"), "standard input"))
+        return StageInput(path, _of_kinds(parse_artifact(sys.stdin.read(), kind, "standard input"), "standard input"))
     if path.is_dir():
         path /= FILES[kind]
-    return Source(path, _of_kinds(read_artifact(path, kind), str(path)))
+    return StageInput(path, _of_kinds(read_artifact(path, kind), str(path)))
 
 
 def _of_kinds(artifact: Artifact, place: str) -> Artifact:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import Artifact, bring_files, digest_file, digest_object, require_files
 from tilec.errors import ArtifactError, TilecError, UnsupportedError, UsageError, VerificationMismatch
-from tilec.pipeline.here import elsewhere
-from tilec.pipeline.job import DEVICE_FILE, FILES, Advance, Job, Made, Source, read_source
+from tilec.pipeline.host_match import host_mismatch
+from tilec.pipeline.job import DEVICE_FILE, FILES, Advance, Job, StageInput, StageOutput, read_source
+from tilec.pipeline.pass_printer import PassPrinter
 from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
-from tilec.pipeline.watching import Watcher
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
 
 
-def graph_inputs(job: Job, source: Source) -> dict[str, str]:
+def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
     """What a graph depends on. Raises UsageError when the model is not there."""
     if not source.path.is_file():
         from tilec.importer.loader import load_model
@@ -25,7 +25,7 @@ def graph_inputs(job: Job, source: Source) -> dict[str, str]:
     return {"model": digest_file(source.path), "recipe": job.recipe.digest("import", "types", "fallback", "shapes")}
 
 
-def import_graph(job: Job, source: Source, _target: Path, _advance: Advance) -> Made:
+def import_graph(job: Job, source: StageInput, _target: Path, _advance: Advance) -> StageOutput:
     """Read a model as a graph; all sizes stay symbolic first and are bound afterwards."""
     from tilec.importer import UnsupportedModelError, import_model
     from tilec.ir.bind import bind
@@ -43,7 +43,7 @@ def import_graph(job: Job, source: Source, _target: Path, _advance: Advance) -> 
     if sizes and not decided:
         # Some shapes can only be decided with the sizes known.
         imported, sizes = import_model(source.path, sizes=sizes, fallback=fallback), {}
-    watch = Watcher(job.listener.note) if job.recipe.import_.print_between_passes else None
+    watch = PassPrinter(job.listener.note) if job.recipe.import_.print_between_passes else None
     if watch is not None:
         watch("translate", imported.graph)
     graph = bind(imported.graph, sizes) if sizes else imported.graph
@@ -51,7 +51,7 @@ def import_graph(job: Job, source: Source, _target: Path, _advance: Advance) -> 
         watch("bind", graph)
     files = {**graph.files, source.path.name: digest_file(source.path)}
     graph = replace(graph, files=files)
-    return Made(graph_to_json(graph), imported.files)
+    return StageOutput(graph_to_json(graph), imported.files)
 
 
 def _sizes(job: Job, symbols: Iterable[str]) -> dict[str, int]:
@@ -77,7 +77,7 @@ def written_files(artifact: Artifact) -> frozenset[str]:
     return frozenset((*owned, *clusters))
 
 
-def plan_inputs(job: Job, source: Source) -> dict[str, str]:
+def plan_inputs(job: Job, source: StageInput) -> dict[str, str]:
     """What a plan depends on; the graph counts with its sizes bound."""
     assert job.device is not None
     return {
@@ -89,12 +89,12 @@ def plan_inputs(job: Job, source: Source) -> dict[str, str]:
     }
 
 
-def _carried(source: Source, *roles: str) -> dict[str, str]:
+def _carried(source: StageInput, *roles: str) -> dict[str, str]:
     inputs = source.artifact.inputs if source.artifact else {}
     return {role: inputs[role] for role in roles if role in inputs}
 
 
-def bound(job: Job, source: Source) -> Source:
+def bind_sizes(job: Job, source: StageInput) -> StageInput:
     """A graph with the job's sizes bound: what `schedule` reads, however the sizes were given.
 
     Raises UsageError for a symbol that a flag names and the graph does not have.
@@ -110,17 +110,17 @@ def bound(job: Job, source: Source) -> Source:
     return replace(source, artifact=replace(source.artifact, body=graph_to_json(graph)))
 
 
-def schedule_graph(job: Job, source: Source, target: Path, advance: Advance) -> Made:
+def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance) -> StageOutput:
     """Plan a graph for the job's device."""
     from tilec.ir.codec import graph_from_json, plan_to_json
-    from tilec.ir.verify_graph import check_graph
+    from tilec.ir.verify.graph import check_graph
     from tilec.scheduler import schedule
 
     assert job.device is not None
     graph = graph_from_json(source.body, source.place)
     _refuse("graph", check_graph(graph), source)
     files = {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {}
-    watch = Watcher(job.listener.note) if job.recipe.schedule.print_between_passes else None
+    watch = PassPrinter(job.listener.note) if job.recipe.schedule.print_between_passes else None
     if watch is not None:
         watch("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
@@ -128,9 +128,9 @@ def schedule_graph(job: Job, source: Source, target: Path, advance: Advance) -> 
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:
-        return Made(plan_to_json(plan), files)
+        return StageOutput(plan_to_json(plan), files)
     job.listener.note(told(tuner))
-    return Made(plan_to_json(plan), files, {"record": digest_file(record_place(job, target))})
+    return StageOutput(plan_to_json(plan), files, {"record": digest_file(record_place(job, target))})
 
 
 def _with_bounds(plan: "Plan", job: Job) -> "Plan":
@@ -145,14 +145,14 @@ def _with_bounds(plan: "Plan", job: Job) -> "Plan":
         return plan
 
 
-def _refuse(kind: str, problems: tuple[str, ...], source: Source) -> None:
+def _refuse(kind: str, problems: tuple[str, ...], source: StageInput) -> None:
     """Raise ArtifactError when an artifact, perhaps edited by hand, breaks a rule."""
     if problems:
         also = "".join(f"\n  Also: {problem}" for problem in problems[1:5])
         raise ArtifactError(f"illegal {kind}: {problems[0]}", source.place, f"Undo the edit or make it anew.{also}")
 
 
-def kernels_inputs(job: Job, source: Source) -> dict[str, str]:
+def kernels_inputs(job: Job, source: StageInput) -> dict[str, str]:
     """What kernels depend on."""
     return {
         **_carried(source, "model", "device"),
@@ -161,14 +161,14 @@ def kernels_inputs(job: Job, source: Source) -> dict[str, str]:
     }
 
 
-def generate_kernels(job: Job, source: Source, target: Path, advance: Advance) -> Made:
+def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advance) -> StageOutput:
     """Generate code into the folder of `target`; plan and device go beside it when they come from elsewhere.
 
     Raises UnsupportedError while a size is not bound.
     """
     from tilec.codegen import codegen
     from tilec.ir.codec import plan_from_json
-    from tilec.ir.verify_plan import check_plan
+    from tilec.ir.verify.plan import check_plan
 
     assert job.device is not None
     assert source.artifact is not None
@@ -190,10 +190,10 @@ def generate_kernels(job: Job, source: Source, target: Path, advance: Advance) -
         beside[FILES["plan"]] = [source.artifact.text().encode()]
     if (source.folder / DEVICE_FILE).is_file() and not (target.parent / DEVICE_FILE).exists():
         beside[DEVICE_FILE] = [(source.folder / DEVICE_FILE).read_bytes()]
-    return Made(body, beside)
+    return StageOutput(body, beside)
 
 
-def _moved(job: Job, source: Source, files: Mapping[str, str]) -> dict[str, Path]:
+def _moved(job: Job, source: StageInput, files: Mapping[str, str]) -> dict[str, Path]:
     """Where the weight files are that are not beside the artifact: --model names the model, the others lie by it."""
     assert source.artifact is not None
     if job.model is None:
@@ -232,7 +232,7 @@ def code_files(artifact: Artifact) -> frozenset[str]:
     return frozenset((*library, *programs, *(str(PurePosixPath(name).with_suffix(".txt")) for name in programs)))
 
 
-def report_inputs(job: Job, source: Source) -> dict[str, str]:
+def report_inputs(job: Job, source: StageInput) -> dict[str, str]:
     """What a report depends on. Raises ArtifactError when the plan beside the kernels, or --model, is another one."""
     plan = _plan_beside(source)
     if job.model is not None:
@@ -256,7 +256,7 @@ def _inputs_digest(job: Job) -> dict[str, str]:
     return {"inputs": digest_file(Path(file))}
 
 
-def _plan_beside(source: Source) -> Source:
+def _plan_beside(source: StageInput) -> StageInput:
     """The plan that kernels were made from, beside them. Raises ArtifactError when it is another one."""
     assert source.artifact is not None
     plan = read_source("plan", source.folder / FILES["plan"])
@@ -264,10 +264,10 @@ def _plan_beside(source: Source) -> Source:
     return plan
 
 
-def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) -> Made:
+def verify_kernels(job: Job, source: StageInput, _target: Path, advance: Advance) -> StageOutput:
     """Compare compiled code with the model; a mismatch is raised after the report is written."""
     from tilec.ir.codec import plan_from_json
-    from tilec.ir.verify_plan import check_plan
+    from tilec.ir.verify.plan import check_plan
     from tilec.verify import verify
 
     assert source.artifact is not None
@@ -277,12 +277,12 @@ def verify_kernels(job: Job, source: Source, _target: Path, advance: Advance) ->
     model = model_file(job, source, plan.files)
     bring_files(plan.files, source.folder, source.folder, _moved(job, source, plan.files))
     instrument = instrument_of(job, source.folder) if job.device else None
-    because = elsewhere(job.device) if job.device else None
+    because = host_mismatch(job.device) if job.device else None
     outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument, because)
     failure = None
     if outcome.failure is not None:
         failure = VerificationMismatch(outcome.failure, str(source.folder), outcome.hint)
-    return Made(outcome.report, run=outcome.run, failure=failure)
+    return StageOutput(outcome.report, run=outcome.run, failure=failure)
 
 
 def instrument_of(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":
@@ -305,7 +305,7 @@ def passed(artifact: Artifact, _folder: Path) -> bool:
     return artifact.body.get("verdict") == "pass"
 
 
-def model_file(job: Job, source: Source, files: Mapping[str, str]) -> Path:
+def model_file(job: Job, source: StageInput, files: Mapping[str, str]) -> Path:
     """The model that an artifact was made from, at its real place so that its external data is found.
 
     Raises ArtifactError when it is missing or another one.

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from tilec.artifact import digest_bytes, digest_file, digest_object
 from tilec.errors import ConfigError, UnsupportedError
-from tilec.pipeline.here import require_here
+from tilec.pipeline.host_match import require_host
 from tilec.pipeline.job import Advance, Job
 from tilec.pipeline.record_file import existing, read_record, require_writable, update_record
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
     from tilec.ir.plan import Plan
-    from tilec.scheduler.tuning.choose import Tuner
     from tilec.scheduler.tuning.record import Entry
+    from tilec.scheduler.tuning.tuner import Tuner
 
 RECORD_FILE = "tuning.json"
 """The record beside the plan, where none is named."""
@@ -43,8 +43,8 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     if options.record is None and not options.profile:
         yield None
         return
-    from tilec.scheduler.tuning.choose import Tuner, Tuning
     from tilec.scheduler.tuning.record import Record
+    from tilec.scheduler.tuning.tuner import Tuner, Tuning
 
     assert job.device is not None
     if options.objective != "time":
@@ -66,7 +66,7 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     if graph.symbols:
         flags = " ".join(f"--shape {symbol}=SIZE" for symbol in graph.symbols)
         raise UnsupportedError("only fixed sizes can be measured", graph.name, f"Bind them: {flags}.")
-    require_here(job.device)
+    require_host(job.device)
     from tilec.bench.measure import measuring
 
     with measuring(job.device, job.recipe.codegen) as bench:
@@ -91,7 +91,7 @@ def record_place(job: Job, target: Path) -> Path:
 
 def told(tuner: "Tuner") -> str:
     """`tuning: 12 measured, 29 recorded, 3 left to the model (no entry for this group: 3)`."""
-    from tilec.scheduler.tuning.choose import MEASURED, RECORDED
+    from tilec.scheduler.tuning.tuner import MEASURED, RECORDED
 
     counts = tuner.sources
     parts = [f"{counts[source]} {source}" for source in (MEASURED, RECORDED) if counts[source]]

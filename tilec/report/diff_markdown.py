@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilec.report.change import Change, GroupChange, Metric, PlanDiff
-from tilec.report.wording import (
+from tilec.analysis.change import Change, GroupChange, Metric, PlanDiff
+from tilec.report.formatting import (
     bound_name,
     bound_texts,
     fact_text,

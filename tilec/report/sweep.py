@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilec.report.energy import PlanEnergy
-from tilec.report.ratios import Ratio, times_text
-from tilec.report.statistics import Statistics, statistics_to_json
-from tilec.report.wording import bytes_text, energy_text, time_text
+from tilec.analysis.energy import PlanEnergy
+from tilec.analysis.ratios import Ratio, times_text
+from tilec.analysis.statistics import Statistics, statistics_to_json
+from tilec.report.formatting import bytes_text, energy_text, time_text
 
 _ENERGY = "energy_femtojoules"
 _BOUNDS = ("attainable_bytes", "least_bytes", "ratio", "uncounted_groups")

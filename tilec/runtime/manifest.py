@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from tilec.artifact import decode, digest_object, encode, read_artifact
+from tilec.artifact.filenames import require_inside
 from tilec.errors import ArtifactError
-from tilec.ir.filenames import require_inside
 from tilec.ir.types import TTYPES
 from tilec.runtime.layout import ABI
 

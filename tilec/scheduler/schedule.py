@@ -6,47 +6,47 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilec.errors import ConfigError, did_you_mean
+from tilec.ir.call_segments import call_inputs, call_results, segment_of
 from tilec.ir.expr import operands
 from tilec.ir.graph import Graph, Node, Port
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
-from tilec.ir.segments import handed, results, stages
-from tilec.scheduler.cost import costed
-from tilec.scheduler.decided import Decided, Settled
-from tilec.scheduler.fits import require_room
-from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.groups.build import Builder, Draught, group_of, levels_of, picoseconds
-from tilec.scheduler.groups.chosen import chosen_groups, found_groups
-from tilec.scheduler.groups.cut import cut
-from tilec.scheduler.passes.compose import compose
-from tilec.scheduler.passes.fold import fold
-from tilec.scheduler.passes.inline import inline
-from tilec.scheduler.passes.layout import layout
-from tilec.scheduler.passes.literals import literals
-from tilec.scheduler.passes.parts import fuse, single_nodes
-from tilec.scheduler.passes.reindex import reindex
-from tilec.scheduler.passes.rewrite import constant_tensors, live
-from tilec.scheduler.reasons import Draft, edge
-from tilec.scheduler.rivals import Fusion, Outline, best_plan
-from tilec.scheduler.target import Target, target_of
-from tilec.scheduler.tiers.nest import Known, Nest, require_levels
-from tilec.scheduler.tuning.choose import Tuner
+from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of, picoseconds, plan_group
+from tilec.scheduler.building.plan_costs import with_costs
+from tilec.scheduler.fusion.select_groups import partition_groups, select_groups
+from tilec.scheduler.fusion.split_parts import split_parts
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.align_iterators import align_iterators
+from tilec.scheduler.graph_passes.choose_layouts import choose_layouts
+from tilec.scheduler.graph_passes.compose import compose
+from tilec.scheduler.graph_passes.fold_movement import fold_movement
+from tilec.scheduler.graph_passes.fuse_registers import fuse_registers, single_nodes
+from tilec.scheduler.graph_passes.inline_scalars import inline_scalars
+from tilec.scheduler.graph_passes.rematerialize import rematerialize
+from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
+from tilec.scheduler.memory_levels.hierarchical_search import HierarchicalSearch, HierarchyCache, require_levels
+from tilec.scheduler.minimum_capacity import require_capacity
+from tilec.scheduler.plan_candidates import Fusion, PlanOutline, best_plan
+from tilec.scheduler.refusals import RewrittenGraph, edge_name
+from tilec.scheduler.segment_schedule import LegalGroups, SegmentSchedule
+from tilec.scheduler.target_model import TargetModel, target_model_of
+from tilec.scheduler.tuning.tuner import Tuner
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
-Pass = Callable[[Draft], Draft]
+Pass = Callable[[RewrittenGraph], RewrittenGraph]
 
-PASSES: Mapping[str, Pass] = {
-    "literals": literals,
+GRAPH_PASSES: Mapping[str, Pass] = {
+    "literals": inline_scalars,
     "compose": compose,
-    "fold": fold,
-    "reindex": reindex,
-    "layout": layout,
-    "inline": inline,
+    "fold": fold_movement,
+    "reindex": align_iterators,
+    "layout": choose_layouts,
+    "inline": rematerialize,
 }
 """Graph passes by name, in the order in which they run."""
 
-LIKELY = 128
+DEFAULT_SYMBOL_SIZE = 128
 """The size that a symbol is taken for while tiles are chosen."""
 
 Observe = Callable[[str, Graph], None]
@@ -65,25 +65,25 @@ def schedule(
     the candidates that the cost model likes best; without one the first is taken.  Raises ConfigError for a pass that
     does not exist, LevelTooSmallError for a level that cannot hold one element's tile.
     """
-    search = searched(graph, device, options, observe)
-    return costed(best_plan(search, search.drafts, search.options, search.root.numbers, tuner))
+    search = prepare_search(graph, device, options, observe)
+    return with_costs(best_plan(search, search.drafts, search.options, search.root.numbers, tuner))
 
 
-def searched(
+def prepare_search(
     graph: Graph, device: DeviceSpec, options: ScheduleOptions | None = None, observe: Observe | None = None
-) -> Search:
+) -> PlanSearcher:
     """What `schedule` chooses the plan from, with the graph after its passes. Raises what `schedule` raises."""
     chosen = options or ScheduleOptions()
-    target = target_of(device)
+    target = target_model_of(device)
     require_levels(chosen.closed, target)
-    numbers = Candidates(dict.fromkeys(graph.symbols, LIKELY))
-    drafts = _drafts(Draft(live(_exposed(graph))), chosen, observe)
+    numbers = Candidates(dict.fromkeys(graph.symbols, DEFAULT_SYMBOL_SIZE))
+    drafts = _drafts(RewrittenGraph(live(_exposed(graph))), chosen, observe)
     _require_room(drafts[0].graph, target)
-    return Search(graph, chosen, Atoms(graph, (), target, numbers, chosen.objective, frozenset()), drafts)
+    return PlanSearcher(graph, chosen, FusionProblem(graph, (), target, numbers, chosen.objective, frozenset()), drafts)
 
 
 @dataclass(frozen=True)
-class Search:
+class PlanSearcher:
     """Plans of a graph for a device: called with a draft and a way to fuse, it decides one.
 
     `root` and `known` remember decisions, `drafts` are the graph with and without what passes compute again.
@@ -91,14 +91,14 @@ class Search:
 
     graph: Graph
     options: ScheduleOptions
-    root: Atoms
-    drafts: tuple[Draft, ...]
-    known: Known = field(default_factory=Known)
+    root: FusionProblem
+    drafts: tuple[RewrittenGraph, ...]
+    known: HierarchyCache = field(default_factory=HierarchyCache)
 
-    def __call__(self, draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Outline:
+    def __call__(self, draft: RewrittenGraph, fusion: Fusion, tuner: Tuner | None = None) -> PlanOutline:
         """The plan of a draft with a way to fuse; a tuner chooses its tiles."""
         root, known = self.root, self.known
-        builder = Builder(draft.graph, numbering=root.numbering)
+        builder = GroupBuilder(draft.graph, numbering=root.numbering)
         own = self.options.model_copy(update={"fusion": fusion})
         segments = tuple(_decided(segment, builder, own, root, known, tuner) for segment in _segments(draft.graph))
         hoped = sum(picoseconds(each) for segment in segments for each in segment.hoped)
@@ -108,14 +108,14 @@ class Search:
             refused = {**draft.refused, **{e: r for segment in segments for e, r in segment.settled.refused.items()}}
             return _plan(self.graph, builder.graph, decided, tuple(builder.packs.values()), refused, root.target)
 
-        return Outline(hoped, made, segments)
+        return PlanOutline(hoped, made, segments)
 
 
-def _drafts(draft: Draft, options: ScheduleOptions, observe: Observe | None) -> tuple[Draft, ...]:
+def _drafts(draft: RewrittenGraph, options: ScheduleOptions, observe: Observe | None) -> tuple[RewrittenGraph, ...]:
     """The graph after all passes and, unless a recipe names them, after all but `inline` where that changes it."""
     found = [draft]
     for name in passes_of(options):
-        made = [PASSES[name](each) for each in found]
+        made = [GRAPH_PASSES[name](each) for each in found]
         if name == "inline" and options.passes is None and made[0].graph is not found[0].graph:
             made += found
         found = made
@@ -124,76 +124,81 @@ def _drafts(draft: Draft, options: ScheduleOptions, observe: Observe | None) -> 
     return tuple(found)
 
 
-def _require_room(graph: Graph, target: Target) -> None:
+def _require_room(graph: Graph, target: TargetModel) -> None:
     constants = constant_tensors(graph)
     nodes = [node for node in graph.nodes if node.name not in constants]
     least = Candidates(dict.fromkeys(graph.symbols, 1))
-    require_room(nodes, graph.tensors, levels_of(target), target.core, least, target.name)
+    require_capacity(nodes, graph.tensors, levels_of(target), target.core, least, target.name)
 
 
 def _exposed(graph: Graph) -> Graph:
     """The graph with what calls read as outputs and what they make as inputs: passes keep those as they are (B19)."""
-    opaque = set(graph.opaque) | {port.tensor for port in results(graph.calls, graph.tensors)}
+    opaque = set(graph.opaque) | {port.tensor for port in call_results(graph.calls, graph.tensors)}
     outputs = [port for port in graph.outputs if port.tensor not in opaque]
     inputs = [port for port in graph.inputs if port.tensor not in opaque]
     return replace(
         graph,
-        inputs=(*inputs, *results(graph.calls, graph.tensors)),
-        outputs=(*outputs, *(port for port in handed(graph.calls, graph.tensors) if port.tensor not in opaque)),
+        inputs=(*inputs, *call_results(graph.calls, graph.tensors)),
+        outputs=(*outputs, *(port for port in call_inputs(graph.calls, graph.tensors) if port.tensor not in opaque)),
     )
 
 
 def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
     """The graph passes that run. Raises ConfigError for an unknown name."""
     if options.passes is None:
-        return tuple(name for name in PASSES if name != "inline" or options.fusion != "none")
+        return tuple(name for name in GRAPH_PASSES if name != "inline" or options.fusion != "none")
     for name in options.passes:
-        if name not in PASSES:
-            near = did_you_mean(name, PASSES)
+        if name not in GRAPH_PASSES:
+            near = did_you_mean(name, GRAPH_PASSES)
             raise ConfigError(
                 f"no pass of schedule is called {name!r}",
                 "schedule.passes",
-                f"Did you mean {near!r}?" if near else f"The passes are {', '.join(PASSES)}.",
+                f"Did you mean {near!r}?" if near else f"The passes are {', '.join(GRAPH_PASSES)}.",
             )
     return options.passes
 
 
 def _decided(
-    graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, known: Known, tuner: Tuner | None
-) -> Decided:
+    graph: Graph,
+    builder: GroupBuilder,
+    options: ScheduleOptions,
+    root: FusionProblem,
+    known: HierarchyCache,
+    tuner: Tuner | None,
+) -> SegmentSchedule:
     """The groups of a graph; `root` and `known` remember decisions."""
-    parted = fused = single_nodes(graph) if options.fusion == "none" else fuse(graph)
+    parted = fused = single_nodes(graph) if options.fusion == "none" else fuse_registers(graph)
     outputs, target = frozenset(port.tensor for port in graph.outputs), root.target
     if target.core > 1:
-        nest = Nest(graph, builder, target, root.numbers, options, outputs, known, dict(parted.refused))
+        nest = HierarchicalSearch(graph, builder, target, root.numbers, options, outputs, known, dict(parted.refused))
         nested = nest.draughts(parted.parts)
         seconds = [draught.seconds for draught in nested]
-        settled = Settled(seconds, lambda: nested, nest.refused)
-        return Decided(graph, builder, seconds, lambda: settled, fused, nest=nest)
+        settled = LegalGroups(seconds, lambda: nested, nest.refused)
+        return SegmentSchedule(graph, builder, seconds, lambda: settled, fused, nest=nest)
     atoms = replace(root, graph=graph, parts=parted.parts, outputs=outputs)
     if options.fusion != "none":
-        parted = cut(parted, atoms)
+        parted = split_parts(parted, atoms)
         atoms = replace(atoms, parts=parted.parts)
-    found = found_groups(atoms, parted.refused, builder, options)
+    found = partition_groups(atoms, parted.refused, builder, options)
 
-    def settle() -> Settled:
-        groups, refused = chosen_groups(found, builder, tuner)
+    def settle() -> LegalGroups:
+        groups, refused = select_groups(found, builder, tuner)
 
-        def draughts() -> list[Draught]:
+        def draughts() -> list[TiledGroup]:
             blocks = [(own, members, builder.core_block(own, members, tile), tile) for own, members, tile in groups]
             return [builder.draught(block, own.leaving(m), target, tile.seconds) for own, m, block, tile in blocks]
 
-        return Settled([tile.seconds for _, _, tile in groups], draughts, refused, groups)
+        return LegalGroups([tile.seconds for _, _, tile in groups], draughts, refused, groups)
 
     hoped = [own.core_tiles(members)[0].seconds for own, groups in found.groups for members in groups]
-    return Decided(graph, builder, hoped, settle, fused, atoms)
+    return SegmentSchedule(graph, builder, hoped, settle, fused, atoms)
 
 
 def _segments(graph: Graph) -> tuple[Graph, ...]:
     """The parts of a graph between its calls, each with the constants, and what later parts read as outputs."""
     if not graph.calls:
         return (graph,)
-    there, constants = stages(graph.nodes, graph.calls), constant_tensors(graph)
+    there, constants = segment_of(graph.nodes, graph.calls), constant_tensors(graph)
     outputs = {port.tensor for port in graph.outputs}
     outputs |= {t for node in graph.nodes for t in operands(node.expr) if there.get(t, 0) < there[node.name]}
     ports = tuple(Port(name, name) for name in sorted(outputs - constants))
@@ -206,10 +211,10 @@ def _segments(graph: Graph) -> tuple[Graph, ...]:
 def _plan(
     given: Graph,
     graph: Graph,
-    decided: Sequence[Draught],
+    decided: Sequence[TiledGroup],
     packs: Sequence[Node],
     refused: Mapping[str, Refusal],
-    target: Target,
+    target: TargetModel,
 ) -> Plan:
     """The plan of `given`, from the graph that passes made of it and what was decided for every group, its traffic not
     yet counted."""
@@ -222,11 +227,11 @@ def _plan(
         if node.name in used:
             kept.append(node)
             used.update(operands(node.expr))
-    groups = tuple(group_of(draught) for draught in decided)
+    groups = tuple(plan_group(draught) for draught in decided)
     made = {node.name for group in groups for node in group.nodes}
     used |= made | {port.tensor for port in graph.inputs}
     inside = {e for group in groups for e in group.connect}
-    read = {edge(t, n.name) for group in groups for n in group.nodes for t in operands(n.expr) if t in made}
+    read = {edge_name(t, n.name) for group in groups for n in group.nodes for t in operands(n.expr) if t in made}
     return Plan(
         name=graph.name,
         device=target.name,

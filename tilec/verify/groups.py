@@ -13,13 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tilec.ir.call_segments import call_results
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import operands
 from tilec.ir.graph import Port
 from tilec.ir.plan import Group, Plan
-from tilec.ir.segments import results
 from tilec.ir.weights import read_constant
-from tilec.lower.wide import WIDE, widened
+from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.remote import Remote
@@ -82,7 +82,7 @@ def keep_all(plan: Plan) -> Plan:
     """The plan with all that groups and calls make as outputs of the model, under names that the model does not use."""
     model = {port.tensor for port in plan.outputs}
     inner = [tensor for group in plan.groups for tensor in group.outputs if tensor not in model]
-    inner += [port.tensor for port in results(plan.calls, plan.tensors) if port.tensor not in model]
+    inner += [port.tensor for port in call_results(plan.calls, plan.tensors) if port.tensor not in model]
     return replace(plan, outputs=plan.outputs + tuple(Port(f"kept:{tensor}", tensor) for tensor in inner))
 
 
@@ -184,8 +184,8 @@ def evaluated(
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
     arrays = dict(given)
     for node in group.nodes:
-        ttype = WIDE if node.name in wide else plan.tensors[node.name].ttype
-        expr = widened(node.expr, wide, ttypes)
+        ttype = PROMOTED_TTYPE if node.name in wide else plan.tensors[node.name].ttype
+        expr = promote_halves(node.expr, wide, ttypes)
         made = evaluate(expr, arrays, ttype=ttype)
         if disturbing is not None and (off := sqrt(variance(node, plan.tensors))):
             precise = evaluate(expr, {t: _precise(arrays[t]) for t in operands(expr)}, ttype="f64")

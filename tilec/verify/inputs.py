@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
-from tilec.ir.expr import Access, accesses, bound, walk
+from tilec.ir.expr import Access, accesses, constant_value, walk
 from tilec.ir.graph import Node, Opaque, Tensor
 from tilec.ir.plan import Plan
 from tilec.ir.types import TTYPES, numpy_dtype
@@ -53,7 +53,7 @@ def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: 
         for access in accesses(node.expr):
             extents = tensors[access.tensor].shape
             for index, extent in zip(access.index, extents, strict=True):
-                size = bound(extent)
+                size = constant_value(extent)
                 for inner in (e for e in walk(index) if isinstance(e, Access)):
                     for source in reaches.get(inner.tensor, ()):
                         if size is not None:
@@ -106,7 +106,7 @@ def random_tensors(
     result: dict[str, Array] = {}
     for name in names:
         tensor = tensors[name]
-        sizes = [bound(extent) for extent in tensor.shape]
+        sizes = [constant_value(extent) for extent in tensor.shape]
         if None in sizes:
             raise UnsupportedError(f"tensor {name} has a symbolic shape", hint="Bind it with --shape SYMBOL=SIZE.")
         shape = [size for size in sizes if size is not None]

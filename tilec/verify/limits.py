@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from tilec.bounds.plan.below import Finding, below
+from tilec.bounds.plan.bound_violations import Finding, bound_violations
 from tilec.ir.plan import Plan
 from tilec.verify.outcome import Outcome
 
@@ -21,7 +21,7 @@ def within_bounds(outcome: Outcome, plan: Plan) -> Outcome:
     """
     traffic = outcome.report.get("traffic", {})
     counted = {name: {level: sum(n) for level, n in each["counted"].items()} for name, each in traffic.items()}
-    found = below(plan, counted)
+    found = bound_violations(plan, counted)
     report = dict(outcome.report)
     if known := dict.fromkeys(each for each in found if not each.proved):
         report["below_known"] = [_told(each) for each in known]

@@ -10,8 +10,8 @@ from tilec.errors import ArtifactError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import Comparison, compare
-from tilec.verify.given import Feeding, feedings, feeds_of, unfeedable
 from tilec.verify.groups import GroupCheck, Instrument
+from tilec.verify.input_files import Feeding, feedings, feeds_of, unfeedable
 from tilec.verify.inputs import Array
 from tilec.verify.locate import Found, examine, locate
 from tilec.verify.nodes import behind_calls

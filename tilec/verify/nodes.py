@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tilec.ir.call_segments import segment_of
 from tilec.ir.graph import Node
 from tilec.ir.plan import Plan
-from tilec.ir.segments import stages
 
 
 def nodes_of(plan: Plan) -> tuple[Node, ...]:
@@ -14,5 +14,5 @@ def nodes_of(plan: Plan) -> tuple[Node, ...]:
 
 def behind_calls(plan: Plan) -> frozenset[str]:
     """Outputs of the model that depend on a part that onnxruntime runs."""
-    there = stages(nodes_of(plan), plan.calls)
+    there = segment_of(nodes_of(plan), plan.calls)
     return frozenset(port.name for port in plan.outputs if there.get(port.tensor, 0) > 0)

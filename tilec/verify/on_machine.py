@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilec.artifact.filenames import refuse_outside
 from tilec.errors import ArtifactError
 from tilec.ir.algebra import bounds_of
 from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import Const, Expr, bound, operands
-from tilec.ir.filenames import refuse_outside
+from tilec.ir.expr import Const, Expr, constant_value, operands
 from tilec.ir.graph import Call
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Loop, Program, Statement
@@ -23,8 +23,8 @@ from tilec.runtime.fallback import Fallback
 from tilec.runtime.manifest import CallInput, CallOutput, CallSpec, LibraryFile
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import compare
-from tilec.verify.given import feedings, feeds_of
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
+from tilec.verify.input_files import feedings, feeds_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
 from tilec.verify.outcome import Checked, Outcome, run_record, told
 from tilec.verify.remote import Remote
@@ -71,7 +71,7 @@ def verify_on_machine(
 
 def work(group: Group, program: Program) -> int:
     """Estimated microseconds that the tile machine needs for a program."""
-    return STATEMENT * _statements(program.body, {}) + (bound(group.cost.flops) or 0) // FLOPS
+    return STATEMENT * _statements(program.body, {}) + (constant_value(group.cost.flops) or 0) // FLOPS
 
 
 def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Expr]]) -> int:
@@ -285,7 +285,10 @@ def _traffic(group: Group, result: Result) -> dict[str, Any]:
     levels = {level for level, moved in result.moved.items() if moved.read or moved.written}
     counted = {level: [result.moved[level].read, result.moved[level].written] for level in levels}
     both = set(group.cost.read) | set(group.cost.written)
-    planned = {level: [bound(group.cost.read.get(level, 0)), bound(group.cost.written.get(level, 0))] for level in both}
+    planned = {
+        level: [constant_value(group.cost.read.get(level, 0)), constant_value(group.cost.written.get(level, 0))]
+        for level in both
+    }
     return {"counted": counted, "planned": planned}
 
 

@@ -10,8 +10,8 @@ from math import isfinite
 from typing import Any
 
 from tilec.verify.compare import Comparison
-from tilec.verify.given import Feeding, labelled
 from tilec.verify.groups import GroupCheck
+from tilec.verify.input_files import Feeding, labelled
 
 _PACKAGES = ("tilec", "numpy", "onnxruntime", "apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit")
 

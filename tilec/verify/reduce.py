@@ -11,13 +11,13 @@ import onnx
 from tilec.errors import TilecError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
-from tilec.verify.given import feedings, feeds_of, unfeedable
+from tilec.verify.failure_trial import MISMATCH, Bench, Build, Failure, Judge, Trace
 from tilec.verify.groups import Instrument, origins
+from tilec.verify.input_files import feedings, feeds_of, unfeedable
 from tilec.verify.inputs import Array
 from tilec.verify.locate import locate
-from tilec.verify.parts import Choice, Part, Whole
 from tilec.verify.shrink import shrink, simplify
-from tilec.verify.trial import MISMATCH, Bench, Build, Failure, Judge, Trace
+from tilec.verify.submodels import Choice, Part, Whole
 
 MOST_TRIALS = 200
 """Parts that are compiled at most; what is found until then is taken."""

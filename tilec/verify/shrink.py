@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from tilec.verify.inputs import Array
-from tilec.verify.parts import Choice, Part, Whole, changed, weights_of
+from tilec.verify.submodels import Choice, Part, Whole, changed, weights_of
 
 Fails = Callable[[Part], bool]
 """Whether a part fails as the whole does."""

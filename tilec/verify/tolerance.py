@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from types import MappingProxyType
 
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr, bound, children, operands
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr, children, constant_value, operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.numpy_scalars import EXACT
 from tilec.ir.plan import Plan
@@ -105,7 +105,7 @@ def _roundings(expr: TensorExpr) -> float:
     if isinstance(expr.body, Reduce) and expr.body.op in ("sum", "prod"):
         summed = 1.0
         for iterator in expr.reduce:
-            summed *= bound(expr.domain[iterator]) or 1
+            summed *= constant_value(expr.domain[iterator]) or 1
         total += summed
     return total
 

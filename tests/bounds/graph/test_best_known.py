@@ -11,9 +11,9 @@ from tilec.bounds.einsum.einsum import parse_einsum
 from tilec.bounds.einsum.oro import oro
 from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.graph.best_known import Cut, GraphCurve, best_known, graph_curve
+from tilec.bounds.graph.interval_curves import CurveCache
+from tilec.bounds.graph.intervals import NodeInterval, Surroundings, intervals_from
 from tilec.bounds.graph.resident import resident_from
-from tilec.bounds.graph.run_curves import Known
-from tilec.bounds.graph.runs import Run, Surroundings, runs_from
 from tilec.ir.graph import Graph
 
 F32 = 4
@@ -37,21 +37,21 @@ def test_a_graph_of_one_product_has_its_curve() -> None:
     assert (found.compulsory, found.operations) == (F32 * (96 + 144 + 216), 2 * 12 * 18 * 8)
 
 
-def covers(found: Graph) -> Iterator[tuple[Run, ...]]:
+def covers(found: Graph) -> Iterator[tuple[NodeInterval, ...]]:
     """All ways to cut a graph whose nodes stand in the order of its chains into runs."""
     around = Surroundings(found, found.nodes)
 
-    def rest(first: int) -> Iterator[tuple[Run, ...]]:
+    def rest(first: int) -> Iterator[tuple[NodeInterval, ...]]:
         if first == len(found.nodes):
             yield ()
-        for ways in (runs_from, resident_from):
+        for ways in (intervals_from, resident_from):
             for run in ways(first, around):
                 yield from ((run, *others) for others in rest(run.end))
 
     return rest(0)
 
 
-def moved(run: Run, capacity: int) -> float:
+def moved(run: NodeInterval, capacity: int) -> float:
     if run.resident or not run.readers:
         return run.side if capacity >= run.least else np.inf
     if run.chain is None:
@@ -83,7 +83,7 @@ def test_cuts_say_what_is_fused() -> None:
     kinds = [str(point.mapping) for point in found.points]
     assert kinds[0] == "2 runs"
     assert kinds[-1] == "1 run, 1 chain of up to 2 contractions"
-    kept = (Run(0, 4, 0, resident=True), Run(4, 5, 0), Run(5, 9, 0, resident=True))
+    kept = (NodeInterval(0, 4, 0, resident=True), NodeInterval(4, 5, 0), NodeInterval(5, 9, 0, resident=True))
     assert str(Cut(kept)) == "3 runs, 2 with whole tensors kept"
     assert sum(run.end - run.first for run in found.points[0].mapping.runs) == 4
 
@@ -93,7 +93,7 @@ def test_a_chain_alone_is_never_worse_than_its_segments() -> None:
                   [("h[m, n] = sum(k, x[m, k] * v[k, n])", {"m": 64, "n": 48, "k": 32}),
                    ("y[m, n] = sum(k, h[m, k] * w[k, n])", {"m": 64, "n": 32, "k": 48})], ["y"])  # fmt: skip
     around = Surroundings(plain, plain.nodes)
-    (run,) = (run for run in runs_from(0, around) if run.chain is not None)
+    (run,) = (run for run in intervals_from(0, around) if run.chain is not None)
     assert run.chain is not None
     segments = segmented_curve(run.chain).points
     found = curve(plain, *(point.buffer_bytes for point in segments))
@@ -130,7 +130,7 @@ def test_an_empty_graph_and_nodes_without_elements() -> None:
 @pytest.mark.parametrize("capacity", [16, 200, 700, 3000, 50_000])
 @pytest.mark.parametrize("made", [mlp, attention])
 def test_the_best_known_at_one_capacity_is_the_point_of_the_curve(made: Callable[[], Graph], capacity: int) -> None:
-    found, known = made(), Known()
+    found, known = made(), CurveCache()
     point = graph_curve(found, oro_plus, capacities=[capacity]).at(capacity)
     for _ in range(2):
         best = best_known(found, oro_plus, capacity, known)

@@ -10,12 +10,12 @@ import numpy as np
 import tvm
 
 from tests.cpu_models import write_manifest
-from tilec.codegen.cpu.build import Model, compile_model
-from tilec.codegen.cpu.emit import Kernel, emit
-from tilec.codegen.cpu.kernel import PrimFunc
-from tilec.codegen.cpu.launches import Argument, Launch
+from tilec.codegen.cpu.compile.build_library import Model, compile_model
+from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
+from tilec.codegen.cpu.emit.kernel_function import PrimFunc
+from tilec.codegen.cpu.launch_data import Argument, Launch
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.ir.expr import bound
+from tilec.ir.expr import constant_value
 from tilec.ir.program import Program
 from tilec.ir.types import TTYPES
 from tilec.runtime.manifest import TensorSpec
@@ -46,7 +46,7 @@ class Batch:
         """A tile program and values for its inputs; its kernel."""
         kernel = emit(program, target, f"k{len(self.jobs)}")
         operands = [
-            (p.tensor, p.ttype, tuple(int(bound(n)) for n in p.shape))  # type: ignore[arg-type]
+            (p.tensor, p.ttype, tuple(int(constant_value(n)) for n in p.shape))  # type: ignore[arg-type]
             for p in program.parameters
         ]
         self.jobs.append(Job(kernel, operands, arrays))

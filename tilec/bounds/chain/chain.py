@@ -69,7 +69,7 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Chain:
+class ProductChain:
     """Products of which each reads the output of the one before.  Raises ConfigError where that cannot be."""
 
     operators: tuple[Product, ...]

@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 
 from tilec.bounds.chain import templates
-from tilec.bounds.chain.beyond import ways
 from tilec.bounds.chain.chain import Product
+from tilec.bounds.chain.extended_templates import extended_templates
 from tilec.bounds.chain.templates import Template
 from tilec.bounds.einsum.front import Ints
 from tilec.bounds.einsum.oro import divisors
@@ -32,7 +32,7 @@ Fusion = Literal["ffmt", "flat", "flash"]
 """Templates by position; rows handed on whole (FLAT); or by position with pairs as FlashAttention, as the paper has it
 in its case study (O26)."""
 
-LONGEST = 10
+MAX_PRODUCTS = 10
 """Operators of a segment at most: every subset of their weights may be kept."""
 
 
@@ -83,9 +83,9 @@ def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool, beyond: bool
 
     Raises UnsupportedError for a long segment.
     """
-    if len(segment) > LONGEST:
+    if len(segment) > MAX_PRODUCTS:
         raise UnsupportedError(f"{len(segment)} operators are more than can be fused at once",
-                               hint=f"Allow cuts, or bound at most {LONGEST} operators together.")  # fmt: skip
+                               hint=f"Allow cuts, or bound at most {MAX_PRODUCTS} operators together.")  # fmt: skip
     first, second = segment[0], segment[1]
     *parts, whole = _widths(first, second, ragged)
     pair = len(segment) == 2
@@ -98,7 +98,7 @@ def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool, beyond: bool
     if pair and (fusion == "flash" or (fusion == "ffmt" and first.rows != "whole")):
         for two, widths in _flash(parts, whole):
             yield Plans(tuple((each, replace(each, kept=True)) for each in two), widths)
-    for way in ways(segment) if beyond else ():
+    for way in extended_templates(segment) if beyond else ():
         streamed = [Choice(*each) for each in way.operators]
         alternatives = tuple((each, replace(each, kept=True, all_kept=True)) for each in streamed)
         yield Plans(alternatives, (whole,), way.parts)

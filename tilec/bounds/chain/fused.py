@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilec.bounds.chain import templates
+from tilec.bounds.chain.buffer_requirement import Placed, Scheme, buffer_requirement
 from tilec.bounds.chain.chain import Product
 from tilec.bounds.chain.choices import Choice, Fusion, Plans, plans, sizes
-from tilec.bounds.chain.room import Placed, Scheme, room
 from tilec.bounds.chain.templates import ONE
-from tilec.bounds.einsum.advances import total
 from tilec.bounds.einsum.front import Ints, front
+from tilec.bounds.einsum.operand_traffic import total
 from tilec.errors import UnsupportedError
 
 _CHUNK = 1 << 20
@@ -148,7 +148,7 @@ def _cost(segment: Sequence[Product], tried: Plans, rows: Ints, widths: Ints, sc
         placed[link] = replace(made, outputs=made.outputs + read.outputs)
         placed[link + 1] = replace(read, inputs=read.inputs + made.inputs)
     shape = (len(tried.picks[0]), len(widths), len(rows))
-    return np.broadcast_to(room(placed, scheme), shape), np.broadcast_to(total(traffic), shape)
+    return np.broadcast_to(buffer_requirement(placed, scheme), shape), np.broadcast_to(total(traffic), shape)
 
 
 def _held_words(product: Product, choice: Choice, tiles: Mapping[str, Ints]) -> Ints:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilec.bounds.chain import fused
-from tilec.bounds.chain.beyond import MEANING
-from tilec.bounds.chain.chain import Chain, Product
-from tilec.bounds.chain.choices import LONGEST, Fusion
+from tilec.bounds.chain.buffer_requirement import Scheme
+from tilec.bounds.chain.chain import Product, ProductChain
+from tilec.bounds.chain.choices import MAX_PRODUCTS, Fusion
+from tilec.bounds.chain.extended_templates import MEANING
 from tilec.bounds.chain.fused import Mappings
-from tilec.bounds.chain.room import Scheme
-from tilec.bounds.chain.stairs import Stairs, best, in_turn
+from tilec.bounds.chain.step_curves import StepCurve, best, in_turn
 from tilec.bounds.einsum.cache import cached
 from tilec.bounds.einsum.curve import Curve
 
@@ -118,7 +118,7 @@ class Choices:
         position = bisect_right(self._starts, number) - 1
         return self._makers[position](number - self._starts[position])
 
-    def curve(self, mapspace: str, stairs: Stairs) -> ChainCurve:
+    def curve(self, mapspace: str, stairs: StepCurve) -> ChainCurve:
         """The curve of a staircase whose choices these are."""
         known: dict[int, Segment] = {}
         points = []
@@ -133,7 +133,7 @@ class Choices:
         return ChainCurve(mapspace, self.mappings, tuple(points))
 
 
-def alone(name: str, curve: Curve, choices: Choices, slot: int = 0, slots: int = 1) -> Stairs:
+def alone(name: str, curve: Curve, choices: Choices, slot: int = 0, slots: int = 1) -> StepCurve:
     """The staircase of a single Einsum."""
 
     def make(row: int) -> Segment:
@@ -142,10 +142,10 @@ def alone(name: str, curve: Curve, choices: Choices, slot: int = 0, slots: int =
 
     buffer = np.array([point.buffer_bytes for point in curve.points], np.int64)
     traffic = np.array([point.traffic_bytes for point in curve.points], np.int64)
-    return Stairs.of(buffer, traffic, choices.add(len(buffer), make, curve.mappings), slot, slots)
+    return StepCurve.of(buffer, traffic, choices.add(len(buffer), make, curve.mappings), slot, slots)
 
 
-def _alone(chain: Chain, slot: int, ragged: bool, choices: Choices) -> Stairs:
+def _alone(chain: ProductChain, slot: int, ragged: bool, choices: Choices) -> StepCurve:
     product = chain.operators[slot]
     curve = cached(product.einsum(), "oro+" if ragged else "oro")
     return alone(product.name, curve, choices, slot, len(chain.operators))
@@ -163,13 +163,13 @@ def _segment(operators: Sequence[Product], mappings: Mappings, row: int) -> Segm
 
 
 def _together(
-    chain: Chain, first: int, end: int, fusion: Fusion, scheme: Scheme, ragged: bool, choices: Choices
-) -> Stairs:
+    chain: ProductChain, first: int, end: int, fusion: Fusion, scheme: Scheme, ragged: bool, choices: Choices
+) -> StepCurve:
     """The staircase of operators that are fused."""
     operators = chain.operators[first:end]
     mappings = fused.fused(operators, fusion, scheme, ragged)
     number = choices.add(len(mappings.buffer), lambda row: _segment(operators, mappings, row), mappings.costed)
-    return Stairs.of(mappings.buffer, mappings.traffic, number, first, len(chain.operators))
+    return StepCurve.of(mappings.buffer, mappings.traffic, number, first, len(chain.operators))
 
 
 def _tiles(ragged: bool) -> str:
@@ -182,7 +182,7 @@ def _mapspace(fusion: Fusion, scheme: Scheme, ragged: bool) -> str:
     return f"{_TEMPLATES[fusion]}{more}, {_tiles(ragged)}, {_ROOM[scheme]}, {limits}"
 
 
-def unfused_curve(chain: Chain, ragged: bool = False) -> ChainCurve:
+def unfused_curve(chain: ProductChain, ragged: bool = False) -> ChainCurve:
     """Every operator alone under its best mapping, traffic added at equal buffer."""
     choices = Choices()
     stairs = [_alone(chain, slot, ragged, choices) for slot in range(len(chain.operators))]
@@ -192,7 +192,7 @@ def unfused_curve(chain: Chain, ragged: bool = False) -> ChainCurve:
     return choices.curve(f"operators alone, {_tiles(ragged)}, all loop orders", whole)
 
 
-def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
+def chain_curve(chain: ProductChain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
     """The least traffic with the whole chain fused; of an operator alone, that of all its mappings.
 
     Raises UnsupportedError for more than `LONGEST` operators.
@@ -205,22 +205,24 @@ def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragge
     return choices.curve(_mapspace(fusion, scheme, ragged), stairs)
 
 
-def segmented_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
+def segmented_curve(
+    chain: ProductChain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False
+) -> ChainCurve:
     """The least traffic over all ways to cut the chain into segments that are fused each, or one operator alone.
 
     Segments run in turn, each with the whole buffer and rows of its own; a cut tensor goes through the backing store.
     """
     choices = Choices()
     count = len(chain.operators)
-    reached: list[Stairs] = []
+    reached: list[StepCurve] = []
     for end in range(1, count + 1):
         ways = []
-        for first in range(max(0, end - LONGEST), end):
+        for first in range(max(0, end - MAX_PRODUCTS), end):
             if end - first == 1:
                 last = _alone(chain, first, ragged, choices)
             else:
                 last = _together(chain, first, end, fusion, scheme, ragged, choices)
             ways.append(in_turn(reached[first - 1], last) if first else last)
         reached.append(best(ways))
-    mapspace = f"all cuts into at most {LONGEST} operators, {_mapspace(fusion, scheme, ragged)}"
+    mapspace = f"all cuts into at most {MAX_PRODUCTS} operators, {_mapspace(fusion, scheme, ragged)}"
     return choices.curve(mapspace, reached[-1])

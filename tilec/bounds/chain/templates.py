@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.bounds.chain.chain import Product
-from tilec.bounds.einsum.advances import times
 from tilec.bounds.einsum.front import Ints
+from tilec.bounds.einsum.operand_traffic import times
 
 ONE = np.ones((), np.int64)
 

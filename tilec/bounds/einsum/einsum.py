@@ -9,7 +9,7 @@ from functools import cached_property
 from tilec.bounds.einsum.guards import guarded
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Access, Expr, TensorExpr, Var, bound, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, Var, constant_value, variables
 from tilec.ir.text import parse_tensor, tensor_text
 
 Rank = tuple[tuple[str, int], ...]
@@ -122,7 +122,7 @@ def einsum_of(expr: TensorExpr, bits: int | Mapping[str, int] = 8) -> Einsum:
     text = tensor_text(expr)
     extents: dict[str, int] = {}
     for name, extent in expr.domain.items():
-        size = bound(extent)
+        size = constant_value(extent)
         if size is None:
             raise UnsupportedError(f"the extent of {name} is not a number", text, "Bind every symbolic size first.")
         if size < 1:

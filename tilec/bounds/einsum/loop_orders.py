@@ -13,9 +13,9 @@ from itertools import combinations
 
 import numpy as np
 
-from tilec.bounds.einsum.advances import Steps, extent, times, total
 from tilec.bounds.einsum.einsum import Einsum, Rank
 from tilec.bounds.einsum.loops import ONE, ZERO, Ints, Space, cut, results
+from tilec.bounds.einsum.operand_traffic import Steps, extent, times, total
 
 
 @dataclass(frozen=True)

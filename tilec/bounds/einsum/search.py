@@ -7,13 +7,13 @@ from math import factorial, prod
 
 import numpy as np
 
-from tilec.bounds.einsum.advances import total
 from tilec.bounds.einsum.blocks import Candidates, Search
 from tilec.bounds.einsum.curve import Point
 from tilec.bounds.einsum.einsum import Einsum, Operand
 from tilec.bounds.einsum.loop_orders import Mode, Orders, modes
 from tilec.bounds.einsum.loops import Ints, Space
 from tilec.bounds.einsum.mapping import Mapping
+from tilec.bounds.einsum.operand_traffic import total
 from tilec.errors import UnsupportedError
 
 _HEAP = 31 << 20

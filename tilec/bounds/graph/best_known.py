@@ -18,10 +18,10 @@ from tilec.bounds.einsum.front import Ints
 from tilec.bounds.einsum.lower import LowerBound
 from tilec.bounds.graph.compulsory import compulsory
 from tilec.bounds.graph.contractions import require_bound
+from tilec.bounds.graph.interval_curves import CurveCache, Find, Floats, IntervalCurves
+from tilec.bounds.graph.intervals import NodeInterval, Surroundings, intervals_from
 from tilec.bounds.graph.order import chained
 from tilec.bounds.graph.resident import resident_from
-from tilec.bounds.graph.run_curves import Find, Floats, Known, RunCurves
-from tilec.bounds.graph.runs import Run, Surroundings, runs_from
 from tilec.ir.graph import Graph
 
 MAPSPACE = (
@@ -37,7 +37,7 @@ _PER_DOUBLING = 8
 class Cut:
     """The runs that a graph falls into."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[NodeInterval, ...]
 
     def __str__(self) -> str:
         resident = [run for run in self.runs if run.resident]
@@ -106,9 +106,12 @@ def graph_points(
 ) -> tuple[GraphPoint, ...]:
     """The points of `graph_curve`, without what compulsory traffic takes to find."""
     around = _in_order(graph)
-    curves = RunCurves(around, find, ragged)
+    curves = IntervalCurves(around, find, ragged)
     runs = [
-        run for first in range(len(around.order)) for find in (runs_from, resident_from) for run in find(first, around)
+        run
+        for first in range(len(around.order))
+        for find in (intervals_from, resident_from)
+        for run in find(first, around)
     ]
     grid = _grid(map(curves.largest, runs), capacities)
     traffic, cuts = _least(runs, curves, grid)
@@ -119,16 +122,18 @@ def graph_points(
     return tuple(points)
 
 
-def best_known(graph: Graph, find: Find, capacity: int, known: Known | None = None) -> GraphPoint | None:
+def best_known(graph: Graph, find: Find, capacity: int, known: CurveCache | None = None) -> GraphPoint | None:
     """The least traffic known of a graph within `capacity` bytes: that point of `graph_curve`, found sooner.
 
     `known` keeps curves for further graphs.  None when nothing fits.  Raises UsageError while sizes are symbolic.
     """
     around = _in_order(graph)
-    curves = RunCurves(around, find, True, known)
+    curves = IntervalCurves(around, find, True, known)
     grid = np.array([capacity], np.int64)
     positions = range(len(around.order))
-    runs = [run for first in positions for run in (*runs_from(first, around), *resident_from(first, around, capacity))]
+    runs = [
+        run for first in positions for run in (*intervals_from(first, around), *resident_from(first, around, capacity))
+    ]
     traffic, cuts = _least(runs, curves, grid)
     if not isfinite(traffic[0]):
         return None
@@ -150,7 +155,7 @@ def _grid(largest: Iterable[int], capacities: Iterable[int]) -> Ints:
     return np.array(sorted({size for size in sizes if size < end} | {end}), np.int64)
 
 
-def _least(runs: Sequence[Run], curves: RunCurves, grid: Ints) -> tuple[Floats, Ints]:
+def _least(runs: Sequence[NodeInterval], curves: IntervalCurves, grid: Ints) -> tuple[Floats, Ints]:
     """The least sum of costs of runs that cover all positions, and by position the number of the run that ends there.
 
     All arrays go along the capacities.
@@ -169,9 +174,9 @@ def _least(runs: Sequence[Run], curves: RunCurves, grid: Ints) -> tuple[Floats, 
     return best[-1], chosen
 
 
-def _cut(runs: Sequence[Run], chosen: Ints) -> Cut:
+def _cut(runs: Sequence[NodeInterval], chosen: Ints) -> Cut:
     """The runs from the end to the beginning, turned around."""
-    found: list[Run] = []
+    found: list[NodeInterval] = []
     end = len(chosen) - 1
     while end:
         found.append(runs[chosen[end]])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.bounds.graph.contractions import require_bound
+from tilec.bounds.graph.intervals import Surroundings
 from tilec.bounds.graph.links import Reader, chain_of, next_reader
 from tilec.bounds.graph.order import chained
-from tilec.bounds.graph.runs import Surroundings
 from tilec.ir.graph import Graph, Node
 
 
@@ -17,7 +17,7 @@ from tilec.ir.graph import Graph, Node
 class FoundChain:
     """A chain, and how often the graph has it; the operators are named as where it is first."""
 
-    chain: Chain
+    chain: ProductChain
     count: int
 
     @property
@@ -35,7 +35,7 @@ def chains(graph: Graph) -> tuple[FoundChain, ...]:
     contracted = frozenset(Surroundings(graph, graph.nodes).einsums)
     around = Surroundings(graph, chained(graph, contracted))
     readers = graph.consumers()
-    found: list[Chain] = []
+    found: list[ProductChain] = []
     growing = _Growing()
     for node in around.order:
         if node.name not in around.einsums:
@@ -48,7 +48,7 @@ def chains(graph: Graph) -> tuple[FoundChain, ...]:
         growing.readers.append(reader)
         growing.betweens.append({})
     found += growing.end(around)
-    alike: dict[tuple[Product, ...], list[Chain]] = {}
+    alike: dict[tuple[Product, ...], list[ProductChain]] = {}
     for chain in found:
         alike.setdefault(chain.unnamed, []).append(chain)
     return tuple(FoundChain(same[0], len(same)) for same in alike.values())
@@ -79,7 +79,7 @@ class _Growing:
             return None
         return reader
 
-    def end(self, around: Surroundings) -> list[Chain]:
+    def end(self, around: Surroundings) -> list[ProductChain]:
         """The chain if it is one; what follows the last contraction is none of its business."""
         if len(self.readers) < 2:
             return []

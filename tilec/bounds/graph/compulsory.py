@@ -17,7 +17,7 @@ from tilec.bounds.einsum.front import Ints
 from tilec.bounds.einsum.guards import guarded
 from tilec.bounds.graph.contractions import bits_of, bytes_of
 from tilec.ir.evaluate import Points, integer, scalar_value
-from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, bound, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, constant_value, variables
 from tilec.ir.graph import Graph, Tensor
 
 _MOST = 1 << 22
@@ -44,7 +44,7 @@ def compulsory(graph: Graph) -> int:
 
 
 def _whole(tensor: Tensor) -> Box:
-    return tuple((0, bound(extent) or 0) for extent in tensor.shape)
+    return tuple((0, constant_value(extent) or 0) for extent in tensor.shape)
 
 
 def _volume(box: Box | None) -> int:
@@ -53,9 +53,9 @@ def _volume(box: Box | None) -> int:
 
 def _reads(expr: TensorExpr, box: Box | None) -> Iterator[tuple[str, int, Box | None]]:
     """Elements that an expression surely reads for a box of its results: tensor, how many, the box if they are one."""
-    if box is None or _volume(box) == 0 or 0 in map(bound, expr.extents):
+    if box is None or _volume(box) == 0 or 0 in map(constant_value, expr.extents):
         return
-    summed = ((0, bound(extent) or 0) for extent in expr.extents[len(expr.spatial) :])
+    summed = ((0, constant_value(extent) or 0) for extent in expr.extents[len(expr.spatial) :])
     ranges = dict(zip(expr.iterators, (*box, *summed), strict=True))
     for access, guards in guarded(expr.value):
         yield access.tensor, *_elements(access, guards, ranges)

@@ -9,9 +9,9 @@ from string import ascii_uppercase
 
 from tilec.bounds.einsum.einsum import Einsum, einsum_of
 from tilec.errors import TilecError, UsageError
-from tilec.ir.anonymous import content
+from tilec.ir.canonical import content
 from tilec.ir.evaluate import factors
-from tilec.ir.expr import accesses, bound, operands, rename_tensors
+from tilec.ir.expr import accesses, constant_value, operands, rename_tensors
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.types import TTYPES, element_count
 
@@ -44,7 +44,7 @@ def bits_of(tensor: Tensor) -> int:
 
 def bytes_of(tensor: Tensor) -> int:
     """Bytes of a tensor whose sizes are bound."""
-    elements = bound(element_count(tensor.shape))
+    elements = constant_value(element_count(tensor.shape))
     assert elements is not None
     return -(-elements * bits_of(tensor) // 8)
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal
 
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.bounds.einsum.einsum import Einsum
 from tilec.bounds.einsum.lower import product_sizes
 from tilec.errors import ConfigError
@@ -129,7 +129,7 @@ def next_reader(before: Reader, node: Node, einsum: Einsum, between: Between, pa
     return Reader(node, einsum, comes.index(True)) if sum(comes) == 1 else None
 
 
-def chain_of(readers: Sequence[Reader], betweens: Sequence[Between], paths: Paths) -> Chain | None:
+def chain_of(readers: Sequence[Reader], betweens: Sequence[Between], paths: Paths) -> ProductChain | None:
     """The products of contractions that read one another; `betweens` holds what follows each, the last one as well.
 
     None where one is no product, where rows of one are not rows of the next, or where something between them reduces
@@ -158,7 +158,7 @@ def chain_of(readers: Sequence[Reader], betweens: Sequence[Between], paths: Path
         for position, (reader, between) in enumerate(zip(readers, betweens, strict=True))
     )
     try:
-        return Chain(tuple(products))
+        return ProductChain(tuple(products))
     except ConfigError:
         return None
 

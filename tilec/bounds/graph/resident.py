@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tilec.bounds.graph.intervals import MAX_NODES, NodeInterval, Surroundings
 from tilec.bounds.graph.links import Reader
-from tilec.bounds.graph.runs import LONGEST, Run, Surroundings
 from tilec.ir.expr import Expr, Var, accesses, substitute
 from tilec.ir.graph import Node
 
 
-def resident_from(first: int, around: Surroundings, most: int | None = None) -> Iterator[Run]:
+def resident_from(first: int, around: Surroundings, most: int | None = None) -> Iterator[NodeInterval]:
     """All such runs that begin at a position, with the bytes of buffer that each takes at least, `most` if given.
 
     A contraction holds its result and what was made before; of operands from outside all but one are held, and that
@@ -64,7 +64,7 @@ def _steps(first: int, around: Surroundings) -> Iterator[_Step]:
     unread: dict[str, int] = {}
     holding = leaving = 0
     readers: tuple[Reader, ...] = ()
-    for node in around.order[first : first + LONGEST if first else None]:
+    for node in around.order[first : first + MAX_NODES if first else None]:
         name, size, reads = node.name, around.bytes[node.name], around.reads(node)
         # What does not reduce writes over what it reads last.
         over = 0 if node.expr.reduce else sum(held[each] for each in reads if unread.get(each) == 1)
@@ -138,13 +138,13 @@ class _Entering:
             return held
         return held + sum(sorted(size for name, size in step.outside.items() if name not in kept)[:-1])
 
-    def run(self, step: _Step) -> Run | None:
+    def run(self, step: _Step) -> NodeInterval | None:
         """The run up to a node; None where it is a single one without a contraction."""
         count = len(self._steps)
         if not step.readers and count == 1:
             return None
         side = self._bytes + step.leaving
-        return Run(self.first, self.first + count, side, self.need, step.readers, resident=True)
+        return NodeInterval(self.first, self.first + count, side, self.need, step.readers, resident=True)
 
 
 def in_one_pass(nodes: Sequence[Node], name: str) -> bool:

@@ -13,7 +13,7 @@ from tilec.ir.bind import iterator_ranges
 from tilec.ir.expr import Access, Expr, TensorExpr, accesses, operands, rebuild, substitute
 from tilec.ir.graph import Graph, Node, Port, Tensor
 from tilec.ir.plan import Group, Plan
-from tilec.ir.reads import by_data
+from tilec.ir.reads import is_gathered
 
 
 def group_graph(plan: Plan, group: Group) -> Graph:
@@ -58,7 +58,7 @@ def _in_place(group: Group, level: str) -> Iterator[str]:
         for name in read_from_outside(group):
             if level in variant.levels[1:] and level not in variant.loads.get(name, variant.levels):
                 readers = [node.expr for node in group.nodes if name in operands(node.expr)]
-                if not all(by_data(expr, name) for expr in readers):
+                if not all(is_gathered(expr, name) for expr in readers):
                     yield name
 
 

@@ -9,7 +9,7 @@ import onnx
 
 from tilec.importer.check import OWN_DOMAINS, needs, ordered
 from tilec.importer.control.region import Region
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.names import identifier
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name, tensor_values
@@ -62,7 +62,9 @@ class Body:
             if found != wanted:
                 raise self._region.invalid(f"{self.attribute} has {found} {kind}, it must have {wanted}: {why}")
 
-    def call(self, arguments: Sequence[Held], step: str = "", results: Mapping[str, str] = NO_NAMES) -> list[Held]:
+    def call(
+        self, arguments: Sequence[NamedValue], step: str = "", results: Mapping[str, str] = NO_NAMES
+    ) -> list[NamedValue]:
         """The outputs for these arguments.
 
         `step` is added to the names of what is computed; `results` says which of the graph's names are the node's
@@ -85,14 +87,14 @@ class Body:
         region.translator.body(self._each, scope, context, region.origin)
         return [self._output(info, scope) for info in self.graph.output]
 
-    def _output(self, info: Any, scope: Scope) -> Held:
+    def _output(self, info: Any, scope: Scope) -> NamedValue:
         held = scope.get(info.name)
         if held is None:
             raise self._region.invalid(f"output {info.name!r} of {self.attribute} is defined nowhere")
         self._require_type(info, held, "output")
         return held
 
-    def _require_type(self, info: Any, held: Held, kind: str) -> None:
+    def _require_type(self, info: Any, held: NamedValue, kind: str) -> None:
         code = info.type.tensor_type.elem_type
         if not code or held is None:
             return

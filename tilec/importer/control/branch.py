@@ -5,12 +5,12 @@ from __future__ import annotations
 from tilec.errors import TilecError, UnsupportedError
 from tilec.importer.control.body import Body
 from tilec.importer.control.region import Region
-from tilec.importer.held import Held, Items, Maybe
+from tilec.importer.named_values import Items, Maybe, NamedValue
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.shapes import ShapeError, same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound, substitute, variables
+from tilec.ir.expr import Const, Expr, constant_value, substitute, variables
 from tilec.ir.graph import Node
 from tilec.ir.text import text_of
 
@@ -23,7 +23,7 @@ BOTH_STEPS = 1 << 20
 NOMINAL = 256
 
 
-def branch(region: Region) -> list[Held]:
+def branch(region: Region) -> list[NamedValue]:
     """The outputs of `If`."""
     condition = region.tensor(0)
     known = condition.literal.value if condition.literal is not None else None
@@ -64,7 +64,7 @@ def _steps(node: Node) -> int:
     total = 1
     for extent in node.expr.extents:
         symbols: dict[str, Expr] = {name: Const(NOMINAL) for name in variables(extent)}
-        total *= bound(simplify(substitute(extent, symbols))) or 0
+        total *= constant_value(simplify(substitute(extent, symbols))) or 0
     return total
 
 
@@ -80,7 +80,7 @@ def _unknown(region: Region, why: str) -> TilecError:
     )
 
 
-def _either(region: Region, condition: Value, yes: Held, no: Held, output: int) -> Held:
+def _either(region: Region, condition: Value, yes: NamedValue, no: NamedValue, output: int) -> NamedValue:
     """`yes` where the condition holds, else `no`; sequences and optionals element by element."""
     what = f"output {output}"
     match yes, no:

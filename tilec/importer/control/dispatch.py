@@ -11,9 +11,9 @@ from tilec.importer.control.branch import branch
 from tilec.importer.control.loop import loop
 from tilec.importer.control.region import Region
 from tilec.importer.control.scan import batched_scan, scan
-from tilec.importer.held import Held, Items, Maybe
+from tilec.importer.named_values import Items, Maybe, NamedValue
 
-Rule = Callable[[Region], list[Held]]
+Rule = Callable[[Region], list[NamedValue]]
 
 _RULES: dict[str, Rule] = {
     "If": branch,
@@ -54,7 +54,7 @@ def control_of(region: Region) -> Rule | None:
     return rule
 
 
-def _same(region: Region) -> list[Held]:
+def _same(region: Region) -> list[NamedValue]:
     return [region.held(0)]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 from tilec.importer.control.body import NO_NAMES, Body
 from tilec.importer.control.region import Region
 from tilec.importer.control.unroll import Budget, known, require_kept, stacked, zeros
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.expr import Const, Expr
 
 
-def loop(region: Region) -> list[Held]:
+def loop(region: Region) -> list[NamedValue]:
     """The outputs of `Loop`: the carried values after the last iteration, then what the iterations give, stacked.
 
     Raises UnsupportedError when the number of iterations is computed from the model's inputs or too large.
@@ -29,7 +29,7 @@ def loop(region: Region) -> list[Held]:
     if len(region.node.output) > len(carried) + gathered:
         raise region.invalid(f"{len(region.node.output)} outputs, the body gives {len(carried) + gathered}")
     budget = Budget(region)
-    rows: list[list[Held]] = []
+    rows: list[list[NamedValue]] = []
     while (trips is None or len(rows) < trips) and (condition is None or _holds(region, condition)):
         done = len(rows)
         names = _carried_names(region, body, len(carried)) if done + 1 == trips else NO_NAMES
@@ -53,7 +53,7 @@ def _given(region: Region, body: Body, step: str, number: int, holds: bool) -> l
     return [known(region, f"{step}/{part}", value, rank) for part, value, rank in parts]
 
 
-def _holds(region: Region, condition: Held) -> bool:
+def _holds(region: Region, condition: NamedValue) -> bool:
     if not isinstance(condition, Value) or condition.ttype != "bool":
         raise region.invalid("the condition is no bool tensor")
     return bool(region.scalar(condition, "the condition of the loop"))
@@ -65,9 +65,9 @@ def _carried_names(region: Region, body: Body, carried: int) -> Mapping[str, str
     return dict(zip(names, region.node.output, strict=False))
 
 
-def _stacks(region: Region, rows: Sequence[Sequence[Held]], carried: int) -> list[Held]:
+def _stacks(region: Region, rows: Sequence[Sequence[NamedValue]], carried: int) -> list[NamedValue]:
     """What the iterations give, along a new first dimension; None where nobody reads it."""
-    result: list[Held] = []
+    result: list[NamedValue] = []
     for number, column in enumerate(zip(*rows, strict=True)):
         output = carried + number
         parts = [value for value in column if isinstance(value, Value)]
@@ -77,13 +77,13 @@ def _stacks(region: Region, rows: Sequence[Sequence[Held]], carried: int) -> lis
     return result
 
 
-def _nothing(region: Region, body: Body, carried: Sequence[Held]) -> list[Held]:
+def _nothing(region: Region, body: Body, carried: Sequence[NamedValue]) -> list[NamedValue]:
     """Stacks of no iterations: what an iteration would give says their types and shapes where the body does not."""
     declared = [_declared(info) for info in body.graph.output[1 + len(carried) :]]
-    results: Sequence[Held] = ()
+    results: Sequence[NamedValue] = ()
     if any(found is None for found in declared):
         results = body.call([*_given(region, body, "never", 0, False), *carried], "never")[1 + len(carried) :]
-    stacks: list[Held] = []
+    stacks: list[NamedValue] = []
     for number, found in enumerate(declared):
         if found is None:
             value = results[number]

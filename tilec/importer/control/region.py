@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from tilec.errors import ConfigError, TilecError, UnsupportedError
 from tilec.importer.builder import Origin
 from tilec.importer.check import attributes_of, check_types
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.operator import Op
 from tilec.importer.value import Value
 from tilec.importer.weights import Files
-from tilec.ir.expr import Expr, bound
+from tilec.ir.expr import Expr, constant_value
 from tilec.ir.text import text_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Region:
         return f"{self.context.path}/{own}"
 
     @cached_property
-    def inputs(self) -> tuple[Held, ...]:
+    def inputs(self) -> tuple[NamedValue, ...]:
         """What the node reads."""
         return tuple(self.scope[name] if name else None for name in self.node.input)
 
@@ -58,7 +58,7 @@ class Region:
         ttypes = [value.ttype if isinstance(value, Value) else None for value in self.inputs]
         check_types(self.node, self.context.opset, ttypes, self.origin.place)
 
-    def held(self, position: int) -> Held:
+    def held(self, position: int) -> NamedValue:
         """An input, None where it is absent."""
         return self.inputs[position] if position < len(self.inputs) else None
 
@@ -93,7 +93,7 @@ class Region:
 
     def number(self, expr: Expr, what: str) -> int:
         """An expression of the symbols that has to be a number. Raises UnsupportedError."""
-        found = bound(expr)
+        found = constant_value(expr)
         if found is None:
             reason = f"{what} depends on a symbolic size: {text_of(expr)}"
             raise self.unsupported(reason, "Bind it with --shape SYMBOL=SIZE.")

@@ -9,13 +9,13 @@ from itertools import count
 from tilec.importer.control.body import NO_NAMES, Body
 from tilec.importer.control.region import Region
 from tilec.importer.control.unroll import Budget, require_kept, slice_of, stacked, zeros
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.shapes import require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
 
-def scan(region: Region) -> list[Held]:
+def scan(region: Region) -> list[NamedValue]:
     """The outputs of `Scan` since opset 9: the last states, then what the iterations give, each stacked along an axis.
 
     Raises UnsupportedError when the scanned extent is symbolic or too large.
@@ -23,7 +23,7 @@ def scan(region: Region) -> list[Held]:
     scan = _scan(region, batched=False)
     length = _extent(region, [x.shape[axis] for x, axis in zip(scan.scanned, scan.axes, strict=True)])
     states, rows = scan.unrolled(scan.states, length, length)
-    stacks: list[Held] = []
+    stacks: list[NamedValue] = []
     for number, like in enumerate(rows[0] if rows else scan.likes()):
         column = [row[number] for row in rows]
         parts = column[::-1] if scan.gathered_backwards[number] else column
@@ -31,7 +31,7 @@ def scan(region: Region) -> list[Held]:
     return [*states, *stacks]
 
 
-def batched_scan(region: Region) -> list[Held]:
+def batched_scan(region: Region) -> list[NamedValue]:
     """The outputs of `Scan` of opset 8: a scan for every element of a batch, whose sequences may be short.
 
     What is gathered behind the end of a short sequence is zero.

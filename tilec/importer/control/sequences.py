@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilec.importer.control.body import Body
 from tilec.importer.control.region import Region
 from tilec.importer.control.unroll import known, slice_of, stacked
-from tilec.importer.held import Held, Items, Maybe
+from tilec.importer.named_values import Items, Maybe, NamedValue
 from tilec.importer.ops.movement import concatenated
 from tilec.importer.ops.slicing import sliced
 from tilec.importer.value import Value
@@ -35,12 +35,12 @@ def _joined(region: Region, values: Sequence[Value], ttype: str | None = None) -
     return Items(tuple(values), ttype)
 
 
-def construct(region: Region) -> list[Held]:
+def construct(region: Region) -> list[NamedValue]:
     """`SequenceConstruct`."""
     return [_joined(region, [region.tensor(position) for position in range(len(region.inputs))])]
 
 
-def no_elements(region: Region) -> list[Held]:
+def no_elements(region: Region) -> list[NamedValue]:
     """`SequenceEmpty`."""
     code = region.integer("dtype", 1)
     if code not in ELEMENT_TYPES:
@@ -56,20 +56,20 @@ def _place(region: Region, position: int, length: int, beyond: int = 0) -> int:
     return place + length if place < 0 else place
 
 
-def at(region: Region) -> list[Held]:
+def at(region: Region) -> list[NamedValue]:
     """`SequenceAt`."""
     items = sequence(region)
     return [items.held[_place(region, 1, len(items.held))]]
 
 
-def insert(region: Region) -> list[Held]:
+def insert(region: Region) -> list[NamedValue]:
     """`SequenceInsert`: in front of a position, by default behind the last element."""
     items = sequence(region)
     place = len(items.held) if region.held(2) is None else _place(region, 2, len(items.held), beyond=1)
     return [_joined(region, [*items.held[:place], region.tensor(1), *items.held[place:]], items.ttype)]
 
 
-def erase(region: Region) -> list[Held]:
+def erase(region: Region) -> list[NamedValue]:
     """`SequenceErase`: by default the last element."""
     items = sequence(region)
     length = len(items.held)
@@ -79,12 +79,12 @@ def erase(region: Region) -> list[Held]:
     return [Items((*items.held[:place], *items.held[place + 1 :]), items.ttype)]
 
 
-def length(region: Region) -> list[Held]:
+def length(region: Region) -> list[NamedValue]:
     """`SequenceLength`."""
     return [known(region, "length", len(sequence(region).held))]
 
 
-def split(region: Region) -> list[Held]:
+def split(region: Region) -> list[NamedValue]:
     """`SplitToSequence`: parts of given sizes, or of one size with a smaller last one, or single slices."""
     x = region.tensor(0)
     axis = region.op.axis(region.integer("axis"), x.rank)
@@ -115,7 +115,7 @@ def _sizes(region: Region, given: Value, extent: int) -> list[int]:
     return [sizes[0]] * whole + [rest] * bool(rest)
 
 
-def concatenate(region: Region) -> list[Held]:
+def concatenate(region: Region) -> list[NamedValue]:
     """`ConcatFromSequence`: along a dimension, or along a new one."""
     items = sequence(region)
     if not items.held:
@@ -126,7 +126,7 @@ def concatenate(region: Region) -> list[Held]:
     return [concatenated(region.op, items.held, axis)]
 
 
-def mapped(region: Region) -> list[Held]:
+def mapped(region: Region) -> list[NamedValue]:
     """`SequenceMap`: a body for every element; inputs that are tensors are the same for all."""
     first = sequence(region)
     for position, held in enumerate(region.inputs):
@@ -146,7 +146,7 @@ def mapped(region: Region) -> list[Held]:
     return [_joined(region, column, ttype) for column, ttype in zip(columns, declared, strict=True)]
 
 
-def optional(region: Region) -> list[Held]:
+def optional(region: Region) -> list[NamedValue]:
     """`Optional`."""
     held = region.held(0)
     if held is None or isinstance(held, Value | Items):
@@ -154,7 +154,7 @@ def optional(region: Region) -> list[Held]:
     raise region.invalid("input 0 is neither a tensor nor a sequence")
 
 
-def element(region: Region) -> list[Held]:
+def element(region: Region) -> list[NamedValue]:
     """`OptionalGetElement`: what an optional holds; what is none is taken as it is."""
     held = region.held(0)
     found = held.held if isinstance(held, Maybe) else held
@@ -163,7 +163,7 @@ def element(region: Region) -> list[Held]:
     return [found]
 
 
-def has_element(region: Region) -> list[Held]:
+def has_element(region: Region) -> list[NamedValue]:
     """`OptionalHasElement`."""
     held = region.held(0)
     found = held.held if isinstance(held, Maybe) else held

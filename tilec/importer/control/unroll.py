@@ -8,7 +8,7 @@ import numpy as np
 
 from tilec.importer.control.region import Region
 from tilec.importer.formula import formula
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.names import identifier
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import concatenated
@@ -103,7 +103,7 @@ def zeros(op: Op, shape: Sequence[Expr], ttype: str, part: str = "", output: int
     return op.full(shape, zero, ttype, part, output)
 
 
-def require_kept(region: Region, what: str, before: Held, after: Held) -> None:
+def require_kept(region: Region, what: str, before: NamedValue, after: NamedValue) -> None:
     """Raise ConfigError when an iteration changes the type of a value that it carries."""
     if isinstance(before, Value) != isinstance(after, Value):
         raise region.invalid(f"{what} is a tensor only before or only after an iteration")

@@ -9,7 +9,7 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 
 @operator("RotaryEmbedding")
@@ -32,7 +32,7 @@ def _rotary_embedding(op: Op) -> Value:
         batch, token = place[0], place[1]
         channel = formula("c % size", c=place[2], size=size)
         first = formula("c // size * size", c=place[2], size=size)
-    turned = bound(size) if not op.integer("rotary_embedding_dim") else op.integer("rotary_embedding_dim")
+    turned = constant_value(size) if not op.integer("rotary_embedding_dim") else op.integer("rotary_embedding_dim")
     if turned is None or turned % 2:
         raise op.unsupported("a symbolic or odd number of channels in a head", "Bind it with --shape SYMBOL=SIZE.")
     half = turned // 2
@@ -60,7 +60,7 @@ def _rotary_embedding(op: Op) -> Value:
     partner = formula("minimum(p, last)", p=partner, last=turned - 1)
     text = "where(low, x * cos - y * sin, x * cos + y * sin)"
     body = formula(text, low=low, x=element(channel), y=element(partner), cos=angle(cos), sin=angle(sin))
-    if turned != bound(size):
+    if turned != constant_value(size):
         body = formula("where(c < turned, body, x)", c=channel, turned=turned, body=body, x=element(channel))
     return op.emit(axes, body, x.ttype)
 

@@ -13,7 +13,7 @@ from tilec.importer.shapes import require_same, size_of
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, Stored
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Call, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 
@@ -81,7 +81,7 @@ def _float_length(op: Op, ttype: str) -> int:
 
 
 def _length(op: Op, start: Expr, limit: Expr, delta: Expr) -> Expr:
-    step = bound(delta)
+    step = constant_value(delta)
     if step is None or step == 0:
         raise op.unsupported("the step is not a constant other than 0", "Bind the symbols it depends on.")
     text = "(limit - start + step - 1) // step" if step > 0 else "(start - limit - step - 1) // (-step)"

@@ -8,7 +8,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 LONGEST_RUN = 64
@@ -36,7 +36,7 @@ def _cumulative(op: Op) -> Value:
     if TTYPES[ttype].bits == 16 and TTYPES[ttype].kind == "float":
         x = op.map("f32(x)", x=x, part="wide")
     stride = 1
-    runs = _runs(bound(x.shape[axis]))
+    runs = _runs(constant_value(x.shape[axis]))
     for number, run in enumerate(runs):
         part = f"run{number}" if number + 1 < len(runs) or ttype != x.ttype else ""
         x = _pass(op, x, axis, (run, stride, shift), part)
@@ -54,7 +54,7 @@ def _pass(op: Op, x: Value, axis: int, steps: tuple[int, int, int], part: str) -
     text = "i + (r * stride + shift)" if backwards else "i - (r * stride + shift)"
     at = formula(text, i=axes[axis].var, r=r.var, stride=stride, shift=shift)
     inside: Expr = formula("at < e", at=at, e=x.shape[axis]) if backwards else formula("at >= 0", at=at)
-    if bound(x.shape[axis]) is None:
+    if constant_value(x.shape[axis]) is None:
         # Strides may be far longer than the axis: the window that is read must not grow with them.
         at = formula("minimum(at, e - 1)" if backwards else "maximum(at, 0)", at=at, e=x.shape[axis])
     element = x.access([at if d == axis else a.var for d, a in enumerate(axes)])

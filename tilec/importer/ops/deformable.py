@@ -8,7 +8,7 @@ from math import prod
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, windows
+from tilec.importer.ops.window import KERNEL, SPATIAL, WindowFunction, guarded, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value, static
@@ -49,7 +49,7 @@ def _deform_conv(op: Op) -> Value:
 
 
 def _gathered(
-    op: Op, x: Value, offset: Value, mask: Value | None, frame: tuple[Window, ...], groups: int, channels: int
+    op: Op, x: Value, offset: Value, mask: Value | None, frame: tuple[WindowFunction, ...], groups: int, channels: int
 ) -> Value:
     """What every window reads for every channel: `channels` of them share the offsets of one of `groups`."""
     rank = len(frame)
@@ -85,7 +85,7 @@ def _gathered(
     return op.emit(axes, body if x.ttype == compute else Call(x.ttype, (body,)), x.ttype, part="columns")
 
 
-def _numbered(group: Expr, frame: tuple[Window, ...], inner: tuple[Axis, ...]) -> Expr:
+def _numbered(group: Expr, frame: tuple[WindowFunction, ...], inner: tuple[Axis, ...]) -> Expr:
     """The number of an element of the window among those of all groups of offsets."""
     number = group
     for w, a in zip(frame, inner, strict=True):
@@ -94,7 +94,13 @@ def _numbered(group: Expr, frame: tuple[Window, ...], inner: tuple[Axis, ...]) -
 
 
 def _line(
-    op: Op, offset: Value, points: tuple[Axis, ...], number: Expr, d: int, frame: tuple[Window, ...], compute: str
+    op: Op,
+    offset: Value,
+    points: tuple[Axis, ...],
+    number: Expr,
+    d: int,
+    frame: tuple[WindowFunction, ...],
+    compute: str,
 ) -> tuple[Value, Value]:
     """Indices and weights of the two neighbours of every point along a dimension, neighbours first."""
     rank = len(frame)

@@ -7,7 +7,7 @@ from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, bound
+from tilec.ir.expr import Const, constant_value
 from tilec.ir.types import TTYPES
 
 LARGEST = 16
@@ -18,7 +18,7 @@ LARGEST = 16
 def _det(op: Op) -> Value:
     """The product of the pivots, negated for every exchange of rows; a column without a pivot makes it 0."""
     x = op.value(0)
-    size = bound(x.shape[-1]) if x.rank >= 2 else None
+    size = constant_value(x.shape[-1]) if x.rank >= 2 else None
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"an input {shape_text(x.shape)} that is no square matrix")
     if size is None or size > LARGEST:
@@ -43,7 +43,7 @@ def _det(op: Op) -> Value:
 
 def _eliminate(op: Op, x: Value, product: Value | None, step: int) -> tuple[Value, Value]:
     """The product with the pivot of the first column, and what its elimination leaves of the other rows and columns."""
-    size = bound(x.shape[-1]) or 0
+    size = constant_value(x.shape[-1]) or 0
     batch = op.axes_of(x.shape[:-2])
     sample = [a.var for a in batch]
     (r,) = op.builder.iterators("r", [Const(size)])

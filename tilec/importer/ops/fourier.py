@@ -14,12 +14,12 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Call, Const, Expr, constant_value
 
 PLAIN = 256
 """Up to this length one contraction is as fast as two."""
 
-LONGEST = 1024
+MAX_TRANSFORM = 1024
 """Longest transform by one contraction: its matrix has four times the square of this many elements."""
 
 
@@ -30,7 +30,7 @@ def _dft(op: Op) -> Value:
         raise ShapeError(f"a signal {shape_text(x.shape)} without positions and parts")
     axis = op.integer("axis", 1) if op.opset < 20 else -2
     if op.opset >= 20 and op.optional(2) is not None:
-        axis = bound(op.single(2)) or 0
+        axis = constant_value(op.single(2)) or 0
     axis = op.axis(axis, x.rank)
     if axis == x.rank - 1:
         raise op.invalid("the axis is the last one", "That holds the real and imaginary parts.")
@@ -73,14 +73,14 @@ def _stft(op: Op) -> Value:
 
 
 def _parts(op: Op, x: Value) -> int:
-    parts = bound(x.shape[-1])
+    parts = constant_value(x.shape[-1])
     if parts not in (1, 2):
         raise op.invalid(f"the last extent of the signal {shape_text(x.shape)} is neither 1 (real) nor 2 (complex)")
     return parts
 
 
 def _length(op: Op, length: Expr) -> int:
-    n = bound(length)
+    n = constant_value(length)
     if n is None:
         raise op.unsupported("a transform of symbolic length", "Bind it with --shape SYMBOL=SIZE.")
     if n < 1:
@@ -97,10 +97,10 @@ def transformed(op: Op, x: Value, axis: int, n: int, bins: int, inverse: bool, p
         wide = op.map("f32(x)", x=x, part="wide")
         return op.map(f"{x.ttype}(x)", x=transformed(op, wide, axis, n, bins, inverse, "wide_result"), part=part)
     divisor = _divisor(n)
-    if n <= PLAIN or (divisor == 1 and n <= LONGEST):
+    if n <= PLAIN or (divisor == 1 and n <= MAX_TRANSFORM):
         table = _matrix(op, n, _parts(op, x), bins, inverse, x.ttype, "matrix")
         return _contracted(op, x, axis, n, table, scale=n if inverse else 1, part=part)
-    if n // divisor > LONGEST:
+    if n // divisor > MAX_TRANSFORM:
         raise op.unsupported(
             f"the tensor expression for a transform of length {n} = {divisor} * {n // divisor} would take too long",
             "A length without large prime factors is computed natively.",
@@ -133,7 +133,7 @@ def _contracted(op: Op, x: Value, axis: int, n: int, table: Value, scale: int, p
     shape = [*x.shape]
     shape[axis], shape[-1] = table.shape[2], table.shape[3]
     axes = op.axes_of(shape)
-    size = bound(x.shape[axis])
+    size = constant_value(x.shape[axis])
     read = min(n, size) if size is not None else n
     reduce = op.builder.iterators(("r", "s"), [Const(read), x.shape[-1]])
     index: list[Expr] = [a.var for a in axes]
@@ -156,7 +156,7 @@ def _two_stages(op: Op, x: Value, axis: int, n: int, bins: int, inverse: bool, p
     reduce = op.builder.iterators(("r", "s"), [Const(p), x.shape[-1]])
     place = formula("r * q + j", r=reduce[0].var, q=q, j=axes[axis].var)
     element: Expr = x.access([*_vars(axes[:axis]), place, *_vars(axes[axis + 2 : -1]), reduce[1].var])
-    size = bound(x.shape[axis])
+    size = constant_value(x.shape[axis])
     if size is None or size < n:
         element = formula("where(j < e, x, 0.0)", j=place, e=x.shape[axis], x=element)
     entry = first.access([reduce[0].var, reduce[1].var, axes[axis + 1].var, axes[-1].var])

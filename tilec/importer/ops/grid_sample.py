@@ -14,7 +14,7 @@ from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Call, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 MODES = {"bilinear": "linear", "bicubic": "cubic"}
@@ -40,7 +40,7 @@ class Along:
 def _grid_sample(op: Op) -> Value:
     x, grid = op.value(0), op.value(1)
     spatial = x.rank - 2
-    if spatial < 1 or grid.rank != x.rank or bound(grid.shape[-1]) != spatial:
+    if spatial < 1 or grid.rank != x.rank or constant_value(grid.shape[-1]) != spatial:
         raise ShapeError(f"an input {shape_text(x.shape)} and a grid {shape_text(grid.shape)}")
     require_same(x.shape[0], grid.shape[0], "the batches of the input and the grid")
     mode = MODES.get(op.text("mode", "linear"), op.text("mode", "linear"))
@@ -65,7 +65,7 @@ def _along(
     given: Expr = grid.access([*(a.var for a in points), Const(spatial - 1 - d)])
     given = given if grid.ttype == compute else Call(compute, (given,))
     align = bool(op.integer("align_corners"))
-    fixed = bound(size)
+    fixed = constant_value(size)
     extent = Call(compute, (size,)) if fixed is None else Const(float(fixed))
     text = "(g + 1.0) / 2.0 * (n - 1.0)" if align else "((g + 1.0) * n - 1.0) / 2.0"
     position = op.emit(points, formula(text, g=given, n=extent), compute, part=f"position{d}")

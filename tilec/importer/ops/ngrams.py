@@ -13,7 +13,7 @@ from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
-from tilec.importer.work import require_affordable
+from tilec.importer.work_estimate import require_affordable
 from tilec.ir.expr import Const, Expr
 
 

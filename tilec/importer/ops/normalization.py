@@ -16,7 +16,7 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 
 class Standardized(NamedTuple):
@@ -126,7 +126,7 @@ def _group_normalization(op: Op) -> Value:
     x = op.value(0)
     if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} without channels")
-    channels, groups = bound(x.shape[1]), op.integer("num_groups", 1)
+    channels, groups = constant_value(x.shape[1]), op.integer("num_groups", 1)
     if channels is None or groups < 1 or channels % groups:
         raise op.invalid(f"{shape_text(x.shape[1:2])} channels in {groups} groups")
     size = channels // groups

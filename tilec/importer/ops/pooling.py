@@ -9,7 +9,7 @@ import numpy as np
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op, count
-from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, inside, windows
+from tilec.importer.ops.window import KERNEL, SPATIAL, WindowFunction, guarded, inside, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text, size_of
 from tilec.importer.sums import summed, wide
@@ -23,7 +23,7 @@ NOWHERE = (1 << 62) - 1
 """More than any index of an element."""
 
 
-def _frame(op: Op, x: Value) -> tuple[tuple[Window, ...], tuple[Axis, ...], tuple[Axis, ...]]:
+def _frame(op: Op, x: Value) -> tuple[tuple[WindowFunction, ...], tuple[Axis, ...], tuple[Axis, ...]]:
     """The windows, iterators over the output, iterators inside a window."""
     if x.rank < 3:
         raise ShapeError(f"an input {shape_text(x.shape)} without spatial dimensions")
@@ -33,7 +33,7 @@ def _frame(op: Op, x: Value) -> tuple[tuple[Window, ...], tuple[Axis, ...], tupl
     return frame, axes, reduce
 
 
-def _positions(frame: Sequence[Window], axes: Sequence[Axis], reduce: Sequence[Axis]) -> list[Expr]:
+def _positions(frame: Sequence[WindowFunction], axes: Sequence[Axis], reduce: Sequence[Axis]) -> list[Expr]:
     return [w.position(a.var, r.var) for w, a, r in zip(frame, axes, reduce, strict=True)]
 
 

@@ -18,7 +18,7 @@ from tilec.importer.ops.movement import MOST_PARTS, concatenated, transposed
 from tilec.importer.shapes import ShapeError, require_same, shape_text, symbols_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 MOST_EXPRESSIONS = 512
 """A recurrence is unrolled to at most this many tensor expressions."""
@@ -88,7 +88,7 @@ def recurrence(op: Op, gates: int, expressions: int) -> Recurrence:
     if op.optional(3) is not None:
         require_shape("B", op.value(3), (directions, simplify(formula("r * 2", r=rows))))
     extent = x.shape[1 if op.integer("layout") else 0]
-    steps = bound(extent)
+    steps = constant_value(extent)
     if steps is None:
         flags = " ".join(f"--shape {symbol}=SIZE" for symbol in symbols_of((extent,)))
         raise op.unsupported("the number of time steps depends on a symbolic size", f"Bind it with {flags}.")

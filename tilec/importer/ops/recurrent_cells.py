@@ -22,7 +22,7 @@ from tilec.importer.ops.recurrent_activation import Activations, activations
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Expr, bound
+from tilec.ir.expr import Expr, constant_value
 
 
 @operator("RNN")
@@ -128,7 +128,7 @@ def _lstm(op: Op) -> tuple[Value | None, ...]:
 
 
 def _activations(r: Recurrence, defaults: Sequence[str]) -> Activations:
-    return activations(r.op, defaults, bound(r.shape[0]) or 1)
+    return activations(r.op, defaults, constant_value(r.shape[0]) or 1)
 
 
 def _row(r: Recurrence, gate: int, axes: Sequence[Axis]) -> Expr:

@@ -13,7 +13,7 @@ from tilec.importer.ops.resize_taps import Line, Taps, as_float, coordinates, ne
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.algebra import equal, simplify
-from tilec.ir.expr import Access, Call, Const, Expr, bound, walk
+from tilec.ir.expr import Access, Call, Const, Expr, constant_value, walk
 from tilec.ir.types import TTYPES
 
 LARGEST = 1 << 24
@@ -67,8 +67,8 @@ def _lines(op: Op, x: Value, dims: tuple[int, ...]) -> list[Line]:
     if policy != "stretch":
         lines = _kept(op, lines, policy)
     for line in lines:
-        if not 0 <= (bound(line.out) or 0) <= LARGEST or (bound(line.size) or 0) > LARGEST:
-            raise op.invalid(f"a dimension of extent {bound(line.size)} becomes {bound(line.out)}")
+        if not 0 <= (constant_value(line.out) or 0) <= LARGEST or (constant_value(line.size) or 0) > LARGEST:
+            raise op.invalid(f"a dimension of extent {constant_value(line.size)} becomes {constant_value(line.out)}")
     return [line for line in lines if not equal(line.out, line.size)]
 
 
@@ -89,7 +89,7 @@ def _scaled(op: Op, d: int, size: Expr, factor: float) -> Line:
     """A dimension resized by a factor; the product is rounded to f32 before it is cut, as the reference does."""
     if not 0 < factor < LARGEST:
         raise op.invalid(f"a scale of {factor}")
-    fixed = bound(size)
+    fixed = constant_value(size)
     if fixed is not None:
         out = int(np.float32(factor) * np.float32(fixed))
         if max(out, fixed) > LARGEST:
@@ -104,10 +104,10 @@ def _scaled(op: Op, d: int, size: Expr, factor: float) -> Line:
 
 def _ratio(out: Expr, size: Expr) -> Expr:
     """What a dimension is multiplied by, in f32."""
-    known, fixed = bound(out), bound(size)
+    known, fixed = constant_value(out), constant_value(size)
     if known is not None and fixed is not None:
         return Const(float(np.float32(known) / np.float32(fixed)) if fixed else 1.0)
-    whole = bound(simplify(formula("out // size", out=out, size=size)))
+    whole = constant_value(simplify(formula("out // size", out=out, size=size)))
     if whole is not None and equal(out, formula("size * n", size=size, n=whole)):
         return Const(float(whole))
     return formula("out / size", out=Call("f32", (out,)), size=as_float(size))
@@ -118,7 +118,7 @@ def _kept(op: Op, lines: list[Line], policy: str) -> list[Line]:
     if policy not in ("not_larger", "not_smaller"):
         hint = "It must be stretch, not_larger or not_smaller."
         raise op.invalid(f"keep_aspect_ratio_policy is {policy!r}", hint)
-    known = [(line, line.scale.value, bound(line.size)) for line in lines if isinstance(line.scale, Const)]
+    known = [(line, line.scale.value, constant_value(line.size)) for line in lines if isinstance(line.scale, Const)]
     sizes = [(line, np.float32(scale), size) for line, scale, size in known if size is not None]
     if len(sizes) != len(lines):
         raise op.unsupported(f"keep_aspect_ratio_policy {policy} over symbols", "Bind them with --shape SYMBOL=SIZE.")
@@ -179,7 +179,12 @@ def _repeated(op: Op, line: Line, where: str, rounding: str, index: Expr) -> Exp
     Coordinates advance by one every n positions, so that the first few elements speak for all.
     """
     factor = line.scale.value if isinstance(line.scale, Const) else 0
-    if bound(line.size) is not None or factor < 1 or factor % 1 or where in ("align_corners", "tf_crop_and_resize"):
+    if (
+        constant_value(line.size) is not None
+        or factor < 1
+        or factor % 1
+        or where in ("align_corners", "tf_crop_and_resize")
+    ):
         return None
     few = replace(line, size=Const(4), out=Const(4 * int(factor)))
     found = nearest(op, few, coordinates(op, few, where), rounding, index)

@@ -16,7 +16,7 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.value import Value
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Call, Const, Expr, constant_value
 
 COORDINATES = {
     "half_pixel": "(i + 0.5) / scale - 0.5",
@@ -87,7 +87,7 @@ def coordinates(op: Op, line: Line, mode: str) -> Value:
 
 def _offset(line: Line) -> Expr:
     """How far the centres of the image before and after are apart, in the input's coordinates, in f32."""
-    size, out = bound(line.size), bound(line.out)
+    size, out = constant_value(line.size), constant_value(line.out)
     if size is None or out is None or not isinstance(line.scale, Const):
         operands = {"size": as_float(line.size), "out": as_float(line.out), "scale": line.scale}
         return formula("size / 2.0 * (1.0 - out / (scale * size))", **operands)
@@ -102,7 +102,7 @@ def _wide(value: Expr) -> Expr:
 
 def as_float(extent: Expr) -> Expr:
     """An extent in a body of type f32."""
-    fixed = bound(extent)
+    fixed = constant_value(extent)
     return Call("f32", (extent,)) if fixed is None else Const(float(fixed))
 
 

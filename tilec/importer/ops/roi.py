@@ -13,7 +13,7 @@ from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
-from tilec.importer.work import require_affordable
+from tilec.importer.work_estimate import require_affordable
 from tilec.ir.evaluate import neutral
 from tilec.ir.expr import Call, Const, Expr, substitute
 from tilec.ir.types import numpy_dtype

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.known_scatter import Known, known_coordinates, known_elements
+from tilec.importer.ops.known_scatter import KnownIndices, known_coordinates, known_elements
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
-from tilec.importer.work import require_affordable
+from tilec.importer.work_estimate import require_affordable
 from tilec.ir.algebra import bounds_of
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, bound
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 REDUCTIONS = {
@@ -44,7 +44,7 @@ class Search:
     inside: Expr | None
     hit: Expr
     update: Callable[[Sequence[Expr]], Access]
-    known: Known | None
+    known: KnownIndices | None
 
     def within(self, body: Expr, outside: Expr) -> Expr:
         """A body that reads updates, guarded where there are elements without."""
@@ -83,7 +83,7 @@ def _scatter_elements(op: Op) -> Value:
 def _scatter_nd(op: Op) -> Value:
     """The last dimension of the indices holds leading coordinates into the data, the updates what lies behind."""
     x, indices, updates = (op.value(i) for i in range(3))
-    depth = bound(indices.shape[-1]) if indices.rank else None
+    depth = constant_value(indices.shape[-1]) if indices.rank else None
     if depth is None or depth > x.rank:
         raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
     wanted = (*indices.shape[:-1], *x.shape[depth:])

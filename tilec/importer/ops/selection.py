@@ -12,7 +12,7 @@ from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import operator
 from tilec.importer.shapes import UndecidedError, reshape_index, size_of, symbols_of
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, bound
+from tilec.ir.expr import Const, constant_value
 
 
 def _depends_on_data(op: Op) -> TilecError:
@@ -37,7 +37,7 @@ def _compress(op: Op) -> Value:
     if "axis" not in op.attributes:
         x = reshaped(op, x, (size_of(x.shape),), part="flat")
     axis = op.axis(op.integer("axis"), x.rank)
-    extent, kept = bound(x.shape[axis]), np.flatnonzero(condition.array)
+    extent, kept = constant_value(x.shape[axis]), np.flatnonzero(condition.array)
     if extent is None:
         message = f"how many of the {len(kept)} chosen places exist depends on the sizes"
         raise UndecidedError(message, symbols_of(x.shape))

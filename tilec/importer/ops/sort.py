@@ -6,9 +6,9 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
-from tilec.importer.work import require_affordable
+from tilec.importer.work_estimate import require_affordable
 from tilec.ir.algebra import bounds_of
-from tilec.ir.expr import Binary, Const, Expr, bound
+from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 COUNTED_ELEMENTS = 128
@@ -29,12 +29,14 @@ def _top_k(op: Op) -> tuple[Value, Value]:
     axis = op.axis(op.integer("axis", -1), x.rank)
     k = Const(op.integer("k")) if "k" in op.attributes else op.single(1)
     most = bounds_of(Binary("-", k, x.shape[axis]))[0]
-    least = bound(k)
+    least = constant_value(k)
     if (most is not None and most > 0) or (least is not None and least < 0):
-        raise op.invalid(f"k is {least} of an axis of {bound(x.shape[axis])} elements")
+        raise op.invalid(f"k is {least} of an axis of {constant_value(x.shape[axis])} elements")
     keys = _keys(op, x, largest=bool(op.integer("largest", 1)))
     few = (
-        least is not None and least <= MOST_MAXIMA and (bound(x.shape[axis]) or COUNTED_ELEMENTS + 1) > COUNTED_ELEMENTS
+        least is not None
+        and least <= MOST_MAXIMA
+        and (constant_value(x.shape[axis]) or COUNTED_ELEMENTS + 1) > COUNTED_ELEMENTS
     )
     indices = _by_maxima(op, keys, axis, least or 0) if few else _by_counting(op, keys, axis, k)
     axes = op.axes_of(indices.shape)

@@ -18,7 +18,7 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 PHASES = {1: ("j",), 2: ("i", "j"), 3: ("f", "i", "j")}
 """Iterators over the phases of the strides."""
@@ -88,7 +88,7 @@ def _spread_of(op: Op) -> Spread:
     if min((*strides, *dilations, *kernel)) < 1:
         raise op.invalid(f"kernel {list(kernel)}, strides {list(strides)}, dilations {list(dilations)}")
     before, out = _reach(op, x.shape[2:], kernel, strides, dilations)
-    group, channels = op.integer("group", 1), bound(weight.shape[0]) or 0
+    group, channels = op.integer("group", 1), constant_value(weight.shape[0]) or 0
     require_same(x.shape[1], weight.shape[0], f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
     if group < 1 or channels % group:
         raise op.invalid(f"{channels} input channels in {group} groups")

@@ -10,7 +10,7 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 UNPOOLED = "(e - 1) * s - p + k"
@@ -59,7 +59,7 @@ def _col2im(op: Op) -> Value:
         raise ShapeError(f"an input {shape_text(x.shape)}, an image {shape_text(image)} and a block {list(block)}")
     strides, dilations = per_dimension(op, "strides", rank), per_dimension(op, "dilations", rank)
     span = size_of([Const(k) for k in block])
-    channels, width = bound(x.shape[1]), bound(span) or 0
+    channels, width = constant_value(x.shape[1]), constant_value(span) or 0
     if width < 1 or channels is None or channels % width:
         raise ShapeError(f"{channels} channels of blocks {list(block)}")
     blocks: list[Expr] = [

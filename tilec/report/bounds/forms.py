@@ -7,9 +7,9 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilec.analysis.bounds.rows import MEASURED, At, Row, rows_of
+from tilec.analysis.bounds.subject import LB, LB_MEANING, Attained, Subject
 from tilec.bounds.levels import NOT_JOINT
-from tilec.report.bounds.rows import MEASURED, At, Row, rows_of
-from tilec.report.bounds.subject import LB, LB_MEANING, Attained, Subject
 
 _SUBJECT = ("name", "count", "sizes")
 _POINT = ("traffic_bytes", "accesses_words", "buffer_bytes", "mapping")

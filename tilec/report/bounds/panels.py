@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tilec.analysis.bounds.subject import LB, Subject
+from tilec.analysis.bounds.units import peak
 from tilec.bounds.levels import level_capacities
-from tilec.report.bounds.subject import LB, Subject
-from tilec.report.bounds.units import peak
 from tilec.spec.device import DeviceSpec
 
 _PER_DOUBLING = 4

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilec.analysis.bounds.rows import At, Row, rows_of
+from tilec.analysis.bounds.subject import Subject
 from tilec.bounds.levels import NOT_JOINT
 from tilec.report.bounds.forms import meanings
-from tilec.report.bounds.rows import At, Row, rows_of
-from tilec.report.bounds.subject import Subject
 
 _NOTHING = "-"
 """Where there is no number."""

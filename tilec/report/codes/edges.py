@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilec.ir.plan import Refusal
 from tilec.report.codes.page import Page
-from tilec.report.wording import refusal_text
-from tilec.scheduler.reasons import REASONS, refusal
+from tilec.report.formatting import refusal_text
+from tilec.scheduler.refusals import REASONS, refusal
 
 NUMBERS: dict[str, dict[str, str]] = {
     "fusion-off": {},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilec.ir.plan import Refusal
-from tilec.lower.legal import REASONS, PlanError
+from tilec.lower.checks.plan_errors import REASONS, PlanError
 from tilec.report.codes.page import Page
 
 NUMBERS: dict[str, str] = {

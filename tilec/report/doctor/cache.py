@@ -7,9 +7,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tilec.report.cache_listing import KINDS, entries, total
 from tilec.report.doctor.finding import Finding
-from tilec.report.kept import KINDS, entries, total
-from tilec.report.wording import bytes_text
+from tilec.report.formatting import bytes_text
 
 _LEAST_FREE = 1 << 30
 

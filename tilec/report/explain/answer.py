@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilec.analysis.explain.edge import explain_edge
+from tilec.analysis.explain.group import explain_group
+from tilec.analysis.explain.names import edge_named, group_named, node_named
+from tilec.analysis.explain.node import explain_node
+from tilec.analysis.explain.replay import Replay
+from tilec.analysis.explain.summary import same, summarised
 from tilec.artifact import encode
 from tilec.ir.plan import Plan
-from tilec.report.explain.edge import explain_edge
 from tilec.report.explain.edge_text import edge_text
-from tilec.report.explain.group import explain_group
 from tilec.report.explain.group_text import group_text, node_text
-from tilec.report.explain.names import edge_named, group_named, node_named
-from tilec.report.explain.node import explain_node
-from tilec.report.explain.search import Replay
-from tilec.report.explain.summary import same, summarised
 from tilec.report.explain.summary_text import summary_text
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilec.report.explain.edge import EdgeStory, Joined
-from tilec.report.explain.relax import Relaxation
-from tilec.report.explain.tiers import TierJoin
-from tilec.report.explain.words import amount, candidate_rows, some, table, text_of_lines
-from tilec.report.wording import refusal_text
-from tilec.scheduler.reasons import REASONS
+from tilec.analysis.explain.edge import EdgeExplanation, Joined
+from tilec.analysis.explain.memory_levels import LevelJoin
+from tilec.analysis.explain.relax import Relaxation
+from tilec.report.explain.layout import amount, candidate_rows, some, table, text_of_lines
+from tilec.report.formatting import refusal_text
+from tilec.scheduler.refusals import REASONS
 
 
-def edge_text(story: EdgeStory) -> str:
+def edge_text(story: EdgeExplanation) -> str:
     """The story of an edge."""
     state = f"connected at {story.connected}" if story.connected else "not connected"
     if story.reason is not None:
@@ -71,7 +71,7 @@ def _join_lines(joined: Joined) -> Iterator[str]:
     yield from candidate_rows(tiles, heads)
 
 
-def _tier_lines(joined: TierJoin) -> Iterator[str]:
+def _tier_lines(joined: LevelJoin) -> Iterator[str]:
     yield f"at {joined.level}"
     rows = [["", "predicted", "moved", "held"]]
     for name, held in (("apart", joined.apart[0]), ("apart", joined.apart[1]), ("joined", joined.joined)):
@@ -82,7 +82,7 @@ def _tier_lines(joined: TierJoin) -> Iterator[str]:
         yield f"  {joined.level} has {joined.capacity_bytes:,} bytes for it"
 
 
-def _relaxed(story: EdgeStory) -> Iterator[str]:
+def _relaxed(story: EdgeExplanation) -> Iterator[str]:
     """What would have to be otherwise."""
     reason = story.reason
     if story.relaxations and reason is not None and reason.code != "closed":

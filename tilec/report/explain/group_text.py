@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilec.analysis.explain.group import BlockExplanation, GroupExplanation
+from tilec.analysis.explain.node import NodeExplanation
 from tilec.ir.plan import Refusal
-from tilec.report.explain.group import BlockStory, GroupStory
-from tilec.report.explain.node import NodeStory
-from tilec.report.explain.words import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
-from tilec.report.wording import fact_text, refusal_text, time_text
+from tilec.report.explain.layout import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
+from tilec.report.formatting import fact_text, refusal_text, time_text
 
 
-def group_text(story: GroupStory) -> str:
+def group_text(story: GroupExplanation) -> str:
     """The story of a group."""
     lines = [f"group {story.number}, {story.name}: {len(story.nodes)} nodes, predicted {time_text(story.picoseconds)}"]
     lines += [f"  {some(story.operators.split(), 12)}"]
@@ -44,7 +44,7 @@ def group_text(story: GroupStory) -> str:
     return text_of_lines(lines)
 
 
-def node_text(story: NodeStory) -> str:
+def node_text(story: NodeExplanation) -> str:
     """The story of a node."""
     extents = " ".join(f"{i}={extent}" for i, extent in story.extents.items())
     lines = [f"{story.node} ({story.op}), in group {story.number}, {story.group}"]
@@ -69,7 +69,7 @@ def node_text(story: NodeStory) -> str:
     return text_of_lines(lines)
 
 
-def _block_lines(block: BlockStory) -> Iterator[str]:
+def _block_lines(block: BlockExplanation) -> Iterator[str]:
     yield f"parts that share registers, held together at {block.level}"
     rows = [["", "by itself", "register tile", "cycles", "vectors"]]
     for part in block.parts:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilec.report.explain.summary import Summary
-from tilec.report.explain.words import amount, some, table, text_of_lines
-from tilec.report.wording import time_text
-from tilec.scheduler.reasons import REASONS
+from tilec.analysis.explain.summary import Summary
+from tilec.report.explain.layout import amount, some, table, text_of_lines
+from tilec.report.formatting import time_text
+from tilec.scheduler.refusals import REASONS
 
 
 def summary_text(story: Summary, plan: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilec.analysis.diff import diff_plans
+from tilec.analysis.match import families, match_nodes
 from tilec.ir.plan import Plan
-from tilec.report.diff import diff_plans
 from tilec.report.diff_json import diff_to_json
-from tilec.report.match import families, match_nodes
 
 
 def comparison(old: Plan, new: Plan) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tilec.analysis.fusion_kind import kind_of
+from tilec.analysis.totals import traffic_of
 from tilec.artifact import encode
 from tilec.bounds.plan.groups import is_counted, read_from_outside
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const
 from tilec.ir.plan import Group, Plan
 from tilec.report.html.values import plain
-from tilec.report.kinds import kind_of
-from tilec.report.totals import traffic_of
 
 
 def group_data(plan: Plan, group: Group, slope: int | None) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from tilec.analysis.ratios import plan_ratio, ratio_to_json
+from tilec.analysis.statistics import statistics, statistics_to_json
 from tilec.artifact import encode
 from tilec.ir.plan import Plan, PlanLevel
 from tilec.report.html.groups import group_data
@@ -18,8 +20,6 @@ from tilec.report.html.speeds import roofs, units
 from tilec.report.html.values import tensor_facts
 from tilec.report.html.verdict import verdict
 from tilec.report.html.wiring import Wiring, wiring
-from tilec.report.ratios import plan_ratio, ratio_to_json
-from tilec.report.statistics import statistics, statistics_to_json
 
 
 def plan_data(shown: Shown) -> dict[str, Any]:

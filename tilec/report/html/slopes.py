@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from tilec.bounds.einsum.cache import cached
 from tilec.bounds.graph.best_known import graph_points
-from tilec.bounds.graph.run_curves import Find
-from tilec.bounds.plan.bounded import product_leasts
+from tilec.bounds.graph.interval_curves import Find
 from tilec.bounds.plan.groups import group_graph
+from tilec.bounds.plan.plan_bounds import product_leasts
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Group, Plan
 

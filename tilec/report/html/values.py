@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Expr, bound
+from tilec.ir.expr import Expr, constant_value
 from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
 from tilec.ir.types import tensor_bytes
@@ -13,7 +13,7 @@ Value = int | str
 
 def plain(expr: Expr) -> Value:
     """The number that an expression is, or its text."""
-    size = bound(simplify(expr))
+    size = constant_value(simplify(expr))
     return text_of(expr) if size is None else size
 
 

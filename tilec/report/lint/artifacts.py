@@ -7,7 +7,7 @@ from typing import Any
 
 from tilec.artifact import Artifact
 from tilec.ir.codec import graph_from_json, plan_from_json
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 from tilec.report.lint.finding import Finding, Place, pointer
 from tilec.report.lint.plans import check_plan_file
 

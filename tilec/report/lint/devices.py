@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from math import prod
 
+from tilec.report.formatting import bytes_text
 from tilec.report.lint.finding import Finding, Place, place_of
-from tilec.report.wording import bytes_text
 from tilec.spec.device import DeviceSpec, Level
 from tilec.spec.located import KeyPath, Located
 

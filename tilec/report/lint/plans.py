@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tilec.ir.expr import bound
+from tilec.analysis.ratios import group_ratios
+from tilec.analysis.totals import traffic_of
+from tilec.ir.expr import constant_value
 from tilec.ir.graph import Node
 from tilec.ir.plan import Group, Plan, Variant
-from tilec.ir.verify_plan import check_plan
-from tilec.lower.check_plan import problems
-from tilec.lower.legal import PlanError
+from tilec.ir.verify.plan import check_plan
+from tilec.lower.checks.check_plan import problems
+from tilec.lower.checks.plan_errors import PlanError
+from tilec.report.formatting import bytes_text
 from tilec.report.lint.finding import Finding, Place, pointer
-from tilec.report.ratios import group_ratios
-from tilec.report.totals import traffic_of
-from tilec.report.wording import bytes_text
 
 PADDED = 1.5
 """Elements computed beside elements there are, from which on a tiling is told."""
@@ -39,7 +39,7 @@ def check_plan_file(plan: Plan, file: str) -> Iterator[Finding]:
     yield from (Finding("illegal", Place(file), problem) for problem in wrong)
     if wrong:
         return
-    moved = {group.name: bound(traffic_of(group, plan)) or 0 for group in plan.groups}
+    moved = {group.name: constant_value(traffic_of(group, plan)) or 0 for group in plan.groups}
     alike = Counter(_kernels(group) for group in plan.groups)
     told: set[tuple[str, ...]] = set()
     for i, group in enumerate(plan.groups):
@@ -107,14 +107,14 @@ def _wasted(
 
 def _extents(node: Node) -> dict[str, int]:
     """Extent of every iterator that is a number."""
-    found = {iterator: bound(extent) for iterator, extent in node.expr.domain.items()}
+    found = {iterator: constant_value(extent) for iterator, extent in node.expr.domain.items()}
     return {iterator: extent for iterator, extent in found.items() if extent is not None}
 
 
 def _uncoalesced(plan: Plan, group: Group, moved: int, place: Place) -> Iterator[Finding]:
     """Whole transactions of the lowest level beside the `moved` bytes."""
     lowest = plan.levels[0]
-    count = bound(group.cost.transactions[lowest.name]) if lowest.name in group.cost.transactions else None
+    count = constant_value(group.cost.transactions[lowest.name]) if lowest.name in group.cost.transactions else None
     if not count or count * lowest.transaction < max(LEAST, UNCOALESCED * moved):
         return
     taken = count * lowest.transaction

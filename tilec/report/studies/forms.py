@@ -7,10 +7,10 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilec.report.bounds.rows import at_bytes
+from tilec.analysis.bounds.rows import at_bytes
+from tilec.analysis.studies.rows import Row
 from tilec.report.bounds.table import size_text
-from tilec.report.studies.rows import Row
-from tilec.report.wording import NOTHING, energy_text, time_text
+from tilec.report.formatting import NOTHING, energy_text, time_text
 
 _COLUMNS = (
     *("workload", "mapspace", "machine", "level", "share", "capacity_bytes", "bandwidth_bytes_per_second"),

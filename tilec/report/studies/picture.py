@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tilec.analysis.studies.machine import Machine
+from tilec.analysis.studies.rows import Row
 from tilec.report.bounds.panels import Line, Panel
-from tilec.report.studies.machine import Machine
-from tilec.report.studies.rows import Row
 
 _BUFFER = "buffer (bytes)"
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from tilec.ir.anonymous import renamed
+from tilec.ir.canonical import renamed
 from tilec.ir.plan import Group, Plan, Variant
-from tilec.scheduler.naming import iterator_names, tensor_names
+from tilec.scheduler.building.kernel_names import iterator_names, tensor_names
 
 T = TypeVar("T")
 

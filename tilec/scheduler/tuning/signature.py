@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from tilec.artifact import Json, digest_object
-from tilec.ir.anonymous import anonymous
+from tilec.ir.canonical import canonical
 from tilec.ir.expr import operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.text import text_of
-from tilec.scheduler.naming import iterator_names, tensor_names
+from tilec.scheduler.building.kernel_names import iterator_names, tensor_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def signature(
     names, iterators = tensor_names(nodes), iterator_names(nodes)
     made = {node.name for node in nodes}
     content: Json = {
-        "nodes": [anonymous(node.expr, names, iterators[node.name]) for node in nodes],
+        "nodes": [canonical(node.expr, names, iterators[node.name]) for node in nodes],
         "tensors": [[_text(tensors[t]), t in constants] for t in names],
         "outputs": [names[t] for t in outputs],
     }

@@ -1,0 +1,49 @@
+"""The arena: tensors alive together never overlap, and those that are not share bytes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilec.codegen.memory_plan import ALIGNMENT, Life, plan_memory
+
+LIVES = st.lists(
+    st.tuples(st.integers(0, 5000), st.integers(0, 12), st.integers(0, 6)),
+    max_size=24,
+).map(lambda rows: [Life(f"T{i}", size, born, born + length) for i, (size, born, length) in enumerate(rows)])
+
+
+def _padded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+@pytest.mark.feature("W08", "B24")
+@given(LIVES)
+def test_places_are_disjoint_aligned_and_inside(lives: list[Life]) -> None:
+    arena = plan_memory(lives)
+    for a in lives:
+        start = arena.offsets[a.tensor]
+        assert start % ALIGNMENT == 0
+        assert 0 <= start <= start + _padded(a.size) <= arena.size
+        for b in lives:
+            together = a.born <= b.dies and b.born <= a.dies
+            if a is not b and together and a.size and b.size:
+                other = arena.offsets[b.tensor]
+                assert start + a.size <= other or other + b.size <= start
+
+
+def test_a_chain_needs_two_tensors_at_a_time() -> None:
+    chain = [Life(f"T{i}", 1000, i, i + 1) for i in range(10)]
+    assert plan_memory(chain).size == 2 * _padded(1000)
+
+
+def test_the_smallest_gap_that_fits_is_taken() -> None:
+    lives = [
+        Life("big", 6400, 0, 1),
+        Life("wall", 640, 0, 9),
+        Life("other", 3200, 0, 1),
+        Life("end", 64, 0, 9),
+        Life("late", 3200, 2, 3),
+    ]
+    arena = plan_memory(lives)
+    assert arena.size == 6400 + 640 + 3200 + 64
+    assert plan_memory([]).size == 0

@@ -1,0 +1,57 @@
+"""Plans with less fusion: taken where they are predicted better, with a reason for every edge."""
+
+import pytest
+from scheduler.graphs import make_graph
+from scheduler.running import device
+
+from tilec.ir.graph import Graph
+from tilec.ir.plan import Plan
+from tilec.scheduler import plan_candidates, schedule
+from tilec.spec.recipe import ScheduleOptions
+
+E = {"s": 512, "n": 768}
+NORM = [
+    ("m[s] = sum(n, x[s, n])", E),
+    ("c[s, n] = x[s, n] - m[s]", E),
+    ("v[s] = sum(n, c[s, n] * c[s, n])", E),
+    ("y[s, n] = c[s, n] / sqrt(v[s] / 768 + 0.00001)", E),
+]
+
+
+def norm() -> Graph:
+    return make_graph({"x": (512, 768)}, NORM, ["y"])
+
+
+def nodes(plan: Plan) -> set[str]:
+    return {node.name for group in plan.groups for node in group.nodes}
+
+
+def predicted(plan: Plan) -> int:
+    return sum(group.cost.picoseconds for group in plan.groups)
+
+
+@pytest.mark.feature("W16", "A09")
+def test_what_is_computed_again_is_what_is_predicted_faster() -> None:
+    """Threads that each reduce a row are few: what they compute again takes longer than storing it does."""
+    device_ = device("a100")
+    again = schedule(norm(), device_, ScheduleOptions(fusion="register", passes=("inline",)))
+    stored = schedule(norm(), device_, ScheduleOptions(fusion="register", passes=()))
+    chosen = schedule(norm(), device_, ScheduleOptions(fusion="register"))
+    assert nodes(again) != nodes(stored)
+    assert predicted(again) != predicted(stored)
+    best = min(again, stored, key=predicted)
+    assert nodes(chosen) == nodes(best)
+    assert predicted(chosen) == predicted(best)
+
+
+@pytest.mark.feature("W16", "W49")
+def test_a_plan_without_fusion_says_what_fusion_comes_to() -> None:
+    plan = schedule(norm(), device("a100"), ScheduleOptions(fusion="none"))
+    other = schedule(norm(), device("a100"), ScheduleOptions(fusion="full"))
+    connected = {edge for group in other.groups for edge in group.connect}
+    explained = plan_candidates._explained(plan, other, joined=9, apart=7)
+    assert {r.edge for r in explained.refusals} == {r.edge for r in plan.refusals}
+    assert connected & {r.edge for r in plan.refusals}
+    for reason in explained.refusals:
+        if reason.edge in connected:
+            assert (reason.code, reason.numbers) == ("slower", {"joined": 9, "apart": 7})

@@ -1,0 +1,130 @@
+"""What differs beside the groups: device, sizes, ports, placement, calls, packed weights, types, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tilec.analysis.change import Change, Fact
+from tilec.analysis.match import PLAIN, Matching
+from tilec.artifact import digest_object
+from tilec.ir.canonical import content
+from tilec.ir.graph import Call, Constant, Inline, Port, Unsupported
+from tilec.ir.plan import Plan, PlanLevel
+from tilec.ir.text import text_of
+from tilec.report.formatting import refusal_text
+
+_DIGITS = 12
+"""Digits of a digest that are shown."""
+
+_SHOWN = 4
+"""Values of a constant that are shown; of longer ones the digest is."""
+
+
+def diff_context(old: Plan, new: Plan, matching: Matching) -> tuple[Change, ...]:
+    """Facts of the whole plan that differ, in the names of the new plan."""
+    return tuple(
+        change for kind, before, after in _tables(old, new, matching) for change in _different(kind, before, after)
+    )
+
+
+def _tables(old: Plan, new: Plan, matching: Matching) -> Iterator[tuple[str, Mapping[str, Fact], Mapping[str, Fact]]]:
+    names = matching.names
+    yield "device", {"": old.device}, {"": new.device}
+    yield "level", {x.name: _level(x) for x in old.levels}, {x.name: _level(x) for x in new.levels}
+    yield "symbols", {"": " ".join(old.symbols)}, {"": " ".join(new.symbols)}
+    yield "input", _ports(old, old.inputs), _ports(new, new.inputs)
+    yield "output", _results(old, names), _results(new, {})
+    yield "placement", {"": _placement(old)}, {"": _placement(new)}
+    yield "fallback", _fallback(old), _fallback(new)
+    yield "call", {_call(c, names): "onnxruntime" for c in old.calls}, {_call(c, {}): "onnxruntime" for c in new.calls}
+    yield "prepared", _prepared(old, names), _prepared(new, {})
+    yield "type", *_types(old, new, names)
+    yield "constant", *_constants(old, new, names)
+    yield "weights", {n: d[:_DIGITS] for n, d in old.files.items()}, {n: d[:_DIGITS] for n, d in new.files.items()}
+    yield "refusal", _refusals(old, matching), _refusals(new, PLAIN)
+
+
+def _different(kind: str, before: Mapping[str, Fact], after: Mapping[str, Fact]) -> list[Change]:
+    return [
+        Change(kind, subject, before.get(subject), after.get(subject))
+        for subject in dict.fromkeys((*sorted(before), *sorted(after)))
+        if before.get(subject) != after.get(subject)
+    ]
+
+
+def _level(level: PlanLevel) -> str:
+    capacity = "unbounded" if level.capacity is None else f"{level.capacity} bytes"
+    text = f"{capacity}, {level.units} x {level.scope or 'one'}, {level.managed}, {level.transaction} at once"
+    return text if level.pool is None else f"{text}, pool {level.pool.name} of {level.pool.capacity} bytes"
+
+
+def _ports(plan: Plan, ports: tuple[Port, ...]) -> dict[str, Fact]:
+    """Port -> type and shape."""
+    told: dict[str, Fact] = {}
+    for port in ports:
+        tensor, opaque = plan.tensors.get(port.tensor), plan.opaque.get(port.tensor)
+        if tensor is not None:
+            told[port.name] = _tensor(plan, port.tensor)
+        else:
+            told[port.name] = opaque.type if opaque is not None else "?"
+    return told
+
+
+def _results(plan: Plan, names: Mapping[str, str]) -> dict[str, Fact]:
+    """Output -> type, shape and the tensor that it is."""
+    types = _ports(plan, plan.outputs)
+    return {port.name: f"{types[port.name]} of {names.get(port.tensor, port.tensor)}" for port in plan.outputs}
+
+
+def _tensor(plan: Plan, name: str) -> str:
+    tensor = plan.tensors[name]
+    return f"{tensor.ttype}[{', '.join(text_of(extent) for extent in tensor.shape)}]"
+
+
+def _placement(plan: Plan) -> str:
+    return f"{plan.placement.compiled} of {plan.placement.total} nodes compiled"
+
+
+def _fallback(plan: Plan) -> dict[str, Fact]:
+    def told(node: Unsupported) -> str:
+        return f"{node.op}: {node.reason}"
+
+    return {node.node: told(node) for node in plan.placement.fallback}
+
+
+def _call(call: Call, names: Mapping[str, str]) -> str:
+    """A call by what it takes and gives; the file that holds it has a number only."""
+    given = " ".join(names.get(port.tensor, port.tensor) for port in call.inputs)
+    return f"{given} -> {' '.join(names.get(port.tensor, port.tensor) for port in call.outputs)}"
+
+
+def _prepared(plan: Plan, names: Mapping[str, str]) -> dict[str, Fact]:
+    """Packed or converted weight -> how, up to names."""
+    return {names.get(node.name, node.name): content(node.expr)[0] for node in plan.prepared}
+
+
+def _types(old: Plan, new: Plan, names: Mapping[str, str]) -> tuple[dict[str, Fact], dict[str, Fact]]:
+    """tTypes of tensors that are in both plans."""
+    there = {names.get(name, name): name for name in old.tensors}
+    both = sorted(set(there) & set(new.tensors))
+    return {n: old.tensors[there[n]].ttype for n in both}, {n: new.tensors[n].ttype for n in both}
+
+
+def _constants(old: Plan, new: Plan, names: Mapping[str, str]) -> tuple[dict[str, Fact], dict[str, Fact]]:
+    """Constants that are in both plans."""
+    there = {names.get(name, name): name for name in old.constants}
+    both = sorted(set(there) & set(new.constants))
+    return {n: _constant(old.constants[there[n]]) for n in both}, {n: _constant(new.constants[n]) for n in both}
+
+
+def _constant(constant: Constant) -> str:
+    """What a constant holds; values in files are told apart by the digests of the files."""
+    if not isinstance(constant, Inline):
+        return f"{constant.size} bytes"
+    if len(constant.values) <= _SHOWN:
+        return " ".join(str(value) for value in constant.values)
+    return f"{len(constant.values)} values, {digest_object([str(v) for v in constant.values])[:_DIGITS]}"
+
+
+def _refusals(plan: Plan, matching: Matching) -> dict[str, Fact]:
+    return {matching.edge(refusal.edge): refusal_text(refusal) for refusal in plan.refusals}

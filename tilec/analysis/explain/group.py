@@ -1,0 +1,229 @@
+"""Why a group is tiled as it is: the candidates with the terms of their predictions, what joining its parts gains,
+where its bytes go (W07, W16, W17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tilec.analysis.explain.edge import tensor_size
+from tilec.analysis.explain.figures import Candidate, candidate, whole
+from tilec.analysis.explain.replay import Replay, unit_of
+from tilec.ir.expr import constant_value
+from tilec.ir.plan import Group, Plan, Refusal
+from tilec.ir.verify.program import check_program
+from tilec.lower.checks.check_plan import overflows
+from tilec.lower.checks.plan_errors import PlanError
+from tilec.lower.counts.traffic import traffic_by_tensor
+from tilec.lower.lowering import lower
+from tilec.scheduler.building.group_builder import GroupBuilder
+from tilec.scheduler.fusion.legalize import single_group_plan
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.refusals import refusal
+from tilec.scheduler.tiling.register_tiles import RegisterTile
+from tilec.scheduler.tiling.task_tiles import TaskTile
+
+MOST = 8
+"""Candidates that are told."""
+
+BLOCKS = 4
+"""Blocks of a group whose candidates are told; of a group with more, those of a node can be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate, whether it is the one that is taken, and what stands against its program (None: nothing, or it was
+    not lowered, for a cache holds anything)."""
+
+    chosen: bool
+    candidate: Candidate
+    refused: Refusal | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartExplanation:
+    """What shares registers: its nodes, what it costs by itself (picoseconds or bytes), its register tile, the cycles
+    that one takes, and how its first node is vectorised."""
+
+    nodes: tuple[str, ...]
+    alone: int
+    registers: Mapping[str, int]
+    cycles: float
+    vector: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockExplanation:
+    """What a core's level holds together: its parts, what they cost by themselves and joined, the candidates for its
+    tile, the taken one first, and the term that decides what it takes."""
+
+    level: str
+    unit: str
+    parts: tuple[PartExplanation, ...]
+    apart: int
+    joined: int
+    limit: str
+    candidates: tuple[Ranked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """What a level reads from and writes to lower ones of a tensor, beside the bytes of the tensor; 0 where those
+    depend on symbols."""
+
+    level: str
+    tensor: str
+    read: int
+    written: int
+    tensor_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtLevel:
+    """What a group moves at a level, the least that any mapping and the best known one move there (None: not known),
+    and its footprint; None where they depend on symbols."""
+
+    level: str
+    moved: int | None
+    least: int | None
+    known: int | None
+    footprint: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupExplanation:
+    """Why a group is as it is; `number` counts from 1, `refused` are its edges to other groups."""
+
+    number: int
+    name: str
+    nodes: tuple[str, ...]
+    operators: str
+    picoseconds: int
+    connected: Mapping[str, str]
+    refused: tuple[Refusal, ...]
+    blocks: tuple[BlockExplanation, ...]
+    untold: int
+    levels: tuple[AtLevel, ...]
+    bytes: tuple[Bytes, ...]
+
+
+def explain_group(replay: Replay, plan: Plan, group: Group) -> GroupExplanation:
+    """The story of a group of a plan that the search comes to again; figures of traffic are those of `plan`."""
+    made = {node.name for node in group.nodes}
+    edges = sorted(replay.refusals.items())
+    own = [found for final, found in replay.chosen.items() if final in made]
+    return GroupExplanation(
+        plan.groups.index(group) + 1,
+        group.name,
+        tuple(node.name for node in group.nodes),
+        " ".join(dict.fromkeys(node.op or "(none)" for node in group.nodes)),
+        group.cost.picoseconds,
+        dict(group.connect),
+        tuple(reason for e, reason in edges if made & set(e.split("->"))),
+        tuple(block_explanation(*found) for found in own) if len(own) <= BLOCKS else (),
+        len(own) if len(own) > BLOCKS else 0,
+        tuple(at_levels(group, plan)),
+        tuple(_moved(group, plan)),
+    )
+
+
+def block_explanation(
+    atoms: FusionProblem, members: tuple[int, ...], tile: TaskTile, builder: GroupBuilder
+) -> BlockExplanation:
+    """The story of what a core's level holds together."""
+    ranked = _ranked(atoms, members, tile, builder)
+    return BlockExplanation(
+        atoms.target.levels[atoms.target.core].name,
+        unit_of(atoms.objective),
+        tuple(_part(atoms, number, register) for number, register in zip(members, tile.registers, strict=True)),
+        whole(sum(atoms.singles[number].objective for number in members), atoms),
+        whole(tile.objective, atoms),
+        _limit(ranked[0].candidate, atoms),
+        ranked,
+    )
+
+
+def _part(atoms: FusionProblem, number: int, register: RegisterTile) -> PartExplanation:
+    vector = register.vector
+    along = f" along {vector.iterator}" if vector.iterator else ""
+    return PartExplanation(
+        tuple(node.name for node in atoms.parts[number]),
+        whole(atoms.singles[number].objective, atoms),
+        dict(register.sizes),
+        register.cycles,
+        f"{vector.kind}{along}",
+    )
+
+
+def _ranked(
+    atoms: FusionProblem, members: tuple[int, ...], tile: TaskTile, builder: GroupBuilder
+) -> tuple[Ranked, ...]:
+    """The tile that is taken, then what else the search likes, best first."""
+    others = [other for other in atoms.core_tiles(members, MOST) if _key(other) != _key(tile)]
+    level = atoms.target.levels[atoms.target.core]
+    lowered = (level.managed == "explicit" or len(members) > 1) and not atoms.graph.symbols
+    return tuple(
+        Ranked(
+            each is tile,
+            candidate(atoms, members, each),
+            _objection(atoms, members, each, builder) if lowered else None,
+        )
+        for each in [tile, *others[: MOST - 1]]
+    )
+
+
+def _key(tile: TaskTile) -> object:
+    steps = {node: dict(of) for node, of in tile.steps.items()}
+    return dict(tile.sizes), steps, [dict(register.sizes) for register in tile.registers]
+
+
+def _objection(atoms: FusionProblem, members: tuple[int, ...], tile: TaskTile, builder: GroupBuilder) -> Refusal | None:
+    """Why no program comes of a tile, or the level that it exceeds."""
+    plan = single_group_plan(members, tile, atoms, builder)
+    (group,) = plan.groups
+    try:
+        program = lower(group, group.variants[0], plan)
+    except PlanError as error:
+        return error.refusal
+    shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
+    if len(members) > 1 and check_program(program, shapes):
+        return refusal("", "", "illegal", parts=len(members))
+    return next((replace(over, edge="") for over in overflows(program)), None)
+
+
+def _limit(found: Candidate, atoms: FusionProblem) -> str:
+    """The largest term of a prediction."""
+    of, target = found.prediction, atoms.target
+    if of.drawn > of.span:
+        return f"bandwidth of {target.levels[target.core - 1].name}"
+    work = {"computing": of.compute, f"filling {target.levels[target.core].name}": of.stream, "copies": of.copy}
+    most = max(work, key=lambda name: work[name])
+    return "the launch" if of.launch > of.span else most
+
+
+def at_levels(group: Group, plan: Plan) -> list[AtLevel]:
+    """What a group moves and holds at every level above the lowest, lowest first."""
+    found: list[AtLevel] = []
+    for level in plan.levels[1:]:
+        sides = [table[level.name] for table in (group.cost.read, group.cost.written) if level.name in table]
+        sizes = [constant_value(size) for size in sides]
+        moved = sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
+        proved, held = group.bounds.get(level.name), group.cost.footprint.get(level.name)
+        if moved is not None or held is not None:
+            least, known = (proved.least, proved.known) if proved is not None else (None, None)
+            found.append(AtLevel(level.name, moved, least, known, constant_value(held) if held is not None else None))
+    return found
+
+
+def _moved(group: Group, plan: Plan) -> list[Bytes]:
+    """Bytes by level and tensor, most first; none while sizes are symbols."""
+    if plan.symbols:
+        return []
+    ranks: Sequence[str] = [level.name for level in plan.levels]
+    moved = traffic_by_tensor(lower(group, group.variants[0], plan))
+    rows = [
+        Bytes(level, tensor, each.read, each.written, tensor_size(plan, tensor))
+        for (level, tensor), each in moved.items()
+        if each.read or each.written
+    ]
+    return sorted(rows, key=lambda row: (ranks.index(row.level), -(row.read + row.written), row.tensor))

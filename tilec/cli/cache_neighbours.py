@@ -1,0 +1,73 @@
+"""Compiled models in the cache that were made from one model, and what sets each apart from a request."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilec.api.compiling import Request
+
+UNSEEN = "tilec, a tool, the recipe, external weights or a TILEC_ variable is another"
+"""What sets apart entries that agree in all that they say of themselves."""
+
+Shapes = Mapping[str, tuple[int | None, ...]]
+"""Input -> its shape; None where that is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A compiled model as its files describe it: name of the model, its sha256, the device by name and sha256."""
+
+    name: str
+    model: str
+    device: str
+    device_sha256: str
+    shapes: Shapes
+
+    @property
+    def text(self) -> str:
+        """`bert for host, ids [1, 128]`."""
+        return ", ".join([f"{self.name} for {self.device}", *(f"{n} {_shape(s)}" for n, s in self.shapes.items())])
+
+
+def compiled(folder: Path) -> Compiled | None:
+    """What a folder of the cache holds; None where that cannot be read."""
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        found: Any = json.loads((folder / "3-kernels.json").read_text(encoding="utf-8"))
+        made_from = found["artifact"]["inputs"]
+        shapes = {port["name"]: tuple(map(int, port["shape"])) for port in found["runtime"]["inputs"]}
+        return Compiled(str(found["name"]), made_from["model"], str(found["device"]), made_from["device"], shapes)
+    return None
+
+
+def differences(found: Compiled, request: "Request", device_sha256: str, shapes: Shapes) -> Iterator[str]:
+    """Why a compiled model is not the one that is asked for."""
+    told = []
+    if found.device_sha256 != device_sha256:
+        same = found.device == request.device
+        told.append(f"device {found.device} {'was another file then' if same else f'instead of {request.device}'}")
+    for name, shape in shapes.items():
+        there = found.shapes.get(name)
+        if there is not None and (
+            len(there) != len(shape) or any(b not in (a, None) for a, b in zip(there, shape, strict=True))
+        ):
+            told.append(f"{name} is {_shape(there)} instead of {_shape(shape)}")
+    yield from told or [UNSEEN]
+
+
+def asked(model: Path, request: "Request") -> Shapes:
+    """The shapes of a model's inputs under the sizes of a request."""
+    from tilec.api.model_source import open_file
+
+    return {
+        port.name: tuple(each if isinstance(each, int) else request.sizes.get(each or "") for each in port.shape)
+        for port in open_file(model, Path(request.cache)).header.inputs
+        if port.shape is not None
+    }
+
+
+def _shape(shape: tuple[int | None, ...]) -> str:
+    return f"[{', '.join('?' if extent is None else str(extent) for extent in shape)}]"

@@ -1,0 +1,38 @@
+"""Which compiled model of the cache a model file, sizes, a device and a recipe stand for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilec.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from tilec.api.compiling import Request
+
+
+def request_of(
+    model: Path, given: Mapping[str, Any], sizes: Mapping[str, int], device: str, recipe: str | None, cache: Path
+) -> "Request":
+    """The request to compile a model into the cache at `cache`, with its key; symbols are bound by `sizes` and by the
+    shapes of the arrays `given`.
+
+    Raises UsageError for a symbol that the model does not have and for a size that is not known.
+    """
+    from tilec.api.compiling import keyed
+    from tilec.api.feeds import Sizes
+    from tilec.api.model_source import open_file, request_for
+
+    opened = open_file(model, cache)
+    header = opened.header
+    for symbol in sizes:
+        if symbol not in header.symbols:
+            near = did_you_mean(symbol, header.symbols)
+            known = f"The symbols are {', '.join(header.symbols)}." if header.symbols else "Its sizes are fixed."
+            raise UsageError(
+                f"the model has no symbol {symbol!r}", "--shape", f"Did you mean {near!r}?" if near else known
+            )
+    found = Sizes([port for port in header.inputs if port.name in given], sizes).read(given)
+    for symbol in header.symbols:
+        if symbol not in found:
+            raise UsageError(f"the size {symbol} is not known", str(model), f"Bind it with --shape {symbol}=SIZE.")
+    return keyed(request_for(opened, device, recipe, found, cache))

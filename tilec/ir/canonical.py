@@ -1,0 +1,48 @@
+"""Expressions without names: tensors and iterators replaced, so that equal computations read the same (W41)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilec.ir.bind import simplify_tensor
+from tilec.ir.expr import Expr, Reduce, TensorExpr, Var, operands, rename_tensors, substitute
+from tilec.ir.plan import Shared
+from tilec.ir.text import tensor_text, text_of
+
+
+def canonical(expr: TensorExpr, names: Mapping[str, str], iterators: Mapping[str, str]) -> list[str]:
+    """Text and extents of `expr`, its tensors and iterators named as given."""
+    values: dict[str, Expr] = {old: Var(new) for old, new in iterators.items()}
+    body = expr.body
+    if isinstance(body, Reduce):
+        body = Reduce(body.op, tuple(iterators[i] for i in body.iterators), substitute(body.body, values))
+    else:
+        body = substitute(body, values)
+    plain = TensorExpr(
+        names[expr.tensor],
+        tuple(iterators[i] for i in expr.spatial),
+        tuple(iterators[i] for i in expr.reduce),
+        expr.extents,
+        rename_tensors(body, names),
+    )
+    return [tensor_text(simplify_tensor(plain)), *(text_of(e) for e in expr.extents)]
+
+
+def content(expr: TensorExpr) -> tuple[str, ...]:
+    """What `expr` computes up to the names of tensors and iterators: equal for equal computations."""
+    names = {tensor: f"t{n}" for n, tensor in enumerate(dict.fromkeys((*operands(expr), expr.tensor)))}
+    return tuple(canonical(expr, names, {i: f"i{n}" for n, i in enumerate(expr.iterators)}))
+
+
+def renamed(
+    shared: Mapping[str, Shared], names: Mapping[str, str], iterators: Mapping[str, Mapping[str, str]]
+) -> dict[str, Shared]:
+    """The same loops shared by the nodes of another group: `names` of its tensors, `iterators` of each node here."""
+    return {
+        names[node]: Shared(
+            names[entry.loop],
+            {iterators[node][own]: iterators[entry.loop][other] for own, other in entry.iterators.items()},
+            rename_tensors(substitute(entry.rescale, {i: Var(new) for i, new in iterators[node].items()}), names),
+        )
+        for node, entry in shared.items()
+    }

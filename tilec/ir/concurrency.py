@@ -1,0 +1,79 @@
+"""Iterations that wait for each other: a unit that runs several of them holds the buffers of all at once (W08, W31).
+
+Iterations of a spread loop run on its units in turns where there are more of them than units.  If they act together on
+a level further down, or meet at a barrier, none can end before the others have come that far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Binary, Const, Expr
+from tilec.ir.plan import PlanLevel
+from tilec.ir.program import Allocate, Barrier, ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
+from tilec.ir.scopes import scope_ranks
+
+
+def iterations_per_unit(body: Iterable[Statement], levels: Sequence[PlanLevel]) -> dict[str, Expr]:
+    """Buffer -> of how many iterations a unit holds it at once; those that it holds once are left out."""
+    found = _Turns(levels)
+    found.visit(tuple(body), {})
+    return found.counts
+
+
+def waits_for_all(loop: Loop, homes: Mapping[str, int], levels: Sequence[PlanLevel]) -> bool:
+    """Whether the iterations of a spread loop act together on a lower level, or meet; `homes` are the positions of the
+    levels that hold the buffers around it."""
+    found = _Turns(levels)
+    found.homes.update(homes)
+    return found.lowest(loop.body) < found.scopes[loop.scope]
+
+
+class _Turns:
+    def __init__(self, levels: Sequence[PlanLevel]) -> None:
+        self.levels = levels
+        self.rank = {level.name: position for position, level in enumerate(levels)}
+        self.scopes = scope_ranks(levels)
+        self.homes: dict[str, int] = {}
+        self.counts: dict[str, Expr] = {}
+
+    def visit(self, body: tuple[Statement, ...], waiting: Mapping[int, Expr]) -> None:
+        """`waiting` are the iterations around that wait for each other, by the position of their units' level."""
+        for statement in body:
+            if isinstance(statement, Allocate):
+                held = statement.buffer
+                home = self.homes[held.name] = self.rank.get(held.level, 0)
+                self._count(held.name, home, waiting)
+            elif isinstance(statement, Loop):
+                inner = dict(waiting)
+                if statement.kind == "spread":
+                    rank = self.scopes.get(statement.scope, 0)
+                    if self.lowest(statement.body) < rank:
+                        inner[rank] = simplify(Binary("*", inner.get(rank, Const(1)), statement.extent))
+                self.visit(statement.body, inner)
+
+    def _count(self, name: str, home: int, waiting: Mapping[int, Expr]) -> None:
+        for rank, iterations in waiting.items():
+            units = self.levels[rank].units
+            each = simplify(Binary("//", Binary("+", iterations, Const(units - 1)), Const(units)))
+            if rank <= home and each not in (Const(0), Const(1)):
+                self.counts[name] = simplify(Binary("*", self.counts.get(name, Const(1)), each))
+
+    def lowest(self, body: Iterable[Statement]) -> float:
+        """The lowest level that statements act on, parameters being at the lowest of all; units that meet act between
+        their level and the one below."""
+        lowest = float(len(self.levels))
+        for statement in body:
+            match statement:
+                case Allocate(held):
+                    self.homes[held.name] = self.rank.get(held.level, 0)
+                case Loop():
+                    lowest = min(lowest, self.lowest(statement.body))
+                case Barrier(scope):
+                    lowest = min(lowest, self.scopes.get(scope, 0) - 0.5)
+                case LoadTiles(name) | Fill(name) | StoreTiles(_, name):
+                    lowest = min(lowest, self.homes.get(name, 0))
+                case ComputeTile():
+                    lowest = min(lowest, self.homes.get(statement.target, 0))
+        return lowest

@@ -1,0 +1,1 @@
+"""Counts over a tile program: bytes moved, transactions, bytes held."""

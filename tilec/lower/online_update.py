@@ -1,0 +1,80 @@
+"""What happens to a partial result in a step of a shared loop before its node adds to it (online softmax, Welford)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tilec.ir.expr import Access, TensorExpr, Var, operands
+from tilec.ir.plan import Variant
+from tilec.ir.program import Allocate, Buffer, ComputeTile, Statement
+from tilec.lower.lowering_context import Box, LoweringContext
+from tilec.lower.part_frame import PartFrame
+from tilec.lower.shared_loops import SharedLoop, with_names
+from tilec.lower.tile_request import RequestTarget, TileRequest
+from tilec.lower.windows import buffer
+
+Statements = Callable[[LoweringContext, TileRequest], tuple[Statement, ...]]
+
+
+def online_update(
+    frame: PartFrame, chain: SharedLoop, name: str, loops: tuple[str, ...], statements: Statements
+) -> list[Statement]:
+    """Keep the former value of a member for those behind it, and rescale it to what those in front have become.
+
+    `statements` writes a task of the levels above.
+    """
+    s, node, result = frame.s, frame.s.nodes[name], list[Statement]()
+    box = {iterator: frame.view(loops).boxes[name][iterator] for iterator in node.spatial}
+    if name in chain.before:
+        former = chain.before[name]
+        own = Access(name, tuple(map(Var, node.spatial)))
+        held = buffer(s, former, frame.task.level, tuple(box.values()))
+        frame.buffers[former] = held
+        result.append(Allocate(held))
+        copy = TensorExpr(former, node.spatial, (), node.shape, own)
+        result += _pointwise(frame, copy, name, box, held, statements)
+    rescale = chain.rescale.get(name)
+    if rescale is not None:
+        expr = replace(rescale, body=with_names(rescale.body, chain.before))
+        result += _pointwise(frame, expr, name, box, frame.buffers[name], statements)
+    return result
+
+
+def _pointwise(
+    frame: PartFrame, expr: TensorExpr, like: str, box: Box, target: Buffer, statements: Statements
+) -> tuple[Statement, ...]:
+    """A pure tile of this level, which may read what it writes, tiled further up like the node `like`."""
+    s, name, read = frame.s, expr.tensor, operands(expr)
+    if frame.task.level == s.top:
+        ends = tuple((iterator, *box[iterator]) for iterator in expr.spatial)
+        return (ComputeTile(expr, ends, target.name, tuple((t, frame.buffers[t].name) for t in read)),)
+    alone = replace(
+        s,
+        nodes={name: expr},
+        operands={name: read},
+        readers={tensor: [name] for tensor in read},
+        connect={},
+        chains={},
+        variant=_like(s.variant, like, name),
+    )
+    task = TileRequest(
+        part=(name,),
+        level=frame.task.level + 1,
+        box=box,
+        targets={name: RequestTarget(target, tuple(box.values()))},
+        sources={(name, tensor): frame.buffers[tensor] for tensor in read if tensor != name},
+        accumulate=name in read,
+    )
+    return statements(alone, task)
+
+
+def _like(variant: Variant, node: str, name: str) -> Variant:
+    """A variant that tiles `name` as it does `node`."""
+
+    def tiling(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {level: {name: of[node]} for level, of in table.items() if node in of}
+
+    tiles, order, tails = map(tiling, (variant.tiles, variant.order, variant.tails))
+    return replace(variant, tiles=tiles, order=order, tails=tails, steps={})

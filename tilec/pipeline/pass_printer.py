@@ -1,0 +1,38 @@
+"""The graph between passes, as text: all of it at first, then what each pass alters."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilec.ir.graph import Graph
+
+
+class PassPrinter:
+    """Tells of a graph after every pass: called with the pass's name and the graph."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._before: dict[str, str] = {}
+
+    def __call__(self, name: str, graph: "Graph") -> None:
+        """Say how many nodes there are, which came and which went, as tensor expressions with their types."""
+        now = dict(_lines(graph))
+        self._tell("\n".join([f"after {name}: {len(now)} nodes{self._told(now)}", *self._changes(now)]))
+        self._before = now
+
+    def _told(self, now: dict[str, str]) -> str:
+        return ", unchanged" if self._before and now == self._before else ""
+
+    def _changes(self, now: dict[str, str]) -> Iterator[str]:
+        yield from (f"  - {text}" for node, text in self._before.items() if now.get(node) != text)
+        yield from (f"  + {text}" for node, text in now.items() if self._before.get(node) != text)
+
+
+def _lines(graph: "Graph") -> Iterator[tuple[str, str]]:
+    """Node -> its expression, the type of what it makes, and the extents of its iterators."""
+    from tilec.ir.text import tensor_text, text_of
+
+    for node in graph.nodes:
+        extents = " ".join(f"{name}={text_of(extent)}" for name, extent in node.expr.domain.items())
+        ttype = graph.tensors[node.name].ttype
+        yield node.name, f"{tensor_text(node.expr)}  # {ttype}" + (f", {extents}" if extents else "")

@@ -1,0 +1,40 @@
+"""Which programs made the artifacts of a folder: run.json tells, for artifacts name none, so that plans of two versions
+can be compared to the byte."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tilec.artifact import pretty, write_text
+from tilec.pipeline.job import RUN_FILE, read_run
+from tilec.pipeline.tool_versions import tools
+
+_MAKERS = "made_by"
+
+
+def outdated(stage: str, folder: Path) -> str | None:
+    """The program that made what `stage` wrote in `folder` and is another one now, with both versions; None when all
+    are the same or nothing is known."""
+    makers = read_run(folder).get(_MAKERS)
+    made = makers.get(stage) if isinstance(makers, Mapping) else None
+    if not isinstance(made, Mapping):
+        return None
+    now = tools()
+    for name in sorted(now, key=lambda name: name != "tilec"):
+        if made.get(name) != now[name]:
+            return f"made by {_called(name, made.get(name))}, here is {_called(name, now[name])}"
+    return None
+
+
+def _called(name: str, version: str | None) -> str:
+    return f"{name} {version}" if version else f"no {name}"
+
+
+def write_run(stage: str, folder: Path, told: Mapping[str, Any] | None) -> None:
+    """Note in run.json that the programs of now made what `stage` wrote, with what it `told` in place of what was told
+    before. Raises TilecError that names the folder."""
+    before = read_run(folder)
+    makers = before.get(_MAKERS)
+    kept = before if told is None else told
+    record = {**kept, _MAKERS: {**(makers if isinstance(makers, Mapping) else {}), stage: tools()}}
+    write_text(folder / RUN_FILE, pretty(record))

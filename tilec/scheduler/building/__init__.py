@@ -1,0 +1,1 @@
+"""Groups as blocks of a plan: tiles, packed weights, kernel names, costs."""

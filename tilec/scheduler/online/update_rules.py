@@ -1,0 +1,257 @@
+"""Rules by which a partial result follows partial results that it was computed from (online softmax, Welford).
+
+    sum(t, g(X) * data[t])            ->  acc * g(new) / g(old)
+    sum(t, data[t] + g(T / count))    ->  acc + count * (g(new) - g(old))
+    sum(t, s * (y[t] - mean(y))**2)   ->  acc + s * count * (mean_old - mean_new)**2
+
+`count` is how many elements were summed up so far.  What is no algebra of these forms has no rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tilec.ir.expr import NEUTRAL, Access, Binary, Call, Const, Expr, rebuild, walk
+from tilec.lower.shared_loops import BEFORE
+from tilec.scheduler.online.scalar_algebra import Term, Terms, added, positive, replaced, terms_of, vanishes
+
+
+@dataclass(frozen=True, slots=True)
+class RunningReduction:
+    """A reduction that is read while it grows: its operator and the terms of its body, in the reader's iterators."""
+
+    reducer: str
+    body: Terms
+
+
+RunningReductions = Mapping[Access, RunningReduction]
+"""What a body reads of reductions that still grow."""
+
+
+def update_rule(own: Access, body: Expr, growths: RunningReductions, count: Access | None) -> Expr | None:
+    """What a sum `own` over `body` becomes in a step, before it is added to; None when no rule applies.
+
+    `count` is the running number of elements, if there is one.
+    """
+    if not any(isinstance(part, Access) and part in growths for part in walk(body)):
+        return own
+    scaled = _scaled(own, terms_of(body), growths)
+    if scaled is not None or count is None:
+        return scaled
+    return _shifted(own, body, growths, count) or _centred(own, body, growths, count)
+
+
+def previous_value(value: Expr) -> Expr:
+    """What a value was before this step."""
+    return Call(BEFORE, (value,))
+
+
+# acc * g(new) / g(old)
+
+
+def _scaled(own: Access, body: Terms, growths: RunningReductions) -> Expr | None:
+    """A product with exponentials and reciprocals of growing values, none of which can overflow on the way."""
+    found = [_growing_part(term, growths) for term in body]
+    if not found or found[0] is None or any(parts != found[0] for parts in found):
+        return None
+    powers, slopes = found[0]
+    if not all(_bounded(term, powers, slopes, growths) for term in body):
+        return None
+    factors: list[Expr] = []
+    resets: list[Expr] = []
+    for value in growths:
+        if value not in powers and value not in slopes:
+            continue
+        old = previous_value(value)
+        factor = Binary("/", old, value) if value in powers else _exp(value, slopes[value])
+        factors.append(Call("where", (Binary("==", old, value), Const(1.0), factor)))
+        neutral = Const(NEUTRAL[growths[value].reducer])
+        resets.append(Binary("and", Binary("==", old, neutral), Binary("!=", old, value)))
+    return Call("where", (_joined("or", resets), Const(0.0), _joined("*", [own, *factors])))
+
+
+def _exp(value: Expr, slope: Fraction) -> Expr:
+    """exp(slope * (new - old))."""
+    ends = (previous_value(value), value) if slope < 0 else (value, previous_value(value))
+    difference: Expr = Binary("-", *ends)
+    if abs(slope) != 1:
+        difference = Binary("*", difference, Const(float(abs(slope))))
+    return Call("exp", (difference,))
+
+
+def _growing_part(term: Term, growths: RunningReductions) -> tuple[dict[Expr, int], dict[Expr, Fraction]] | None:
+    """Powers of growing values, and their factors in the exponent; None where they are mixed with other things."""
+    powers: dict[Expr, int] = {}
+    for atom, power in term.powers:
+        if atom in growths:
+            powers[atom] = power
+        elif _reads(atom, growths):
+            return None
+    slopes: dict[Expr, Fraction] = {}
+    for inner, coefficient in term.exponent:
+        if not _term_reads(inner, growths):
+            continue
+        match tuple(inner.powers):
+            case ((Access() as atom, 1),) if atom in growths and not inner.exponent:
+                slopes[atom] = coefficient
+            case _:
+                return None
+    return powers, slopes
+
+
+def _bounded(
+    term: Term, powers: Mapping[Expr, int], slopes: Mapping[Expr, Fraction], growths: RunningReductions
+) -> bool:
+    """Exponents stay at most 0, for the growing value is the largest (smallest) of what it is subtracted from; a
+    divisor is a sum of values at least 0 of which the body is a multiple."""
+    for value, slope in slopes.items():
+        if growths[_access(value)].reducer != ("max" if slope < 0 else "min"):
+            return False
+    exponent = dict(term.exponent)
+    if slopes and not vanishes(replaced(exponent, lambda atom: _body(atom, growths)), exponent):
+        return False
+    for value, power in powers.items():
+        growing = growths[_access(value)]
+        if power != -1 or growing.reducer != "sum" or len(growing.body) != 1 or not positive(growing.body):
+            return False
+        (share,) = growing.body
+        if share.exponent != term.exponent or not _divides(share, term):
+            return False
+    return True
+
+
+def _body(atom: Expr, growths: RunningReductions) -> Terms | None:
+    return growths[atom].body if isinstance(atom, Access) and atom in growths else None
+
+
+def _access(value: Expr) -> Access:
+    assert isinstance(value, Access)
+    return value
+
+
+def _divides(share: Term, term: Term) -> bool:
+    """Whether a product is a multiple of another one in size."""
+    have = dict(term.powers)
+    for atom, power in share.powers:
+        inner = atom.args[0] if isinstance(atom, Call) and atom.fn == "abs" else atom
+        if max(have.get(atom, 0), have.get(inner, 0)) < power:
+            return False
+    return True
+
+
+# acc + count * (g(new) - g(old))
+
+
+def _shifted(own: Access, body: Expr, growths: RunningReductions, count: Access) -> Expr | None:
+    """A sum of things that do not grow and of means so far."""
+    ends = _means(body, growths, count)
+    if not ends:
+        return None
+    moved = _joined("+", [_difference(sign, part, growths) for sign, part in ends])
+    return _counted(own, count, Binary("*", previous_value(count), moved))
+
+
+def _means(body: Expr, growths: RunningReductions, count: Access) -> list[tuple[int, Expr]] | None:
+    """The summands that grow, with their signs; None if one is no mean of what was summed up so far."""
+    growing: list[tuple[int, Expr]] = []
+    for sign, part in _summands(body):
+        if not _reads(part, growths):
+            continue
+        for term in terms_of(part):
+            powers = dict(term.powers)
+            rest = [atom for atom in powers if atom != count]
+            if term.exponent or powers.get(count) != -1 or len(rest) != 1 or powers[rest[0]] != 1:
+                return None
+            if _body(rest[0], growths) is None or growths[_access(rest[0])].reducer != "sum":
+                return None
+        growing.append((sign, part))
+    return growing
+
+
+def _summands(expr: Expr, sign: int = 1) -> list[tuple[int, Expr]]:
+    match expr:
+        case Binary("+" | "-" as op, left, right):
+            return [*_summands(left, sign), *_summands(right, sign if op == "+" else -sign)]
+        case Call("neg", (operand,)):
+            return _summands(operand, -sign)
+    return [(sign, expr)]
+
+
+def _difference(sign: int, part: Expr, growths: RunningReductions) -> Expr:
+    """sign * (new - old)."""
+    old = _former(part, growths)
+    return Binary("-", part, old) if sign > 0 else Binary("-", old, part)
+
+
+def _former(expr: Expr, growths: RunningReductions) -> Expr:
+    if isinstance(expr, Access):
+        return previous_value(expr) if expr in growths else expr
+    return rebuild(expr, lambda part: _former(part, growths))
+
+
+def _counted(own: Access, count: Access, more: Expr) -> Expr:
+    return Call("where", (Binary("==", previous_value(count), Const(0.0)), own, Binary("+", own, more)))
+
+
+# acc + s * count * (mean_old - mean_new)**2
+
+
+def _centred(own: Access, body: Expr, growths: RunningReductions, count: Access) -> Expr | None:
+    """The square of the distance from the mean of what was summed up so far."""
+    split = _square(body, growths)
+    if split is None:
+        return None
+    base, scale = split
+    ends = _means(base, growths, count)
+    if not ends or not any(_is_mean(base, value, growing, count) for value, growing in growths.items()):
+        return None
+    moved = _joined("+", [_difference(sign, part, growths) for sign, part in ends])
+    more = Binary("*", previous_value(count), Binary("*", moved, moved))
+    return _counted(own, count, more if scale == 1 else Binary("*", more, Const(float(scale))))
+
+
+def _square(body: Expr, growths: RunningReductions) -> tuple[Expr, Fraction] | None:
+    """(b, s) with body = s * b * b."""
+    match body:
+        case Call("pow", (base, Const(2 | 2.0))):
+            return base, Fraction(1)
+        case Binary("*", left, right) if left == right:
+            return left, Fraction(1)
+        case Binary("*" | "/" as op, left, right):
+            sides = ((left, right), (right, left)) if op == "*" else ((left, right),)
+            for inner, factor in sides:
+                value, found = terms_of(factor), _square(inner, growths)
+                if found is not None and list(value) == [Term()]:
+                    scale = value[Term()] if op == "*" else 1 / value[Term()]
+                    return found[0], found[1] * scale
+    return None
+
+
+def _is_mean(base: Expr, value: Access, growing: RunningReduction, count: Access) -> bool:
+    """Whether the base is what a sum `value` adds up, less its mean."""
+    if growing.reducer != "sum" or value == count:
+        return False
+    mean = terms_of(Binary("/", value, count))
+    distance, terms = added(growing.body, mean, Fraction(-1)), terms_of(base)
+    if distance.keys() != terms.keys():
+        return False
+    first = next(iter(distance))
+    return vanishes(added(terms, distance, -terms[first] / distance[first]), terms)
+
+
+def _term_reads(term: Term, growths: RunningReductions) -> bool:
+    inner = (atom for part, _ in term.exponent for atom, _ in part.powers)
+    return any(_reads(atom, growths) for atom in (*(atom for atom, _ in term.powers), *inner))
+
+
+def _reads(expr: Expr, growths: RunningReductions) -> bool:
+    return any(isinstance(part, Access) and part in growths for part in walk(expr))
+
+
+def _joined(op: str, parts: Sequence[Expr]) -> Expr:
+    first, *rest = parts
+    for part in rest:
+        first = Binary(op, first, part)
+    return first
