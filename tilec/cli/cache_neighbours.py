@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tilec.api.compiling import Request
+    from tilec.api.request import Request
 
 UNSEEN = "tilec, a tool, the recipe, external weights or a TILEC_ variable is another"
 """What sets apart entries that agree in all that they say of themselves."""

@@ -8,7 +8,6 @@ from tilec.analysis.explain.edge import EdgeExplanation, Joined
 from tilec.analysis.explain.memory_levels import LevelJoin
 from tilec.analysis.explain.relax import Relaxation
 from tilec.report.explain.layout import amount, candidate_rows, some, table, text_of_lines
-from tilec.report.formatting import refusal_text
 from tilec.scheduler.refusals import REASONS
 
 
@@ -16,7 +15,7 @@ def edge_text(story: EdgeExplanation) -> str:
     """The story of an edge."""
     state = f"connected at {story.connected}" if story.connected else "not connected"
     if story.reason is not None:
-        state += f": {refusal_text(story.reason)}"
+        state += f": {story.reason.text}"
     lines = [f"{story.edge}: {state}"]
     if story.reason is not None:
         lines.append(f"  {REASONS[story.reason.code]}")
@@ -28,7 +27,7 @@ def edge_text(story: EdgeExplanation) -> str:
         [
             look.stage,
             look.level,
-            refusal_text(look.reason) if look.reason is not None else "connected" if look.stage != "calls" else "apart",
+            look.reason.text if look.reason is not None else "connected" if look.stage != "calls" else "apart",
             "<- decides" if look.stage == story.decided_by else "",
         ]
         for look in story.looks
