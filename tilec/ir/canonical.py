@@ -1,4 +1,7 @@
-"""Expressions without names: tensors and iterators replaced, so that equal computations read the same (W41)."""
+"""Expressions up to names: tensors and iterators renamed in order, so that equal computations have equal text.
+
+Groups with equal text share a kernel (sub-graph cache; Welder, 4.2).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from tilec.ir.text import tensor_text, text_of
 
 
 def canonical(expr: TensorExpr, names: Mapping[str, str], iterators: Mapping[str, str]) -> list[str]:
-    """Text and extents of `expr`, its tensors and iterators named as given."""
+    """Text of `expr` and of its extents, with tensors and iterators renamed as given."""
     values: dict[str, Expr] = {old: Var(new) for old, new in iterators.items()}
     body = expr.body
     if isinstance(body, Reduce):
@@ -29,7 +32,7 @@ def canonical(expr: TensorExpr, names: Mapping[str, str], iterators: Mapping[str
 
 
 def content(expr: TensorExpr) -> tuple[str, ...]:
-    """What `expr` computes up to the names of tensors and iterators: equal for equal computations."""
+    """Identity of the computation of `expr` up to the names of tensors and iterators: equal for equal computations."""
     names = {tensor: f"t{n}" for n, tensor in enumerate(dict.fromkeys((*operands(expr), expr.tensor)))}
     return tuple(canonical(expr, names, {i: f"i{n}" for n, i in enumerate(expr.iterators)}))
 
@@ -37,11 +40,11 @@ def content(expr: TensorExpr) -> tuple[str, ...]:
 def renamed(
     shared: Mapping[str, Shared], names: Mapping[str, str], iterators: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Shared]:
-    """The same loops shared by the nodes of another group: `names` of its tensors, `iterators` of each node here."""
+    """Shared loops of one group as those of another: `names` maps tensors, `iterators` the iterators of each node."""
     return {
         names[node]: Shared(
             names[entry.loop],
-            {iterators[node][own]: iterators[entry.loop][other] for own, other in entry.iterators.items()},
+            {iterators[node][iterator]: iterators[entry.loop][other] for iterator, other in entry.iterators.items()},
             rename_tensors(substitute(entry.rescale, {i: Var(new) for i, new in iterators[node].items()}), names),
         )
         for node, entry in shared.items()
