@@ -31,10 +31,10 @@ ORDER = (
     ),
     *("layout", "unit", "copies", "shared", "wide", "kernel"),
 )
-"""Kinds of facts of a group, in the order of listings."""
+"""Kinds of facts of a group, as they are listed."""
 
 RETILED = frozenset(ORDER[ORDER.index("variant") : ORDER.index("kernel")])
-"""Facts of tiles: changes in them leave the connections of a group unchanged."""
+"""Facts of tiles: what a group changes in without being connected in another way."""
 
 
 def edges(groups: Sequence[Group], matching: Matching) -> dict[Key, Fact]:
@@ -73,7 +73,7 @@ def _expression_text(expr: TensorExpr) -> str:
 
 
 def variants(group: Group, matching: Matching, targets: Group) -> dict[Key, Fact]:
-    """All decisions of a group's variants, in the names and iterators of the nodes of `targets`."""
+    """Everything that the variants of a group fix, in the names and iterators of the nodes of `targets`."""
     iterators = _iterators(group, targets, matching)
     facts: dict[Key, Fact] = {}
     for variant in group.variants:

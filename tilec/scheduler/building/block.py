@@ -11,8 +11,7 @@ from tilec.ir.plan import Shared, Sizes
 from tilec.scheduler.refusals import edge_name
 
 Extents = Mapping[str, int]
-"""Map from iterator of a block's final node to its extent in the enclosing block's tile; absent iterators have their
-whole extent."""
+"""Iterator of a block's final node -> its extent in the tile of the block around it (absent: all of it)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Construction of a group's variant from its tiles: blocks, packed weights, connections, loads, layouts, names."""
+"""build: groups become a plan: blocks with tiles, packed weights, connections, loads, layouts and names (W15, W41)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tilec.scheduler.tiling.task_tiles import TaskTile, kept_order, task_order
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 Orders = dict[str, tuple[int, ...]]
-"""Map from tensor to the order of its dimensions in the core's level."""
+"""Tensor -> the order of its dimensions in a core's level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,10 @@ class TiledGroup:
 
 @dataclass
 class GroupBuilder:
-    """Builds blocks from decisions; `graph` grows by the tensors of packed weights, `packs` are the nodes that pack
-    them.
+    """Turns decisions into blocks; `graph` grows by the tensors of packed weights, `packs` are their nodes.
 
-    `orders` caches loop orders by content, in the `numbering` shared by all FusionProblems whose parts become blocks;
-    `groupings` are the groups of parts before their programs were examined, with the refusals of larger ones.
+    `orders` remembers loop orders by content, in the `numbering` of all Atoms that blocks are made of; `groupings` are
+    the groups of parts before programs of them were looked at, with the reasons why there are no larger ones.
     """
 
     graph: Graph
@@ -64,11 +63,11 @@ class GroupBuilder:
     groupings: list[tuple[FusionProblem, Partition]] = field(default_factory=list)
 
     def aside(self) -> GroupBuilder:
-        """A copy of the builder with its own tables; additions to it do not reach this one."""
+        """Another builder that knows the same; what it makes stays with it."""
         return replace(self, packs=dict(self.packs), layouts=dict(self.layouts), direct=dict(self.direct))
 
     def core_block(self, atoms: FusionProblem, members: Sequence[int], tile: TaskTile) -> Block:
-        """The block at the core's level, made of one block at the highest level for each part."""
+        """The block of a core's level, made of one block of the highest level for each part."""
         target, chain = atoms.target, atoms.chain_of(members)
         if chain is not None:
             self.graph = replace(self.graph, tensors={**self.graph.tensors, **chain.tensors})
@@ -94,8 +93,7 @@ class GroupBuilder:
     def _register_block(
         self, content: object, part: Part, register: RegisterTile, problem: TilingProblem, atoms: FusionProblem
     ) -> Block:
-        """A part at the highest level with its weights packed; its loops are in the order of most reuse in the nearest
-        cache."""
+        """A part at the highest level, its weights packed; loops in the order that keeps most in the nearest cache."""
         target = atoms.target
         width = register.sizes.get(register.along, 0)
         expr, self.graph = pack_weights(part[0].expr, register.vector, width, self.graph, atoms.constants, self.packs)
@@ -109,7 +107,7 @@ class GroupBuilder:
         return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped)
 
     def draught(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
-        """The group of a block: the tree's decisions as the tables of a variant."""
+        """The group of a block: what its tree says as the tables of a variant."""
         names = {i: level.name for i, level in enumerate(target.levels)}
         connect = {e: names[level] for e, level in block.connections().items()}
         tiles: dict[str, dict[str, Sizes]] = {}
@@ -148,10 +146,8 @@ class GroupBuilder:
 
 
 def _apart(part: Part, register: RegisterTile, atoms: FusionProblem) -> list[tuple[object, Part, RegisterTile]]:
-    """A reduction that runs in steps and the nodes computed on its result, as parts of their own.
-
-    The partial sums wait in the core's level, because no unit of a higher level keeps them between steps.
-    """
+    """A reduction that runs in steps, and what is computed on its result, as parts of their own: its partial sums
+    wait in the core's level, where no unit of a higher level keeps them."""
     anchor, rest = part[0], part[1:]
     shared = common_iterators(part).shared
     sizes = {shared[i][anchor.name]: n for i, n in register.sizes.items() if i in shared}
@@ -162,17 +158,14 @@ def _apart(part: Part, register: RegisterTile, atoms: FusionProblem) -> list[tup
 
 
 def _arrays(tile: TaskTile) -> tuple[dict[str, Ints], dict[str, dict[str, Ints]]]:
-    """Tile sizes and reduce steps as arrays, the form that the cost model takes."""
+    """Tile sizes and reduce steps as the cost model takes them."""
     sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
     return sizes, {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
 
 
 def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tuple[str, ...]]:
-    """Levels through which each operand is loaded.
-
-    Operands pass through every level above the one they are stored in, up to the core's, and are read there; those in
-    `direct` are read one level below. Tables that are indexed by data stay in their level.
-    """
+    """Operands travel through every level above the one they wait in, up to a core's, and are read there, those in
+    `direct` up to the level below it; tables that data index stay where they are."""
     made = {node.name for node in block.nodes}
     waits: dict[str, int] = {}
     for e, level in block.connections().items():
@@ -203,8 +196,8 @@ def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:
 
 
 def levels_of(target: TargetModel) -> tuple[PlanLevel, ...]:
-    """The plan's levels. The compiler behind the code generator allocates vector registers, so that their capacity is
-    not a limit of the plan; the register tile respects it."""
+    """The plan's levels. Vector registers are handed out by the code generator's compiler, so their capacity is not
+    a limit of the plan; the register tile observes it."""
     if target.vectors:
         return (*target.levels[:-1], replace(target.levels[-1], capacity=None))
     return target.levels
@@ -223,5 +216,5 @@ def plan_group(draught: TiledGroup) -> Group:
 
 
 def picoseconds(seconds: float) -> int:
-    """Seconds as integer picoseconds, the unit of plans."""
+    """Seconds as a plan has them."""
     return round(seconds * 1e12)

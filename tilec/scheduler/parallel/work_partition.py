@@ -18,55 +18,52 @@ names."""
 
 
 def partition_work(atoms: FusionProblem, most: int) -> tuple[range, ...]:
-    """The places of the parts in up to `most` consecutive ranges of balanced work.
-
-    Equal groups are evaluated once per range, at a cost proportional to their parts. Parts that must stay together are
-    in one range.
-    """
+    """The places of the parts in up to `most` stretches: groups that are alike are looked at once in each, and what a
+    look takes grows with their parts.  Parts that stay together are in one."""
     places = range(len(atoms.parts))
     if most == 1:
         return (places,)
-    candidates = _candidate_counts(atoms)
-    whole = sum({key: before for ending in candidates for before, key in ending}.values())
+    looks = _looks(atoms)
+    whole = sum({key: before for ending in looks for before, key in ending}.values())
     count = max(1, min(most, whole // MIN_PARTS))
     if count == 1:
         return (places,)
     inside = atoms.inside
-    least = bisect_left(range(whole), True, key=lambda work: len(_ranges_within(candidates, inside, work)) <= count)
-    return _ranges_within(candidates, inside, least)
+    least = bisect_left(range(whole), True, key=lambda work: len(_divided(looks, inside, work)) <= count)
+    return _divided(looks, inside, least)
 
 
-def _candidate_counts(atoms: FusionProblem) -> list[CandidateCounts]:
-    """For every part the candidate groups that end with it; parts with equal predecessors share the result."""
+def _looks(atoms: FusionProblem) -> list[CandidateCounts]:
+    """For every part the groups that end with it; parts behind the same ones in the same order have the same."""
     numbers = [described.number for described in atoms.descriptions]
-    by_window: dict[tuple[int, ...], CandidateCounts] = {}
-    counts: list[CandidateCounts] = []
+    known: dict[tuple[int, ...], CandidateCounts] = {}
+    found: list[CandidateCounts] = []
     for last in range(len(numbers)):
         window = tuple(numbers[max(0, last + 1 - MAX_PARTS) : last + 1])
-        if window not in by_window:
-            by_window[window] = _groups_ending_at(atoms, last)
-        counts.append(by_window[window])
-    return counts
+        if window not in known:
+            known[window] = _ending(atoms, last)
+        found.append(known[window])
+    return found
 
 
-def _groups_ending_at(atoms: FusionProblem, last: int) -> CandidateCounts:
-    groups = []
+def _ending(atoms: FusionProblem, last: int) -> CandidateCounts:
+    found = []
     for start in range(last - 1, max(-1, last - MAX_PARTS), -1):
         members = tuple(range(start, last + 1))
         if atoms.joins(start, last + 1):
-            groups.append((last - start, atoms.key(members, atoms.leaving(members))))
-    return groups
+            found.append((last - start, atoms.key(members, atoms.leaving(members))))
+    return found
 
 
-def _ranges_within(candidates: Sequence[CandidateCounts], inside: frozenset[int], most: int) -> tuple[range, ...]:
-    """Consecutive ranges, each as long as its work does not exceed `most`."""
-    starts, evaluated, work = [0], set[object](), 0
-    for last, ending in enumerate(candidates):
-        new = {key: before for before, key in ending if last - before >= starts[-1] and key not in evaluated}
+def _divided(looks: Sequence[CandidateCounts], inside: frozenset[int], most: int) -> tuple[range, ...]:
+    """Stretches in order, each as long as its work is no more than some."""
+    starts, seen, work = [0], set[object](), 0
+    for last, ending in enumerate(looks):
+        new = {key: before for before, key in ending if last - before >= starts[-1] and key not in seen}
         if work + sum(new.values()) > most and last > starts[-1] and last not in inside:
             starts.append(last)
-            evaluated, work = set(), 0
+            seen, work = set(), 0
         else:
-            evaluated |= new.keys()
+            seen |= new.keys()
             work += sum(new.values())
-    return tuple(map(range, starts, [*starts[1:], len(candidates)]))
+    return tuple(map(range, starts, [*starts[1:], len(looks)]))
