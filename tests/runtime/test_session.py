@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.cpu_models import chain, chain_reference, rows, tensor, whole, write_manifest, write_model
+from tilec.abi.manifest import Constant, Segment, WeightsFile
 from tilec.codegen.cpu.compile.build_library import Model
 from tilec.codegen.cpu.launch_data import Launch
 from tilec.errors import ArtifactError, UsageError
 from tilec.runtime import load
-from tilec.runtime.manifest import Constant, Segment, WeightsFile
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilec.abi import job_layout
+from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.manifest import CallInput, Manifest, PortSpec, read_manifest
 from tilec.errors import UsageError
 from tilec.ir.types import numpy_dtype
-from tilec.runtime import layout
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import copy_result, gather_inputs, gather_outputs
 from tilec.runtime.library import Library, load_library
-from tilec.runtime.manifest import CallInput, Manifest, PortSpec, read_manifest
-from tilec.runtime.memory import ALIGNMENT, address, aligned_block, constant_address, map_weights
+from tilec.runtime.memory import address, aligned_block, constant_address, map_weights
 from tilec.runtime.pool import Pool, forks, pool_of
 from tilec.runtime.times import Span, Times
 from tilec.spec.cpus import usable_cpus
@@ -165,10 +166,10 @@ class _Run:
                 continue
             job = pool.take_job(segment.launches, segment.width)
             words = job.view(np.int64)
-            words[layout.JOB_TABLE // 8] = address(self._table)
-            words[layout.JOB_SCRATCH // 8] = address(self._scratch)
-            words[layout.JOB_SCRATCH_STRIDE // 8] = stride
-            words[layout.JOB_SEGMENT // 8] = number
+            words[job_layout.JOB_TABLE // 8] = address(self._table)
+            words[job_layout.JOB_SCRATCH // 8] = address(self._scratch)
+            words[job_layout.JOB_SCRATCH_STRIDE // 8] = stride
+            words[job_layout.JOB_SEGMENT // 8] = number
             self._jobs.append(job)
         self._addresses = [None if job is None else address(job) for job in self._jobs]
 
@@ -180,7 +181,7 @@ class _Run:
     @property
     def idle(self) -> bool:
         """Whether the last helper has left."""
-        return not any(job.view(np.int64)[layout.JOB_STATE // 8] for job in self.jobs)
+        return not any(job.view(np.int64)[job_layout.JOB_STATE // 8] for job in self.jobs)
 
     def start(
         self, inputs: list[Any], outputs: list[Any], calls: Sequence[Fallback], times: Times | None = None
@@ -208,7 +209,7 @@ class _Run:
         """Say where the times of a segment are wanted, if they are."""
         job = self._jobs[number]
         if job is not None:
-            job.view(np.int64)[layout.JOB_TIMES // 8] = 0 if times is None else address(times.of(number))
+            job.view(np.int64)[job_layout.JOB_TIMES // 8] = 0 if times is None else address(times.of(number))
 
     def _point(self, first: int, arrays: list[Any]) -> None:
         """Enter arrays into the table from position `first`; what compiled code does not touch has no place there."""

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from tilec.abi.job_layout import ABI
+from tilec.abi.manifest import Constant, LibraryFile, Manifest, Segment, TensorSpec, WeightsFile, read_manifest
 from tilec.artifact import Artifact, encode
 from tilec.errors import ArtifactError, UsageError
-from tilec.runtime.layout import ABI
-from tilec.runtime.manifest import Constant, LibraryFile, Manifest, Segment, TensorSpec, WeightsFile, read_manifest
 
 MANIFEST = Manifest(
     abi=ABI,

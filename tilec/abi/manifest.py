@@ -5,11 +5,12 @@ from math import prod
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.job_layout import ABI
 from tilec.artifact import decode, digest_object, encode, read_artifact
 from tilec.artifact.filenames import require_inside
 from tilec.errors import ArtifactError
 from tilec.ir.types import TTYPES
-from tilec.runtime.layout import ABI
 
 FILE = "3-kernels.json"
 KEY = "runtime"
@@ -151,7 +152,7 @@ class Manifest:
         told = {name: everything.get(name) for name in ("abi", "arena_bytes", "inputs", "outputs", "scratch_bytes")}
         calls = [{name: call.get(name) for name in ("inputs", "outputs")} for call in everything.get("calls", ())]
         more = {"segments": everything["segments"], "taken": everything.get("taken"), "calls": calls}
-        return digest_object({**told, **more, "constants": [(c.bytes, c.offset % 64) for c in self.constants]})
+        return digest_object({**told, **more, "constants": [(c.bytes, c.offset % ALIGNMENT) for c in self.constants]})
 
     @property
     def results(self) -> int:
