@@ -59,6 +59,7 @@ def test_another_interface_is_refused(tmp_path):
         ("arena", 3, "arena_bytes"),
         ("arena_bytes", -1, "-1 bytes or launches"),
         ("library", {"file": "../kernels.a", "sha256": ""}, "no name of a file"),
+        ("loader", "tilec.runtime.cpu", "no loader"),
         ("weights", [{"file": "/etc/passwd", "bytes": 100, "sha256": ""}], "no name of a file"),
     ],
 )

@@ -15,6 +15,9 @@ from tilec.ir.types import TTYPES
 FILE = "3-kernels.json"
 KEY = "runtime"
 
+LOADER = "tilec.runtime.cpu.executor:load"
+"""Loader of manifests that name none."""
+
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -126,7 +129,7 @@ class Manifest:
 
     Segment 0, call 0, segment 1 and so on run in turn. `scratch_bytes` is the working memory of each thread, `taken`
     says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
-    per usable CPU).
+    per usable CPU); `loader` the function, as `module:name`, that opens the library.
     """
 
     abi: int
@@ -141,6 +144,7 @@ class Manifest:
     threads: int | None = None
     calls: tuple[CallSpec, ...] = ()
     taken: tuple[tuple[int, int], ...] = ()
+    loader: str = LOADER
 
     @property
     def interface(self) -> str:
@@ -170,6 +174,9 @@ class Manifest:
             held = self.weights[constant.file].bytes
             if constant.offset < 0 or constant.bytes < 0 or constant.offset + constant.bytes > held:
                 raise ValueError(f"constant {i} lies outside its weights file")
+        module, _, function = self.loader.partition(":")
+        if not all(name.isidentifier() for name in (*module.split("."), function)):
+            raise ValueError(f"{self.loader!r} names no loader as module:function")
         self._check_calls()
 
     def _check_calls(self) -> None:

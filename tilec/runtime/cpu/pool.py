@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tilec.abi import job_layout
-from tilec.runtime.library import Library
+from tilec.runtime.cpu.library import Library
 from tilec.runtime.memory import address, aligned_block
 from tilec.spec.cpus import usable_cpus
 
