@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 
+from tilec.abi.manifest import FILE
 from tilec.artifact import Artifact
 from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
-from tilec.runtime.manifest import FILE
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 from tilec.verify.inputs import Draw, random_tensors

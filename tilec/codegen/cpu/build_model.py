@@ -7,16 +7,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from tilec.artifact import encode
-from tilec.codegen.cpu.compile.build_library import Model, compile_model
-from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
-from tilec.codegen.cpu.launch_data import Argument, Launch
-from tilec.codegen.cpu.target import CpuTarget
-from tilec.codegen.kernels import Kernels, Step, size_of
-from tilec.ir.expr import constant_value
-from tilec.ir.graph import Port
-from tilec.ir.plan import Group, Plan
-from tilec.runtime.manifest import (
+from tilec.abi.manifest import (
     CallInput,
     CallOutput,
     CallSpec,
@@ -27,6 +18,15 @@ from tilec.runtime.manifest import (
     TensorSpec,
     WeightsFile,
 )
+from tilec.artifact import encode
+from tilec.codegen.cpu.compile.build_library import Model, compile_model
+from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
+from tilec.codegen.cpu.launch_data import Argument, Launch
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.codegen.kernels import Kernels, Step, size_of
+from tilec.ir.expr import constant_value
+from tilec.ir.graph import Port
+from tilec.ir.plan import Group, Plan
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 

@@ -5,15 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tilec.abi.archive import INTERFACE, pack
+from tilec.abi.job_layout import ABI
+from tilec.abi.manifest import CallSpec, Constant, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
 from tilec.artifact import digest_bytes, write_bytes
 from tilec.codegen.cpu.compile.compile_tir import compile_function, compile_llvm, llvm_target, threads_text, versions
 from tilec.codegen.cpu.emit.host_function import SYMBOL, Signature, host_function
 from tilec.codegen.cpu.emit.kernel_function import PrimFunc
 from tilec.codegen.cpu.launch_data import Launch
-from tilec.runtime.archive import pack
-from tilec.runtime.layout import ABI
-from tilec.runtime.library import INTERFACE
-from tilec.runtime.manifest import CallSpec, Constant, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
 from tilec.spec.cpus import usable_cpus
 from tilec.spec.device import Target
 
