@@ -8,7 +8,7 @@ N := 2000
 SEED := $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all replay fuzz conformance lint format features schema clean
+.PHONY: help demo test test-all mutants replay fuzz conformance lint format features schema clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -29,6 +29,9 @@ test: $(READY) ## run the tests and check the ledger of features
 
 test-all: $(READY) ## run the slow sweeps too
 	$(BIN)/pytest -q -n 2 --ledger
+
+mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tests must find each, e.g. ARGS="NAME --jobs 4"
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
 	$(BIN)/pytest -q -n 2 --tb=short tests/replay $(if $(UPDATE),--update-golden)

@@ -11,6 +11,10 @@ import pytest
 from ledger import load, problems, table, unclaimed
 
 hypothesis.settings.register_profile("tilec", deadline=None, derandomize=True)
+# For mutants: that an example fails is enough, the smallest one is not wanted.
+hypothesis.settings.register_profile(
+    "unshrunk", deadline=None, derandomize=True, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]
+)
 hypothesis.settings.load_profile("tilec")
 
 # `host` is probed once for all runs and never touches the user's own cache.
