@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.expr import Expr, Reduce, TensorExpr, Var, operands, rename_tensors, substitute
-from tilec.ir.plan import Shared
 from tilec.ir.text import tensor_text, text_of
 
 
@@ -35,17 +34,3 @@ def content(expr: TensorExpr) -> tuple[str, ...]:
     """Identity of the computation of `expr` up to the names of tensors and iterators: equal for equal computations."""
     names = {tensor: f"t{n}" for n, tensor in enumerate(dict.fromkeys((*operands(expr), expr.tensor)))}
     return tuple(canonical(expr, names, {i: f"i{n}" for n, i in enumerate(expr.iterators)}))
-
-
-def renamed(
-    shared: Mapping[str, Shared], names: Mapping[str, str], iterators: Mapping[str, Mapping[str, str]]
-) -> dict[str, Shared]:
-    """Shared loops of one group as those of another: `names` maps tensors, `iterators` the iterators of each node."""
-    return {
-        names[node]: Shared(
-            names[entry.loop],
-            {iterators[node][iterator]: iterators[entry.loop][other] for iterator, other in entry.iterators.items()},
-            rename_tensors(substitute(entry.rescale, {i: Var(new) for i, new in iterators[node].items()}), names),
-        )
-        for node, entry in shared.items()
-    }
