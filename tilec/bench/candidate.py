@@ -42,7 +42,7 @@ class Builder:
 
         The process does not outlive `seconds` by much, even when nobody is there any more to end it.
         """
-        from tilec.codegen import codegen
+        from tilec.codegen.driver import codegen
 
         with _at_most(seconds):
             try:
