@@ -7,8 +7,8 @@ import pytest
 
 from tests.cpu_models import chain, chain_reference, rows, tensor, whole, write_manifest, write_model
 from tilec.abi.manifest import Constant, Segment, WeightsFile
-from tilec.codegen.cpu.compile.build_library import Model
-from tilec.codegen.cpu.launch_data import Launch
+from tilec.codegen.launch_table import Launch
+from tilec.codegen.model import Model
 from tilec.errors import ArtifactError, UnavailableError, UsageError
 from tilec.runtime import load
 

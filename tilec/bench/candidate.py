@@ -43,7 +43,7 @@ class Builder:
 
         An alarm ends the process soon after `seconds`, even if its parent has died.
         """
-        from tilec.codegen import codegen
+        from tilec.codegen.driver import codegen
 
         with _at_most(seconds):
             try:
