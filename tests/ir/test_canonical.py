@@ -2,10 +2,9 @@
 
 import pytest
 
-from tilec.ir.canonical import canonical, content, renamed
+from tilec.ir.canonical import canonical, content
 from tilec.ir.expr import TensorExpr
-from tilec.ir.plan import Shared
-from tilec.ir.text import parse_expr, parse_tensor
+from tilec.ir.text import parse_tensor
 
 PRODUCT = "c[m, n] = sum(k, a[m, k] * b[k, n])"
 SIZES = {"m": 4, "n": 8, "k": 2}
@@ -18,13 +17,6 @@ def expr(text: str, **extents: int | str) -> TensorExpr:
 def test_names_as_given() -> None:
     names = canonical(expr(PRODUCT, **SIZES), {"a": "t0", "b": "t1", "c": "t2"}, {"m": "i0", "n": "i1", "k": "i2"})
     assert names == ["t2[i0, i1] = sum(i2, t0[i0, i2] * t1[i2, i1])", "4", "8", "2"]
-
-
-def test_shared_loops_by_other_names() -> None:
-    shared = {"z": Shared("o", {"t": "k"}, parse_expr("z[m] * exp(before(x[m]) - x[m])"))}
-    names, iterators = {"z": "t2", "o": "t3", "x": "t1"}, {"z": {"m": "i0", "t": "i1"}, "o": {"k": "i2"}}
-    expected = Shared("t3", {"i1": "i2"}, parse_expr("t2[i0] * exp(before(t1[i0]) - t1[i0])"))
-    assert renamed(shared, names, iterators) == {"t2": expected}
 
 
 @pytest.mark.parametrize(

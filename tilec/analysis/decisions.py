@@ -7,34 +7,18 @@ from collections.abc import Mapping, Sequence
 from tilec.analysis.change import Change, Fact
 from tilec.analysis.match import Matching
 from tilec.ir.canonical import content
-from tilec.ir.expr import Expr, TensorExpr, Var, operands, rename_tensors, substitute, variables
+from tilec.ir.decision_forms import decisions_of
+from tilec.ir.decisions import Renaming, entries, fact, renamed
+from tilec.ir.expr import TensorExpr, operands
 from tilec.ir.plan import Group, Variant
 from tilec.ir.text import tensor_text, text_of
 
 Key = tuple[str, str, str, str]
 """Guard, kind, level, subject."""
 
-ORDER = (
-    *(
-        "node",
-        "expression",
-        "operands",
-        "output",
-        "connect",
-        "variant",
-        "levels",
-        "tile",
-        "step",
-        "order",
-        "tail",
-        "load",
-    ),
-    *("layout", "unit", "copies", "shared", "wide", "kernel"),
-)
-"""Kinds of facts of a group, as they are listed."""
-
-RETILED = frozenset(ORDER[ORDER.index("variant") : ORDER.index("kernel")])
-"""Facts of tiles: what a group changes in without being connected in another way."""
+STRUCTURE = ("node", "expression", "operands", "output", "connect")
+"""Kinds of facts about the nodes of a group and how they are connected, as they are listed; decisions of its variants
+follow, the name of the kernel is last."""
 
 
 def edges(groups: Sequence[Group], matching: Matching) -> dict[Key, Fact]:
@@ -74,20 +58,24 @@ def _told(expr: TensorExpr) -> str:
 
 def variants(group: Group, matching: Matching, targets: Group) -> dict[Key, Fact]:
     """Everything that the variants of a group fix, in the names and iterators of the nodes of `targets`."""
-    iterators = _iterators(group, targets, matching)
+    renaming = Renaming(matching.names, _iterators(group, targets, matching))
     facts: dict[Key, Fact] = {}
     for variant in group.variants:
         guard = text_of(variant.guard) if len(group.variants) > 1 else ""
         if guard:
             facts[guard, "variant", "", ""] = "planned"
-        facts |= {(guard, *key): fact for key, fact in _facts(variant, matching, iterators).items()}
+        facts |= {(guard, *key): fact for key, fact in _facts(renamed(variant, renaming)).items()}
     facts["", "output", "", ""] = [matching.names.get(name, name) for name in group.outputs]
     return facts
 
 
-def differences(before: Mapping[Key, Fact], after: Mapping[Key, Fact]) -> list[Change]:
-    """Facts that are not on both sides or not the same, by guard, kind, level and subject."""
-    keys = sorted({*before, *after}, key=lambda key: (key[0], ORDER.index(key[1]), *key[2:]))
+def differences(
+    before: Mapping[Key, Fact], after: Mapping[Key, Fact], variant: type[Variant] = Variant
+) -> list[Change]:
+    """Facts that are not on both sides or not the same, by guard, kind (in the order of the fields of `variant`), level
+    and subject."""
+    kinds = (*STRUCTURE, "variant", "levels", *(decision.kind for decision in decisions_of(variant)), "kernel")
+    keys = sorted({*before, *after}, key=lambda key: (key[0], kinds.index(key[1]), *key[2:]))
     return [
         Change(kind, subject, before.get(key), after.get(key), level, guard)
         for key in keys
@@ -107,38 +95,7 @@ def _iterators(group: Group, targets: Group, matching: Matching) -> dict[str, Ma
     return names
 
 
-def _facts(
-    variant: Variant, matching: Matching, iterators: Mapping[str, Mapping[str, str]]
-) -> dict[tuple[str, str, str], Fact]:
-    def node(name: str) -> str:
-        return matching.nodes.get(name, name)
-
-    def tensor(name: str) -> str:
-        return matching.names.get(name, name)
-
-    def iterator(name: str, i: str) -> str:
-        return iterators.get(name, {}).get(i, i)
-
+def _facts(variant: Variant) -> dict[tuple[str, str, str], Fact]:
     facts: dict[tuple[str, str, str], Fact] = {("levels", "", ""): list(variant.levels)}
-    for kind, table in (("tile", variant.tiles), ("step", variant.steps)):
-        for level, per in table.items():
-            for name, sizes in per.items():
-                if sizes:
-                    facts[kind, level, node(name)] = {iterator(name, i): size for i, size in sorted(sizes.items())}
-    for level, orders in variant.order.items():
-        facts |= {("order", level, node(n)): [iterator(n, i) for i in order] for n, order in orders.items()}
-    for level, tails in variant.tails.items():
-        facts |= {("tail", level, node(name)): tail for name, tail in tails.items()}
-    for level, depths in variant.copies.items():
-        facts |= {("copies", level, tensor(name)): depth for name, depth in depths.items()}
-    for level, layouts in variant.layouts.items():
-        facts |= {("layout", level, tensor(name)): list(order) for name, order in layouts.items()}
-    facts |= {("load", "", tensor(name)): list(levels) for name, levels in variant.loads.items()}
-    facts |= {("unit", "", node(name)): unit for name, unit in variant.units.items()}
-    facts |= {("wide", "", tensor(name)): "f32" for name in variant.wide}
-    for name, entry in variant.shared.items():
-        pairs = sorted((iterator(name, own), iterator(entry.loop, other)) for own, other in entry.iterators.items())
-        spatial: dict[str, Expr] = {i: Var(iterator(name, i)) for i in variables(entry.rescale)}
-        rescale = text_of(substitute(rename_tensors(entry.rescale, matching.names), spatial))
-        facts["shared", "", node(name)] = [node(entry.loop), *(f"{own} with {other}" for own, other in pairs), rescale]
+    facts |= {(entry.decision.kind, entry.level, entry.subject): fact(entry) for entry in entries(variant)}
     return {**facts, ("kernel", "", ""): variant.kernel}

@@ -6,12 +6,12 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from tilec.analysis.change import BoundMetric, Change, GroupChange, Kind, Metric, PlanDiff, Side
-from tilec.analysis.decisions import RETILED, differences, edges, expressions, nodes, variants
+from tilec.analysis.decisions import STRUCTURE, differences, edges, expressions, nodes, variants
 from tilec.analysis.diff_context import diff_context
 from tilec.analysis.match import PLAIN, Family, Matching, families, match_nodes
 from tilec.analysis.ratios import Ratio, group_ratios, plan_ratio
 from tilec.analysis.totals import Costs, group_costs, plan_costs
-from tilec.ir.plan import Group, Plan
+from tilec.ir.plan import Group, Plan, Variant
 
 
 def diff_plans(old: Plan, new: Plan) -> PlanDiff:
@@ -48,7 +48,7 @@ def became(family: Family, old: Plan, new: Plan, matching: Matching) -> GroupCha
         changes += expressions(family.old, family.new, matching)
     if whole is None:
         (one,), (other,) = family.old, family.new
-        changes += differences(variants(one, matching, other), variants(other, PLAIN, other))
+        changes += differences(variants(one, matching, other), variants(other, PLAIN, other), _class(other))
         changes = [change for change in changes if change.kind != "kernel"] or changes
     costs = metrics(_costs(old, family.old), _costs(new, family.new), changed_only=whole is None)
     if whole is None and not changes and not costs:
@@ -67,6 +67,11 @@ def became(family: Family, old: Plan, new: Plan, matching: Matching) -> GroupCha
     )
 
 
+def _class(group: Group) -> type[Variant]:
+    """The class of a group's variants, whose fields are what it decides; the nodes of graphs are groups without any."""
+    return type(group.variants[0]) if group.variants else Variant
+
+
 def _shape(old: int, new: int) -> Kind | None:
     """What the numbers of groups say; None for one that stayed one."""
     if not old or not new:
@@ -82,9 +87,9 @@ def _kinds(changes: Sequence[Change]) -> tuple[Kind, ...]:
     kinds: list[Kind] = []
     if "connect" in facts:
         kinds.append("reconnected")
-    if facts & RETILED:
+    if facts - {*STRUCTURE, "kernel"}:
         kinds.append("retiled")
-    if facts & {"node", "expression", "operands", "output"}:
+    if facts & ({*STRUCTURE} - {"connect"}):
         kinds.append("rewritten")
     return tuple(kinds) or (("other kernel",) if facts else ("recosted",))
 

@@ -13,7 +13,7 @@ from tilec.errors import ArtifactError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Node
-    from tilec.ir.plan import Group, Plan
+    from tilec.ir.plan import Group, Plan, Variant
 
 _ROWS = tuple[Sequence[str], Callable[[], Facts]]
 """Names that something answers to, and what is told of it."""
@@ -119,7 +119,10 @@ def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
         "from": list(dict.fromkeys(name for node in group.nodes for name in node.origin)),
         "outputs": list(group.outputs),
         "connect": dict(row["connect"]),
-        **{_variant(i, row): dict(_decisions(each)) for i, each in enumerate(row["variants"])},
+        **{
+            _variant(i, row): dict(decision_lines(type(group.variants[i]), each))
+            for i, each in enumerate(row["variants"])
+        },
         "per_level": {
             level.name: {name: table[level.name] for name, table in costs.items() if table.get(level.name)}
             for level in plan.levels
@@ -135,21 +138,27 @@ def _variant(number: int, row: Mapping[str, Any]) -> str:
     return "decisions" if len(row["variants"]) == 1 else f"if {row['variants'][number]['guard']}"
 
 
-def _decisions(variant: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The decisions of a variant, each on a line: `tiles l2 y` -> `j=32 k=32`."""
+def decision_lines(kind: "type[Variant]", variant: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The decisions of a variant of a class, read from its JSON, each on a line: `tiles l2 y` -> `j=32 k=32`."""
+    from tilec.ir.decision_forms import decisions_of
+    from tilec.ir.decisions import depth
     from tilec.report.formatting import fact_text
 
+    depths = {decision.name: depth(decision) for decision in decisions_of(kind)}
     for name, value in variant.items():
-        if name in ("guard", "levels"):
-            continue
-        if not isinstance(value, Mapping):
-            yield name, fact_text(value)
-            continue
-        for key, inner in value.items():
-            if isinstance(inner, Mapping) and name != "shared":
-                yield from ((f"{name} {key} {node}", fact_text(each)) for node, each in inner.items())
-            else:
-                yield f"{name} {key}", fact_text(inner)
+        if name not in ("guard", "levels"):
+            yield from (
+                (" ".join((name, *keys)), fact_text(each)) for keys, each in _within(value, depths.get(name, 0))
+            )
+
+
+def _within(table: Any, tables: int) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Keys and value of everything in that many tables inside each other."""
+    if not tables:
+        yield (), table
+        return
+    for key, inner in table.items():
+        yield from (((key, *keys), value) for keys, value in _within(inner, tables - 1))
 
 
 def _kernels(artifact: Artifact, _path: Path) -> Iterator[_ROWS]:

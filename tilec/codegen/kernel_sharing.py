@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from tilec.errors import ArtifactError
+from tilec.ir.decisions import Renaming, renamed
 from tilec.ir.expr import TensorExpr, operands, rename_tensors
 from tilec.ir.graph import Tensor
-from tilec.ir.plan import Group, Variant
+from tilec.ir.plan import Group
 
 Names = Mapping[str, str]
-Choice = TypeVar("Choice")
 
 
 def renaming(first: Group, other: Group, tensors: Mapping[str, Tensor]) -> dict[str, str]:
@@ -35,7 +34,7 @@ def renaming(first: Group, other: Group, tensors: Mapping[str, Tensor]) -> dict[
     if not same:
         raise _apart(first, other, "form")
     connect = {_edge(edge, names): level for edge, level in first.connect.items()}
-    if connect != other.connect or tuple(_variant(v, names) for v in first.variants) != other.variants:
+    if connect != other.connect or tuple(renamed(v, Renaming(names)) for v in first.variants) != other.variants:
         raise _apart(first, other, "plan")
     return names
 
@@ -54,31 +53,3 @@ def _expr(expr: TensorExpr, names: Names) -> TensorExpr:
 def _edge(edge: str, names: Names) -> str:
     """`tensor->node` with both renamed."""
     return "->".join(names.get(name, name) for name in edge.split("->"))
-
-
-def _keys(table: Mapping[str, Choice], names: Names) -> dict[str, Choice]:
-    return {names.get(name, name): decided for name, decided in table.items()}
-
-
-def _levels(table: Mapping[str, Mapping[str, Choice]], names: Names) -> dict[str, dict[str, Choice]]:
-    return {level: _keys(entries, names) for level, entries in table.items()}
-
-
-def _variant(variant: Variant, names: Names) -> Variant:
-    """The same decisions about the tensors and nodes of another group."""
-    return replace(
-        variant,
-        tiles=_levels(variant.tiles, names),
-        steps=_levels(variant.steps, names),
-        order=_levels(variant.order, names),
-        tails=_levels(variant.tails, names),
-        loads=_keys(variant.loads, names),
-        units=_keys(variant.units, names),
-        copies=_levels(variant.copies, names),
-        layouts=_levels(variant.layouts, names),
-        shared={
-            names[node]: replace(entry, loop=names[entry.loop], rescale=rename_tensors(entry.rescale, names))
-            for node, entry in variant.shared.items()
-        },
-        wide=tuple(names[tensor] for tensor in variant.wide),
-    )

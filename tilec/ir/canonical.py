@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from tilec.ir.bind import simplify_tensor
 from tilec.ir.expr import Expr, Reduce, TensorExpr, Var, operands, rename_tensors, substitute
-from tilec.ir.plan import Shared
 from tilec.ir.text import tensor_text, text_of
 
 
@@ -32,17 +31,3 @@ def content(expr: TensorExpr) -> tuple[str, ...]:
     """What `expr` computes up to the names of tensors and iterators: equal for equal computations."""
     names = {tensor: f"t{n}" for n, tensor in enumerate(dict.fromkeys((*operands(expr), expr.tensor)))}
     return tuple(canonical(expr, names, {i: f"i{n}" for n, i in enumerate(expr.iterators)}))
-
-
-def renamed(
-    shared: Mapping[str, Shared], names: Mapping[str, str], iterators: Mapping[str, Mapping[str, str]]
-) -> dict[str, Shared]:
-    """The same loops shared by the nodes of another group: `names` of its tensors, `iterators` of each node here."""
-    return {
-        names[node]: Shared(
-            names[entry.loop],
-            {iterators[node][own]: iterators[entry.loop][other] for own, other in entry.iterators.items()},
-            rename_tensors(substitute(entry.rescale, {i: Var(new) for i, new in iterators[node].items()}), names),
-        )
-        for node, entry in shared.items()
-    }

@@ -10,6 +10,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tilec.ir.decision_forms import (
+    COUNT,
+    HALF,
+    LEVEL,
+    NODE,
+    PLAIN,
+    REDUCE,
+    SPATIAL,
+    TENSOR,
+    Dimensions,
+    Form,
+    Items,
+    Members,
+    Name,
+    Record,
+    Scalar,
+    Table,
+    decides,
+    holds,
+)
 from tilec.ir.expr import Const, Expr
 from tilec.ir.graph import Call, Constant, Node, Opaque, Placement, Port, Tensor
 
@@ -65,14 +85,22 @@ class Shared:
                nothing has to be done
     """
 
-    loop: str
-    iterators: Mapping[str, str]
-    rescale: Expr
+    loop: str = field(metadata=holds(NODE))
+    iterators: Mapping[str, str] = field(metadata=holds(Table(REDUCE, Name("reduce", of="loop"))))
+    rescale: Expr = field(metadata=holds(Scalar()))
+
+
+def _tables(subject: Name, item: Form) -> Table:
+    """Level -> node or tensor -> value."""
+    return Table(LEVEL, Table(subject, item))
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
     """One way to run a group, taken when `guard` (over symbols) holds; the last guard of a group is `True`.
+
+    Fields with metadata are decisions. A further one is a further field: renaming, diff, the names of kernels and the
+    checks follow its form (`tilec.ir.decisions`), `lower` or a code generator obeys it.
 
     levels       levels that hold tiles, lowest first; the first holds whole tensors
     tiles        level -> node -> iterator -> tile size (absent: the whole box of the level below)
@@ -92,17 +120,41 @@ class Variant:
 
     guard: Expr
     levels: tuple[str, ...]
-    tiles: Mapping[str, Mapping[str, Sizes]]
-    steps: Mapping[str, Mapping[str, Sizes]]
+    tiles: Mapping[str, Mapping[str, Sizes]] = field(
+        metadata=decides("tile", "tile", _tables(NODE, Table(SPATIAL, COUNT)), "part", always_signed=True)
+    )
+    steps: Mapping[str, Mapping[str, Sizes]] = field(
+        metadata=decides("step", "reduce step", _tables(NODE, Table(REDUCE, COUNT)), "reduce loop", always_signed=True)
+    )
     kernel: str
-    order: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    tails: Mapping[str, Mapping[str, Tail]] = field(default_factory=dict)
-    loads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
-    copies: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    layouts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
-    shared: Mapping[str, Shared] = field(default_factory=dict)
-    wide: tuple[str, ...] = ()
+    order: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
+        default_factory=dict,
+        metadata=decides(
+            "order", "order of loops", _tables(NODE, Items(SPATIAL, distinct=True)), "part", always_signed=True
+        ),
+    )
+    tails: Mapping[str, Mapping[str, Tail]] = field(
+        default_factory=dict,
+        metadata=decides("tail", "tail policy", _tables(NODE, PLAIN), "part", always_signed=True),
+    )
+    loads: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict,
+        metadata=decides("load", "levels of copies", Table(TENSOR, Items(LEVEL)), always_signed=True),
+    )
+    layouts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(
+        default_factory=dict,
+        metadata=decides("layout", "layout", _tables(TENSOR, Dimensions()), "buffer", always_signed=True),
+    )
+    units: Mapping[str, str] = field(
+        default_factory=dict, metadata=decides("unit", "compute unit", Table(NODE, PLAIN), always_signed=True)
+    )
+    copies: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict, metadata=decides("copies", "number of copies", _tables(TENSOR, COUNT), "buffer")
+    )
+    shared: Mapping[str, Shared] = field(
+        default_factory=dict, metadata=decides("shared", "shared loop", Table(NODE, Record(Shared)), "shared loop")
+    )
+    wide: tuple[str, ...] = field(default=(), metadata=decides("wide", "type in a buffer", Members(HALF, "f32")))
 
 
 @dataclass(frozen=True, slots=True)

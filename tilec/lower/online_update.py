@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
+from tilec.ir.decisions import tiled_like
 from tilec.ir.expr import Access, TensorExpr, Var, operands
-from tilec.ir.plan import Variant
 from tilec.ir.program import Allocate, Buffer, ComputeTile, Statement
 from tilec.lower.lowering_context import Box, LoweringContext
 from tilec.lower.part_frame import PartFrame
@@ -57,7 +56,7 @@ def _pointwise(
         readers={tensor: [name] for tensor in read},
         connect={},
         chains={},
-        variant=_like(s.variant, like, name),
+        variant=tiled_like(s.variant, like, name),
     )
     task = TileRequest(
         part=(name,),
@@ -68,13 +67,3 @@ def _pointwise(
         accumulate=name in read,
     )
     return statements(alone, task)
-
-
-def _like(variant: Variant, node: str, name: str) -> Variant:
-    """A variant that tiles `name` as it does `node`."""
-
-    def tiling(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        return {level: {name: of[node]} for level, of in table.items() if node in of}
-
-    tiles, order, tails = map(tiling, (variant.tiles, variant.order, variant.tails))
-    return replace(variant, tiles=tiles, order=order, tails=tails, steps={})

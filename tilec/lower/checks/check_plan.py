@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tilec.errors import did_you_mean
+from tilec.ir.decision_forms import ITERATORS, LEVEL, Dimensions, Form, Items, Name, NameKind, Plain
+from tilec.ir.decisions import Leaf, leaves
 from tilec.ir.expr import Const, TensorExpr, operands
+from tilec.ir.graph import Tensor
 from tilec.ir.plan import Group, Plan, Refusal, Variant
 from tilec.ir.program import Program
 from tilec.ir.types import HALVES
-from tilec.lower.checks.check_shared import shared_levels, shared_names, shared_order
+from tilec.lower.checks.check_shared import shared_entries, shared_levels, shared_order
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.connected_parts import ConnectedPart, connected_parts
 from tilec.lower.counts.footprint import footprint, pools_of
@@ -25,10 +28,10 @@ def problems(group: Group, variant: Variant, plan: Plan) -> tuple[Refusal, ...]:
     if found:
         return tuple(found)
     nodes = {node.name: node.expr for node in group.nodes}
-    ranks = {name: len(tensor.shape) for name, tensor in plan.tensors.items()}
-    found = [*_levels(group, variant), *_names(variant, nodes, ranks), *_sizes(variant, nodes)]
-    found += [*_permutations(variant, nodes, ranks), *_order(group), *shared_names(variant, nodes)]
-    found += _wide(group, variant, plan)
+    parts = tuple(leaves(variant))
+    found = [*_levels(group, variant, parts), *_names(group, plan, nodes, parts), *_numbers(parts)]
+    found += [*_permutations(nodes, plan.tensors, parts), *_order(group)]
+    found = found or list(shared_entries(variant, nodes))
     if not found:
         s = lowering_context(group, variant, plan)
         found = [refusal for chain in s.chains.values() for refusal in shared_order(group, chain, nodes)]
@@ -56,67 +59,63 @@ def _unknown(edge: str, what: str, name: str, options: Collection[str]) -> Refus
     return Refusal(edge, "unknown-name", {"what": what, "name": name} | ({"near": near} if near else {}))
 
 
-def _levels(group: Group, variant: Variant) -> Iterator[Refusal]:
+def _levels(group: Group, variant: Variant, found: Sequence[Leaf]) -> Iterator[Refusal]:
     """Levels that the variant does not have."""
     named = [(edge, level) for edge, level in group.connect.items()]
-    for table in (variant.tiles, variant.steps, variant.order, variant.tails, variant.copies, variant.layouts):
-        named += [(group.name, level) for level in table]
-    named += [(tensor, level) for tensor, levels in variant.loads.items() for level in levels]
+    named += [(leaf.subject or group.name, leaf.value) for leaf in found if leaf.form == LEVEL]
     for edge, level in named:
         if level not in variant.levels:
             near = did_you_mean(level, variant.levels)
             yield Refusal(edge, "unknown-level", {"level": level} | ({"near": near} if near else {}))
 
 
-def _names(variant: Variant, nodes: Nodes, tensors: Collection[str]) -> Iterator[Refusal]:
-    """Nodes and tensors that the group and the plan do not have."""
-    for table in (variant.tiles, variant.steps, variant.order, variant.tails):
-        for level, entries in table.items():
-            yield from (_unknown(level, "node", name, nodes) for name in entries if name not in nodes)
-    yield from (_unknown("units", "node", name, nodes) for name in variant.units if name not in nodes)
-    for held in (variant.copies, variant.layouts):
-        for level, of in held.items():
-            yield from (_unknown(level, "tensor", name, tensors) for name in of if name not in tensors)
-    yield from (_unknown("loads", "tensor", name, tensors) for name in variant.loads if name not in tensors)
+def _names(group: Group, plan: Plan, nodes: Nodes, found: Sequence[Leaf]) -> Iterator[Refusal]:
+    """Names in decisions of what the group, the plan and the nodes do not have."""
+    halves = [n for n in nodes if n not in group.outputs and plan.tensors[n].ttype in HALVES]
+    things: dict[NameKind, tuple[str, Collection[str]]] = {
+        "node": ("node", nodes),
+        "tensor": ("tensor", plan.tensors),
+        "half": ("half precision tensor that stays inside", halves),
+    }
+    for leaf in found:
+        if not isinstance(leaf.form, Name):
+            continue
+        if leaf.form.kind in things:
+            what, options = things[leaf.form.kind]
+            if leaf.value not in options:
+                yield _unknown(leaf.level or leaf.decision.name, what, leaf.value, options)
+        elif leaf.form.kind in ITERATORS and leaf.owner in nodes:
+            options = _iterators(leaf.form, nodes[leaf.owner])
+            if leaf.value not in options:
+                yield _unknown(leaf.owner, f"iterator for a {leaf.decision.what}", leaf.value, options)
 
 
-def _wide(group: Group, variant: Variant, plan: Plan) -> Iterator[Refusal]:
-    """Tensors that cannot be held as f32: others than those of half precision that stay inside."""
-    inside = [node.name for node in group.nodes if node.name not in group.outputs]
-    halves = [name for name in inside if plan.tensors[name].ttype in HALVES]
-    what = "half precision tensor that stays inside"
-    yield from (_unknown("wide", what, name, halves) for name in variant.wide if name not in halves)
+def _iterators(form: Form, node: TensorExpr) -> Sequence[str]:
+    """Iterators that stand for what a form says."""
+    kind = form.kind if isinstance(form, Name) else ""
+    return node.spatial if kind == "spatial" else node.reduce if kind == "reduce" else node.iterators
 
 
-def _sizes(variant: Variant, nodes: Nodes) -> Iterator[Refusal]:
-    """Tiles, steps and copies of iterators that a node does not have, or below 1."""
-    for what, table in (("tile", variant.tiles), ("reduce step", variant.steps)):
-        for level, entries in table.items():
-            for name, sizes in entries.items():
-                iterators = (nodes[name].spatial if what == "tile" else nodes[name].reduce) if name in nodes else ()
-                for iterator, size in sizes.items() if name in nodes else ():
-                    if iterator not in iterators:
-                        yield _unknown(name, f"iterator for a {what}", iterator, iterators)
-                    elif size < 1:
-                        yield _small(name, f"{what} of {iterator}", level, size)
-    for level, copies in variant.copies.items():
-        yield from (_small(tensor, "number of copies", level, n) for tensor, n in copies.items() if n < 1)
+def _numbers(found: Sequence[Leaf]) -> Iterator[Refusal]:
+    """Tiles, steps and copies below 1."""
+    for leaf in found:
+        if isinstance(leaf.form, Plain) and leaf.form.least is not None and leaf.value < leaf.form.least:
+            what = f"{leaf.decision.what} of {leaf.iterator}" if leaf.iterator else leaf.decision.what
+            yield Refusal(leaf.subject, "size", {"what": what, "level": leaf.level, "size": leaf.value})
 
 
-def _small(edge: str, what: str, level: str, size: int) -> Refusal:
-    return Refusal(edge, "size", {"what": what, "level": level, "size": size})
-
-
-def _permutations(variant: Variant, nodes: Nodes, ranks: Mapping[str, int]) -> Iterator[Refusal]:
+def _permutations(nodes: Nodes, tensors: Mapping[str, Tensor], found: Sequence[Leaf]) -> Iterator[Refusal]:
     """Orders with a foreign or a repeated iterator, layouts that leave out a dimension."""
-    for level, orders in variant.order.items():
-        for name, order in orders.items():
-            if name in nodes and (len(set(order)) < len(order) or not set(order) <= set(nodes[name].spatial)):
-                yield Refusal(name, "permutation", {"what": "the order of loops", "level": level})
-    for level, layouts in variant.layouts.items():
-        for tensor, layout in layouts.items():
-            if tensor in ranks and sorted(layout) not in ([], list(range(ranks[tensor]))):
-                yield Refusal(tensor, "permutation", {"what": "the layout", "level": level})
+    for leaf in found:
+        numbers = {"what": f"the {leaf.decision.what}", "level": leaf.level}
+        match leaf.form:
+            case Items(item) if leaf.owner in nodes:
+                known = set(leaf.value) <= set(_iterators(item, nodes[leaf.owner]))
+                if len(set(leaf.value)) < len(leaf.value) or not known:
+                    yield Refusal(leaf.subject, "permutation", numbers)
+            case Dimensions() if leaf.subject in tensors:
+                if sorted(leaf.value) not in ([], list(range(len(tensors[leaf.subject].shape)))):
+                    yield Refusal(leaf.subject, "permutation", numbers)
 
 
 def _order(group: Group) -> Iterator[Refusal]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from tilec.errors import did_you_mean
 from tilec.ir.expr import Access, Call, TensorExpr, Var, accesses, operands, walk
 from tilec.ir.plan import Group, Refusal, Shared, Variant
 from tilec.lower.compute_at import compute_at, leaving
@@ -15,14 +14,10 @@ from tilec.lower.shared_loops import SharedLoop
 Nodes = Mapping[str, TensorExpr]
 
 
-def shared_names(variant: Variant, nodes: Nodes) -> Iterator[Refusal]:
-    """Nodes, iterators and leaders that the entries name, and what their rescalings read."""
+def shared_entries(variant: Variant, nodes: Nodes) -> Iterator[Refusal]:
+    """Leaders, extents of iterators and rescalings of the entries, which name nodes and iterators that exist."""
     for name, entry in variant.shared.items():
-        for what in (name, entry.loop):
-            if what not in nodes:
-                yield _unknown("shared", "node", what, nodes)
-        if name in nodes and entry.loop in nodes:
-            yield from _entry(name, entry, variant.shared, nodes)
+        yield from _entry(name, entry, variant.shared, nodes)
 
 
 def _entry(name: str, entry: Shared, shared: Mapping[str, Shared], nodes: Nodes) -> Iterator[Refusal]:
@@ -32,10 +27,7 @@ def _entry(name: str, entry: Shared, shared: Mapping[str, Shared], nodes: Nodes)
         yield Refusal(name, "shared-leader", {"loop": entry.loop})
         return
     for own, other in entry.iterators.items():
-        for iterator, of in ((own, node), (other, leader)):
-            if iterator not in of.reduce:
-                yield _unknown(of.tensor, "reduce iterator", iterator, of.reduce)
-        if own in node.reduce and other in leader.reduce and node.domain[own] != leader.domain[other]:
+        if node.domain[own] != leader.domain[other]:
             yield Refusal(name, "shared-extent", {"iterator": own, "loop": entry.loop, "other": other})
     formers = [part.args for part in walk(entry.rescale) if isinstance(part, Call) and part.fn == "before"]
     for args in formers:
@@ -124,8 +116,3 @@ def _ends(s: LoweringContext, chain: SharedLoop, part: ConnectedPart, level: int
         outside = [n for n in leaving(s, part, inner, kept) if n != chain.leader and chain.leader not in placed[n]]
         if outside and chain.inside & set(inner):
             yield Refusal(outside[0], "shared-part", {**here, "node": next(n for n in inner if n in chain.inside)})
-
-
-def _unknown(edge: str, what: str, name: str, options: Collection[str]) -> Refusal:
-    near = did_you_mean(name, options)
-    return Refusal(edge, "unknown-name", {"what": what, "name": name} | ({"near": near} if near else {}))

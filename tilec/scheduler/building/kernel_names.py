@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilec.artifact import digest_object, encode
-from tilec.ir.canonical import canonical, renamed
+from tilec.artifact import digest_object
+from tilec.ir.canonical import canonical
+from tilec.ir.decisions import Renaming, renamed, signed
 from tilec.ir.expr import operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.plan import PlanLevel, Variant
@@ -31,12 +32,6 @@ def kernel_name(
     """A readable name with the digest of everything that decides the kernel's code."""
     names, iterators = tensor_names(nodes), iterator_names(nodes)
 
-    def by_node(table: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
-        return {
-            level: {names[n]: [[iterators[n][i], v] for i, v in sizes.items()] for n, sizes in per.items()}
-            for level, per in table.items()
-        }
-
     content: dict[str, Any] = {
         "nodes": [canonical(node.expr, names, iterators[node.name]) for node in nodes],
         "tensors": {
@@ -45,24 +40,9 @@ def kernel_name(
         "outputs": [names[t] for t in outputs],
         "connect": sorted([*(names[x] for x in edge.split("->")), level] for edge, level in connect.items()),
         "levels": [[level.name, level.units, level.managed, level.scope] for level in levels],
-        "tiles": by_node(variant.tiles),
-        "steps": by_node(variant.steps),
-        "order": {
-            level: {names[n]: [iterators[n][i] for i in order] for n, order in per.items()}
-            for level, per in variant.order.items()
-        },
-        "tails": {level: {names[n]: tail for n, tail in per.items()} for level, per in variant.tails.items()},
-        "loads": {names[t]: list(where) for t, where in variant.loads.items()},
-        "units": {names[n]: unit for n, unit in variant.units.items()},
-        "layouts": {
-            level: {names[t]: list(order) for t, order in per.items()} for level, per in variant.layouts.items()
-        },
         "guard": text_of(variant.guard),
+        **signed(renamed(variant, Renaming(names, iterators))),
     }
-    if variant.shared:
-        content["shared"] = encode(renamed(variant.shared, names, iterators))
-    if variant.wide:
-        content["wide"] = sorted(names[t] for t in variant.wide)
     return f"{_readable(nodes)}_{digest_object(content)[:DIGITS]}"
 
 

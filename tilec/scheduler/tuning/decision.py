@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
 
-from tilec.ir.canonical import renamed
+from tilec.ir.decisions import Renaming, renamed
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.scheduler.building.kernel_names import iterator_names, tensor_names
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +24,7 @@ def decisions(plan: Plan) -> tuple[Decision, ...]:
 
 
 def _decision(group: Group) -> Decision:
-    names, iterators = tensor_names(group.nodes), iterator_names(group.nodes)
+    names = tensor_names(group.nodes)
+    renaming = Renaming(names, iterator_names(group.nodes))
     connect = {"->".join(names[t] for t in edge.split("->")): level for edge, level in group.connect.items()}
-    return Decision(connect, tuple(_variant(variant, names, iterators) for variant in group.variants))
-
-
-def _variant(variant: Variant, names: Mapping[str, str], iterators: Mapping[str, Mapping[str, str]]) -> Variant:
-    def tensors(table: Mapping[str, T]) -> dict[str, T]:
-        return {names[tensor]: value for tensor, value in table.items()}
-
-    def sizes(table: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-        return {names[n]: {iterators[n][i]: size for i, size in each.items()} for n, each in table.items()}
-
-    def order(table: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        return {names[n]: tuple(iterators[n][i] for i in each) for n, each in table.items()}
-
-    def levels(table: Mapping[str, Any], renamed: Any) -> dict[str, Any]:
-        return {level: renamed(each) for level, each in table.items()}
-
-    return replace(
-        variant,
-        tiles=levels(variant.tiles, sizes),
-        steps=levels(variant.steps, sizes),
-        kernel="",
-        order=levels(variant.order, order),
-        tails=levels(variant.tails, tensors),
-        loads=tensors(variant.loads),
-        units=tensors(variant.units),
-        copies=levels(variant.copies, tensors),
-        layouts=levels(variant.layouts, tensors),
-        shared=renamed(variant.shared, names, iterators),
-        wide=tuple(names[tensor] for tensor in variant.wide),
-    )
+    return Decision(connect, tuple(replace(renamed(variant, renaming), kernel="") for variant in group.variants))
