@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 
+from tilec.abi.manifest import FILE
 from tilec.artifact import Artifact
 from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
-from tilec.runtime.manifest import FILE
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 from tilec.verify.inputs import Draw, random_tensors
@@ -42,7 +42,7 @@ class Builder:
 
         The process does not outlive `seconds` by much, even when nobody is there any more to end it.
         """
-        from tilec.codegen import codegen
+        from tilec.codegen.driver import codegen
 
         with _at_most(seconds):
             try:

@@ -48,13 +48,14 @@ def list_(console: Console, json: Json = False) -> None:
 
 def _told(device: "DeviceSpec") -> dict[str, Any]:
     """What the list says of a device; `code` tells whether kernels are generated for it, not only plans."""
+    from tilec.codegen.backend import backend_of
     from tilec.ir.types import is_float
     from tilec.spec.units import RATE
 
     unit = max(device.compute, key=lambda unit: unit.rate)
     peak = RATE.format(unit.rate)
     return {
-        "code": device.target.backend == "cpu",
+        "code": backend_of(device) is not None,
         "description": device.description,
         "kind": device.kind,
         "levels": list(device.level_names),

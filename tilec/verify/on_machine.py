@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilec.abi.manifest import CallInput, CallOutput, CallSpec, LibraryFile
 from tilec.artifact.filenames import refuse_outside
 from tilec.errors import ArtifactError
 from tilec.ir.algebra import bounds_of
@@ -20,7 +21,6 @@ from tilec.ir.program_codec import program_from_json
 from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
 from tilec.runtime.fallback import Fallback
-from tilec.runtime.manifest import CallInput, CallOutput, CallSpec, LibraryFile
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import compare
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
