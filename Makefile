@@ -7,8 +7,11 @@ DEMO := mobilenet-v2 bert-base
 N := 2000
 SEED := $(shell date +%s)
 
+# A file runs in one process, which builds once what its tests share; files that take long come first (conftest.py).
+APART := -n 2 --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all replay fuzz conformance lint format features schema clean
+.PHONY: help demo test test-all mutants replay fuzz conformance lint format features schema clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -25,10 +28,13 @@ demo: $(READY) ## compile two networks for this machine, verify them, time them 
 	done
 
 test: $(READY) ## run the tests and check the ledger of features
-	$(BIN)/pytest -q -n 2 -m "not slow" --ledger
+	$(BIN)/pytest -q $(APART) -m "not slow" --ledger
 
-test-all: $(READY) ## run the slow sweeps too
-	$(BIN)/pytest -q -n 2 --ledger
+test-all: $(READY) ## run the slow sweeps too, and draw new random examples
+	$(BIN)/pytest -q $(APART) --ledger --hypothesis-profile=anew
+
+mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tests must find each, e.g. ARGS="NAME --jobs 4"
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
 	$(BIN)/pytest -q -n 2 --tb=short tests/replay $(if $(UPDATE),--update-golden)

@@ -10,7 +10,13 @@ import hypothesis
 import pytest
 from ledger import load, problems, table, unclaimed
 
+# Every run draws the same examples; `--hypothesis-profile=anew` (`make test-all`) draws others, and more (examples.py).
 hypothesis.settings.register_profile("tilec", deadline=None, derandomize=True)
+# For mutants: that an example fails is enough, the smallest one is not wanted.
+hypothesis.settings.register_profile(
+    "unshrunk", deadline=None, derandomize=True, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]
+)
+hypothesis.settings.register_profile("anew", deadline=None, derandomize=False, max_examples=200)
 hypothesis.settings.load_profile("tilec")
 
 # `host` is probed once for all runs and never touches the user's own cache.
@@ -45,6 +51,15 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     return check
 
 
+FIRST = ("acceptance", "safety", "zoo", "replay", "scheduler", "codegen", "bench")
+"""Folders whose files take longest: they come first, so that no process is left with a long one at the end."""
+
+
+def _rank(item: pytest.Item) -> int:
+    folders = item.path.parts
+    return next((place for place, name in enumerate(FIRST) if name in folders), len(FIRST))
+
+
 def features_of(item: pytest.Item) -> Iterator[str]:
     """Ids that the markers of a test name."""
     for marker in item.iter_markers("feature"):
@@ -60,6 +75,7 @@ class Ledger:
         self.passed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: _rank(item))
         for item in items:
             for name in features_of(item):
                 if name not in self.rows:

@@ -47,3 +47,14 @@ def test_the_smallest_gap_that_fits_is_taken() -> None:
     arena = plan_memory(lives)
     assert arena.size == 6400 + 640 + 3200 + 64
     assert plan_memory([]).size == 0
+
+
+def test_a_gap_is_not_broken_into_while_a_smaller_one_will_do() -> None:
+    """Gaps of 48 and 32 lines, in this order, hold 32 + 24 + 24 lines only where the first of them takes the second."""
+    lines = {"first": (100, 0, 3), "before": (48, 0, 1), "between": (40, 0, 3), "behind": (32, 0, 1), "end": (32, 0, 3)}
+    late = {"x": (32, 2, 3), "y": (24, 2, 3), "z": (24, 2, 3)}
+    lives = [Life(name, n * ALIGNMENT, born, dies) for name, (n, born, dies) in (lines | late).items()]
+    arena = plan_memory(lives)
+    assert arena.offsets["x"] == arena.offsets["behind"]
+    assert {arena.offsets["y"], arena.offsets["z"]} == {arena.offsets["before"] + n * ALIGNMENT for n in (0, 24)}
+    assert arena.size == (100 + 48 + 40 + 32 + 32) * ALIGNMENT

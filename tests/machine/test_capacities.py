@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.lower.cases import DRAM, MATMUL, SOFTMAX, Case
-from tests.machine.test_random_plans import QUICK, check, lowered
+from tests.machine.test_random_plans import check, lowered
 from tests.random_graphs import Case as Random
 from tests.random_plans import ANY, cases
 from tilec.ir.expr import Const
@@ -109,7 +110,7 @@ def bounded(draw: Callable, levels: tuple[PlanLevel, ...], program: Program) -> 
 
 
 @pytest.mark.feature("W07", "W08", "W17", "W30")
-@settings(QUICK, max_examples=220)
+@examples(70, seed=3)
 @given(cases(operators=5, hierarchy=ANY), st.data())
 def test_what_fits_runs_and_what_does_not_is_refused_by_all(case: Random, data: st.DataObject) -> None:
     levels = data.draw(bounded(case.plan.levels, lowered(case)))

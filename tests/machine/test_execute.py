@@ -27,7 +27,7 @@ from tests.programs import (
     without,
 )
 from tilec.ir.expr import Const
-from tilec.ir.plan import PlanLevel
+from tilec.ir.plan import PlanLevel, Pool
 from tilec.ir.program import Allocate, Barrier, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
 from tilec.ir.text import parse_expr
 from tilec.ir.types import numpy_dtype
@@ -205,6 +205,36 @@ def test_a_buffer_whose_last_use_is_over_leaves_room() -> None:
     result = execute(program, {"X": np.zeros(4, np.float32)})
     assert result.outputs["Y"].tolist() == [3] * 4
     assert result.peak["shared"] == 32
+
+
+def relay(low: PlanLevel, high: PlanLevel) -> Program:
+    """Y = X + 1 over two levels, the lower of which holds X whole, the higher its first half."""
+    expr = tensor("Y[i] = X[i] + 1.0", {"i": 4})
+    body: list[Statement] = [*load(buffer("X_low", low.name, "X[0:8]"))]
+    body += [*load(buffer("X_high", high.name, "X[0:4]"), "X_low"), Allocate(buffer("Y_high", high.name, "Y[0:4]"))]
+    body += [compute(expr, "Y_high", "_high"), StoreTiles("Y", "Y_high")]
+    return Program("relay", (DRAM, low, high), (), (whole("X", (8,)), whole("Y", (4,))), ("Y",), tuple(body))
+
+
+def test_a_pool_holds_what_its_levels_hold_together() -> None:
+    """32 bytes of a level that two pools divide are 16 of each, beside a tile of 16 bytes that is copied from there."""
+    x = {"X": normal(8)}
+    for capacity in (32, 31):
+        low, high = (PlanLevel(n, None, pool=Pool("sram", capacity, many)) for n, many in (("low", 2), ("high", 1)))
+        if capacity == 32:
+            np.testing.assert_array_equal(execute(relay(low, high), x).outputs["Y"], x["X"][:4] + 1)
+            continue
+        with pytest.raises(MachineError, match="brings pool sram to 32 bytes, its capacity is 31"):
+            execute(relay(low, high), x)
+
+
+def test_what_was_never_written_is_poison_on_all_levels_that_it_is_copied_to() -> None:
+    program = without(
+        relay(PlanLevel("low", None), PlanLevel("high", None)),
+        lambda s: isinstance(s, LoadTiles) and s.target == "X_low",
+    )
+    with pytest.raises(MachineError, match="reads elements that were never written"):
+        execute(program, {"X": normal(8)})
 
 
 class TestRefusals:

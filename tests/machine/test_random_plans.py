@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import SLOW, examples
 from tests.mutations import mistakes
 from tests.random_graphs import Case
 from tests.random_plans import cases
@@ -20,8 +21,6 @@ from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
 from tilec.machine import MachineError, Result, execute
 
-SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
-QUICK = settings(max_examples=300, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
 LONG = settings(max_examples=4000, deadline=None, suppress_health_check=SLOW)
 
 
@@ -69,7 +68,7 @@ def check(case: Case) -> None:
 
 
 @pytest.mark.feature("W07", "W08", "W31")
-@QUICK
+@examples(80, seed=5)
 @given(cases())
 def test_random_plans(case: Case) -> None:
     check(case)
@@ -97,7 +96,7 @@ def check_mistake(case: Case, data: st.DataObject) -> None:
     assert agrees(result, case.reference(arrays))
 
 
-@QUICK
+@examples(150, seed=5)
 @given(cases(operators=3), st.data())
 def test_random_mistakes(case: Case, data: st.DataObject) -> None:
     check_mistake(case, data)

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.lower.cases import Case as Written
-from tests.machine.test_random_plans import LONG, QUICK, check
+from tests.machine.test_random_plans import LONG, check
 from tests.random_graphs import Case
 from tests.random_plans import plans
 from tests.scheduler.rescaled import ROWS, normalized
@@ -69,7 +70,7 @@ def shared_cases(draw: Callable) -> Case:
 
 
 @pytest.mark.feature("W09")
-@settings(QUICK, max_examples=60)
+@examples(30, seed=1)
 @given(shared_cases())
 def test_random_shared_loops(case: Case) -> None:
     check(case)

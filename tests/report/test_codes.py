@@ -134,7 +134,7 @@ def test_every_reason_for_a_fallback_has_a_page() -> None:
 def reasons_of_tuning() -> set[str]:
     """What a choice of the cost model is put down to."""
     found: set[str] = set()
-    for file in ("choose.py", "record.py"):
+    for file in ("tuner.py", "record.py"):
         for scope in ast.walk(tree(ROOT / "scheduler/tuning" / file)):
             if isinstance(scope, ast.FunctionDef) and scope.name in ("_recorded", "find", "_differences"):
                 inner = [node for statement in scope.body for node in ast.walk(statement)]

@@ -6,8 +6,11 @@ the peak memory in bytes, the seconds, and what was said on stdout and stderr.
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -63,15 +66,16 @@ def _command(folder: str, arguments: list[str], out: int, err: int) -> None:
 
 
 def main() -> None:
-    """Load once what commands need, then serve."""
-    import tilec.bench
-    import tilec.cli.app
-    import tilec.codegen.cpu.build_model
-    import tilec.importer
-    import tilec.ir.codec
-    import tilec.scheduler
-    import tilec.spec.effective
-    import tilec.verify  # noqa: F401
+    """Load once all that a command may import, then serve."""
+    import rich.console
+    import rich.table  # noqa: F401
+
+    import tilec
+
+    for module in pkgutil.walk_packages(tilec.__path__, "tilec."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    gc.freeze()
 
     for line in sys.stdin:
         request = json.loads(line)

@@ -1,5 +1,8 @@
 """Plans with less fusion: taken where they are predicted better, with a reason for every edge."""
 
+from dataclasses import dataclass
+from itertools import product
+
 import pytest
 from scheduler.graphs import make_graph
 from scheduler.running import device
@@ -55,3 +58,19 @@ def test_a_plan_without_fusion_says_what_fusion_comes_to() -> None:
     for reason in explained.refusals:
         if reason.edge in connected:
             assert (reason.code, reason.numbers) == ("slower", {"joined": 9, "apart": 7})
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A plan that hopes to come to no more than it does."""
+
+    hoped: int
+    cost: int
+
+
+@pytest.mark.feature("W16")
+def test_the_cheapest_plan_is_taken_and_of_equal_ones_the_first() -> None:
+    kinds = [Rival(hoped, cost) for hoped, cost in product(range(3), range(3)) if hoped <= cost]
+    for rivals in product(kinds, repeat=3):
+        best = plan_candidates.cheapest(rivals)  # type: ignore[arg-type]
+        assert best is min(rivals, key=lambda rival: rival.cost)

@@ -12,7 +12,7 @@ from tilec.errors import TilecError
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify import reduce as module
 from tilec.verify.failure_trial import Failure
-from tilec.verify.locate import Found
+from tilec.verify.locate import Divergence
 from tilec.verify.reduce import Case, reduce
 from verify.plans import node, plan_of, tensor
 
@@ -67,7 +67,7 @@ def case(tmp_path, monkeypatch):
     relu = replace(plan.groups[0], nodes=(replace(plan.groups[0].nodes[0], origin=("relu",)),))
     monkeypatch.setattr(module, "Bench", Bench)
     monkeypatch.setattr(module, "Trace", Trace)
-    monkeypatch.setattr(module, "locate", lambda *_: Found("codegen", "y", "relu", "wrong"))
+    monkeypatch.setattr(module, "locate", lambda *_: Divergence("codegen", "y", "relu", "wrong"))
     return Case(tmp_path, replace(plan, groups=(relu,)), path, None, None, Path(tmp_path / "scratch"))
 
 

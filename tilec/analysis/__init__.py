@@ -1,1 +1,1 @@
-"""Facts about graphs, plans and kernels: totals, energy, differences, bounds, why a plan is as it is; no text."""
+"""Facts about graphs, plans and kernels: totals, energy, differences, bounds, explanations of a plan; no text."""

@@ -1,4 +1,4 @@
-"""The vocabulary of a diff: one changed fact, one changed cost, what became of groups, and all of it together."""
+"""The data of a diff: changed facts, changed costs, changed groups, and all of them together."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from tilec.ir.algebra import equal, simplify
 from tilec.ir.expr import Expr, constant_value
 
 Fact = dict[str, Any] | list[Any] | str | int | None
-"""A decision as plain data: `{"m": 4}`, `["smem"]`, `"shift"`; None where there is none."""
+"""A decision as plain data: `{"m": 4}`, `["smem"]`, `"shift"`; None where a side has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One fact that differs. `subject` is the node, tensor, edge or level that it is about, `level` the memory level,
-    `guard` the variant of a group that has several."""
+    """One fact that differs.
+
+    `subject` is the node, tensor, edge or level concerned, `level` the memory level, `guard` the variant of a group
+    that has several.
+    """
 
     kind: str
     subject: str
@@ -29,7 +32,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A cost before and after; None where the level is not used or the group is not there."""
+    """A cost before and after; None where the level is unused or the group is missing."""
 
     name: str
     before: Expr | None
@@ -44,7 +47,7 @@ class Metric:
 
     @property
     def growth(self) -> Fraction | None:
-        """Part by which it grew; None when that depends on symbols, or there is nothing on one side."""
+        """Relative growth; None if it depends on symbols, or if a side has no value."""
         if self.before is None or self.after is None:
             return None
         before, after = constant_value(simplify(self.before)), constant_value(simplify(self.after))
@@ -53,7 +56,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class BoundMetric:
-    """What is moved at a level beside the least that is known, before and after; None where no bound is counted."""
+    """Ratio of traffic to the best known one at a level, before and after; None where no bound is counted."""
 
     level: str
     before: Ratio | None
@@ -61,7 +64,7 @@ class BoundMetric:
 
     @property
     def changed(self) -> bool:
-        """Whether anything of it differs."""
+        """Whether the two sides differ."""
         return self.before != self.after
 
 
@@ -77,16 +80,17 @@ Kind = Literal[
     "other kernel",
     "recosted",
 ]
-"""What became of a group: regrouped is several groups to several others, recosted the same decisions counted anew."""
+"""The kind of change of a group: regrouped is several groups to several others, recosted is equal decisions with other
+costs."""
 
 
 What = Literal["plan", "graph", "kernels"]
-"""What is compared."""
+"""The kind of artifact that is compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """Groups that became others: `before` and `after` are their names, `operators` what they compute."""
+    """Groups that became others: `before` and `after` are their names, `operators` their operators."""
 
     kinds: tuple[Kind, ...]
     before: tuple[str, ...]
@@ -99,8 +103,8 @@ class GroupChange:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What stands on one side: a plan with so many groups, a graph with so many nodes (and no device), or kernels with
-    so many steps."""
+    """One side of a diff: a plan with its number of groups, a graph with its number of nodes (and no device), or
+    kernels with their number of steps."""
 
     name: str
     device: str
@@ -109,9 +113,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class PlanDiff:
-    """All that differs between two plans: facts of the whole plan, groups, totals; `unchanged` counts groups.
+    """All differences between two plans: facts of the whole plan, groups, totals; `unchanged` counts groups.
 
-    The same of two graphs, where every node is a group, and of kernels, where every step is one: `what` says which.
+    It is also the diff of two graphs, where every node is a group, and of kernels, where every step is one; `what` is
+    the kind.
     """
 
     old: Side
@@ -125,5 +130,5 @@ class PlanDiff:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing differs but names."""
+        """Whether nothing but names differs."""
         return not self.changes and not self.groups and not any(metric.changed for metric in self.totals)

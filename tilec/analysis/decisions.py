@@ -1,4 +1,4 @@
-"""What one group decides, as flat facts in the names of the other plan, and which of them differ."""
+"""The decisions of one group as flat facts in the names of the other plan, and their differences."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def nodes(groups: Sequence[Group], matching: Matching) -> dict[Key, Fact]:
 
 
 def expressions(old: Sequence[Group], new: Sequence[Group], matching: Matching) -> list[Change]:
-    """Nodes of both that compute in another way (axes, indices, operators, extents) or from other operands."""
+    """Nodes of both plans whose expressions differ (axes, indices, operators, extents) or whose operands do."""
     before = {matching.nodes.get(node.name, ""): node.expr for group in old for node in group.nodes}
-    found: list[Change] = []
+    changes: list[Change] = []
     for expr in (node.expr for group in new for node in group.nodes):
         other = before.get(expr.tensor)
         if other is None:
             continue
         if other != expr and content(other) != content(expr):
-            found.append(Change("expression", expr.tensor, _told(other), _told(expr)))
+            changes.append(Change("expression", expr.tensor, _expression_text(other), _expression_text(expr)))
         elif (reads := [matching.names.get(t, t) for t in operands(other)]) != list(operands(expr)):
-            found.append(Change("operands", expr.tensor, reads, list(operands(expr))))
-    return found
+            changes.append(Change("operands", expr.tensor, reads, list(operands(expr))))
+    return changes
 
 
-def _told(expr: TensorExpr) -> str:
+def _expression_text(expr: TensorExpr) -> str:
     return f"{tensor_text(expr)} over {' '.join(f'{i}={text_of(e)}' for i, e in expr.domain.items())}"
 
 
@@ -85,13 +85,13 @@ def differences(
 
 
 def _iterators(group: Group, targets: Group, matching: Matching) -> dict[str, Mapping[str, str]]:
-    """Node -> iterator -> its name in the node that it became: by place where there are as many."""
+    """Map from node to a map from iterator to its name in the matched node: by position where the numbers agree."""
     others = {node.name: node.expr.iterators for node in targets.nodes}
     names: dict[str, Mapping[str, str]] = {}
     for node in group.nodes:
-        own, other = node.expr.iterators, others.get(matching.nodes.get(node.name, node.name), ())
-        same = set(own) == set(other) or len(own) != len(other)
-        names[node.name] = {i: i for i in own} if same else dict(zip(own, other, strict=True))
+        old, other = node.expr.iterators, others.get(matching.nodes.get(node.name, node.name), ())
+        same = set(old) == set(other) or len(old) != len(other)
+        names[node.name] = {i: i for i in old} if same else dict(zip(old, other, strict=True))
     return names
 
 

@@ -1,4 +1,4 @@
-"""The semantic diff of two plans: what became of every group, and what that costs (B09)."""
+"""The semantic diff of two plans: the changes of every group and of its costs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tilec.ir.plan import Group, Plan, Variant
 
 
 def diff_plans(old: Plan, new: Plan) -> PlanDiff:
-    """What differs between two plans, of the same model or not; names alone are no difference.
+    """The differences between two plans, of the same model or not; differences of names alone do not count.
 
-    Groups are matched by the nodes that they share, nodes by what they compute.  Facts are told in the names of the
-    new plan.  Traffic is in bytes, exact as the plans have it; costs that depend on symbols are compared as algebra.
+    Groups are matched by the nodes that they share, nodes by their content. Facts are in the names of the new plan.
+    Traffic is in bytes, exact as in the plans; costs that depend on symbols are compared algebraically.
     """
     matching = match_nodes(old, new)
     related = families(old, new, matching)
-    found = [became(family, old, new, matching) for family in related]
-    changed = tuple(change for change in found if change is not None)
+    family_changes = [became(family, old, new, matching) for family in related]
+    changed = tuple(change for change in family_changes if change is not None)
     return PlanDiff(
         Side(old.name, old.device, len(old.groups)),
         Side(new.name, new.device, len(new.groups)),
-        len(found) - len(changed),
+        len(family_changes) - len(changed),
         (*diff_context(old, new, matching), *_reordered(old, related)),
         changed,
         metrics(plan_costs(old), plan_costs(new), changed_only=False),
@@ -36,7 +36,7 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
 
 
 def became(family: Family, old: Plan, new: Plan, matching: Matching) -> GroupChange | None:
-    """What became of some groups; None when nothing differs."""
+    """The change of a family of groups; None when nothing differs."""
     changes = differences(
         nodes(family.old, matching) | edges(family.old, matching), nodes(family.new, PLAIN) | edges(family.new, PLAIN)
     )
@@ -73,7 +73,7 @@ def _class(group: Group) -> type[Variant]:
 
 
 def _shape(old: int, new: int) -> Kind | None:
-    """What the numbers of groups say; None for one that stayed one."""
+    """The kind of change that follows from the numbers of groups; None for one group on each side."""
     if not old or not new:
         return "removed" if old else "added"
     if old == new == 1:
@@ -82,7 +82,7 @@ def _shape(old: int, new: int) -> Kind | None:
 
 
 def _kinds(changes: Sequence[Change]) -> tuple[Kind, ...]:
-    """What happened to a group that is still one; its kernel's name follows from everything else."""
+    """The kinds of change of a group that is still one; its kernel's name follows from everything else."""
     facts = {change.kind for change in changes}
     kinds: list[Kind] = []
     if "connect" in facts:
@@ -113,24 +113,26 @@ def metrics(before: Costs | None, after: Costs | None, *, changed_only: bool) ->
 
 
 def _merged(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """Names of both, traffic before footprint before the rest, each in the order of the new plan."""
+    """Names of both sides, traffic before footprint before the rest, each in the order of the new plan."""
     names = list(dict.fromkeys((*new, *old)))
     return sorted(names, key=lambda name: (name == "flops", "@" in name, name.partition("@")[0] != "traffic"))
 
 
 def _reordered(old: Plan, related: Sequence[Family]) -> list[Change]:
-    """Groups that stayed and now run before or behind others: all but the longest run in the old order."""
+    """Groups that stayed and changed their place: all but the longest increasing subsequence of old places."""
     place = {group.name: n for n, group in enumerate(old.groups)}
     stayed = [(family.old[0], family.new[0]) for family in related if len(family.old) == len(family.new) == 1]
-    kept = _longest_rising([place[one.name] for one, _ in stayed])
+    unmoved = _longest_rising([place[one.name] for one, _ in stayed])
     was = {name: n for n, name in enumerate(sorted((one.name for one, _ in stayed), key=place.__getitem__))}
     return [
-        Change("order", other.name, was[one.name] + 1, n + 1) for n, (one, other) in enumerate(stayed) if n not in kept
+        Change("order", other.name, was[one.name] + 1, n + 1)
+        for n, (one, other) in enumerate(stayed)
+        if n not in unmoved
     ]
 
 
 def _longest_rising(values: Sequence[int]) -> set[int]:
-    """Places of a longest rising subsequence of distinct numbers."""
+    """Places of a longest increasing subsequence of distinct numbers."""
     tails: list[int] = []
     ends: list[int] = []
     before: list[int | None] = []

@@ -1,4 +1,4 @@
-"""What differs beside the groups: device, sizes, ports, placement, calls, packed weights, types, refusals."""
+"""Differences beside the groups: device, sizes, ports, placement, calls, packed weights, types, refusals."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tilec.ir.plan import Plan, PlanLevel
 from tilec.ir.text import text_of
 
 _DIGITS = 12
-"""Digits of a digest that are shown."""
+"""Digits of a digest in a fact."""
 
 _SHOWN = 4
-"""Values of a constant that are shown; of longer ones the digest is."""
+"""Largest number of values of a constant in a fact; longer constants are given by digest."""
 
 
 def diff_context(old: Plan, new: Plan, matching: Matching) -> tuple[Change, ...]:
@@ -58,19 +58,19 @@ def _level(level: PlanLevel) -> str:
 
 
 def _ports(plan: Plan, ports: tuple[Port, ...]) -> dict[str, Fact]:
-    """Port -> type and shape."""
-    told: dict[str, Fact] = {}
+    """Map from port to type and shape."""
+    facts: dict[str, Fact] = {}
     for port in ports:
         tensor, opaque = plan.tensors.get(port.tensor), plan.opaque.get(port.tensor)
         if tensor is not None:
-            told[port.name] = _tensor(plan, port.tensor)
+            facts[port.name] = _tensor(plan, port.tensor)
         else:
-            told[port.name] = opaque.type if opaque is not None else "?"
-    return told
+            facts[port.name] = opaque.type if opaque is not None else "?"
+    return facts
 
 
 def _results(plan: Plan, names: Mapping[str, str]) -> dict[str, Fact]:
-    """Output -> type, shape and the tensor that it is."""
+    """Map from output to type, shape and tensor."""
     types = _ports(plan, plan.outputs)
     return {port.name: f"{types[port.name]} of {names.get(port.tensor, port.tensor)}" for port in plan.outputs}
 
@@ -92,32 +92,32 @@ def _fallback(plan: Plan) -> dict[str, Fact]:
 
 
 def _call(call: Call, names: Mapping[str, str]) -> str:
-    """A call by what it takes and gives; the file that holds it has a number only."""
+    """A call by its inputs and outputs; the file that holds it has a number only."""
     given = " ".join(names.get(port.tensor, port.tensor) for port in call.inputs)
     return f"{given} -> {' '.join(names.get(port.tensor, port.tensor) for port in call.outputs)}"
 
 
 def _prepared(plan: Plan, names: Mapping[str, str]) -> dict[str, Fact]:
-    """Packed or converted weight -> how, up to names."""
+    """Map from packed or converted weight to its expression up to names."""
     return {names.get(node.name, node.name): content(node.expr)[0] for node in plan.prepared}
 
 
 def _types(old: Plan, new: Plan, names: Mapping[str, str]) -> tuple[dict[str, Fact], dict[str, Fact]]:
     """tTypes of tensors that are in both plans."""
-    there = {names.get(name, name): name for name in old.tensors}
-    both = sorted(set(there) & set(new.tensors))
-    return {n: old.tensors[there[n]].ttype for n in both}, {n: new.tensors[n].ttype for n in both}
+    by_new_name = {names.get(name, name): name for name in old.tensors}
+    both = sorted(set(by_new_name) & set(new.tensors))
+    return {n: old.tensors[by_new_name[n]].ttype for n in both}, {n: new.tensors[n].ttype for n in both}
 
 
 def _constants(old: Plan, new: Plan, names: Mapping[str, str]) -> tuple[dict[str, Fact], dict[str, Fact]]:
     """Constants that are in both plans."""
-    there = {names.get(name, name): name for name in old.constants}
-    both = sorted(set(there) & set(new.constants))
-    return {n: _constant(old.constants[there[n]]) for n in both}, {n: _constant(new.constants[n]) for n in both}
+    by_new_name = {names.get(name, name): name for name in old.constants}
+    both = sorted(set(by_new_name) & set(new.constants))
+    return {n: _constant(old.constants[by_new_name[n]]) for n in both}, {n: _constant(new.constants[n]) for n in both}
 
 
 def _constant(constant: Constant) -> str:
-    """What a constant holds; values in files are told apart by the digests of the files."""
+    """The values of a constant; values in files are compared by the digests of the files."""
     if not isinstance(constant, Inline):
         return f"{constant.size} bytes"
     if len(constant.values) <= _SHOWN:

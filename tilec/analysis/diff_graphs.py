@@ -1,4 +1,4 @@
-"""The semantic diff of two graphs: nodes matched by what they compute, with what they read and what is around them."""
+"""The semantic diff of two graphs: nodes matched by content, with their operands and the facts of the whole graph."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from tilec.scheduler.building.plan_costs import flops
 
 
 def diff_graphs(old: Graph, new: Graph) -> PlanDiff:
-    """What differs between two graphs, of the same model or not; names alone are no difference, nor is the order of
-    nodes. Every node is told of as a plan's group of one node is; totals are nodes, operations, and bytes of constants.
+    """The differences between two graphs, of the same model or not; names and the order of nodes do not count.
+
+    Every node is reported like a plan's group of one node; totals are nodes, operations, and bytes of constants.
     """
     before, after = _apart(old), _apart(new)
     matching = match_nodes(before, after)
-    found = [became(family, before, after, matching) for family in families(before, after, matching)]
-    changed = tuple(change for change in found if change is not None)
+    family_changes = [became(family, before, after, matching) for family in families(before, after, matching)]
+    changed = tuple(change for change in family_changes if change is not None)
     return PlanDiff(
         Side(old.name, "", len(old.nodes)),
         Side(new.name, "", len(new.nodes)),
-        len(found) - len(changed),
+        len(family_changes) - len(changed),
         diff_context(before, after, matching),
         changed,
         metrics(_costs(old, before), _costs(new, after), changed_only=False),
@@ -36,7 +37,7 @@ def diff_graphs(old: Graph, new: Graph) -> PlanDiff:
 
 
 def _apart(graph: Graph) -> Plan:
-    """The graph as a plan that decides nothing: every node a group."""
+    """The graph as a plan without decisions: every node is a group."""
     groups = tuple(
         Group(node.name, (node,), (node.name,), {}, (), Cost({}, {}, {}, flops(node.expr))) for node in graph.nodes
     )

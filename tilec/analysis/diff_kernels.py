@@ -1,4 +1,4 @@
-"""The diff of the kernels of two compiled models: what is started in which order, memory, threads, inputs, outputs."""
+"""The diff of the kernels of two compiled models: steps in order, memory, threads, inputs, outputs."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ Body = Mapping[str, Any]
 """The data of 3-kernels.json."""
 
 Step = tuple[str, str]
-"""What a step starts, and the group that it is of: a kernel's name says all that it does, a group's is only a name."""
+"""The kernel of a step and its group; a kernel's name determines its code, a group's is only a name."""
 
 
 def diff_kernels(old: Body, new: Body) -> PlanDiff:
-    """What differs between the kernels of two compiled models; names of groups and tensors are no difference.
+    """The differences between the kernels of two compiled models; names of groups and tensors do not count.
 
-    A step is told of as a plan's group is. A kernel that kept its name, group and tensors and has another program was
+    A step is reported like a plan's group. A kernel with the same name, group and tensors but another program was
     lowered by another version.
     """
     before, after = _steps(old), _steps(new)
     same = SequenceMatcher(None, [kernel for kernel, _ in before], [kernel for kernel, _ in after], autojunk=False)
-    found: list[GroupChange] = []
+    changes: list[GroupChange] = []
     for tag, i, j, k, m in same.get_opcodes():
         if tag == "equal":
-            found += _lowered(old, new, before[i:j], after[k:m])
+            changes += _lowered(old, new, before[i:j], after[k:m])
         else:
-            found.append(_changed(before[i:j], after[k:m]))
-    touched = sum(len(change.after) for change in found)
+            changes.append(_changed(before[i:j], after[k:m]))
+    touched = sum(len(change.after) for change in changes)
     return PlanDiff(
         Side(str(old.get("name", "")), str(old.get("device", "")), len(before)),
         Side(str(new.get("name", "")), str(new.get("device", "")), len(after)),
         len(after) - touched,
         tuple(_surroundings(old, new)),
-        tuple(found),
+        tuple(changes),
         metrics(_costs(old), _costs(new), changed_only=False),
         what="kernels",
     )
 
 
 def _steps(body: Body) -> list[Step]:
-    """What is started, in order; a call of onnxruntime by its inputs and outputs."""
+    """The steps in order; a call of onnxruntime is identified by its inputs and outputs."""
     return [
         (str(step["kernel"]), str(step.get("group", ""))) if "kernel" in step else (f"onnxruntime {compact(step)}", "")
         for step in body.get("steps", ())
@@ -54,7 +54,7 @@ def _steps(body: Body) -> list[Step]:
 
 
 def _changed(before: Sequence[Step], after: Sequence[Step]) -> GroupChange:
-    """Steps that became others."""
+    """Steps that were replaced by others."""
     kind: Kind = "regrouped"
     if not before or not after:
         kind = "removed" if before else "added"
@@ -79,10 +79,10 @@ def _lowered(old: Body, new: Body, before: Sequence[Step], after: Sequence[Step]
 
 
 def _costs(body: Body) -> Costs:
-    """Steps, kernels, calls, bytes between kernels, of scratch and of constants."""
+    """Number of steps, kernels and calls; bytes of the arena, of scratch and of constants."""
     steps, runtime = body.get("steps", ()), body.get("runtime") or {}
     kernels = {step["kernel"] for step in steps if "kernel" in step}
-    found = {
+    costs = {
         "launches": len(steps),
         "kernels": len(kernels),
         "calls": sum("kernel" not in step for step in steps),
@@ -90,12 +90,12 @@ def _costs(body: Body) -> Costs:
         "constants": sum(each.get("size", 0) for each in body.get("constants", {}).values()),
     }
     if runtime:
-        found["scratch"] = runtime.get("scratch_bytes", 0)
-    return {name: Const(int(value)) for name, value in found.items()}
+        costs["scratch"] = runtime.get("scratch_bytes", 0)
+    return {name: Const(int(value)) for name, value in costs.items()}
 
 
 def _surroundings(old: Body, new: Body) -> Iterator[Change]:
-    """Facts beside the steps."""
+    """Changed facts beside the steps."""
     tables = [dict(_facts(body)) for body in (old, new)]
     for kind, subject in dict.fromkeys((*tables[0], *tables[1])):
         before, after = (table.get((kind, subject)) for table in tables)

@@ -1,7 +1,8 @@
-"""Energy of a plan on a device that tells it: bytes by what an access costs, and multiply-adds (O28).
+"""Energy of a plan on a device with energy figures: data movement and multiply-adds (Orojenesis, area and energy).
 
-Data that a group moves between two levels passes through every level between them, caches too, and costs an access
-of each but the upper.  Only what sources tell is added up: `untold` names the levels and units without an energy.
+Data that a group moves between two levels passes through every level between them, caches included, and costs an access
+to each but the upper one. Only figures that the device file gives are added up: `untold` names the levels and units
+without an energy.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from tilec.spec.device import ComputeUnit, DeviceSpec
 
 @dataclass(frozen=True, slots=True)
 class GroupEnergy:
-    """A group beside its `traffic`, bytes between its lowest level and the next: femtojoules of all its `moved` data
-    and of its `multiply_adds`, and what they leave out."""
+    """A group's energy in femtojoules: of all `moved` data and of its `multiply_adds`.
+
+    `traffic` is in bytes, between the group's lowest level and the next; `untold` are the levels and units left out.
+    """
 
     name: str
     traffic: int
@@ -33,34 +36,34 @@ class GroupEnergy:
 
     @property
     def femtojoules(self) -> int:
-        """All that is told."""
+        """The sum of all known parts."""
         return self.moved + self.multiply_adds
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEnergy:
-    """The groups of a plan in their order."""
+    """The energies of a plan's groups, in order."""
 
     groups: tuple[GroupEnergy, ...]
 
     @property
     def femtojoules(self) -> int:
-        """All that is told."""
+        """The sum of all known parts."""
         return sum(group.femtojoules for group in self.groups)
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """Levels and units that some group uses and that have no energy."""
+        """Levels and units that some group uses and that have no energy figure."""
         return tuple(dict.fromkeys(name for group in self.groups for name in group.untold))
 
 
 def plan_energy(plan: Plan, device: DeviceSpec) -> PlanEnergy | None:
-    """The energy of one run; None where the device tells none or sizes are symbols."""
+    """The energy of one run; None where the device has no figures or sizes are symbols."""
     if all(level.access is None for level in device.levels) and all(unit.energy is None for unit in device.compute):
         return None
     groups = [_group(group, plan, device) for group in plan.groups]
-    told = tuple(group for group in groups if group is not None)
-    return PlanEnergy(told) if len(told) == len(groups) else None
+    known = tuple(group for group in groups if group is not None)
+    return PlanEnergy(known) if len(known) == len(groups) else None
 
 
 def _group(group: Group, plan: Plan, device: DeviceSpec) -> GroupEnergy | None:
@@ -104,7 +107,7 @@ def _multiplying(group: Group) -> Iterator[tuple[Node, int | None]]:
 
 
 def _unit(node: Node, group: Group, plan: Plan, device: DeviceSpec) -> ComputeUnit | None:
-    """The unit that the plan names for a node, else the fastest one that takes the types of what it reads."""
+    """The unit that the plan names for a node, else the fastest one for the types of its operands."""
     named = group.variants[0].units.get(node.name)
     fitting = [unit for unit in device.compute if unit.name == named]
     if not fitting:

@@ -1,4 +1,4 @@
-"""Which kind of fusion a group is."""
+"""The kind of fusion of a group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from tilec.ir.plan import Group
 
 Kind = Literal["stitched", "register", "single"]
-"""Several nodes that share tiles of memory, several that share registers only, one alone."""
+"""Several nodes that share tiles in memory, several that share registers only, a single one."""
 
 
 def kind_of(group: Group) -> Kind:

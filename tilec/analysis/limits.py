@@ -1,5 +1,4 @@
-"""What a diff may cost: `traffic=+5%`, `time=+5%`, `footprint@smem=+0%`, `groups` (none may be another); which limits
-are exceeded and by how much."""
+"""Limits on a diff (`traffic=+5%`, `time=+5%`, `footprint@smem=+0%`, `groups`: none may change), and violations."""
 
 from __future__ import annotations
 
@@ -23,35 +22,35 @@ METRICS = (
     *(*PER_LEVEL, "time", "picoseconds", "flops", "groups", "launches", "kernels"),
     *("nodes", "constants", "calls", "arena", "scratch"),
 )
-"""What a limit may be set on; what is counted per level also as METRIC@LEVEL."""
+"""Metrics that may have a limit; those counted per level also as METRIC@LEVEL."""
 
 SAME = "groups"
-"""The limit without a number: no group may become another."""
+"""The limit without a number: no group may change."""
 
 REGROUPED = frozenset({"added", "removed", "split", "merged", "regrouped", "reconnected"})
-"""What becomes of groups that hold other nodes or connect them elsewhere."""
+"""Kinds of change after which groups have other nodes or other connections."""
 
 _CALLED = {"time": "picoseconds"}
 """Metrics that have another name in diffs."""
 
 
 class LimitExceeded(TilecError):
-    """A plan costs more than was allowed."""
+    """A plan's cost is above a limit."""
 
     exit_code: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The part by which a metric may grow; `level` empty for the whole plan. None for groups that must stay as they
-    are."""
+    """The relative growth allowed for a metric; `level` is empty for the whole plan. None for groups that must not
+    change."""
 
     metric: str
     level: str
     growth: Fraction | None
 
     def covers(self, metric: Metric) -> bool:
-        """Whether a total counts; but for traffic, no level means every level."""
+        """Whether the limit applies to a total; except for traffic, no level means every level."""
         name, _, level = metric.name.partition("@")
         if name != _CALLED.get(self.metric, self.metric):
             return False
@@ -59,19 +58,19 @@ class Limit:
 
 
 def parse_limits(texts: Iterable[str]) -> tuple[Limit, ...]:
-    """Limits as `--fail-on` takes them. Raises UsageError for another form or metric."""
+    """Limits in the form of `--fail-on`. Raises UsageError for another form or metric."""
     return tuple(_limit(part) for text in texts for part in text.split(","))
 
 
 def exceeded(diff: PlanDiff, limits: Iterable[Limit]) -> list[str]:
     """One sentence for every total that grew beyond its limit, or may have, depending on symbols.
 
-    Raises UsageError for a level that neither plan has costs for, and for a metric that none of both has.
+    Raises UsageError for a level or a metric for which neither plan has costs.
     """
-    said: list[str] = []
+    sentences: list[str] = []
     for limit in limits:
         if limit.growth is None:
-            said += _regrouped(diff)
+            sentences += _regrouped(diff)
             continue
         covered = [metric for metric in diff.totals if limit.covers(metric)]
         if not covered and limit.level:
@@ -82,20 +81,20 @@ def exceeded(diff: PlanDiff, limits: Iterable[Limit]) -> list[str]:
         if not covered:
             known = [metric.name for metric in diff.totals]
             raise UsageError(f"{_THINGS[diff.what]} no {limit.metric}", "--fail-on", _near(limit.metric, known))
-        said += [text for metric in covered for text in _exceeds(metric, limit.growth, limit.metric)]
-    return said
+        sentences += [text for metric in covered for text in _exceeds(metric, limit.growth, limit.metric)]
+    return sentences
 
 
 _THINGS = {"plan": "these plans have", "graph": "these graphs have", "kernels": "these kernels have"}
 
 
 def _regrouped(diff: PlanDiff) -> list[str]:
-    """The sentence about groups that became others, if any did."""
+    """The sentence about changed groups, if there are any."""
     kinds = Counter(kind for group in diff.groups for kind in group.kinds if kind in REGROUPED)
     if not kinds:
         return []
-    told = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
-    return [f"groups are not the same ({told}; {diff.old.groups} -> {diff.new.groups}), none may be another"]
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
+    return [f"groups are not the same ({counts}; {diff.old.groups} -> {diff.new.groups}), none may be another"]
 
 
 def _limit(text: str) -> Limit:
@@ -120,7 +119,7 @@ def _near(word: str, known: Iterable[str]) -> str:
 
 
 def _exceeds(metric: Metric, growth: Fraction, called: str) -> list[str]:
-    """The sentence about one total, if there is one: new <= old * (1 + growth) must hold for all symbols."""
+    """The sentence about one total, if it exceeds: new <= old * (1 + growth) must hold for all symbols."""
     if not metric.changed:
         return []
     old = simplify(metric.before if metric.before is not None else Const(0))

@@ -1,4 +1,4 @@
-"""Which node and which group of one plan are which of another: by what they compute, not by what they are called."""
+"""Matching of the nodes and groups of two plans by content instead of by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilec.ir.plan import Group, Plan
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Nodes of the old plan and the new nodes that they became; `names` maps tensors, operands included."""
+    """Map from nodes of the old plan to nodes of the new one; `names` maps tensors, operands included."""
 
     nodes: Mapping[str, str]
     names: Mapping[str, str]
@@ -27,22 +27,25 @@ class Matching:
 
 
 PLAIN = Matching({}, {})
-"""The matching of a plan with itself: every name stays."""
+"""The matching of a plan with itself: all names are equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Groups of both plans that share nodes: one and one is a group that stayed, one and several a split."""
+    """Groups of both plans that share nodes: one to one is a group that stayed, one to several a split."""
 
     old: tuple[Group, ...]
     new: tuple[Group, ...]
 
 
 def match_nodes(old: Plan, new: Plan) -> Matching:
-    """Pair the nodes of two plans. Plans that are equal but for names are paired by what leads to every node and what
-    follows it. Else those of equal name and content come first, then by origin, by content with all that leads there,
-    with all that follows, alone, by name and operator, by origin and operator. Among equals the order decides. A node
-    is paired once; what is left has no counterpart. Takes time in proportion to the nodes."""
+    """Pair the nodes of two plans, each at most once; takes time in proportion to the nodes.
+
+    Plans that are equal but for names are paired by the computations that lead to and follow from every node. In other
+    plans, nodes of equal name and content are paired first, then by origin, by content with everything that leads to
+    the node, by content with everything that follows, by content alone, by name and operator, by origin and operator.
+    Among equals the order decides.
+    """
     before = {node.name: node for group in old.groups for node in group.nodes}
     after = {node.name: node for group in new.groups for node in group.nodes}
     computed = cache(content)
@@ -52,8 +55,10 @@ def match_nodes(old: Plan, new: Plan) -> Matching:
         _add(pairs, before, after, lambda node: (node.name, node.op, node.origin) if node.origin else None)
     if len(pairs) < min(len(before), len(after)):
         for contexts in (_ways_in, _ways_out):
-            known: dict[Hashable, int] = {}
-            _add_sides(pairs, before, after, contexts(before, computed, known), contexts(after, computed, known))
+            numbering: dict[Hashable, int] = {}
+            _add_sides(
+                pairs, before, after, contexts(before, computed, numbering), contexts(after, computed, numbering)
+            )
         _add(pairs, before, after, lambda node: computed(node.expr))
         _add(pairs, before, after, lambda node: (node.name, node.op))
         _add(pairs, before, after, lambda node: (node.op, node.origin) if node.origin else None)
@@ -63,28 +68,28 @@ def match_nodes(old: Plan, new: Plan) -> Matching:
 def _equal_but_for_names(
     old: Plan, new: Plan, before: Mapping[str, Node], after: Mapping[str, Node], computed: Content
 ) -> dict[str, str]:
-    """The pairs of plans in which every node of one has its like in the other, reading the same inputs and constants
-    and being read alike; of nodes that are alike those of equal names first. Empty for other plans."""
+    """The pairs of two plans that are isomorphic: equal computations on the same inputs and constants, read alike.
+    Among equal nodes those of equal names come first. Empty for other plans."""
     if len(before) != len(after):
         return {}
     numbers: dict[Hashable, int] = {}
-    found: list[dict[str, tuple[int, int]]] = []
+    keys_by_side: list[dict[str, tuple[int, int]]] = []
     for plan, nodes in ((old, before), (new, after)):
         whole = {**{node.name: node for node in plan.prepared}, **nodes}
         given: dict[str, Hashable] = {**plan.constants, **{port.tensor: port.name for port in plan.inputs}}
         led = _ways_in(whole, computed, numbers, given)
         leads = _ways_out(nodes, computed, numbers)
-        found.append({name: (led[name], leads[name]) for name in nodes})
-    if sorted(found[0].values()) != sorted(found[1].values()):
+        keys_by_side.append({name: (led[name], leads[name]) for name in nodes})
+    if sorted(keys_by_side[0].values()) != sorted(keys_by_side[1].values()):
         return {}
     pairs: dict[str, str] = {}
-    _add_sides(pairs, before, after, *({name: (key, name) for name, key in side.items()} for side in found))
-    _add_sides(pairs, before, after, *found)
+    _add_sides(pairs, before, after, *({name: (key, name) for name, key in side.items()} for side in keys_by_side))
+    _add_sides(pairs, before, after, *keys_by_side)
     return pairs
 
 
 def families(old: Plan, new: Plan, matching: Matching) -> tuple[Family, ...]:
-    """Groups that share nodes, put together; in the order of the new plan, groups that are gone at the end."""
+    """Groups joined by shared nodes, in the order of the new plan; groups that are gone come last."""
     home = {node.name: n for n, group in enumerate(new.groups) for node in group.nodes}
     parent: dict[tuple[str, int], tuple[str, int]] = {}
 
@@ -117,25 +122,25 @@ def _same(a: TensorExpr, b: TensorExpr, computed: Content) -> bool:
 def _ways_in(
     nodes: Mapping[str, Node],
     computed: Content,
-    known: dict[Hashable, int],
+    numbering: dict[Hashable, int],
     given: Mapping[str, Hashable] = MappingProxyType({}),
 ) -> dict[str, int]:
-    """Node -> number of its content and, in turn, that of its operands, or of what is `given`; equal computations have
-    equal numbers."""
+    """Map from node to a number for its content and, recursively, that of its operands (or of values `given`); equal
+    computations have equal numbers."""
     numbers: dict[str, int] = {}
     for name, node in nodes.items():
         key = (computed(node.expr), *(numbers.get(t, given.get(t, -1)) for t in operands(node.expr)))
-        numbers[name] = known.setdefault(key, len(known))
+        numbers[name] = numbering.setdefault(key, len(numbering))
     return numbers
 
 
-def _ways_out(nodes: Mapping[str, Node], computed: Content, known: dict[Hashable, int]) -> dict[str, int]:
-    """Node -> number of its content and, in turn, that of its readers."""
+def _ways_out(nodes: Mapping[str, Node], computed: Content, numbering: dict[Hashable, int]) -> dict[str, int]:
+    """Map from node to a number for its content and, recursively, that of its readers."""
     readers: dict[str, list[tuple[int, int]]] = {name: [] for name in nodes}
     numbers: dict[str, int] = {}
     for name, node in reversed(list(nodes.items())):
         key = (computed(node.expr), *sorted(readers[name]))
-        numbers[name] = known.setdefault(key, len(known))
+        numbers[name] = numbering.setdefault(key, len(numbering))
         for place, tensor in enumerate(operands(node.expr)):
             if tensor in readers:
                 readers[tensor].append((numbers[name], place))
@@ -152,7 +157,7 @@ def _add(
     after: Mapping[str, Node],
     key: Callable[[Node], Hashable | None],
 ) -> None:
-    """Pair what has no counterpart yet by `key`; None is paired with nothing."""
+    """Pair the remaining nodes by `key`; None matches nothing."""
     keys = [{node.name: key(node) for node in side.values()} for side in (before, after)]
     _add_sides(pairs, before, after, *keys)
 
@@ -164,7 +169,7 @@ def _add_sides(
     old: Mapping[str, Hashable | None],
     new: Mapping[str, Hashable | None],
 ) -> None:
-    """Pair what has no counterpart yet by keys, in order where several are equal."""
+    """Pair the remaining nodes by keys, in order where several are equal."""
     taken = set(pairs.values())
     waiting: dict[Hashable, deque[str]] = {}
     for name in after:
@@ -176,7 +181,8 @@ def _add_sides(
 
 
 def _names(pairs: Mapping[str, str], before: Mapping[str, Node], after: Mapping[str, Node]) -> dict[str, str]:
-    """Tensor -> its name in the new plan: nodes as paired, other operands by their place in the expressions."""
+    """Map from tensor to its name in the new plan: nodes as paired, other operands by their position in the
+    expressions."""
     names = dict(pairs)
     taken = set(pairs.values())
     for one, other in pairs.items():

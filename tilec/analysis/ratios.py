@@ -1,4 +1,4 @@
-"""How far a plan is from the least data movement known: all of it at its lowest level, and every group."""
+"""Ratio of a plan's traffic to the best known traffic: for the plan at its lowest level, and for every group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilec.ir.plan import Bound, Group, Plan
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`moved` bytes between a level and lower ones, beside the `bound`; `uncounted` groups read something in place."""
+    """`moved` bytes between a level and lower ones, with the `bound`; `uncounted` groups read operands in place."""
 
     level: str
     moved: int
@@ -21,12 +21,12 @@ class Ratio:
 
     @property
     def times(self) -> float | None:
-        """How often the least known is moved; None where none is known."""
+        """Moved bytes over best known bytes; None where none is known."""
         return self.moved / self.bound.known if self.bound.known else None
 
 
 def plan_ratio(plan: Plan) -> Ratio | None:
-    """All groups together at the lowest level that has a bound; None of a plan without bounds."""
+    """The ratio of all groups together at the lowest level that has a bound; None for a plan without bounds."""
     for level, bound in plan.bounds.items():
         uncounted = sum(level not in group.bounds for group in plan.groups)
         return Ratio(level, sum(moved_by(group, level) for group in plan.groups), bound, uncounted)
@@ -34,13 +34,13 @@ def plan_ratio(plan: Plan) -> Ratio | None:
 
 
 def group_ratios(group: Group) -> Iterator[Ratio]:
-    """A group at every level where it has a bound."""
+    """The ratio of a group at every level where it has a bound."""
     for level, bound in group.bounds.items():
         yield Ratio(level, moved_by(group, level), bound)
 
 
 def times_text(ratio: Ratio) -> str:
-    """`6.48x`, or `?` where nothing is known that fits."""
+    """`6.48x`, or `?` where no fitting mapping is known."""
     return "?" if ratio.times is None else f"{ratio.times:.2f}x"
 
 

@@ -1,4 +1,4 @@
-"""What a plan amounts to in a few numbers: fused patterns, launches, intermediate results, traffic, time (W48, W50)."""
+"""Statistics of a plan: fused patterns, launches, intermediate results, traffic, time (Welder, 5)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tilec.ir.types import tensor_bytes
 
 @dataclass(frozen=True, slots=True)
 class LevelUse:
-    """What all groups do at a level: raw bytes read from and written to lower ones, transactions that it serves and
-    the bytes that these move, the largest footprint of a group in bytes."""
+    """The use of a level by all groups: raw bytes read from and written to lower levels, transactions that it serves
+    and their bytes, the largest footprint of a group in bytes."""
 
     read: Expr
     written: Expr
@@ -30,12 +30,12 @@ class LevelUse:
 class Statistics:
     """A plan in numbers.
 
-    patterns      different groups of several nodes, told apart by their kernels
-    reducing      those with two or more reductions
-    largest       nodes of the largest group
+    patterns      different groups of several nodes, distinguished by their kernels
+    reducing      patterns with two or more reductions
+    largest       number of nodes of the largest group
     launches      kernels started in one run, of which `kernels` are different
-    intermediate  bytes that groups hand to others: of their outputs that are not the model's (IRS)
-    traffic       bytes between the lowest level and the next one used; `unfused` were no edge connected
+    intermediate  bytes passed between groups: of their outputs that are not the model's (IRS)
+    traffic       bytes between the lowest level and the next one used; `unfused` is the same with no edge connected
     picoseconds   predicted time of a run, 0 where nothing is predicted
     """
 
@@ -53,11 +53,11 @@ class Statistics:
 
 
 def statistics(plan: Plan) -> Statistics:
-    """The numbers of a plan; expressions where they depend on symbols."""
+    """The statistics of a plan; expressions where they depend on symbols."""
     costs = plan_costs(plan)
     fused = {tuple(v.kernel for v in group.variants): group for group in plan.groups if len(group.nodes) > 1}
     results = {port.tensor for port in plan.outputs}
-    handed = [name for group in plan.groups for name in group.outputs if name not in results]
+    passed_on = [name for group in plan.groups for name in group.outputs if name not in results]
     return Statistics(
         groups=len(plan.groups),
         patterns=len(fused),
@@ -65,7 +65,7 @@ def statistics(plan: Plan) -> Statistics:
         largest=max((len(group.nodes) for group in plan.groups), default=0),
         launches=len(plan.groups),
         kernels=len({variant.kernel for group in plan.groups for variant in group.variants}),
-        intermediate=total(tensor_bytes(plan.tensors[name].ttype, plan.tensors[name].shape) for name in handed),
+        intermediate=total(tensor_bytes(plan.tensors[name].ttype, plan.tensors[name].shape) for name in passed_on),
         traffic=costs["traffic"],
         unfused=costs["unfused"],
         picoseconds=predicted(plan),
@@ -74,7 +74,7 @@ def statistics(plan: Plan) -> Statistics:
 
 
 def statistics_to_json(found: Statistics) -> dict[str, Any]:
-    """The numbers as plain data; text where they depend on symbols, null for a time that is not predicted."""
+    """The statistics as plain data; text where they depend on symbols, null for a time that is not predicted."""
     return {
         "groups": found.groups,
         "fused_patterns": found.patterns,
@@ -110,12 +110,12 @@ def _levels(plan: Plan, costs: Mapping[str, Expr]) -> dict[str, LevelUse]:
 
     used: dict[str, LevelUse] = {}
     for level in plan.levels:
-        asked = transactions(plan, level.name)
+        count = transactions(plan, level.name)
         used[level.name] = LevelUse(
             of("read", level.name),
             of("written", level.name),
-            asked,
-            simplify(Binary("*", asked, Const(level.transaction))),
+            count,
+            simplify(Binary("*", count, Const(level.transaction))),
             costs.get(f"footprint@{level.name}", Const(0)),
         )
     return used

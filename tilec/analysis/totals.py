@@ -1,5 +1,5 @@
-"""What a plan or a group costs, as named metrics: traffic, transactions and footprint per level, predicted time,
-operations, launches (W08, W22, W50)."""
+"""Costs of a plan or a group as named metrics: traffic, transactions and footprint per level, predicted time,
+operations, launches (Welder, 3.2 and 4.1)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tilec.ir.plan import Group, Plan
 from tilec.ir.text import text_of
 
 COUNTS = ("groups", "launches", "kernels", "nodes", "calls")
-"""Metrics that are small numbers of things."""
+"""Metrics that are counts."""
 
 Costs = Mapping[str, Expr]
-"""Metric -> value: bytes (traffic, footprint, unfused), picoseconds, operations or a count."""
+"""Map from metric to value: bytes (traffic, footprint, unfused), picoseconds, operations or a count."""
 
 
 def traffic(plan: Plan) -> Expr:
-    """Bytes that all groups move between the lowest level and the next that they use; costs count at the upper one."""
+    """Bytes that all groups move between the lowest level and the next that they use; costs are counted at the upper
+    one."""
     return total(traffic_of(group, plan) for group in plan.groups)
 
 
@@ -32,7 +33,7 @@ def traffic_of(group: Group, plan: Plan) -> Expr:
 
 
 def transactions(plan: Plan, level: str) -> Expr:
-    """Transactions of a level that all groups take."""
+    """Number of transactions of a level in all groups."""
     return total(group.cost.transactions.get(level, Const(0)) for group in plan.groups)
 
 
@@ -42,9 +43,12 @@ def predicted(plan: Plan) -> int:
 
 
 def plan_costs(plan: Plan) -> Costs:
-    """The metrics of a plan: `traffic` at its lowest level and `traffic@LEVEL` below every other one, the number of
-    `transactions@LEVEL`, the largest `footprint@LEVEL` of a group, predicted `picoseconds`, `flops`, `unfused` (traffic
-    with every group a single node), and counts. A launch is one start of a kernel, `kernels` are the different ones."""
+    """The metrics of a plan.
+
+    `traffic` at its lowest level and `traffic@LEVEL` below every other one, the number of `transactions@LEVEL`, the
+    largest `footprint@LEVEL` of a group, predicted `picoseconds`, `flops`, `unfused` (traffic with every group a single
+    node), and counts. A launch is one start of a kernel, `kernels` are the different ones.
+    """
     kernels = {variant.kernel for group in plan.groups for variant in group.variants}
     counts = {"groups": len(plan.groups), "launches": len(plan.groups), "kernels": len(kernels)}
     return {
@@ -56,7 +60,7 @@ def plan_costs(plan: Plan) -> Costs:
 
 
 def group_costs(plan: Plan, groups: Iterable[Group]) -> Costs:
-    """The metrics of some groups of a plan, levels lowest first; all but the footprint added up."""
+    """The metrics of some groups of a plan, levels lowest first; all but the footprint are summed."""
     costs = [group.cost for group in groups]
     levels = [level.name for level in plan.levels]
     values: dict[str, Expr] = {}
@@ -65,38 +69,38 @@ def group_costs(plan: Plan, groups: Iterable[Group]) -> Costs:
         if moved:
             values[f"traffic@{level}"] = total(moved)
     for level in levels:
-        asked = [cost.transactions[level] for cost in costs if level in cost.transactions]
-        if asked:
-            values[f"transactions@{level}"] = total(asked)
+        counts = [cost.transactions[level] for cost in costs if level in cost.transactions]
+        if counts:
+            values[f"transactions@{level}"] = total(counts)
     for level in levels[1:]:
-        held = [cost.footprint[level] for cost in costs if level in cost.footprint]
-        if held:
-            values[f"footprint@{level}"] = _largest(held)
+        footprints = [cost.footprint[level] for cost in costs if level in cost.footprint]
+        if footprints:
+            values[f"footprint@{level}"] = _largest(footprints)
     picoseconds = sum(cost.picoseconds for cost in costs)
     predicted = {"picoseconds": Const(picoseconds)} if picoseconds else {}
     return {**predicted, **values, "flops": total(cost.flops for cost in costs)}
 
 
 def total(values: Iterable[Expr]) -> Expr:
-    """The sum of some sizes, simplified."""
-    found: Expr = Const(0)
+    """The sum of sizes, simplified."""
+    result: Expr = Const(0)
     for value in values:
-        found = simplify(Binary("+", found, value))
-    return found
+        result = simplify(Binary("+", result, value))
+    return result
 
 
 def _largest(values: Iterable[Expr]) -> Expr:
-    """The maximum of all, of those that no other one covers for every size of the symbols."""
+    """The maximum of the values that are not dominated by another for every size of the symbols."""
     parts = dict.fromkeys(part for value in values for part in _parts(value))
-    kept: list[Expr] = []
+    maximal: list[Expr] = []
     for part in parts:
-        if not any(_covers(other, part) for other in kept):
-            kept = [*(other for other in kept if not _covers(part, other)), part]
-    return reduce(lambda a, b: Call("maximum", (a, b)), sorted(kept, key=text_of))
+        if not any(_covers(other, part) for other in maximal):
+            maximal = [*(other for other in maximal if not _covers(part, other)), part]
+    return reduce(lambda a, b: Call("maximum", (a, b)), sorted(maximal, key=text_of))
 
 
 def _parts(value: Expr) -> Iterator[Expr]:
-    """What a maximum is taken over."""
+    """The operands of a maximum."""
     if isinstance(value, Call) and value.fn == "maximum":
         for argument in value.args:
             yield from _parts(argument)

@@ -83,7 +83,7 @@ app.add_typer(cache.app, name="cache")
 
 def run() -> None:
     """Run the command line and exit."""
-    gc.set_threshold(100_000, 20, 50)  # what a compiler makes stays: looking for garbage is a tenth of `schedule`
+    gc.set_threshold(100_000, 20, 50)  # a compiler's data lives on: collecting garbage takes a tenth of `schedule`
     try:
         app(prog_name="tilec")
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`tilec bench`: compiled models beside other runtimes, timed in turns."""
+"""`tilec bench`: compiled models timed against other runtimes, in turns."""
 
 import time
 from collections.abc import Sequence
@@ -111,7 +111,7 @@ def bench(
 
 
 def _recipe(name: str | None) -> "BenchRecipe | None":
-    """The bench recipe of a name or file."""
+    """The bench recipe with this name or file."""
     if name is None:
         return None
     from tilec.spec.located import parse_yaml, validate
@@ -123,7 +123,7 @@ def _recipe(name: str | None) -> "BenchRecipe | None":
 
 
 def _build(console: Console, name: str, batch: int, device: str | None) -> StageInput:
-    """The kernels of what `name` says, compiled now if need be."""
+    """The kernels of a compiled model, ONNX file or zoo model; compiled now if necessary."""
     from tilec import zoo
 
     path = Path(name)
@@ -164,7 +164,7 @@ def _compiled(console: Console, model: Path, folder: Path, device: str | None) -
 
 
 def _timed(console: Console, build: StageInput, peers: Sequence[str], timing: "Timing") -> "Comparison":
-    """One model beside its peers, on the inputs of the first seed."""
+    """One model and its peers, timed on the inputs of the first seed."""
     from tilec.bench import time_interleaved
     from tilec.ir.codec import plan_from_json
     from tilec.spec.recipe import CompileRecipe

@@ -1,4 +1,4 @@
-"""What `tilec bench` found, as a table and as JSON."""
+"""Results of `tilec bench` as a table and as JSON."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -17,7 +17,8 @@ def results_json(
     bar: float,
     groups: Mapping[str, list[Json]],
 ) -> dict[str, Json]:
-    """Times, ratios and needs of every model; `compiling` are seconds, `groups` those of its trace if there is one."""
+    """Times, ratios and resources of every model; `compiling` is in seconds, `groups` are those of its trace, if there
+    is one."""
     models: dict[str, Json] = {}
     for name, found in results.items():
         peers: dict[str, Json] = {
@@ -41,7 +42,7 @@ def results_json(
 
 
 def results_table(results: "Mapping[str, Comparison]", bar: float) -> str:
-    """Aligned columns, one line a model and peer; what belongs to both stands as tilec / peer."""
+    """Aligned columns, one line per model and peer; a cell with two values is tilec / peer."""
     rows = [["model", "peer", "ms", "ratio", "95 % interval", f">= {bar:g}", "load s", "peak MiB"]]
     for name, found in results.items():
         for peer, ratio in found.ratios().items():

@@ -1,4 +1,4 @@
-"""`tilec bounds`: the least data movement of an Einsum, a workload, a model at every buffer capacity."""
+"""`tilec bounds`: lower bounds on data movement of an Einsum, a workload or a model at every buffer capacity."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Mapspace(StrEnum):
-    """Which mappings are searched."""
+    """The mapspaces that are searched."""
 
     ORO = "oro"
     ORO_PLUS = "oro+"
@@ -123,8 +123,7 @@ def bounds(
 
 @dataclass(frozen=True)
 class _Found:
-    """What is bounded, what a picture of it is called, capacities to show when none is asked for, and what is drawn
-    where that is not everything."""
+    """The subjects, the title of a picture, default capacities, and the subjects to draw if not all."""
 
     subjects: "Sequence[Subject]"
     title: str
@@ -133,7 +132,7 @@ class _Found:
 
 
 def _refuse(what: str, hint: str, options: dict[str, list[str] | None]) -> None:
-    """Raise UsageError for an option that does not go with the source."""
+    """Raise UsageError for an option that does not apply to the source."""
     for option, given in options.items():
         if given:
             raise UsageError(f"{what} takes no {option}", option, hint)
@@ -187,7 +186,7 @@ def _write_csv(console: Console, name: str, subjects: "Sequence[Subject]", ats: 
 
 
 def _text(found: _Found, ats: "Sequence[At]") -> str:
-    """A table for each subject, in the terminal's width where there is one, then what the mapspaces hold."""
+    """A table per subject, in the terminal's width where there is one, then the meanings of the mapspaces."""
     from tilec.analysis.bounds.rows import usual_capacities
     from tilec.report.bounds.table import HEADS, RIGHT, cells, footer, heading
 

@@ -1,4 +1,4 @@
-"""`tilec cache`: what the user's cache holds, which entry a model would use, making room."""
+"""`tilec cache`: contents of the user's cache, the entry that a model would use, removal."""
 
 import re
 import time
@@ -151,7 +151,7 @@ def clear(
 
 
 def _seconds(text: str | None) -> float:
-    """The age that --older-than names. Raises UsageError for another form."""
+    """The age of --older-than in seconds. Raises UsageError for another form."""
     if text is None:
         return 0.0
     match = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
@@ -175,7 +175,7 @@ def _place(entry: "Entry", root: Path) -> str:
 
 
 def _described(entry: "Entry") -> str:
-    """What an entry says of itself."""
+    """The description of an entry."""
     from tilec.cli.cache_neighbours import compiled
     from tilec.report.cache_listing import KINDS
 

@@ -1,4 +1,4 @@
-"""Compiled models in the cache that were made from one model, and what sets each apart from a request."""
+"""Compiled models in the cache that were made from one model, and their differences from a request."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from tilec.api.request import Request
 
 UNSEEN = "tilec, a tool, the recipe, external weights or a TILEC_ variable is another"
-"""What sets apart entries that agree in all that they say of themselves."""
+"""Possible differences between entries whose recorded facts agree."""
 
 Shapes = Mapping[str, tuple[int | None, ...]]
-"""Input -> its shape; None where that is open."""
+"""Map from input to its shape; None where an extent is open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A compiled model as its files describe it: name of the model, its sha256, the device by name and sha256."""
+    """A compiled model by its files: name of the model, its sha256, the device by name and sha256."""
 
     name: str
     model: str
@@ -34,7 +34,7 @@ class Compiled:
 
 
 def compiled(folder: Path) -> Compiled | None:
-    """What a folder of the cache holds; None where that cannot be read."""
+    """The compiled model in a folder of the cache; None where it cannot be read."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         found: Any = json.loads((folder / "3-kernels.json").read_text(encoding="utf-8"))
         made_from = found["artifact"]["inputs"]
@@ -44,7 +44,7 @@ def compiled(folder: Path) -> Compiled | None:
 
 
 def differences(found: Compiled, request: "Request", device_sha256: str, shapes: Shapes) -> Iterator[str]:
-    """Why a compiled model is not the one that is asked for."""
+    """The reasons why a compiled model is not the requested one."""
     told = []
     if found.device_sha256 != device_sha256:
         same = found.device == request.device

@@ -1,4 +1,4 @@
-"""Which compiled model of the cache a model file, sizes, a device and a recipe stand for."""
+"""The compiled model in the cache for a model file, sizes, a device and a recipe."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ def request_of(
     """The request to compile a model into the cache at `cache`, with its key; symbols are bound by `sizes` and by the
     shapes of the arrays `given`.
 
-    Raises UsageError for a symbol that the model does not have and for a size that is not known.
+    Raises UsageError for a symbol that the model does not have and for an unknown size.
     """
     from tilec.api.feeds import Sizes
     from tilec.api.model_source import open_file, request_for

@@ -1,4 +1,4 @@
-"""`tilec codegen`: the third stage, a plan to kernels that run."""
+"""`tilec codegen`: the third stage, from a plan to kernels that run."""
 
 from pathlib import Path
 from typing import Annotated

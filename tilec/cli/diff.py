@@ -1,4 +1,4 @@
-"""`tilec diff`: what a change alters in a plan, a graph, or kernels."""
+"""`tilec diff`: the differences between two plans, graphs or kernels."""
 
 import sys
 from enum import StrEnum
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 CHANGED = 3
 
 KINDS = ("plan", "graph", "kernels")
-"""Artifacts that are compared."""
+"""Kinds of artifacts that can be compared."""
 
 
 class Format(StrEnum):
-    """How the diff is written."""
+    """The output format of a diff."""
 
     TABLE = "table"
     MD = "md"
@@ -88,7 +88,7 @@ def diff(
 def _both(old: Path, new: Path) -> "tuple[tuple[Artifact, str], tuple[Artifact, str]]":
     """The two artifacts with the names of their files; both of one kind.
 
-    Raises UsageError and ArtifactError for what cannot be read or compared.
+    Raises UsageError and ArtifactError for artifacts that cannot be read or compared.
     """
     texts = {path: _text(path) for path in (old, new) if not path.is_dir()}
     kinds = [kind for path in (old, new) if (kind := _kind(texts.get(path, ""))) is not None]
@@ -112,7 +112,7 @@ def _artifact(path: Path, texts: "dict[Path, str]", kind: str) -> "tuple[Artifac
 
 
 def _text(path: Path) -> str:
-    """What a file or standard input holds. Raises UsageError and ArtifactError as every artifact's reader does."""
+    """The contents of a file or standard input. Raises UsageError and ArtifactError like every reader of artifacts."""
     if str(path) == "-":
         return sys.stdin.read()
     try:
@@ -126,7 +126,7 @@ def _text(path: Path) -> str:
 
 
 def _kind(text: str) -> str | None:
-    """The kind of artifact in a text; None where it does not say."""
+    """The kind of the artifact in a text; None where it is not recorded."""
     try:
         kind = parse(text)["artifact"]["kind"]
     except (ValueError, KeyError, TypeError, RecursionError):

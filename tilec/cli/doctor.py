@@ -1,4 +1,4 @@
-"""`tilec doctor`: what is wrong with this machine's Python, packages, CPU, threads and cache, and how to mend it."""
+"""`tilec doctor`: problems with this machine's Python, packages, CPU, threads and cache, with fixes."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -54,7 +54,7 @@ def _checks() -> "Iterator[tuple[str, Check]]":
 
 
 def _machine(name: str) -> "Check":
-    """A check of the machine, imported when it is made: what it needs may be missing."""
+    """A check of the machine, imported when it runs: packages that it needs may be missing."""
 
     def check() -> "Iterator[Finding]":
         from tilec.report.doctor import machine

@@ -1,4 +1,4 @@
-"""`tilec explain`: what a code that tilec prints means; why a plan is as it is."""
+"""`tilec explain`: the meaning of a code that tilec prints; the reasons for a plan's decisions."""
 
 import textwrap
 from collections.abc import Iterator
@@ -113,7 +113,7 @@ def _plan(
     recipe: str | None,
     json: bool,
 ) -> None:
-    """Tell about a plan."""
+    """Explain a plan."""
     from tilec.analysis.explain.replay import replay
     from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options
     from tilec.report.explain.answer import answered, require
@@ -134,7 +134,7 @@ def _plan(
 
 
 def _code(console: Console, code: str | None, json: bool) -> None:
-    """Tell what a code means; all of them without one."""
+    """Explain a code; list all of them without one."""
     from tilec.report.codes import all_pages, pages_of
 
     if code is None:

@@ -1,4 +1,4 @@
-"""What `tilec inspect` tells of a model or of the artifact of a stage, as JSON; nothing is executed or compiled."""
+"""The facts of a model or of a stage's artifact for `tilec inspect`, as JSON; nothing is executed or compiled."""
 
 import json
 from collections import Counter
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
 
 _SHORT = 12
-"""Digits of a digest that are shown."""
+"""Digits of a digest in the output."""
 
 
 def facts_of(path: Path) -> dict[str, Facts]:
-    """What a file is, or every artifact in a folder, by kind. Raises UsageError, ConfigError and ArtifactError."""
+    """The facts of a file, or of every artifact in a folder, by kind. Raises UsageError, ConfigError and
+    ArtifactError."""
     from tilec.pipeline import FILES, read_run
 
     if path.is_dir():
@@ -44,7 +45,7 @@ def facts_of(path: Path) -> dict[str, Facts]:
 
 
 def read_artifact_of_any_kind(path: Path) -> Artifact:
-    """The artifact in a file, of whatever kind. Raises UsageError and ArtifactError."""
+    """The artifact in a file, of any kind. Raises UsageError and ArtifactError."""
     try:
         text = path.read_text(encoding="utf-8")
         kind = json.loads(text)["artifact"]["kind"]
@@ -78,7 +79,7 @@ def _graph(artifact: Artifact, path: Path) -> Facts:
 
 
 def _port(graph: "Graph", port: "Port") -> Facts:
-    """An input or output; what only onnxruntime reads has ONNX's type."""
+    """An input or output; one that only onnxruntime reads has ONNX's type."""
     from tilec.ir.text import text_of
 
     tensor = graph.tensors.get(port.tensor)
@@ -114,7 +115,7 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
 
 
 def _energy(plan: "Plan", device: "DeviceSpec | None") -> Facts:
-    """Energy of the whole plan and of every group beside its traffic, where the device tells any."""
+    """Energy of the whole plan and of every group with its traffic, where the device has figures."""
     from tilec.analysis.energy import plan_energy
 
     found = plan_energy(plan, device) if device else None
@@ -167,7 +168,7 @@ def _report(artifact: Artifact, _path: Path) -> Facts:
 
 
 def _run(record: Mapping[str, Any]) -> Facts:
-    """What a verification recorded about this machine."""
+    """The record of a verification on this machine."""
     known = ("latency_us", "threads", "machine", "versions")
     return {name: record[name] for name in known if name in record}
 

@@ -56,12 +56,12 @@ def import_(
 
 
 def folder_of(model: Path) -> Path:
-    """Where the artifacts of a model go when -o does not say: MODEL.tilec in the current folder."""
+    """Default folder of a model's artifacts: MODEL.tilec in the current folder."""
     return Path(f"{model.stem}.tilec")
 
 
 def _report(console: Console, job: Job, model: Path, json: bool) -> None:
-    """Say which nodes do not compile. Raises UnsupportedError for any that the recipe does not let fall back."""
+    """List the nodes that do not compile. Raises UnsupportedError for any that the recipe does not let fall back."""
     from tilec.importer import Unsupported, UnsupportedModelError, import_model
 
     sizes = {s: job.shapes[s] for s in job.asked}

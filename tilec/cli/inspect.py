@@ -1,4 +1,4 @@
-"""`tilec inspect`: what a model or an artifact is, for people and as JSON."""
+"""`tilec inspect`: the facts of a model or an artifact, for people and as JSON."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -76,7 +76,7 @@ def _text(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _print(rich: "RichConsole", facts: Mapping[str, Any]) -> None:
-    """Facts of one thing: what is a word first, lists below; nothing is said of what is not there."""
+    """Facts of one object: single words first, lists below; empty values are left out."""
     from rich.padding import Padding
     from rich.table import Table
 
@@ -106,7 +106,7 @@ def _nothing(value: Any) -> bool:
 
 
 def _rows(value: Any) -> list[list[str]] | None:
-    """A list of objects, or an object, as rows of a table; None for what fits on a line."""
+    """A list of objects, or an object, as rows of a table; None for a value that fits on a line."""
     if isinstance(value, Mapping):
         return [[str(key), _word(str(key), inner)] for key, inner in value.items() if not _nothing(inner)]
     if _is_list(value) and value and isinstance(value[0], Mapping):
@@ -138,7 +138,7 @@ def _word(key: str, value: Any) -> str:
 
 
 def _label(key: str) -> str:
-    """How a fact is called where its value has a unit."""
+    """The label of a fact whose value is printed with its unit."""
     return "size" if key == "bytes" else key.removesuffix("_picoseconds").removesuffix("_femtojoules").replace("_", " ")
 
 

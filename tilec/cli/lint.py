@@ -1,4 +1,4 @@
-"""`tilec lint`: what is legal but suspicious, or wrong, in devices, recipes and artifacts."""
+"""`tilec lint`: errors and suspicious values in devices, recipes and artifacts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +68,7 @@ def lint(
 
 
 def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
-    """Every file that a name stands for, with its findings. Raises UsageError for a name that stands for none."""
+    """Every file that a name refers to, with its findings. Raises UsageError for a name that refers to none."""
     from tilec.report.lint.files import lint_file, lint_text
     from tilec.spec.resolve import packaged
 

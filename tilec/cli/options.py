@@ -1,4 +1,4 @@
-"""Options that several commands share, and the recipe and device that they amount to."""
+"""Options shared by several commands, and the recipe and device that follow from them."""
 
 import os
 import re
@@ -80,7 +80,7 @@ def flags(
     no_bounds: bool = False,
     watched: str | None = None,
 ) -> dict[str, tuple[str, Any]]:
-    """What the shared flags say about recipe keys; `watched` is the stage that is printed between passes.
+    """Recipe keys set by the shared flags; `watched` is the stage that prints between passes.
 
     Raises UsageError for a malformed --shape.
     """
@@ -107,7 +107,8 @@ def flags(
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, int]:
-    """Symbol -> size of `batch=1,seq=128`. Raises UsageError for anything else and for a symbol given twice."""
+    """Map from symbol to size, from `batch=1,seq=128`. Raises UsageError for another form and for a symbol given
+    twice."""
     sizes: dict[str, int] = {}
     for part in (part for text in texts for part in text.split(",")):
         match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", part)
@@ -120,7 +121,7 @@ def parse_shapes(texts: Iterable[str]) -> dict[str, int]:
 
 
 def job_without_device(console: Console, recipe: str | None, given: Flags, model: Path | None = None) -> Job:
-    """The job of a stage that asks nothing of the device."""
+    """The job of a stage that needs no device."""
     from tilec.spec.effective import recipe_without_device
 
     return replace(plain_job(recipe_without_device(recipe, given, os.environ), given, console), model=model)
@@ -146,7 +147,7 @@ def job_on_device(
 def device_of(source: StageInput) -> str:
     """The device that an artifact was planned for: device.yaml beside it, else its name.
 
-    Raises ArtifactError when neither is the one.
+    Raises ArtifactError when neither matches.
     """
     from tilec.spec.resolve import packaged, resolve_device
 
@@ -161,7 +162,7 @@ def device_of(source: StageInput) -> str:
 
 
 def known_device(source: StageInput) -> "DeviceSpec | None":
-    """The device that an artifact was planned for, when its file is at hand."""
+    """The device that an artifact was planned for; None where its file is not available."""
     from tilec.spec.resolve import resolve_device
 
     try:

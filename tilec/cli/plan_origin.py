@@ -1,4 +1,4 @@
-"""What a plan was made from, found again: its graph, device and options, each checked against the plan's digests."""
+"""The graph, device and options that a plan was made from, each checked against the plan's digests."""
 
 import os
 from itertools import product
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def plan_of(path: Path) -> "tuple[StageInput, Plan]":
-    """The plan in a file, or in a folder of artifacts. Raises UsageError and ArtifactError as every verb does."""
+    """The plan in a file, or in a folder of artifacts. Raises UsageError and ArtifactError like every verb."""
     from tilec.ir.codec import plan_from_json
 
     source = read_source("plan", path)
@@ -51,7 +51,7 @@ def graph_of(source: StageInput, plan: "Plan", given: Path | None) -> "Graph":
 
 
 def _sizes(graph: "Graph", plan: "Plan") -> dict[str, int]:
-    """Symbols of a graph that the plan has bound, read off the shapes of what the model is given."""
+    """Symbols of a graph that the plan has bound, derived from the shapes of the inputs."""
     from tilec.ir.expr import Var, constant_value
 
     sizes: dict[str, int] = {}
@@ -69,7 +69,7 @@ def _sizes(graph: "Graph", plan: "Plan") -> dict[str, int]:
 def planned_device(source: StageInput, given: str | None) -> "DeviceSpec":
     """The device that a plan was made for: the `given` one, or device.yaml beside it, or the one of its name.
 
-    Raises ArtifactError where it is another one or not at hand.
+    Raises ArtifactError where it is another one or not available.
     """
     from tilec.spec.resolve import resolve_device
 
@@ -80,10 +80,10 @@ def planned_device(source: StageInput, given: str | None) -> "DeviceSpec":
 
 
 def planned_options(source: StageInput, given: str | None) -> "ScheduleOptions":
-    """The options that a plan was made with: those of the `given` recipe and of TILEC_ variables, else the way to fuse
-    and the objective of which the plan has the digest.
+    """The options that a plan was made with: those of the `given` recipe and of TILEC_ variables, else the fusion mode
+    and the objective that match the plan's digest.
 
-    Raises UsageError where these do not tell.
+    Raises UsageError where none match.
     """
     from tilec.spec.effective import recipe_without_device
 
@@ -99,7 +99,7 @@ def planned_options(source: StageInput, given: str | None) -> "ScheduleOptions":
 
 
 def _near(recipe: "CompileRecipe") -> "list[CompileRecipe]":
-    """The recipe with other ways to fuse, other objectives, with and without bounds."""
+    """The recipe with other fusion modes, other objectives, with and without bounds."""
     from tilec.spec.recipe import ScheduleOptions
 
     fields = ScheduleOptions.model_fields

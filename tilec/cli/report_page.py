@@ -1,4 +1,4 @@
-"""`tilec report PLAN... -o report.html`: plans, and what is beside them, as one page."""
+"""`tilec report PLAN... -o report.html`: plans and related artifacts as one page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
 
 _MOST = 2
-"""Plans that stand side by side."""
+"""Limit of plans on a page."""
 
 _PAGES = (".html", ".htm")
 
@@ -24,8 +24,8 @@ def write_page(
 ) -> None:
     """Write the page of one plan or two; `-` is standard output.
 
-    `devices` are asked for the ones that the plans were made for before the files beside them; `others` are options
-    that were given and say nothing here.  Raises UsageError, ArtifactError, ConfigError and PlanError.
+    The plans' devices are looked for among `devices` first, then in files beside the plans; `others` are options that
+    do not apply here. Raises UsageError, ArtifactError, ConfigError and PlanError.
     """
     from tilec.artifact import write_text
     from tilec.report.html import page
@@ -52,7 +52,7 @@ def write_page(
 
 
 def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]":
-    """The plans with what is beside them. Raises UsageError for a device that none was made for."""
+    """The plans with the artifacts beside them. Raises UsageError for a device that none was made for."""
     from tilec.pipeline import read_source
 
     sources = [read_source("plan", path) for path in paths]
@@ -91,7 +91,7 @@ def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]") -> "Sh
 
 
 def _report(source: "StageInput") -> tuple[dict[str, Any] | None, bool]:
-    """The report beside a plan, and whether there is one of another plan instead."""
+    """The report beside a plan, and whether it belongs to another plan."""
     from tilec.artifact import digest_object, read_artifact
     from tilec.pipeline import FILES
 

@@ -1,4 +1,4 @@
-"""`tilec run`: a compiled model once or a few times, on arrays from files or on random ones."""
+"""`tilec run`: runs a compiled model once or several times, on arrays from files or on random ones."""
 
 import io
 import time
@@ -80,7 +80,7 @@ def run_(
 
 
 def _read_inputs(texts: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-    """Arrays by name, and the names that are to be random. Raises UsageError for a malformed option or file."""
+    """Arrays by name, and the names of random inputs. Raises UsageError for a malformed option or file."""
     given: dict[str, Any] = {}
     random: list[str] = []
     for text in texts:
@@ -127,7 +127,7 @@ def _compiled(
     device: str,
     recipe: str | None,
 ) -> Path:
-    """The folder in the cache with the model compiled for its inputs' sizes. Raises UsageError for a size unknown."""
+    """The folder in the cache with the model compiled for its inputs' sizes. Raises UsageError for an unknown size."""
     from tilec.api.compiling import compiled_folder
     from tilec.cli.cache_request import request_of
     from tilec.spec.probe import cache_folder
@@ -146,7 +146,8 @@ def _loaded(folder: Path, threads: int | None) -> "Session":
 def _feeds(
     folder: Path, session: "Session", given: Mapping[str, Any], random: Sequence[str], seed: int
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What to feed, and the names of what was drawn. Raises UsageError for a name that is no input, or not drawn."""
+    """Inputs by name, and the names of the random ones. Raises UsageError for a name that is no input, or cannot be
+    drawn."""
     names = [spec.name for spec in session.inputs]
     for name in (*given, *random):
         if name not in names:
@@ -181,7 +182,7 @@ def _timed(work: Callable[[], dict[str, Any]], repeat: int) -> tuple[dict[str, A
 
 
 def _write(path: Path, results: Mapping[str, Any]) -> None:
-    """Write the outputs as they are; sequences as NAME.0, NAME.1. Raises UsageError for what is no array."""
+    """Write the outputs; sequences as NAME.0, NAME.1. Raises UsageError for an output that is no array."""
     import numpy as np
 
     arrays: dict[str, Any] = {}
@@ -204,7 +205,7 @@ def _write(path: Path, results: Mapping[str, Any]) -> None:
 
 
 def _summary(value: Any) -> dict[str, Json]:
-    """Type, shape and range of an output; what is not a number is counted apart."""
+    """Type, shape and range of an output; NaNs and infinities are counted separately."""
     import numpy as np
 
     if not isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""`tilec schedule`: the second stage, a graph and a device to a plan."""
+"""`tilec schedule`: the second stage, from a graph and a device to a plan."""
 
 from pathlib import Path
 from typing import Annotated

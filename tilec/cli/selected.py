@@ -1,4 +1,4 @@
-"""What `tilec inspect --select` tells of single groups and nodes, as JSON."""
+"""The facts of single groups and nodes for `tilec inspect --select`, as JSON."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from tilec.ir.plan import Group, Plan, Variant
 
 _ROWS = tuple[Sequence[str], Callable[[], Facts]]
-"""Names that something answers to, and what is told of it."""
+"""The names of an object, and a function that returns its facts."""
 
 
 def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
-    """What each kind of file says of the groups and nodes whose names match, by kind.
+    """The groups and nodes whose names match, by kind of file.
 
-    Raises UsageError when a pattern matches nothing, and what reading the files raises.
+    Raises UsageError when a pattern matches nothing, and the errors of reading the files.
     """
     from tilec.pipeline import FILES
 
@@ -133,7 +133,7 @@ def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
 
 
 def _variant(number: int, row: Mapping[str, Any]) -> str:
-    """How a variant is called: by its guard where there are several."""
+    """The title of a variant: its guard where there are several."""
     return "decisions" if len(row["variants"]) == 1 else f"if {row['variants'][number]['guard']}"
 
 
@@ -161,7 +161,7 @@ def _within(table: Any, tables: int) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _kernels(artifact: Artifact, _path: Path) -> Iterator[_ROWS]:
-    """Steps of the compiled model, and where the text of their tile programs is."""
+    """Steps of the compiled model, with the files of their tile programs."""
     files = {program["kernel"]: str(program["file"]) for program in artifact.body["programs"].values()}
     for step in artifact.body["steps"]:
         program = str(Path(files[step["kernel"]]).with_suffix(".txt").as_posix())
@@ -170,7 +170,7 @@ def _kernels(artifact: Artifact, _path: Path) -> Iterator[_ROWS]:
 
 
 def _report(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
-    """What verifying recorded of a group, when it was compared on its own."""
+    """The verification record of a group, if it was compared on its own."""
     from tilec.pipeline import read_run
 
     if "per_group" in artifact.body:

@@ -1,4 +1,4 @@
-"""A design study of `tilec report`: run, written, drawn."""
+"""A design study of `tilec report`: runs, writes and draws it."""
 
 from collections.abc import Mapping, Set
 from pathlib import Path
@@ -17,7 +17,7 @@ def study(
 ) -> None:
     """Run the study of a recipe of kind sweep with workloads, whose keys `given` flags replace.
 
-    Raises UsageError for flags that say nothing about workloads, and what the study raises.
+    Raises UsageError for flags that do not apply to workloads, and the errors of the study.
     """
     from tilec.pipeline import study as studies
     from tilec.report.studies.forms import NAMES, study_cells, study_csv, study_to_json

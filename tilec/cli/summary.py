@@ -1,4 +1,4 @@
-"""The lines that every compilation ends with: placement, plan, what was verified on what; and the same as JSON."""
+"""Final lines of a compilation: placement, plan, verification; and the same as JSON."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,17 +17,17 @@ _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
 
 def placement(body: Mapping[str, Any]) -> dict[str, Json]:
-    """What is compiled and what falls back, of a graph or plan artifact."""
-    found = body.get("placement", {})
-    fallback = [dict(entry) for entry in found.get("fallback", ())]
-    return {"compiled": found.get("compiled", 0), "fallback": fallback, "total": found.get("total", 0)}
+    """Numbers of compiled nodes and of nodes that fall back, from a graph or plan artifact."""
+    counts = body.get("placement", {})
+    fallback = [dict(entry) for entry in counts.get("fallback", ())]
+    return {"compiled": counts.get("compiled", 0), "fallback": fallback, "total": counts.get("total", 0)}
 
 
 def placement_line(body: Mapping[str, Any]) -> str:
     """`placement: 409 of 412 nodes compiled, 3 on onnxruntime (NonMaxSuppression)`."""
-    found = body.get("placement", {})
-    line = f"placement: {found.get('compiled', 0)} of {found.get('total', 0)} nodes compiled"
-    fallback = found.get("fallback", ())
+    counts = body.get("placement", {})
+    line = f"placement: {counts.get('compiled', 0)} of {counts.get('total', 0)} nodes compiled"
+    fallback = counts.get("fallback", ())
     if fallback:
         operators = ", ".join(dict.fromkeys(entry["op"] for entry in fallback))
         line += f", {len(fallback)} on onnxruntime ({operators})"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-ALIGNMENT = 64
-"""Bytes; every tensor starts at a cache line."""
+from tilec.abi.alignment import ALIGNMENT
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from tilec.ir.expr import (
 from tilec.ir.graph import Constant, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.types import numpy_dtype, tensor_bytes
-from tilec.ir.verify.data import LARGEST
+from tilec.ir.verify.data import MAX_SIZE
 
 INLINE_ELEMENTS = 64
 """Constants up to this many elements stand in the graph itself."""
@@ -143,7 +143,7 @@ class Builder:
             message = f"the result would have the shape {shape_text(expr.shape)}"
             raise ConfigError(message, origin.place, "Check the sizes that the model computes its shapes from.")
         size = tensor_bytes(ttype, expr.shape)
-        if isinstance(size, Const) and isinstance(size.value, int) and size.value > LARGEST:
+        if isinstance(size, Const) and isinstance(size.value, int) and size.value > MAX_SIZE:
             message = f"the result would take {size.value} bytes"
             raise ConfigError(message, origin.place, "Check the sizes that the model computes its shapes from.")
 

@@ -14,7 +14,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute, variables, walk
 from tilec.ir.text import parse_expr
 from tilec.ir.types import TTYPES
-from tilec.ir.verify.data import LARGEST
+from tilec.ir.verify.data import MAX_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,6 @@ def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
     if not info.name:
         raise ConfigError("an input has no name", file)
     size = prod(extent for e in shape if (extent := constant_value(e)) is not None) * TTYPES[ttype].bits // 8
-    if size > LARGEST:
+    if size > MAX_SIZE:
         raise ConfigError(f"it would take {size} bytes", place, "Check its shape.")
     return InputPort(info.name, tuple(shape), ttype)

@@ -1,7 +1,7 @@
-"""When a tensor is there: nodes run in segments, between the calls of onnxruntime that they depend on (B19).
+"""Segments of a graph: the order of compiled nodes relative to the calls of onnxruntime.
 
-Segment 0 runs before the first call, segment k behind call k - 1.  The rule is derived, never stored: a node belongs to
-the first segment in which all its operands are there, so that no order has to be kept when a graph is rewritten.
+Segment 0 runs before the first call, segment k behind call k - 1. The segment of a node is derived, never stored: it is
+the first one in which all operands are available, so that rewriting a graph keeps no order up to date.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from tilec.ir.graph import Call, Node, Port, Tensor
 
 
 def segment_of(nodes: Iterable[Node], calls: Sequence[Call]) -> dict[str, int]:
-    """Node or result of a call -> its segment, for nodes in topological order; what it lacks is there at the start."""
-    found = {port.tensor: number + 1 for number, call in enumerate(calls) for port in call.outputs}
+    """Node or result of a call -> its segment. Nodes are in topological order; tensors that neither a node nor a call
+    defines are available in segment 0."""
+    segments = {port.tensor: number + 1 for number, call in enumerate(calls) for port in call.outputs}
     for node in nodes:
-        found[node.name] = max((found.get(tensor, 0) for tensor in operands(node.expr)), default=0)
-    return found
+        segments[node.name] = max((segments.get(tensor, 0) for tensor in operands(node.expr)), default=0)
+    return segments
 
 
 def call_inputs(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[Port, ...]:
@@ -27,5 +28,5 @@ def call_inputs(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[P
 
 
 def call_results(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[Port, ...]:
-    """Tensors that calls make: inputs of the compiled part."""
+    """Tensors that calls define: inputs of the compiled part."""
     return tuple(Port(p.tensor, p.tensor) for call in calls for p in call.outputs if p.tensor in tensors)

@@ -1,4 +1,7 @@
-"""Expressions without names: tensors and iterators replaced, so that equal computations read the same (W41)."""
+"""Expressions up to names: tensors and iterators renamed in order, so that equal computations have equal text.
+
+Groups with equal text share a kernel (sub-graph cache; Welder, 4.2).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from tilec.ir.text import tensor_text, text_of
 
 
 def canonical(expr: TensorExpr, names: Mapping[str, str], iterators: Mapping[str, str]) -> list[str]:
-    """Text and extents of `expr`, its tensors and iterators named as given."""
+    """Text of `expr` and of its extents, with tensors and iterators renamed as given."""
     values: dict[str, Expr] = {old: Var(new) for old, new in iterators.items()}
     body = expr.body
     if isinstance(body, Reduce):
@@ -28,6 +31,6 @@ def canonical(expr: TensorExpr, names: Mapping[str, str], iterators: Mapping[str
 
 
 def content(expr: TensorExpr) -> tuple[str, ...]:
-    """What `expr` computes up to the names of tensors and iterators: equal for equal computations."""
+    """Identity of the computation of `expr` up to the names of tensors and iterators: equal for equal computations."""
     names = {tensor: f"t{n}" for n, tensor in enumerate(dict.fromkeys((*operands(expr), expr.tensor)))}
     return tuple(canonical(expr, names, {i: f"i{n}" for n, i in enumerate(expr.iterators)}))

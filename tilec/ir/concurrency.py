@@ -1,7 +1,8 @@
-"""Iterations that wait for each other: a unit that runs several of them holds the buffers of all at once (W08, W31).
+"""Concurrent iterations: how many iterations of spread loops a unit executes together, each with buffers of its own.
 
-Iterations of a spread loop run on its units in turns where there are more of them than units.  If they act together on
-a level further down, or meet at a barrier, none can end before the others have come that far.
+Iterations of a spread loop run on its units in turns where there are more of them than units. If they act together on a
+lower level, or meet at a barrier, none can end before the others have come that far: the footprint of a unit (Welder,
+3.1) counts the buffers of all of them.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ from tilec.ir.scopes import scope_ranks
 
 
 def iterations_per_unit(body: Iterable[Statement], levels: Sequence[PlanLevel]) -> dict[str, Expr]:
-    """Buffer -> of how many iterations a unit holds it at once; those that it holds once are left out."""
-    found = _Turns(levels)
-    found.visit(tuple(body), {})
-    return found.counts
+    """Buffer -> number of iterations for which a unit holds an instance at once; buffers with one instance are left
+    out."""
+    turns = _Turns(levels)
+    turns.visit(tuple(body), {})
+    return turns.counts
 
 
 def waits_for_all(loop: Loop, homes: Mapping[str, int], levels: Sequence[PlanLevel]) -> bool:
-    """Whether the iterations of a spread loop act together on a lower level, or meet; `homes` are the positions of the
-    levels that hold the buffers around it."""
-    found = _Turns(levels)
-    found.homes.update(homes)
-    return found.lowest(loop.body) < found.scopes[loop.scope]
+    """Whether the iterations of a spread loop act together on a lower level or meet at a barrier. `homes` maps buffers
+    around the loop to the positions of their levels."""
+    turns = _Turns(levels)
+    turns.homes.update(homes)
+    return turns.lowest(loop.body) < turns.scopes[loop.scope]
 
 
 class _Turns:
@@ -39,12 +41,13 @@ class _Turns:
         self.counts: dict[str, Expr] = {}
 
     def visit(self, body: tuple[Statement, ...], waiting: Mapping[int, Expr]) -> None:
-        """`waiting` are the iterations around that wait for each other, by the position of their units' level."""
+        """Count instances of the buffers in `body`. `waiting` maps the position of a level to the number of iterations
+        around on its units that wait for each other."""
         for statement in body:
             if isinstance(statement, Allocate):
-                held = statement.buffer
-                home = self.homes[held.name] = self.rank.get(held.level, 0)
-                self._count(held.name, home, waiting)
+                buffer = statement.buffer
+                home = self.homes[buffer.name] = self.rank.get(buffer.level, 0)
+                self._count(buffer.name, home, waiting)
             elif isinstance(statement, Loop):
                 inner = dict(waiting)
                 if statement.kind == "spread":
@@ -61,13 +64,13 @@ class _Turns:
                 self.counts[name] = simplify(Binary("*", self.counts.get(name, Const(1)), each))
 
     def lowest(self, body: Iterable[Statement]) -> float:
-        """The lowest level that statements act on, parameters being at the lowest of all; units that meet act between
-        their level and the one below."""
+        """Position of the lowest level that statements act on; parameters are at 0, a barrier acts between the level of
+        its units and the one below (position - 0.5)."""
         lowest = float(len(self.levels))
         for statement in body:
             match statement:
-                case Allocate(held):
-                    self.homes[held.name] = self.rank.get(held.level, 0)
+                case Allocate(buffer):
+                    self.homes[buffer.name] = self.rank.get(buffer.level, 0)
                 case Loop():
                     lowest = min(lowest, self.lowest(statement.body))
                 case Barrier(scope):

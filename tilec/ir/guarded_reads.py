@@ -1,4 +1,4 @@
-"""Whether an expression reads a tensor inside given boxes only, followed point by point through its guards."""
+"""Check of guarded reads point by point: whether an expression reads a tensor inside given boxes only."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ Box = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class GuardedReads:
-    """Reads of `tensor` over the iteration points, allowed in `values` and, outside the tensor of this `shape`, in
-    `constants`."""
+    """Check of the reads of `tensor` over `points`.
+
+    A read is allowed inside the boxes `values`, and inside the boxes `constants` where those lie outside the tensor,
+    whose shape is `shape`. Boxes are lists of [lo, hi) per dimension.
+    """
 
     tensor: str
     values: Sequence[Box]
@@ -27,7 +30,8 @@ class GuardedReads:
     points: Points
 
     def safe(self, expr: Expr) -> Bools:
-        """At which points all reads that count lie in a box: of a `where` those on the side that is chosen."""
+        """Mask over the points: whether every read that is evaluated lies in an allowed box; of a `where` only the
+        branch selected counts."""
         match expr:
             case Call("where", (condition, yes, no)):
                 parts = _conjuncts(condition)
@@ -36,7 +40,7 @@ class GuardedReads:
                 for part in parts:
                     if not _reads(part):
                         chosen = np.asarray(chosen & np.asarray(scalar_value(part, self.points), bool))
-                # What is read may choose the other side as well.
+                # A condition on read values may select the other branch as well.
                 inside = self._all((yes, no, *read)) if read else self.safe(yes)
                 return np.where(chosen, inside, self._all((no, *read)))
             case Access(tensor, index) if tensor == self.tensor:
@@ -55,7 +59,7 @@ class GuardedReads:
         return np.asarray(self._in_one(index, self.values) | around)
 
     def _in_one(self, index: Sequence[Expr], boxes: Sequence[Box]) -> Bools:
-        found: Bools = np.asarray(False)
+        result: Bools = np.asarray(False)
         for box in boxes:
             here: Bools = np.asarray(True)
             for part, (lo, hi), extent in zip(index, box, self.shape, strict=True):
@@ -64,12 +68,12 @@ class GuardedReads:
                 else:
                     place = np.asarray(scalar_value(part, self.points))
                     here = np.asarray(here & (lo <= place) & (place < hi))
-            found = np.asarray(found | here)
-        return found
+            result = np.asarray(result | here)
+        return result
 
 
 def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """The conditions that all have to hold."""
+    """The operands of nested `and`: conditions that all have to hold."""
     if isinstance(condition, Binary) and condition.op == "and":
         return (*_conjuncts(condition.left), *_conjuncts(condition.right))
     return (condition,)

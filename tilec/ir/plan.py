@@ -1,7 +1,7 @@
-"""The plan: what `schedule` writes, people review and `lower` turns into tile programs (W15-W18, B09).
+"""The plan: the artifact that `schedule` writes, people review and `lower` turns into tile programs (Welder, 3.2).
 
-A plan fixes everything that code generation needs.  It is self-contained: tensors, constants and the nodes'
-expressions come with it.  An edge is written `tensor->node`; a node is named by the tensor it defines.
+A plan fixes every decision that code generation needs. It is self-contained: tensors, constants and the nodes'
+expressions come with it. An edge is written `tensor->node`; a node is named by the tensor it defines.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Sizes = Mapping[str, int]
 """Iterator -> tile size or reduce step."""
 
 Tail = Literal["shift", "clip"]
-"""What the last tile does when a tile size does not divide the extent: move back so that it ends with the
-tensor (pure tiles only), or become narrower."""
+"""Treatment of the last tile where a tile size does not divide the extent: `shift` moves it back so that it ends with
+the tensor (pure tiles only), `clip` makes it narrower."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Capacity that explicit levels share. The pool stands beside each instance of the highest of them; a buffer of a
-    lower one lies in `instances` pools, a share of it in each. `capacity` in bytes of one pool."""
+    """Capacity shared by explicit levels. The pool stands beside each instance of the highest of them; a buffer of a
+    lower one lies in `instances` pools, an equal share in each. `capacity` is in bytes of one pool."""
 
     name: str
     capacity: int
@@ -55,15 +55,15 @@ class Pool:
             raise ValueError(f"pool {self.name} has {self.capacity} bytes, {self.instances} of it hold a level")
 
     def share(self, size: int) -> int:
-        """Bytes that a buffer of `size` bytes takes of each pool."""
+        """Bytes of each pool that a buffer of `size` bytes occupies."""
         return -(-size // self.instances)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLevel:
-    """A memory level as far as a plan depends on it. `capacity` in bytes of one instance (None: unbounded),
-    `units` instances under one instance of the level below, `scope` names the units of a spread loop, `transaction`
-    bytes move at once; `pool` where it shares its capacity with other levels."""
+    """The properties of a memory level that a plan depends on. `capacity` is in bytes of one instance (None:
+    unbounded), `units` the number of instances under one instance of the level below, `scope` the name of the units of
+    a spread loop, `transaction` the bytes that move at once, `pool` the capacity that it shares with other levels."""
 
     name: str
     capacity: int | None
@@ -76,13 +76,13 @@ class PlanLevel:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A reduction in a reduce loop that several share, the result of one being read while it still grows.
+    """A reduction in a reduce loop shared by several, in which one reads another's partial result (online reductions).
 
-    loop       the node whose reduce steps make the loop, the last of those that share it; itself for that node
+    loop       the node whose reduce steps form the loop, the last of those that share it; itself for that node
     iterators  reduce iterator -> reduce iterator of `loop` that moves it
-    rescale    what the partial result becomes when partial results that it depends on change, in the node's spatial
-               iterators: its own element, `X[m]` as it is now and `before(X[m])` as it was; alone the own element when
-               nothing has to be done
+    rescale    update of the partial result when partial results that it depends on change, over the node's spatial
+               iterators: its own element, `X[m]` the current and `before(X[m])` the previous partial result; the plain
+               own element when no update is needed
     """
 
     loop: str = field(metadata=holds(NODE))
@@ -97,7 +97,7 @@ def _tables(subject: Name, item: Form) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to run a group, taken when `guard` (over symbols) holds; the last guard of a group is `True`.
+    """One implementation of a group, taken when `guard` (over symbols) holds; the last guard of a group is `True`.
 
     Fields with metadata are decisions. A further one is a further field: renaming, diff, the names of kernels and the
     checks follow its form (`tilec.ir.decisions`), `lower` or a code generator obeys it.
@@ -107,15 +107,15 @@ class Variant:
     steps        level -> node -> reduce iterator -> reduce step (absent: the whole extent)
     order        level -> node -> tile loops, outermost first (absent: order of the spatial iterators)
     tails        level -> node -> tail policy (absent: shift where legal, else clip)
-    loads        tensor -> levels at which it is copied on its way up (absent: every level above its home, but not for a
-                 node that indexes it by data, which reads it where it lies)
+    loads        tensor -> levels at which it is copied on its way up (absent: every level above its home; a node that
+                 indexes the tensor by data reads it at its home)
     units        node -> compute unit of the device (absent: scalar or vector by stride analysis)
     copies       level -> tensor -> pipeline depth (absent: 1)
     layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);
                  a load into another layout is a transforming copy
     shared       reductions that run in one reduce loop though one reads another's result, by node
-    wide         half precision tensors that stay inside the group and are held as f32 there, in which they are computed
-    kernel       name of the kernel that runs it; groups with equal kernels share it (W41)
+    wide         half precision tensors that stay inside the group and are stored as f32, the type of their computation
+    kernel       name of the kernel that runs it; groups with equal kernels share it (sub-graph cache; Welder, 4.2)
     """
 
     guard: Expr
@@ -159,11 +159,11 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a group moves and computes: bytes read and written per level (from the level below), the footprint of
-    one instance per level, and floating-point operations; integer expressions.
+    """Planned data movement and work of a group: bytes read and written per level (from the level below), the footprint
+    of one instance per level in bytes, and floating-point operations; integer expressions.
 
-    `transactions` is the number of those that loads from a level and stores to it take, each `PlanLevel.transaction`
-    bytes of that level (W22); `picoseconds` the predicted time of the group.
+    `transactions` is the number of transactions of loads from a level and stores to it, each of `PlanLevel.transaction`
+    bytes of that level (penalty for uncoalesced access; Welder, 4.1); `picoseconds` is the predicted time of the group.
     """
 
     read: Mapping[str, Expr]
@@ -176,8 +176,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How few bytes can move between a level and the one below: `least` at least, by proof, `known` by a mapping that
-    is known (None: none fits)."""
+    """Data-movement bound in bytes between a level and the one below: `least` is a proven lower bound, `known` the
+    traffic of the best known mapping (None: none fits)."""
 
     least: int
     known: int | None = None
@@ -185,9 +185,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes that run together. `connect` gives the level of every edge inside (the tensor on it never goes below
-    that level); `outputs` are the tensors that leave it. `bounds` has the levels at which all that the group moves is
-    counted."""
+    """Nodes that run together. `connect` gives the level of every inner edge (the tensor on it never goes below that
+    level; SetConnect in Welder, 3.2); `outputs` are the tensors that leave the group. `bounds` has the levels at which
+    all traffic of the group is counted."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -200,7 +200,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an edge was not connected: a code of the closed list, with its numbers."""
+    """The reason why an edge was not connected: a code of the closed list, with its numbers."""
 
     edge: str
     code: str
@@ -214,10 +214,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Groups in execution order, and the nodes that are evaluated once at code generation (`prepared`: packed
-    and converted weights, W43) instead of at every run. `calls` and `opaque` are those of the graph; a group runs
-    behind the last call that it depends on. `bounds` are those of all groups together, each at the capacity of its
-    level: bytes in one instance and in all that is above it."""
+    """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
+    (`prepared`: packed and converted weights). `calls` and `opaque` are those of the graph; a group runs behind the
+    last call that it depends on. `bounds` are those of all groups together, each at the capacity of its level: bytes of
+    one instance and of everything above it."""
 
     name: str
     device: str

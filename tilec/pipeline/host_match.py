@@ -9,28 +9,22 @@ if TYPE_CHECKING:
 
 
 def host_mismatch(device: "DeviceSpec") -> str | None:
-    """Why the code of a device cannot run on this machine: another processor, or wider registers."""
+    """Why the code of a device cannot run on this machine, as its back end answers."""
+    from tilec.codegen.backend import backend_of, no_backend
     from tilec.spec.host import read_host
 
-    host = read_host()
-    if device.target.backend != "cpu":
-        return f"no {device.name} code generator yet"
-    same = device.target.triple is None or device.target.triple.split("-")[0] == host.triple.split("-")[0]
-    if same and (device.vector is None or device.vector.bytes <= host.vector_bytes):
-        return None
-    return f"this machine does not run {device.name} code"
+    backend = backend_of(device)
+    return no_backend(device.name) if backend is None else backend.can_run(device, read_host())
 
 
 def require_host(device: "DeviceSpec") -> None:
     """Raise UnavailableError unless what runs on this machine takes as long as on the device."""
+    from tilec.codegen.backend import backend_of
     from tilec.spec.host import read_host
 
-    host = read_host()
-    why = host_mismatch(device)
-    if why is None and device.target.processor not in (None, host.processor):
-        why = f"it has a {device.target.processor}, this machine a {host.processor}"
-    if why is None and device.cores > host.cores:
-        why = f"it has {device.cores} cores, this machine {host.cores}"
+    why, backend = host_mismatch(device), backend_of(device)
+    if why is None and backend is not None:
+        why = backend.can_time(device, read_host())
     if why is not None:
         raise UnavailableError(
             f"{device.name} cannot be profiled here: {why}",

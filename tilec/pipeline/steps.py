@@ -166,7 +166,7 @@ def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advanc
 
     Raises UnsupportedError while a size is not bound.
     """
-    from tilec.codegen import codegen
+    from tilec.codegen.driver import codegen
     from tilec.ir.codec import plan_from_json
     from tilec.ir.verify.plan import check_plan
 
@@ -289,7 +289,7 @@ def instrument_of(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":
     """Compiles variants of the plan of `folder`: verify may not call the stage before it, so it is bound here."""
 
     def instrument(plan: "Plan", temporary: Path) -> None:
-        from tilec.codegen import codegen
+        from tilec.codegen.driver import codegen
 
         assert job.device is not None
         bring_files(plan.files, folder, temporary)

@@ -1,4 +1,4 @@
-"""What lies in the user's cache: every entry with its kind, size and age; nothing that tilec did not put there."""
+"""Contents of the user's cache: every entry with kind, size and age; files that are not tilec's are ignored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: Mapping[str, str] = {
     "host": "this machine as it was measured",
     "leftovers": "what ended processes left half-made, a day old or more",
 }
-"""Kind of entry -> what it is."""
+"""Map from kind of entry to its description."""
 
 _NAMES: Mapping[str, tuple[str, str]] = {
     "sessions": ("sessions", r"[0-9a-f]{32}"),
@@ -36,7 +36,7 @@ _NAMES: Mapping[str, tuple[str, str]] = {
     "zoo": ("zoo", r"[0-9a-f]{12}"),
     "host": ("", r"host-[0-9a-f]{16}\.yaml"),
 }
-"""Kind -> its folder, and how its entries are called; all else is somebody else's."""
+"""Map from kind to its folder and the pattern of its entries' names; other files are not tilec's."""
 
 _HALF_MADE = re.compile(r"[0-9a-f]{32}\.(tmp|\d+\.old)|\..+\.[0-9a-f]{8}\.tmp|\..+\.\d+\.tmp")
 
@@ -48,8 +48,8 @@ _DAY = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something in the cache. `used` is when it was last used, or written where that is not kept, in seconds since the
-    epoch; `files` are the bytes of its files by their number in the file system: equal weights are one file."""
+    """An entry of the cache. `used` is its last use, or its writing where uses are not recorded, in seconds since the
+    epoch; `files` maps file-system number to bytes, for equal weights are one file."""
 
     kind: str
     path: Path
@@ -62,43 +62,42 @@ class Entry:
         return sum(self.files.values())
 
     def age(self, now: float) -> float:
-        """Seconds since it was used."""
+        """Seconds since its last use."""
         return max(0.0, now - self.used)
 
 
 def require_kinds(names: Iterable[str]) -> tuple[str, ...]:
-    """The kinds that are named, or all. Raises UsageError for a name that is none."""
-    found = tuple(names)
-    for name in found:
+    """The named kinds, or all without names. Raises UsageError for an unknown name."""
+    kinds = tuple(names)
+    for name in kinds:
         if name not in KINDS:
             near = did_you_mean(name, KINDS)
             hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(KINDS)}."
             raise UsageError(f"nothing of kind {name!r} is kept", "--kind", hint)
-    return found or tuple(KINDS)
+    return kinds or tuple(KINDS)
 
 
 def entries(root: Path, kinds: Collection[str], now: float | None = None) -> Iterator[Entry]:
-    """Everything of these kinds in the cache at `root`, in the order of `KINDS`; links are never followed."""
+    """All entries of these kinds in the cache at `root`, in the order of `KINDS`; links are never followed."""
     moment = time.time() if now is None else now
     for kind in (kind for kind in KINDS if kind in kinds):
         yield from _left(root, moment) if kind == "leftovers" else _whole(root, kind)
 
 
 def total(found: Iterable[Entry]) -> int:
-    """Bytes that entries take together; a file that several have counts once."""
+    """Bytes of entries together; a file shared by several counts once."""
     return sum({number: size for entry in found for number, size in entry.files.items()}.values())
 
 
 def without_shared(chosen: Sequence[Entry], sessions: Iterable[Entry]) -> list[Entry]:
-    """Of entries chosen to be removed those that make room: weights stay while one of the `sessions` that are not
-    chosen has them."""
+    """The chosen entries whose removal frees space: weights stay while a session that is not chosen uses them."""
     going = {entry.path for entry in chosen}
-    held = {number for entry in sessions if entry.path not in going for number in entry.files}
-    return [entry for entry in chosen if entry.kind != "weights" or not held & entry.files.keys()]
+    used = {number for entry in sessions if entry.path not in going for number in entry.files}
+    return [entry for entry in chosen if entry.kind != "weights" or not used & entry.files.keys()]
 
 
 def remove(entry: Entry) -> bool:
-    """Take an entry out of the cache, a folder in one step; whether it is gone."""
+    """Remove an entry, a folder in one atomic step; returns whether it is gone."""
     try:
         if not entry.path.is_dir():
             entry.path.unlink(missing_ok=True)
@@ -132,26 +131,26 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
     if folder.is_symlink():
         return []
     try:
-        with os.scandir(folder) as found:
-            return sorted(found, key=lambda each: each.name)
+        with os.scandir(folder) as listing:
+            return sorted(listing, key=lambda each: each.name)
     except OSError:
         return []
 
 
-def _entry(kind: str, found: os.DirEntry[str]) -> Iterator[Entry]:
-    """The entry, unless another process takes it away meanwhile."""
+def _entry(kind: str, item: os.DirEntry[str]) -> Iterator[Entry]:
+    """The entry, unless another process removes it meanwhile."""
     with suppress(FileNotFoundError):
-        state = found.stat(follow_symlinks=False)
-        path = Path(found.path)
-        files = _files(path) if found.is_dir(follow_symlinks=False) else {state.st_ino: state.st_size}
+        state = item.stat(follow_symlinks=False)
+        path = Path(item.path)
+        files = _files(path) if item.is_dir(follow_symlinks=False) else {state.st_ino: state.st_size}
         yield Entry(kind, path, state.st_mtime, files)
 
 
 def _files(folder: Path) -> dict[int, int]:
-    found = {}
+    sizes = {}
     for place, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
                 state = os.lstat(os.path.join(place, name))
-                found[state.st_ino] = state.st_size
-    return found
+                sizes[state.st_ino] = state.st_size
+    return sizes

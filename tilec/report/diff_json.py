@@ -12,7 +12,7 @@ from tilec.report.formatting import word_of
 
 
 def diff_to_json(diff: PlanDiff) -> dict[str, Any]:
-    """All of a diff as plain data: costs as integers or expressions in the symbols, null where there is nothing."""
+    """A diff as plain data: costs as integers or expressions in the symbols, null where a side has none."""
     return {
         "changed": not diff.empty,
         "what": diff.what,

@@ -1,4 +1,4 @@
-"""How facts and costs read: `h=4 w=8`, `6,336`, `-45.3 %`; the same in every form of a diff."""
+"""Text forms of facts and costs, the same in every form of a diff: `h=4 w=8`, `6,336`, `-45.3 %`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilec.ir.expr import Expr, constant_value
 from tilec.ir.text import text_of
 
 NOTHING = "-"
-"""Where there is no fact."""
+"""Text where there is no fact."""
 
 
 def fact_text(fact: Fact) -> str:
@@ -27,13 +27,13 @@ def fact_text(fact: Fact) -> str:
 
 
 def subject_text(change: Change) -> str:
-    """What a change is about: level, node, tensor or edge, and the variant where there are several."""
+    """The subject of a change: level, node, tensor or edge, and the variant where there are several."""
     words = [change.level, change.subject, f"if {change.guard}" if change.guard else ""]
     return " ".join(word for word in words if word)
 
 
 def word_of(change: Change) -> str:
-    """The kind of a change; edges that came or went have words of their own."""
+    """The kind of a change; edges that were connected or disconnected have words of their own."""
     if change.kind == "connect" and change.before is None:
         return "joined"
     if change.kind == "connect" and change.after is None:
@@ -79,7 +79,7 @@ def value_text(value: Expr | None) -> str:
 
 
 def growth_text(metric: Metric) -> str:
-    """By how much a cost changed: counts as a difference, all else as a part; empty where that cannot be told."""
+    """The growth of a cost: counts as a difference, others in percent; empty where it is unknown."""
     growth = metric.growth
     if not metric.changed or growth is None:
         return ""
@@ -90,7 +90,7 @@ def growth_text(metric: Metric) -> str:
 
 
 def groups_text(change: GroupChange) -> str:
-    """Names before and after; once where they stayed."""
+    """Names before and after; once where they are equal."""
     before, after = ", ".join(change.before), ", ".join(change.after)
     if not before or not after or before == after:
         return before or after
@@ -98,22 +98,22 @@ def groups_text(change: GroupChange) -> str:
 
 
 def bound_name(metric: BoundMetric) -> str:
-    """What a row of bounds is called: how often the least known is moved."""
+    """Label of a row of bounds: multiple of the best known traffic."""
     return f"times the least known@{metric.level}"
 
 
 def bound_texts(metric: BoundMetric) -> tuple[str, str]:
-    """How often the least known is moved, before and after: `6.48x`."""
+    """Multiples of the best known traffic before and after: `6.48x`."""
     before, after = (NOTHING if ratio is None else times_text(ratio) for ratio in (metric.before, metric.after))
     return before, after
 
 
 _COUNTED = {"plan": "groups", "graph": "nodes", "kernels": "steps"}
-"""What there are many of."""
+"""Map from kind of artifact to its countable elements."""
 
 
 def headline(diff: PlanDiff) -> str:
-    """Which plans, and what became of how many groups, in one line; the same of graphs and kernels."""
+    """Both plans and the number of changed groups in one line; likewise for graphs and kernels."""
     sides = (diff.old, diff.new)
     old, new = (f"{side.name} on {side.device}" if side.device else side.name for side in sides)
     many = _COUNTED[diff.what]

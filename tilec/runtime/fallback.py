@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from tilec.abi.manifest import CallSpec, LibraryFile
 from tilec.artifact import digest_file
 from tilec.errors import ArtifactError, TilecError, UnavailableError
 from tilec.ir.types import numpy_dtype
-from tilec.runtime.manifest import CallSpec, LibraryFile
 
 
 class Foreign(NamedTuple):

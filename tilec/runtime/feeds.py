@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilec.abi.manifest import OpaqueSpec, PortSpec, TensorSpec
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.types import numpy_dtype
-from tilec.runtime.manifest import OpaqueSpec, PortSpec, TensorSpec
 from tilec.runtime.memory import aligned_array
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilec.runtime import layout
-from tilec.runtime.manifest import Segment
+from tilec.abi import job_layout
+from tilec.abi.manifest import Segment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Times:
 
     def __init__(self, segments: tuple[Segment, ...]) -> None:
         self._segments = segments
-        self._blocks = [np.full((each.launches, layout.TIMES // 8), (_NEVER, 0), np.int64) for each in segments]
+        self._blocks = [np.full((each.launches, job_layout.TIMES // 8), (_NEVER, 0), np.int64) for each in segments]
         self._calls: list[Span] = []
 
     def of(self, segment: int) -> "NDArray[np.int64]":

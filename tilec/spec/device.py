@@ -105,7 +105,7 @@ class Vector(Spec):
 class Target(Spec):
     """What code generation must know: which back end, and the processor in the words of its compiler."""
 
-    backend: str = Field(min_length=1, description="cpu, cuda, hip, ipu: the code generator")
+    backend: str = Field(min_length=1, description="kind of code generator: cpu, or that of an installed back end")
     triple: str | None = Field(default=None, description="LLVM target triple")
     processor: str | None = Field(default=None, description="LLVM mcpu, sm_80, gfx90a")
     features: tuple[str, ...] = Field(default=(), description="LLVM attributes such as +avx512f")

@@ -1,4 +1,4 @@
-"""Trying a part of a model: compile it, run it, compare it with onnxruntime; what goes wrong, in few words."""
+"""Trial of a part of a model: compile it, run it, compare it with onnxruntime, and describe the failure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ CRASH = "crash"
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`kind` is mismatch, crash, or the class of an error of the compiler; `text` says it."""
+    """`kind` is mismatch, crash, or the class of a compiler error; `text` is the message."""
 
     kind: str
     text: str
 
 
 class Judge:
-    """onnxruntime on one model after the other."""
+    """onnxruntime in a process of its own, for one model after another."""
 
     def run(self, model: Path, feeds: Mapping[str, Array]) -> dict[str, Any]:
         """Outputs by name. Raises TilecError."""
@@ -47,7 +47,7 @@ class Judge:
 
 
 class Subject:
-    """Compiled models, one after the other. What a crash prints about itself is not shown."""
+    """Compiled models, one after another, in a process whose standard error is discarded: a crash writes to it."""
 
     def __init__(self) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
@@ -59,9 +59,9 @@ class Subject:
 
 @dataclass
 class Bench:
-    """Where parts are tried: processes that stay, and start again after a death. Use it as a context.
+    """Runs trials in long-lived processes that are started again after a crash. Use it as a context.
 
-    `tolerance` overrides what follows from types; `trials` counts what was compiled.
+    `tolerance` overrides the tolerances derived from types; `trials` counts compiled parts.
     """
 
     folder: Path
@@ -78,7 +78,7 @@ class Bench:
             process.close()
 
     def failure(self, part: Part) -> Failure | None:
-        """What goes wrong with a part; None when nothing does, and when onnxruntime cannot run it."""
+        """The failure of a part; None if it passes, or if onnxruntime cannot run it."""
         work = self.folder / "trial"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
@@ -100,7 +100,7 @@ class Bench:
     def compared(
         self, plan: Plan, folder: Path, feeds: Mapping[str, Array], expected: Mapping[str, Any]
     ) -> Failure | None:
-        """What goes wrong with the compiled model of a folder."""
+        """The failure of the compiled model in a folder; None if its outputs are within tolerance."""
         try:
             actual = self.call(Subject, "the compiled model", folder, feeds)
         except RemoteError as error:
@@ -130,12 +130,12 @@ class Bench:
 
 
 class Trace:
-    """What the tensors of a model hold for some inputs, on onnxruntime in a process of its own; asked for by name."""
+    """Values of a model's tensors for given inputs, computed on demand by onnxruntime in a process of its own."""
 
     def __init__(self, model: Path, proto: ModelProto, feeds: Mapping[str, Array], folder: Path) -> None:
-        made = [name for node in proto.graph.node for name in node.output if name]
+        produced = [name for node in proto.graph.node for name in node.output if name]
         folder.mkdir(parents=True)
-        self._model = write_watched(model, proto, made, folder)
+        self._model = write_watched(model, proto, produced, folder)
         self._feeds = feeds
         self._known = dict(feeds)
         self._process: Remote | None = None
@@ -147,7 +147,7 @@ class Trace:
             self._process = None
 
     def __call__(self, names: Sequence[str]) -> dict[str, Any]:
-        """The values of these tensors. Raises TilecError when onnxruntime cannot tell."""
+        """The values of these tensors. Raises TilecError when onnxruntime cannot compute them."""
         missing = [name for name in names if name not in self._known]
         if missing:
             self._known |= self._run(missing)

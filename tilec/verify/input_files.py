@@ -1,4 +1,4 @@
-"""Inputs from a file instead of random ones: what `verify.inputs` in a recipe names."""
+"""Inputs from a file instead of random ones (`verify.inputs` in a recipe)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tilec.verify.inputs import Array, Draw, draws, random_inputs, undrawable
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """Inputs that lie in a .npz file, under the names of the model's inputs."""
+    """Inputs in a .npz file, under the names of the model's inputs."""
 
     file: Path
 
 
 Feeding = Draw | InputFile
-"""Where one set of inputs comes from."""
+"""The source of one set of inputs."""
 
 
 def feedings(seeds: tuple[int, ...], file: str | None) -> tuple[Feeding, ...]:
-    """What to compare with: the inputs of `file`, or a draw a seed where there is none."""
+    """The sets of inputs to verify with: those of `file`, or one draw per seed without a file."""
     return draws(seeds) if file is None else (InputFile(Path(file)),)
 
 
 def unfeedable(plan: Plan, file: str | None) -> str | None:
-    """Why no inputs can be had for a model, None when they can."""
+    """The reason why a model has no usable inputs, None if it has."""
     return undrawable(plan) if file is None else None
 
 
@@ -39,15 +39,15 @@ def feeds_of(plan: Plan, feeding: Feeding) -> dict[str, Array]:
     """One array for every input of the model. Raises UsageError for a file without them."""
     if isinstance(feeding, Draw):
         return random_inputs(plan, feeding)
-    found = read_arrays(feeding.file)
+    arrays = read_arrays(feeding.file)
     wanted = {port.name: plan.tensors.get(port.tensor) for port in plan.inputs}
     feeds: dict[str, Array] = {}
     for name, tensor in wanted.items():
-        if name not in found:
-            near = did_you_mean(name, found)
-            hint = f"Did you mean {near!r}, which is there?" if near else f"It holds {', '.join(found) or 'nothing'}."
+        if name not in arrays:
+            near = did_you_mean(name, arrays)
+            hint = f"Did you mean {near!r}, which is there?" if near else f"It holds {', '.join(arrays) or 'nothing'}."
             raise UsageError(f"the input {name!r} is not in it", str(feeding.file), hint)
-        array = found[name]
+        array = arrays[name]
         if array.dtype.kind == "V" and tensor is not None:
             array = array.view(numpy_dtype(tensor.ttype))  # NumPy's files do not know bfloat16
         feeds[name] = array.astype(object) if array.dtype.kind == "U" else array
@@ -69,7 +69,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def labelled(feeding: Feeding) -> dict[str, Any]:
-    """How the record of a run names it."""
+    """The entry of a set of inputs in the record of a run."""
     if isinstance(feeding, Draw):
         return {"seed": feeding.seed, "mean": feeding.mean}
     return {"inputs": feeding.file.name}

@@ -1,4 +1,4 @@
-"""Parts of an ONNX model that stand alone: some of its nodes, fed with what the others made."""
+"""Stand-alone parts of an ONNX model: some of its nodes, with the results of the others as inputs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tilec.errors import TilecError
 from tilec.verify.inputs import Array
 
 Values = Callable[[Sequence[str]], Mapping[str, Any]]
-"""What tensors of the model hold, by name; only tensors are arrays, sequences and maps are not."""
+"""The values of tensors of the model by name; only tensors are arrays, sequences and maps are not."""
 
 EXTERNAL_FROM = 1 << 30
-"""Bytes of weights from which on they go into a file beside the model: one protobuf message holds 2 GiB at most."""
+"""Bytes of weights above which they go into a separate file: one protobuf message holds 2 GiB at most."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A model and the inputs that it is tried with."""
+    """A model and the inputs of its trial."""
 
     proto: ModelProto
     feeds: Mapping[str, Array]
@@ -32,14 +32,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Choice:
-    """Some nodes of a model, by position, and tensors that have to leave them besides those that none of them reads."""
+    """Some nodes of a model, by position, and tensors that must be outputs besides those that none of the nodes
+    reads."""
 
     nodes: tuple[int, ...]
     kept: frozenset[str] = frozenset()
 
 
 class Whole:
-    """A model that is taken apart. `folder` holds its external data; `values` are asked for where parts are cut."""
+    """A model to take parts from. `folder` holds its external data; `values` provides the tensors where parts are
+    cut."""
 
     def __init__(self, proto: ModelProto, values: Values, folder: Path | None = None) -> None:
         self.proto = proto
@@ -57,46 +59,48 @@ class Whole:
         return Choice(tuple(range(len(self.nodes))), self._outputs)
 
     def named(self, names: Collection[str]) -> Choice:
-        """The nodes of these names and what lies between them, with all that others read of them."""
+        """The nodes of these names, the nodes between them, and as outputs all results that other nodes read."""
         chosen = {i for i, node in enumerate(self.nodes) if node.name in names}
         nodes = self._between(chosen)
         return Choice(nodes, self._leaving(nodes))
 
     def wider(self, choice: Choice) -> Choice:
-        """The nodes of a choice, those that they read from and those that read from them."""
+        """The nodes of a choice with their producers and consumers."""
         chosen = set(choice.nodes)
-        made = self._made(chosen)
+        produced = self._made(chosen)
         read = {name for i in chosen for name in self._reads[i]}
-        more = {i for i, node in enumerate(self.nodes) if read & set(node.output) or made & set(self._reads[i])}
+        more = {i for i, node in enumerate(self.nodes) if read & set(node.output) or produced & set(self._reads[i])}
         nodes = self._between(chosen | more)
         return Choice(nodes, self._leaving(nodes))
 
     def without(self, choice: Choice, dropped: Collection[int]) -> Choice:
-        """The choice less some of its nodes."""
+        """The choice without the `dropped` nodes."""
         nodes = tuple(i for i in choice.nodes if i not in dropped)
         return Choice(nodes, choice.kept & self._made(nodes))
 
     def part(self, choice: Choice) -> Part | None:
-        """The model of a choice; None when it reads what is no tensor or is not known, or has no output."""
-        made = self._made(choice.nodes)
+        """The model of a choice; None if it has no output or reads a value that is unknown or no tensor."""
+        produced = self._made(choice.nodes)
         read = list(dict.fromkeys(name for i in choice.nodes for name in self._reads[i]))
         outputs = [o for i in choice.nodes for o in self.nodes[i].output if o and (o not in read or o in choice.kept)]
-        given = [name for name in read if name not in made and name not in self._weights and name not in self._sparse]
+        inputs = [
+            name for name in read if name not in produced and name not in self._weights and name not in self._sparse
+        ]
         try:
-            feeds = dict(self._values(given)) if given and outputs else {}
+            feeds = dict(self._values(inputs)) if inputs and outputs else {}
         except TilecError:
             return None
-        if not outputs or not all(isinstance(feeds.get(name), np.ndarray) for name in given):
+        if not outputs or not all(isinstance(feeds.get(name), np.ndarray) for name in inputs):
             return None
         graph = helper.make_graph(
             [self.nodes[i] for i in choice.nodes],
             self.proto.graph.name or "part",
-            [port_of(name, feeds[name]) for name in given],
+            [port_of(name, feeds[name]) for name in inputs],
             [onnx.ValueInfoProto(name=name) for name in outputs],
             [self._weight(name) for name in read if name in self._weights],
             sparse_initializer=[self._sparse[name] for name in read if name in self._sparse],
         )
-        return Part(_with_graph(self.proto, graph), {name: feeds[name] for name in given})
+        return Part(_with_graph(self.proto, graph), {name: feeds[name] for name in inputs})
 
     def _weight(self, name: str) -> TensorProto:
         tensor: TensorProto = self._weights[name]
@@ -113,7 +117,7 @@ class Whole:
         return frozenset(name for i in nodes for name in self.nodes[i].output if name)
 
     def _leaving(self, nodes: Sequence[int]) -> frozenset[str]:
-        """What the nodes make and others read, or the model hands out."""
+        """Results of the nodes that others read or that are outputs of the model."""
         inside = set(nodes)
         read = {name for i, names in enumerate(self._reads) if i not in inside for name in names}
         return self._made(nodes) & (read | self._outputs)
@@ -159,26 +163,26 @@ def port_of(name: str, array: Array) -> onnx.ValueInfoProto:
 
 
 def write_part(part: Part, path: Path) -> None:
-    """Write the model of a part; large weights go into a file beside it."""
+    """Write the model of a part; large weights go into a separate file."""
     large = sum(len(tensor.raw_data) for tensor in part.proto.graph.initializer) > EXTERNAL_FROM
     onnx.save_model(part.proto, str(path), save_as_external_data=large, location=f"{path.stem}.data")
 
 
 def _with_graph(model: ModelProto, graph: onnx.GraphProto) -> ModelProto:
-    """A model like another one, with another graph."""
-    made = ModelProto(ir_version=max(model.ir_version, 4), producer_name="tilec")
-    made.opset_import.extend(model.opset_import)
-    made.functions.extend(model.functions)
-    made.graph.CopyFrom(graph)
-    return made
+    """A copy of the model with another graph."""
+    copy = ModelProto(ir_version=max(model.ir_version, 4), producer_name="tilec")
+    copy.opset_import.extend(model.opset_import)
+    copy.functions.extend(model.functions)
+    copy.graph.CopyFrom(graph)
+    return copy
 
 
 def _read(node: NodeProto) -> Iterator[str]:
-    """The tensors that a node reads, those of graphs inside it that they take from around them too."""
+    """Tensors that a node reads, including those that graphs inside it capture."""
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
-            own = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
-            own |= {name for inner in graph.node for name in inner.output}
-            yield from (name for inner in graph.node for name in _read(inner) if name not in own)
-            yield from (port.name for port in graph.output if port.name not in own)
+            local = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
+            local |= {name for inner in graph.node for name in inner.output}
+            yield from (name for inner in graph.node for name in _read(inner) if name not in local)
+            yield from (port.name for port in graph.output if port.name not in local)

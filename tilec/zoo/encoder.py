@@ -11,7 +11,7 @@ from tilec.zoo.shapes import Extent, view
 
 @dataclass(frozen=True)
 class Width:
-    """Channels of a token, heads that share them, channels of the hidden layer; what norms add to variances."""
+    """Channels of a token, heads that share them, channels of the hidden layer, epsilon of the norms."""
 
     channels: int
     heads: int

@@ -1,4 +1,4 @@
-"""The models by name: which module builds each, and the sizes that it takes."""
+"""The models by name: the module that builds each, and its sizes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -34,8 +34,8 @@ def build(graph: GraphBuilder, size: Size) -> None:
 
 def _split_unit(graph: GraphBuilder, tensor: str, inputs: int, outputs: int) -> str:
     """One half of the channels as it is, the other through 1x1, depthwise 3x3, 1x1."""
-    kept, changed = halves(graph, tensor, 1, inputs)
-    return graph.node("Concat", kept, _branch(graph, changed, outputs // 2, outputs // 2, 1), axis=1)
+    unchanged, changed = halves(graph, tensor, 1, inputs)
+    return graph.node("Concat", unchanged, _branch(graph, changed, outputs // 2, outputs // 2, 1), axis=1)
 
 
 def _downsample(graph: GraphBuilder, tensor: str, inputs: int, outputs: int) -> str:

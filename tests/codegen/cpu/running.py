@@ -10,15 +10,16 @@ import numpy as np
 import tvm
 
 from tests.cpu_models import write_manifest
-from tilec.codegen.cpu.compile.build_library import Model, compile_model
+from tilec.abi.manifest import TensorSpec
+from tilec.codegen.cpu.compile.build_library import compile_model
 from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
 from tilec.codegen.cpu.emit.kernel_function import PrimFunc
-from tilec.codegen.cpu.launch_data import Argument, Launch
 from tilec.codegen.cpu.target import CpuTarget
+from tilec.codegen.launch_table import Argument, Launch
+from tilec.codegen.model import Model
 from tilec.ir.expr import constant_value
 from tilec.ir.program import Program
 from tilec.ir.types import TTYPES
-from tilec.runtime.manifest import TensorSpec
 from tilec.runtime.session import load
 from tilec.spec.device import Target
 

@@ -1,5 +1,3 @@
-import pytest
-
 from tilec.codegen.cpu.strip_mining import (
     Strip,
     even_width,
@@ -7,7 +5,6 @@ from tilec.codegen.cpu.strip_mining import (
     neighbours,
     squares,
     strip_mine,
-    vector_pieces,
 )
 from tilec.ir.expr import Const, constant_value
 from tilec.ir.text import parse_expr, text_of
@@ -15,20 +12,6 @@ from tilec.ir.text import parse_expr, text_of
 
 def numbers(runs: tuple[Strip, ...]) -> list[tuple[int | None, int | None, int]]:
     return [(constant_value(run.start), constant_value(run.trips), run.width) for run in runs]
-
-
-@pytest.mark.parametrize(
-    ("width", "expected"),
-    [
-        (32, [(0, 16), (16, 16)]),
-        (23, [(0, 16), (16, 4), (20, 2), (22, 1)]),
-        (7, [(0, 4), (4, 2), (6, 1)]),
-        (1, [(0, 1)]),
-        (0, []),
-    ],
-)
-def test_pieces_cover_a_width_without_predicates(width, expected):
-    assert list(vector_pieces(width, 16)) == expected
 
 
 def test_steps_and_their_rest():

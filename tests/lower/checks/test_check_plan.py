@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from tests.lower.cases import DRAM, MATMUL, Case
+from tilec.ir.expr import Const
 from tilec.ir.plan import Plan, PlanLevel, Refusal
 from tilec.lower.checks.check_plan import overflows, problems
 from tilec.lower.checks.plan_errors import REASONS, PlanError
+from tilec.lower.counts.footprint import footprint
 from tilec.lower.lowering import lower
 
 DIAMOND = Case(
@@ -91,3 +93,11 @@ def test_capacity() -> None:
     assert (refusal.code, refusal.numbers["level"], refusal.numbers["capacity"]) == ("capacity", "l2", 5000)
     assert overflows(large.program()) == ()
     assert str(refusal.numbers["bytes"]) in REASONS["capacity"].format(edge=refusal.edge, **refusal.numbers)
+
+
+def test_a_level_that_is_exactly_full_holds_its_program() -> None:
+    full = footprint(MATMUL.program())["l2"]
+    assert isinstance(full, Const)
+    for missing in (0, 1):
+        case = replace(MATMUL, levels=(DRAM, PlanLevel("l2", int(full.value) - missing), PlanLevel("reg", None)))
+        assert len(overflows(case.program())) == missing

@@ -8,8 +8,10 @@ import pytest
 
 from tests.lower.cases import MATMUL
 from tests.lower.counts.test_traffic import toy
+from tests.programs import buffer, load
 from tilec.ir.expr import Const, Var
-from tilec.lower.counts.footprint import footprint
+from tilec.ir.plan import PlanLevel, Pool
+from tilec.lower.counts.footprint import footprint, pools_of
 
 
 @pytest.mark.feature("W08")
@@ -39,3 +41,11 @@ def test_symbols_stay() -> None:
     held = footprint(case.program())["l2"]
     assert held != Const(0)
     assert "N" in repr(held)
+
+
+@pytest.mark.feature("W08")
+def test_levels_take_their_share_of_a_pool_rounded_up() -> None:
+    """9 bytes of a level that 4 pools divide are 3 bytes of each, beside 5 of a level that has its own."""
+    low, high = (PlanLevel(name, None, pool=Pool("sram", 100, n)) for name, n in (("low", 4), ("high", 1)))
+    body = (*load(buffer("X_low", "low", "X[0:9]", "u8")), *load(buffer("X_high", "high", "X[0:5]", "u8"), "X_low"))
+    assert pools_of(body, (PlanLevel("dram", None), low, high)) == {"sram": Const(3 + 5)}

@@ -56,6 +56,18 @@ def test_names_depend_on_shapes_tiles_and_types() -> None:
 
     assert name() == variant.kernel
     assert name(tiles={"reg": {group.name: {"s": 1}}}) != variant.kernel
+    decided: dict[str, tuple[object, object]] = {
+        "steps": ({"l2": {"p": {"k": 2}}}, {"l2": {"p": {"k": 3}}}),
+        "order": ({"l2": {group.name: ("s", "n")}}, {"l2": {group.name: ("n", "s")}}),
+        "tails": ({"l2": {group.name: "shift"}}, {"l2": {group.name: "clip"}}),
+        "loads": ({"w": ("l2",)}, {"w": ("l2", "reg")}),
+        "units": ({"p": "fma"}, {"p": "mma"}),
+        "layouts": ({"l2": {"w": (0, 1)}}, {"l2": {"w": (1, 0)}}),
+        "wide": ((), ("p",)),
+        "guard": (Const(True), parse_expr("s > 4")),
+    }
+    for decision, (one, other) in decided.items():
+        assert name(**{decision: one}) != name(**{decision: other}), decision
     element = parse_expr("p[s, n]")
     assert name(shared={"p": Shared("p", {"k": "k"}, element)}) != variant.kernel
     doubled = {n: replace(t, ttype="f64") for n, t in plan.tensors.items()}

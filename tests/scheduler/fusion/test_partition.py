@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 from scheduler.graphs import make_graph
-from scheduler.models import attention
+from scheduler.models import attention, convolutions
 from scheduler.running import atoms_of, device, tiny
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import PlanLevel
 from tilec.scheduler.fusion.group_costs import lower_bound
+from tilec.scheduler.fusion.local_search import local_search
 from tilec.scheduler.fusion.partition import Partition, partition_parts, separate_parts
 from tilec.scheduler.graph_passes.compose import compose
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
@@ -79,6 +80,25 @@ def test_fusion_that_does_not_pay_is_refused_with_both_times() -> None:
     reason = grouping.refused["p->y"]
     assert reason.code == "slower"
     assert int(reason.numbers["joined"]) >= int(reason.numbers["apart"]) * 0.98
+
+
+@pytest.mark.feature("W15", "W16")
+@pytest.mark.parametrize("target", [TARGET, with_capacity(256)], ids=["tiny", "tinier"])
+@pytest.mark.parametrize("graph", [attention(tokens=8), convolutions()], ids=["attention", "convolutions"])
+def test_every_edge_between_groups_says_why_nothing_is_known_before(graph: Graph, target: TargetModel) -> None:
+    """The search tells by itself, in figures of its own, why an edge between two of its groups is not connected."""
+    atoms = atoms_of(graph, target)
+    single = partition_parts(atoms, {})
+    for parts, found in ((atoms, single), local_search(atoms, single, {})):
+        home = {n: g for g, members in enumerate(found.groups) for n in members}
+        edges = [(tensor, name, n) for n, edges in enumerate(parts.edges) for tensor, name in edges]
+        apart = {f"{tensor}->{name}" for tensor, name, n in edges if home[parts.home[tensor]] != home[n]}
+        assert apart
+        assert found.refused.keys() == apart
+        for edge, reason in found.refused.items():
+            assert reason.edge == edge
+            assert reason.code in ("slower", "capacity", "cycle", "length", "outputs-differ")
+            assert bool(reason.numbers) is (reason.code not in ("cycle", "outputs-differ"))
 
 
 def test_every_reason_is_in_the_closed_list() -> None:

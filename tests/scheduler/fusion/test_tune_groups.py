@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scheduler.graphs import values_of
+from scheduler.graphs import make_graph, values_of
 from scheduler.models import attention, convolutions
 from scheduler.running import illegal, run_plan, tiny
 
@@ -26,20 +26,24 @@ class Last:
 
     def __init__(self) -> None:
         self.plans: list[Plan] = []
+        self.groups: list[list[Plan]] = []
 
     def __call__(self, plans: Sequence[Plan]) -> list[float | None]:
         self.plans += plans
+        self.groups.append(list(plans))
         return [1.0 / (n + 1) for n in range(len(plans))]
 
 
-def tuned(graph: Graph, measure: Last | None, record: Record | None = None) -> tuple[Plan, Tuner, list[Record]]:
+def tuned(
+    graph: Graph, measure: Last | None, record: Record | None = None, budget: int = OPTIONS.budget
+) -> tuple[Plan, Tuner, list[Record]]:
     kept = [record or Record()]
 
     def keep(entry, instead):
         kept.append(kept[-1].merged(entry, instead))
         return kept[-1]
 
-    tuner = Tuner(Tuning(kept[0], {"device": "d"}, OPTIONS.budget, measure, keep))
+    tuner = Tuner(Tuning(kept[0], {"device": "d"}, budget, measure, keep))
     return schedule(graph, tiny(), OPTIONS, tuner=tuner), tuner, kept
 
 
@@ -95,3 +99,21 @@ def test_the_record_makes_the_same_plan_without_a_measurement() -> None:
     again, tuner, _ = tuned(attention(), None, kept[-1])
     assert again == plan
     assert set(tuner.sources) == {"recorded"}
+
+
+@pytest.mark.feature("W20")
+@pytest.mark.parametrize("budget", [2, 8])
+def test_as_many_different_candidates_are_measured_as_may_be(budget: int) -> None:
+    """Best first by the predicted time, no two of which decide the same."""
+    e = {"m": 64, "n": 96, "k": 40}
+    graph = make_graph({"x": (64, 40), "w": (40, 96)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])", e)], ["y"])
+    measure = Last()
+    plan, _, kept = tuned(graph, measure, budget=budget)
+    (plans,) = measure.groups
+    assert len(plans) == budget
+    assert len({each.groups[0].variants[0].kernel for each in plans}) == budget
+    seconds = [each.groups[0].cost.picoseconds for each in plans]
+    assert seconds[0] == min(seconds)
+    (entry,) = kept[-1].entries.values()
+    assert entry.chosen == budget - 1
+    assert plan.groups[0].variants[0].kernel == plans[-1].groups[0].variants[0].kernel

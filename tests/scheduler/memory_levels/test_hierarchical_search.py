@@ -9,6 +9,7 @@ from scheduler.memory_levels.test_level_groups import chain, hourglass
 from scheduler.running import device, illegal, run_plan
 
 from tilec.errors import ConfigError
+from tilec.ir.expr import operands
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
 from tilec.lower.checks.check_plan import overflows
@@ -118,3 +119,15 @@ def test_layers_that_are_alike_are_decided_once_below_a_core_too() -> None:
         return found.call_count, counted.call_count
 
     assert looks(6) == looks(4)
+
+
+@pytest.mark.feature("W15", "W46")
+@pytest.mark.parametrize("name", ["v100-16g-host", "ipu-mk2-host"])
+def test_every_edge_is_connected_or_refused_by_the_level_that_cuts_it(name: str) -> None:
+    plan = schedule(hourglass(16), small(name, (3_000,), 2_000), ScheduleOptions(objective="traffic"))
+    made = {node.name for group in plan.groups for node in group.nodes}
+    edges = {f"{t}->{n.name}" for g in plan.groups for n in g.nodes for t in operands(n.expr) if t in made}
+    connected = {edge for group in plan.groups for edge in group.connect}
+    assert edges - connected
+    assert {reason.edge for reason in plan.refusals} == edges - connected
+    assert {reason.code for reason in plan.refusals} <= set(REASONS)

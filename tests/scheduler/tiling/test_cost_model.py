@@ -1,15 +1,17 @@
 """score: predictions of poor candidates stay predictions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scheduler.graphs import make_graph
-from scheduler.running import device
+from scheduler.running import atoms_of, device
 
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.target_model import target_model_of
-from tilec.scheduler.tiling.cost_model import estimate
+from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms, estimate
 
 
 @pytest.mark.feature("W07")
@@ -47,3 +49,36 @@ def test_costly_inputs_of_a_concatenation_count_though_the_first_tile_reads_anot
     cut = {"j": np.asarray([1, 1]), "k": np.asarray([256, 1]), "l": np.asarray([256, 64])}
     whole, fine = estimate(problem, cut, {}).seconds
     assert fine > 10 * whole
+
+
+def rows(tasks: list[int]) -> CostTerms:
+    """A product of 960 rows cut into so many tasks, on the cores of a CPU."""
+    e = {"m": 960, "n": 64, "k": 64}
+    graph = make_graph({"x": (960, 64), "w": (64, 64)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])", e)], ["y"])
+    atoms = atoms_of(graph, FOUR_CORES)
+    problem = atoms.problem((0,), ("y",), atoms.usual((0,)))
+    return cost_terms(problem, {"m": np.asarray([960 // n for n in tasks]), "n": np.asarray(64)}, {})
+
+
+FOUR_CORES = replace(target_model_of(device("avx2")), cores=4)
+
+
+@pytest.mark.feature("W23")
+def test_a_wave_of_tasks_lasts_as_long_as_one_of_them() -> None:
+    """Cores without a task in the last wave wait for those with one, and on average 0.2 of a task in any wave."""
+    tasks = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20]
+    terms = rows(tasks)
+    assert terms.tasks.tolist() == tasks
+    for count, task, span in zip(tasks, terms.task, terms.span, strict=True):
+        assert span >= -(-count // 4) * task
+        assert count == 1 or span >= (count / 4 + 0.2) * task
+        assert span <= (-(-count // 4) + 0.2) * task + 1e-6
+    assert terms.seconds[tasks.index(5)] > terms.seconds[tasks.index(4)], "four cores wait for the fifth task"
+
+
+@pytest.mark.feature("W17", "W23")
+def test_the_work_of_few_tasks_is_dealt_to_all_cores() -> None:
+    """With 5 or 6 tasks four cores have two rounds to go, in which 8 take less long."""
+    seconds = dict(zip((4, 5, 6, 8), rows([4, 5, 6, 8]).seconds, strict=True))
+    assert min(seconds, key=lambda n: seconds[n]) in (4, 8)
+    assert seconds[8] < seconds[6] < seconds[5]

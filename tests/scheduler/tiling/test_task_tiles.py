@@ -1,6 +1,7 @@
 """Register and core tiles: what the models of a core prefer, and what they never choose."""
 
 from dataclasses import replace
+from itertools import product as combinations
 from math import prod
 
 import numpy as np
@@ -19,9 +20,10 @@ from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target_model import TargetModel, target_model_of
+from tilec.scheduler.tiling.cost_model import estimate
 from tilec.scheduler.tiling.register_blocking import pieces, register_blocking
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
-from tilec.scheduler.tiling.task_tiles import candidates, task_tile
+from tilec.scheduler.tiling.task_tiles import candidates, task_tile, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
@@ -369,3 +371,25 @@ def test_what_a_task_passes_over_more_often_stays(m: int, n: int, k: int) -> Non
     passes = {"w": tiles["m"] / register["m"], "x": tiles["n"] / register["n"]}
     assert passes["w"] > passes["x"]
     assert variant.order["l2"]["y"] == ("n", "m")
+
+
+@pytest.mark.feature("W17", "W20")
+@pytest.mark.parametrize("objective", ["time", "traffic", "footprint"])
+def test_the_best_candidates_are_those_of_all_that_are_looked_at(objective: str) -> None:
+    """Each looked at by itself: sizes are (r, c), a whole extent is no size."""
+    graph = make_graph({"a": (96, 160)}, [("y[r, c] = exp(a[r, c])", {"r": 96, "c": 160})], ["y"])
+    parts = fuse_registers(graph).parts
+    tiles = [register_tile(parts[0], graph, frozenset(), AVX2, NUMBERS)]
+    problem = TilingProblem(parts, tiles, graph, AVX2, NUMBERS, ("y",), objective=objective)  # type: ignore[arg-type]
+    grid = [np.ravel(axis).tolist() for axis in candidates(problem).values()]
+    worth = {}
+    for sizes in combinations(*grid):
+        found = estimate(problem, {i: np.asarray(n) for i, n in zip("rc", sizes, strict=True)}, {})
+        if found.held[0] <= AVX2.capacity:
+            worth[sizes] = found.objective[0]
+    offered = task_tiles(problem, 8)
+    chosen = [tuple({"r": 96, "c": 160, **tile.sizes}.values()) for tile in offered]
+    assert len(set(chosen)) == len(offered) == 8
+    assert [tile.objective for tile in offered] == pytest.approx(sorted(worth.values())[:8])
+    assert [worth[sizes] for sizes in chosen] == pytest.approx([tile.objective for tile in offered])
+    assert task_tiles(problem, 3) == offered[:3]

@@ -12,15 +12,15 @@ from tilec.spec.units import BYTES
 MEASURED = "measured"
 
 _STEPS = 10
-"""Capacities that are shown of a subject when none is asked for."""
+"""Number of capacities listed for one subject when none is requested."""
 
 _OF_MANY = (1 << 16, 1 << 20, 1 << 24)
-"""Capacities that are shown of each when there are many."""
+"""Capacities in bytes listed for each of many subjects when none is requested."""
 
 
 @dataclass(frozen=True)
 class At:
-    """A capacity in bytes that bounds are asked at, as it was written; of a device's level where there is one."""
+    """A capacity in bytes, as it was written; the device level it belongs to, if any."""
 
     capacity: int
     text: str
@@ -29,10 +29,8 @@ class At:
 
 @dataclass(frozen=True)
 class Row:
-    """A bound: `traffic` bytes (None: nothing of the mapspace fits), how it is attained or why it holds.
-
-    `gap` is the traffic over the compulsory (O05), None where nothing has to move.
-    """
+    """A bound: `traffic` in bytes (None: the mapspace has no mapping that fits), with the mapping that attains it, or
+    the reason why it holds."""
 
     subject: Subject
     at: At
@@ -43,19 +41,19 @@ class Row:
 
     @property
     def gap(self) -> float | None:
-        """Gap 0."""
+        """Gap 0: traffic over compulsory traffic (Orojenesis, motivation); None where nothing has to move."""
         if self.traffic is None or not self.subject.compulsory:
             return None
         return self.traffic / self.subject.compulsory
 
 
 def at_capacity(text: str) -> At:
-    """A capacity as people write it: `40MiB`, `40MB`. Raises ValueError for anything else."""
+    """A capacity in its written form: `40MiB`, `40MB`. Raises ValueError for any other form."""
     return At(BYTES.parse(text), text.strip())
 
 
 def at_bytes(size: int) -> At:
-    """A capacity in bytes, told in the unit that needs fewest digits."""
+    """A capacity in bytes, written in the unit that needs fewest digits."""
     whole = (f"{size // factor}{suffix}" for suffix, factor in BYTES.factors.items() if size % factor == 0)
     return At(size, min(whole, key=len))
 
@@ -66,7 +64,7 @@ def at_levels(levels: Sequence[LevelCapacity]) -> list[At]:
 
 
 def usual_capacities(subject: Subject) -> list[At]:
-    """Powers of four bytes up to the largest useful buffer, and that."""
+    """Powers of four bytes up to the largest useful buffer, and that size itself."""
     last = subject.largest_useful_buffer
     powers = [4**power for power in range(1, 40) if 4**power < last][-_STEPS:]
     return [at_bytes(size) for size in (*powers, last)]

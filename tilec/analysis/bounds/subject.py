@@ -1,4 +1,4 @@
-"""Something that is bounded - an Einsum, a chain, a whole graph - with its curves and its provable bound."""
+"""A subject of bounds (an Einsum, a chain, a whole graph) with its curves and its provable lower bound."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LB_MEANING = (
 
 @dataclass(frozen=True, slots=True)
 class Attained:
-    """A point of a curve: the least `traffic_bytes`, and words where they are counted, of a mapspace within
-    `buffer_bytes`, and the `mapping` that moves so little; its text is for people."""
+    """A point of a curve: the smallest traffic of a mapspace within `buffer_bytes`, in bytes and, where counted, in
+    words, and the `mapping` that attains it; its text is for people."""
 
     buffer_bytes: int
     traffic_bytes: int
@@ -35,7 +35,8 @@ class Attained:
 
 @dataclass(frozen=True)
 class Slope:
-    """The ski slope of a mapspace: points by rising buffer and falling traffic (O01); `meaning` says what it holds."""
+    """The ski slope of a mapspace: points by rising buffer and falling traffic (Orojenesis, methodology); `meaning`
+    describes the mapspace."""
 
     name: str
     meaning: str
@@ -54,13 +55,13 @@ class Slope:
 
     @property
     def largest_useful_buffer(self) -> int:
-        """Bytes from which more buffer saves nothing (O06)."""
+        """Bytes of the largest effectual buffer: a larger one saves no traffic (Gap 1)."""
         return self.points[-1].buffer_bytes
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What something really moved: bytes of capacity and of traffic."""
+    """Measured traffic in bytes at a capacity in bytes."""
 
     name: str
     capacity: int
@@ -69,12 +70,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is bounded: `text` says what it computes, `sizes` and `bits` of what size, `count` how often it occurs.
+    """A computation with bounds.
 
-    `compulsory` bytes move at least, `operations` count a multiply-add as two; `slopes` by rising freedom of their
-    mapspaces; `lower` is the provable bound at a capacity in bytes.  `width` is that of the widest element that is
-    multiplied, in bits.  `notes` are lines for people, `mountains` the
-    designs of a die by slope.
+    `text` describes the computation, `sizes` and `bits` its extents and element widths, `count` its number of
+    occurrences. `compulsory` is the compulsory traffic in bytes; `operations` count a multiply-add as two. `slopes` are
+    ordered by rising freedom of their mapspaces; `lower` is the provable bound at a capacity in bytes. `width` is the
+    width of the widest multiplied element in bits. `notes` are lines for people, `mountains` the designs of a die by
+    slope.
     """
 
     name: str
@@ -93,12 +95,12 @@ class Subject:
 
     @property
     def largest_useful_buffer(self) -> int:
-        """Bytes from which no curve falls any more."""
+        """Bytes above which no curve falls any more."""
         return max(slope.largest_useful_buffer for slope in self.slopes)
 
 
 def of_einsum(einsum: Einsum, slopes: Sequence[Slope], name: str = "", count: int = 1) -> Subject:
-    """The subject of one Einsum with curves found for it."""
+    """The subject of one Einsum with its curves."""
     bits = {operand.tensor: operand.bits for operand in einsum.operands}
     return Subject(
         name=name or einsum.output.tensor,

@@ -1,4 +1,4 @@
-"""Which unit of a device computes a subject."""
+"""The compute unit of a device that computes a subject."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from tilec.spec.device import ComputeUnit, DeviceSpec
 
 
 def unit_of(device: DeviceSpec, subject: Subject) -> ComputeUnit:
-    """The fastest unit that takes elements as wide as the subject's; of all if none does."""
+    """The fastest unit whose input types are at least as wide as the subject's elements; the fastest of all if there is
+    none."""
     fitting = [unit for unit in device.compute if min(TTYPES[t].bits for t in unit.inputs) >= subject.width]
     return max(fitting or device.compute, key=lambda unit: unit.rate)
 

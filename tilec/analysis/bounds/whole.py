@@ -1,4 +1,4 @@
-"""Chains, workloads and graphs as subjects."""
+"""Subjects for chains, workloads and whole graphs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEST_KNOWN = "best known"
 
 @dataclass(frozen=True)
 class _Segments:
-    """How a chain runs, for people."""
+    """The segments of a chain, as text for people."""
 
     segments: tuple[Segment, ...]
 
@@ -34,7 +34,7 @@ def chain_slope(name: str, curve: ChainCurve) -> Slope:
 
 
 def fused(mapspace: str) -> str:
-    """The name of a mapspace where operators are fused."""
+    """The name of a mapspace with fused operators."""
     return f"{mapspace} fused"
 
 
@@ -46,7 +46,7 @@ def chain_compulsory(chain: ProductChain) -> int:
 
 
 def of_chain(found: FoundChain, mapspaces: Sequence[str]) -> Subject:
-    """The subject of a chain of a graph, cut wherever that moves less."""
+    """The subject of a chain of a graph, segmented wherever that moves less."""
     chain = found.chain
     slopes = (chain_slope(fused(name), segmented_curve(chain, ragged=name == "oro+")) for name in mapspaces)
     least = chain_compulsory(chain)
@@ -82,7 +82,7 @@ def _bits(chain: ProductChain) -> dict[str, int]:
 
 
 def of_graph(name: str, nodes: int, curve: GraphCurve, width: int) -> Subject:
-    """The subject of a whole graph; `width` is that of the widest element that is multiplied, in bits."""
+    """The subject of a whole graph; `width` is the width of the widest multiplied element in bits."""
     points = (Attained(p.buffer_bytes, p.traffic_bytes, None, p.mapping) for p in curve.points)
     return Subject(
         name=name,
@@ -98,13 +98,17 @@ def of_graph(name: str, nodes: int, curve: GraphCurve, width: int) -> Subject:
 
 
 def of_workload(name: str, recipe: BoundsRecipe, mapspaces: Sequence[str]) -> Subject:
-    """The subject of a bounds recipe: its curves, those of operators alone where some are fused, its area study.
+    """The subject of a bounds recipe: its curves, unfused curves where operators are fused, its area study.
 
     Raises ConfigError and UnsupportedError as `bounds_of` does.
     """
-    found = {mapspace: bounds_of(recipe.model_copy(update={"mapspace": mapspace})) for mapspace in mapspaces}
-    curves = {name: curve for mapspace, bounds in found.items() for name, curve in _curves(mapspace, bounds)}
-    macs = next(iter(found.values())).macs
+    bounds_by_mapspace = {
+        mapspace: bounds_of(recipe.model_copy(update={"mapspace": mapspace})) for mapspace in mapspaces
+    }
+    curves = {
+        name: curve for mapspace, bounds in bounds_by_mapspace.items() for name, curve in _curves(mapspace, bounds)
+    }
+    macs = next(iter(bounds_by_mapspace.values())).macs
     einsums = [einsum_of_part(part) for part in recipe.workload if part.chain is None]
     chains = [chain_of_part(part) for part in recipe.workload if part.chain is not None]
     chained = sum(map(chain_compulsory, chains))
@@ -116,7 +120,9 @@ def of_workload(name: str, recipe: BoundsRecipe, mapspaces: Sequence[str]) -> Su
         return LowerBound(moved, "matrix product" if proved else "compulsory")
 
     area = recipe.area
-    studied = [_studied(mapspace, study(bounds, area)) for mapspace, bounds in found.items()] if area else []
+    studied = (
+        [_studied(mapspace, study(bounds, area)) for mapspace, bounds in bounds_by_mapspace.items()] if area else []
+    )
     return Subject(
         name=name,
         text="; ".join([*(einsum.text for einsum in einsums), *map(_products, chains)]),
@@ -134,13 +140,13 @@ def of_workload(name: str, recipe: BoundsRecipe, mapspaces: Sequence[str]) -> Su
 
 
 def _curves(mapspace: str, bounds: Bounds) -> list[tuple[str, ChainCurve]]:
-    """The curves of operators alone, and fused where that is another one."""
+    """The curve of unfused operators, and the fused one where it differs."""
     alone = [(mapspace, bounds.unfused)]
     return alone if bounds.curve == bounds.unfused else [*alone, (fused(mapspace), bounds.curve)]
 
 
 def _studied(mapspace: str, found: Study) -> str:
-    """The fastest design of a die with fusion beside that without."""
+    """The fastest designs of a die with and without fusion, in one sentence."""
     both = (found.fused, found.unfused)
     one, other = (f"{each.throughput / 1e12:.2f} T/s with {each.buffer / 1e6:.0f} MB" for each in both)
     gain = f"{found.speedup:.2f} times the throughput, {100 * found.buffer_saved:.0f} % less buffer"

@@ -1,4 +1,4 @@
-"""Machines of a study: a buffer, the memory below it and multipliers; levels of devices, grids, shares of a die."""
+"""Machines of a design study: a buffer, the memory below it and multipliers; device levels, grids, shares of a die."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tilec.spec.device import Access, DeviceSpec
 from tilec.spec.study import StudyRecipe
 
 DIE = "die"
-"""What a machine of an area study is called."""
+"""The name of a machine in an area study."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A buffer of `capacity` bytes, `bandwidth` bytes/s below it, `rate` operations/s (None: no limit).
+    """A buffer of `capacity` bytes with `bandwidth` bytes/s below it and `rate` operations/s (None: no limit).
 
-    `share` of a die is buffer; `access` and `multiply_add` are energies, femtojoules of one for the latter.
+    `share` is the buffer's share of the die; `access` and `multiply_add` are energies, the latter in femtojoules.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Machine:
 
 
 def machines(recipe: StudyRecipe, devices: Sequence[DeviceSpec], subject: Subject, slope: Slope) -> list[list[Machine]]:
-    """The machines that a workload is set against; those of a list differ in one thing only and are compared.
+    """The machines of a workload; those of one list differ in one parameter only and are compared.
 
-    Of a die without `samples` the buffers are those at which the slope falls.
+    The buffers of a die without `samples` are those at which the slope falls.
     """
     if recipe.area is not None:
         below = recipe.bandwidths or (recipe.area.bandwidth,)
@@ -52,7 +52,7 @@ def machines(recipe: StudyRecipe, devices: Sequence[DeviceSpec], subject: Subjec
 
 
 def _levels(device: DeviceSpec, subject: Subject) -> Iterator[Machine]:
-    """Every level of a device: one instance and all above it."""
+    """Every level of a device, with the capacity of one instance and all levels above it."""
     unit = unit_of(device, subject)
     for level in level_capacities(device):
         access = device.level(level.below).access
@@ -81,7 +81,7 @@ def _buffer(
 
 
 def _shares(area: Area, slope: Slope, bandwidth: int) -> Iterator[Machine]:
-    """Buffers of a die, multipliers on the rest of it."""
+    """Buffers of a die, with multipliers on the rest of it."""
     die = Die(area.die_mm2 * 1e6 * area.share, area.mac_um2, area.byte_um2, area.clock_hz, bandwidth)
     buffers = [point.buffer_bytes for point in slope.points]
     tried = buffers if area.samples is None else evenly(buffers[0], die, area.samples)

@@ -1,4 +1,4 @@
-"""What a workload does on a machine at best: traffic, time, throughput, what limits it, energy."""
+"""Best case of a workload on a machine: traffic, time, throughput, limit, energy (roofline with capacity)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ MEMORY, COMPUTE = "memory", "compute"
 
 BEST = "fastest"
 WORST = "limits the device"
-"""Marks: of machines that are alternatives, and of levels that one device has all of."""
+"""Marks: of the best of alternative machines, and of the slowest level of one device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A workload under a mapspace on a machine: bytes of `traffic` (None: nothing fits below `least` bytes of buffer).
+    """A workload under a mapspace on a machine.
 
-    `picoseconds` is the larger of the time to move them and to compute (None: nothing limits it), `throughput` in
-    operations per second, `femtojoules` of what the machine tells; `mark` stands out of those compared.
+    `traffic` is in bytes (None: no mapping fits below `least` bytes of buffer). `picoseconds` is the larger of the
+    times to move and to compute (None: neither is limited), `throughput` is in operations per second, `femtojoules` is
+    the energy where the machine has figures; `mark` distinguishes one of the compared rows.
     """
 
     workload: str
@@ -37,7 +38,7 @@ class Row:
 
 
 def row(subject: Subject, slope: Slope, machine: Machine) -> Row:
-    """One workload on one machine."""
+    """The row of one workload on one machine."""
     least = slope.points[0].buffer_bytes
     point = slope.at(machine.capacity)
     if point is None:
@@ -60,14 +61,14 @@ def row(subject: Subject, slope: Slope, machine: Machine) -> Row:
 
 
 def _picoseconds(amount: int, per_second: int | None) -> Fraction | None:
-    """Time that an amount takes; None where nothing limits it."""
+    """Time for an amount at a rate; None where the rate is unlimited."""
     if per_second is None:
         return None
     return Fraction(amount * 10**12, per_second) if per_second else Fraction(10**30)
 
 
 def _energy(subject: Subject, traffic: int, machine: Machine) -> int | None:
-    """Femtojoules of the traffic and the multiply-adds; None where the machine does not tell both."""
+    """Femtojoules of the traffic and the multiply-adds; None where the machine lacks a figure."""
     if machine.access is None or machine.multiply_add is None:
         return None
     moved = Fraction(traffic * machine.access.energy, machine.access.bytes)
@@ -75,7 +76,7 @@ def _energy(subject: Subject, traffic: int, machine: Machine) -> int | None:
 
 
 def compared(rows: Sequence[Row]) -> list[Row]:
-    """The rows with the fastest machine marked, of equally fast ones the smallest buffer."""
+    """The rows with the fastest machine marked; of equally fast ones the smallest buffer."""
     running = [each for each in rows if each.throughput is not None]
     if len(running) < 2:
         return list(rows)
@@ -84,7 +85,7 @@ def compared(rows: Sequence[Row]) -> list[Row]:
 
 
 def slowest(rows: Sequence[Row]) -> list[Row]:
-    """The rows of a device's levels with the one marked that bounds the whole device, if moving data does."""
+    """The rows of a device's levels with the one marked that limits the device, if data movement does."""
     running = [each for each in rows if each.limit == MEMORY]
     if not running:
         return list(rows)

@@ -6,10 +6,11 @@ variables are loop variables and the tile's own dimensions, which count from 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tilec.codegen.cpu.strip_mining import Strip
 from tilec.ir.expr import Access, Binary, Const, Expr, accesses, constant_value
 from tilec.ir.program import Combine
 
@@ -75,11 +76,34 @@ class Prefetch:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocking:
+    """How a tile is cut. `vector` names the vector dimension (None: scalar), `horizontal` says that it is a reduce
+    dimension.
+
+    `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
+    `chains` is how many accumulators a point has. A copy that transposes reads vectors along dimension `across`:
+    where a body covers `lanes` positions of both, it is a square block. `group` points of a reduction that is
+    unrolled altogether are computed side by side.
+    """
+
+    vector: str | None
+    horizontal: bool
+    lanes: int
+    spatial: tuple[str, ...]
+    reduce: tuple[str, ...]
+    runs: Mapping[str, tuple[Strip, ...]]
+    chains: int = 1
+    across: str | None = None
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
     """`target[...] = value` over all dimensions, reduced over `reduce` by `reducer`.
 
     `combine` merges the result with what the target holds. `ttype` is the type that literals take. Meanwhile what
-    lies `ahead` is brought near.
+    lies `ahead` is brought near. A tile of the plan's `node` follows what the plan says of it; copies and fills are
+    nobody's. `blocking` is how it is cut.
     """
 
     spatial: tuple[Dim, ...]
@@ -90,6 +114,8 @@ class Tile:
     ttype: str
     combine: Combine = "none"
     ahead: tuple[Prefetch, ...] = ()
+    node: str = ""
+    blocking: Blocking | None = None
 
     @property
     def dims(self) -> tuple[Dim, ...]:

@@ -8,18 +8,7 @@ from math import gcd
 
 from tilec.ir.algebra import polynomial, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
-
-
-def vector_pieces(width: int, lanes: int) -> tuple[tuple[int, int], ...]:
-    """(offset, lanes) of vectors that cover a width without predicates: full ones, then 8, 4, 2, 1."""
-    result: list[tuple[int, int]] = []
-    at = 0
-    while at < width:
-        while lanes > width - at:
-            lanes //= 2
-        result.append((at, lanes))
-        at += lanes
-    return tuple(result)
+from tilec.ir.vector_pieces import vector_pieces
 
 
 @dataclass(frozen=True, slots=True)

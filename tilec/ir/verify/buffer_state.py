@@ -1,7 +1,7 @@
-"""What a buffer holds at one point of a program, as far as a verifier knows: written boxes and partial sums.
+"""State of a buffer at one point of a program, as derived by the verifier: written boxes and partial sums.
 
-A loop body is looked at once, for all its iterations: it may rely on what was there before the loop only, and what
-it adds is united over the iterations when the loop ends.
+A loop body is analysed once, for all its iterations: it may rely only on the state before the loop, and its own effects
+are united over the iterations when the loop ends.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tilec.ir.regions import (
 
 @dataclass(frozen=True, slots=True)
 class PartialSum:
-    """Elements `where` hold the sum (maximum, ...) over the reduce points `over`, both presence first.
+    """The elements `where` hold the sum (maximum, ...) over the reduce points `over`; both regions begin with presence.
 
-    A `fresh` sum was begun in this frame, any other was added to what the frame found.
+    A `fresh` sum was begun in this frame; any other was added to contents from before the frame.
     """
 
     where: Region
@@ -39,7 +39,7 @@ class PartialSum:
 
     @property
     def points(self) -> Region:
-        """Elements times reduce points."""
+        """Product of elements and reduce points."""
         return self.where + self.over[1:]
 
     def complete(self, domain: Region) -> Region:
@@ -50,13 +50,13 @@ class PartialSum:
 
 @dataclass(slots=True)
 class BufferState:
-    """Contents of one buffer within one frame (the body that allocates it, or a loop inside).
+    """State of one buffer within one frame (the body that allocates it, or a loop inside).
 
-    `written` elements hold values, `filled` ones a constant: enough around a tensor and to accumulate into, `sums`
-    what was accumulated.  `before` is the frame around; a frame that was `wiped` (filled) keeps nothing from before,
-    one that was `restarted` no sums.  `stores` collects (statement, region) of what is written to an output.
-    `unknown` says that boxes became too many to follow: nothing is claimed then.  `origin` names the buffer that was
-    loaded, `constant` is what elements that were not computed hold.
+    `written` elements have values, `filled` elements a constant, which suffices around a tensor and as the start of an
+    accumulation; `sums` are partial results. `before` is the state of the enclosing frame; a frame that was `wiped`
+    (filled) inherits nothing from it, one that was `restarted` no sums. `stores` collects (statement, region) of stores
+    to an output. `unknown`: there were too many boxes to follow, hence no claim is made. `origin` names the buffer that
+    was loaded, `constant` is the value of elements that were filled and not computed since.
     """
 
     written: list[Region] = field(default_factory=list)
@@ -71,52 +71,52 @@ class BufferState:
     constant: Scalar | None = None
 
     def enter(self) -> BufferState:
-        """The contents at the start of an iteration."""
+        """The state at the start of an iteration."""
         return BufferState(before=self, origin=self.origin, constant=self.constant, unknown=self.unknown)
 
     def values(self) -> list[Region]:
-        """Every box that holds values, those from before included."""
+        """Every box with values, those of enclosing frames included."""
         return [*self.written, *(self.before.values() if self.before and not self.wiped else [])]
 
     def constants(self) -> list[Region]:
-        """Every box that was filled, those from before included."""
+        """Every box that was filled, those of enclosing frames included."""
         return [*self.filled, *(self.before.constants() if self.before and not self.wiped else [])]
 
     def holds(self, region: Region) -> bool:
-        """Whether all elements of a region hold values."""
+        """Whether all elements of a region have values."""
         return self.unknown or covered(region, self.values())
 
     def initialised(self, region: Region) -> bool:
-        """Whether all elements of a region hold anything."""
+        """Whether all elements of a region have a value or a constant."""
         return self.unknown or covered(region, [*self.values(), *self.constants()])
 
     def write(self, boxes: list[Region]) -> None:
-        """Elements are set to values."""
+        """Record that boxes are set to values."""
         self.written = merged([*self.written, *boxes])
 
     def fill(self, window: Region, value: Scalar) -> None:
-        """Every element is set to a constant."""
+        """Record that every element is set to a constant."""
         self.restart()
         self.wiped, self.written, self.filled, self.constant = True, [], [window], value
 
     def restart(self, origin: str | None = None) -> None:
-        """Every element is overwritten, by a copy of `origin` if one is named: no sum from before is left."""
+        """Record that every element is overwritten, by a copy of `origin` if given: no earlier sum remains."""
         self.sums = []
         self.restarted = True
         self.origin, self.constant = origin, None
 
     def all_sums(self) -> list[PartialSum]:
-        """Every sum that is still there, those from before included."""
+        """Every sum that is still valid, those of enclosing frames included."""
         older = self.before.all_sums() if self.before and not self.restarted else []
         return [*self.sums, *older]
 
     def replace(self, new: PartialSum) -> None:
-        """Elements hold a sum that was computed elsewhere or at once."""
+        """Record elements that are set to a sum computed elsewhere or in one statement."""
         self.sums = [s for s in self.sums if not inside(s.where, new.where).all()]
         self.sums.append(new)
 
     def add(self, new: PartialSum) -> bool:
-        """Elements are summed further; False when some reduce points were added before."""
+        """Record elements that are accumulated further; False when some reduce points were added before."""
         alike = [s for s in self.sums if len(s.points) == len(new.points)]
         others = [s for s in self.sums if len(s.points) != len(new.points)]
         clean = all(disjoint(s.points, new.points) for s in alike)
@@ -128,9 +128,10 @@ class BufferState:
         return clean
 
     def leave(self, inner: BufferState, depth: int, trips: int, shared: bool) -> list[str]:
-        """Unite what the iterations of a loop at `depth` did; says what they did twice.
+        """Unite the effects of the iterations of a loop at `depth`; returns stores and accumulations that are done
+        twice.
 
-        `shared` says that the loop's units share the buffer: their sums are united already.
+        `shared`: the units of the loop share the buffer, so that their sums are united already.
         """
         problems = []
         self.unknown = self.unknown or inner.unknown
@@ -156,7 +157,8 @@ class BufferState:
         return boxes or []
 
     def _take(self, s: PartialSum, depth: int, trips: int, restarted: bool) -> bool:
-        """Take over a sum from a loop; False when its iterations, or it and an earlier one, share reduce points."""
+        """Record a sum of a loop's body; False when reduce points of its iterations, or of it and an earlier sum,
+        overlap."""
         n = len(s.where)
         if restarted or (s.fresh and varies(s.over, depth) and not varies(s.where, depth)):
             last = at_iteration(s.points, depth, -1)

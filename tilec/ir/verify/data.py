@@ -1,4 +1,4 @@
-"""What an artifact says of its data: shapes, sizes, constants, ports; checked before anything of that size is made."""
+"""Verifier of the data in an artifact: shapes, sizes, constants, ports, before anything of such a size is allocated."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tilec.ir.graph import Constant, Inline, Port, Tensor, WeightRef
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.verify.structure import is_integer
 
-LARGEST = 1 << 40
-"""Bytes of a tensor, and the most points of one iterator."""
+MAX_SIZE = 1 << 40
+"""Maximal bytes of a tensor, and maximal extent of an iterator."""
 
 
 def shape_problems(name: str, shape: Iterable[Expr], symbols: Iterable[str]) -> list[str]:
-    """What is wrong with the extents of a tensor or an expression."""
+    """Problems of the extents of a tensor or an expression."""
     known = set(symbols)
     problems = []
     for extent in shape:
@@ -27,13 +27,13 @@ def shape_problems(name: str, shape: Iterable[Expr], symbols: Iterable[str]) -> 
             problems.append(f"the shape of {name} uses {unknown[0]}, which is no symbol of the graph")
         elif not is_integer(extent) or isinstance(size, bool):
             problems.append(f"the shape of {name} is not made of integers")
-        elif size is not None and not 0 <= size <= LARGEST:
+        elif size is not None and not 0 <= size <= MAX_SIZE:
             problems.append(f"the shape of {name} has the extent {size}")
     return problems
 
 
 def tensor_problems(tensors: Mapping[str, Tensor], symbols: Iterable[str]) -> list[str]:
-    """Tensors of unknown type, with extents that are none, or too large for any memory."""
+    """Problems of tensors: unknown types, invalid extents, sizes beyond any memory."""
     problems = []
     for name, tensor in tensors.items():
         if tensor.ttype not in TTYPES:
@@ -41,8 +41,8 @@ def tensor_problems(tensors: Mapping[str, Tensor], symbols: Iterable[str]) -> li
             continue
         wrong = shape_problems(name, tensor.shape, symbols)
         sizes = [constant_value(extent) for extent in tensor.shape]
-        if not wrong and prod(size for size in sizes if size is not None) * TTYPES[tensor.ttype].bits > 8 * LARGEST:
-            wrong = [f"{name} takes more than {LARGEST} bytes"]
+        if not wrong and prod(size for size in sizes if size is not None) * TTYPES[tensor.ttype].bits > 8 * MAX_SIZE:
+            wrong = [f"{name} takes more than {MAX_SIZE} bytes"]
         problems += wrong
     return problems
 
@@ -50,7 +50,7 @@ def tensor_problems(tensors: Mapping[str, Tensor], symbols: Iterable[str]) -> li
 def constant_problems(
     constants: Mapping[str, Constant], tensors: Mapping[str, Tensor], files: Mapping[str, str]
 ) -> list[str]:
-    """Constants whose values are not those of their tensor: another number, another size, of no file."""
+    """Constants that disagree with their tensor: number of elements, size in bytes, unknown file."""
     problems = []
     for name, constant in constants.items():
         tensor = tensors.get(name)
@@ -61,7 +61,7 @@ def constant_problems(
         count = prod(size for size in sizes if size is not None)
         match constant:
             case Inline(values):
-                if len(values) != count or not _held(values, tensor.ttype):
+                if len(values) != count or not _represents(values, tensor.ttype):
                     problems.append(f"constant {name} has {len(values)} values, not {count} of {tensor.ttype}")
             case WeightRef(file, _, size):
                 if size * 8 != count * TTYPES[tensor.ttype].bits:
@@ -71,8 +71,8 @@ def constant_problems(
     return problems
 
 
-def _held(values: tuple[bool | int | float, ...], ttype: str) -> bool:
-    """Whether a type holds the values."""
+def _represents(values: tuple[bool | int | float, ...], ttype: str) -> bool:
+    """Whether a type can represent the values."""
     try:
         with np.errstate(all="ignore"):
             np.array(values, numpy_dtype(ttype))
@@ -82,11 +82,11 @@ def _held(values: tuple[bool | int | float, ...], ttype: str) -> bool:
 
 
 def port_problems(inputs: Sequence[Port], outputs: Sequence[Port], tensors: Mapping[str, Tensor]) -> list[str]:
-    """Names or tensors that stand for two inputs or two outputs."""
+    """Names or tensors that occur as two inputs or two outputs."""
     problems = []
     for kind, ports in (("inputs", inputs), ("outputs", outputs)):
         names = [port.name for port in ports]
-        held = [port.tensor for port in ports if port.tensor in tensors]
+        carriers = [port.tensor for port in ports if port.tensor in tensors]
         problems += [f"two {kind} are called {name}" for name in sorted({n for n in names if names.count(n) > 1})]
-        problems += [f"two {kind} are {tensor}" for tensor in sorted({t for t in held if held.count(t) > 1})]
+        problems += [f"two {kind} are {tensor}" for tensor in sorted({t for t in carriers if carriers.count(t) > 1})]
     return problems

@@ -1,6 +1,6 @@
-"""What a tile program does to its buffers at every loop position: filled before read, summed once, stored once.
+"""Data-flow verifier of tile programs: at every loop position, reads are initialised, sums complete, stores unique.
 
-All positions of the loops around a statement are looked at together (`tilec.ir.regions`).
+All positions of the loops around a statement are evaluated together (`tilec.ir.regions`).
 """
 
 from __future__ import annotations
@@ -53,20 +53,21 @@ from tilec.ir.types import numpy_dtype
 from tilec.ir.verify.buffer_state import BufferState, PartialSum
 
 EXACT_POSITIONS = 64
-"""Loop positions at which a guarded read is followed point by point."""
+"""Maximal number of loop positions at which a guarded read is followed point by point."""
 
 
 MAX_POSITIONS = 1 << 22
-"""Most iterations of a loop that are followed; a program with a longer one is checked up to there."""
+"""Maximal number of iterations of a loop that are followed; a program with a longer one is checked up to there."""
 
 
 class _TooLongError(Exception):
-    """A loop is too long to be followed."""
+    """A loop has more iterations than can be followed."""
 
 
 @dataclass(slots=True)
 class _Loops:
-    """The loops around a statement: their variables, scopes, trips, and where their iterations are active."""
+    """The loops around a statement: their variables, scopes, trip counts, and the positions at which they are
+    active."""
 
     env: dict[str, Any]
     loops: tuple[tuple[Loop, int], ...] = ()
@@ -74,13 +75,13 @@ class _Loops:
 
     @property
     def depth(self) -> int:
-        """How many loops there are."""
+        """Number of loops."""
         return len(self.loops)
 
 
 @dataclass(slots=True)
 class Dataflow:
-    """Follows one program whose structure is sound, with every symbol bound; `problems` collects what is wrong."""
+    """Data-flow analysis of one program with a valid structure and every symbol bound; `problems` collects errors."""
 
     program: Program
     symbols: Mapping[str, int]
@@ -95,7 +96,7 @@ class Dataflow:
     carried: frozenset[str] = frozenset()
 
     def check(self) -> list[str]:
-        """Everything that is wrong, in the order of the program."""
+        """All problems, in the order of the program."""
         program = self.program
         tiles = [s.expr for s in statements(program.body) if isinstance(s, ComputeTile)]
         self.ranks = {level.name: rank for rank, level in enumerate(program.levels)}
@@ -148,7 +149,7 @@ class Dataflow:
         return (PRESENT, *((ints(0), ints(n)) for n in self.shapes[tensor]))
 
     def _here(self, region: Region, loops: _Loops) -> Region:
-        """A region of a buffer from an outer place, where the loops are active."""
+        """A region of a buffer of an outer frame, present where the loops are active."""
         return ((region[0][0], ints(np.asarray(region[0][1] * loops.active))), *region[1:])
 
     # statements
@@ -280,11 +281,11 @@ class Dataflow:
     def _operand(self, statement: ComputeTile, tensor: str, name: str, points: Region, loops: _Loops) -> None:
         expr, contents = statement.expr, self.contents[name]
         shape = tuple(Const(n) for n in self.shapes[tensor])
-        held, constants, sums = contents.values(), contents.constants(), self._complete(name, loops.depth)
+        values, constants, sums = contents.values(), contents.constants(), self._complete(name, loops.depth)
         window = intersection(self._here(self.windows[name], loops), self._whole(tensor))
-        small, window, *boxes = sampled(points, window, *held, *constants, *(sums or ()))
-        summed = boxes[len(held) + len(constants) :]
-        boxes = boxes[: len(held) + len(constants)]
+        small, window, *boxes = sampled(points, window, *values, *constants, *(sums or ()))
+        summed = boxes[len(values) + len(constants) :]
+        boxes = boxes[: len(values) + len(constants)]
         box = {i: (lo, hi - 1) for i, (lo, hi) in zip(expr.iterators, small[1:], strict=True)}
         for read in reads(expr):
             if read.tensor != tensor or contents.unknown:
@@ -293,8 +294,8 @@ class Dataflow:
             there = (small[0][0], ints(small[0][1] * ~(gone | empty(small))))
             hull: Region = (there, *((lo, hi + 1) for lo, hi in ends))
             inner = intersection(hull, self._whole(tensor))
-            if not (covered(hull, boxes) and covered(inner, boxes[: len(held)])):
-                if not self._exactly(expr, tensor, hull, small, boxes, len(held)):
+            if not (covered(hull, boxes) and covered(inner, boxes[: len(values)])):
+                if not self._exactly(expr, tensor, hull, small, boxes, len(values)):
                     self._say(statement, f"reads elements of {name} that were never written")
             elif name != statement.target and sums is not None and not covered(intersection(hull, window), summed):
                 self._say(statement, f"reads {name} before it is summed up")
@@ -302,9 +303,10 @@ class Dataflow:
     def _exactly(
         self, expr: TensorExpr, tensor: str, hull: Region, points: Region, boxes: Sequence[Region], count: int
     ) -> bool:
-        """Follow guards point by point where the hull of a read is not written: no false alarm, some positions.
+        """Follow guards point by point, at some positions, where the hull of a read is not written; avoids false
+        alarms.
 
-        The first `count` boxes hold values, the others constants.
+        The first `count` boxes have values, the others constants.
         """
         open_: Bools = ~empty(hull)
         for box in boxes[:count]:
@@ -324,20 +326,22 @@ class Dataflow:
     # sums
 
     def _sums(self, name: str) -> list[PartialSum]:
-        """The sums that a buffer holds, those of the buffer it was copied from when it has none of its own."""
+        """The sums in a buffer; if it has none of its own, those of the buffer that it is a copy of."""
         contents = self.contents[name]
-        own = contents.all_sums()
-        return own if own or contents.origin is None else self._sums(contents.origin)
+        sums = contents.all_sums()
+        return sums if sums or contents.origin is None else self._sums(contents.origin)
 
     def _summed_up(self, name: str, region: Region) -> bool:
-        """Whether all elements of a region hold complete sums."""
+        """Whether all elements of a region have complete sums."""
         complete = self._complete(name, 0)
         return complete is None or covered(region, complete)
 
     def _complete(self, name: str, depth: int) -> list[Region] | None:
-        """The boxes in which a buffer holds complete sums, None if it need not or may hold others: sums that one of
-        the `depth` loops around is still working on are let pass, for rescaled reductions read them, and so is what a
-        sum begins with where a loop carries it on."""
+        """The boxes in which a buffer has complete sums; None if no complete sum is required there.
+
+        Partial sums of one of the `depth` loops around may be read, since online reductions rescale them, and so may
+        the initial value of a sum that a loop carries.
+        """
         domain = self.domains.get(self.buffers[name].tensor)
         if domain is None or self.contents[name].unknown or self._is_given(name):
             return None
@@ -349,7 +353,7 @@ class Dataflow:
         return [s.complete(domain) for s in sums]
 
     def _origin(self, name: str) -> str:
-        """The buffer that a copy was made of, at the end of all copies."""
+        """The buffer at the start of a series of copies."""
         origin = self.contents[name].origin
         return name if origin is None else self._origin(origin)
 
@@ -379,7 +383,7 @@ class Dataflow:
                 self._say(statement, "the same elements are accumulated twice")
 
     def _neutral(self, statement: Statement, name: str) -> None:
-        """A sum begins with what changes nothing."""
+        """Check that a sum begins with the neutral element."""
         constant, buffer = self.contents[name].constant, self.buffers[name]
         op: str | None = statement.combine if isinstance(statement, StoreTiles) else None
         op = statement.expr.reducer if isinstance(statement, ComputeTile) else op
@@ -389,7 +393,7 @@ class Dataflow:
     # units
 
     def _shared(self, region: Region, name: str, loops: _Loops) -> list[Region]:
-        """What the units that share a buffer do to it together: they run in lockstep."""
+        """The region that the units sharing a buffer touch together, since they run in lockstep."""
         regions = [region]
         for depth in self._foreign(name, loops):
             regions = self._swept(regions, depth, name)
@@ -403,7 +407,7 @@ class Dataflow:
 
     def _foreign(self, name: str, loops: _Loops) -> Iterator[int]:
         """Depths of the loops whose units share a buffer."""
-        own = self.ranks[self.buffers[name].level]
+        rank = self.ranks[self.buffers[name].level]
         for depth, (loop, _) in enumerate(loops.loops):
-            if loop.kind == "spread" and self.scopes[loop.scope] > own:
+            if loop.kind == "spread" and self.scopes[loop.scope] > rank:
                 yield depth

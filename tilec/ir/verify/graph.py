@@ -1,4 +1,4 @@
-"""The graph's verifier: names, order, shapes and types, checked independently of the passes that built it."""
+"""Verifier of graphs: names, order, shapes and types, independent of the passes that build graphs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from tilec.ir.verify.structure import is_integer
 
 
 def check_graph(graph: Graph) -> tuple[str, ...]:
-    """What is wrong with a graph, one sentence each; empty when it is sound. Never raises.
+    """Problems of a graph, one sentence each; empty when it is valid. Never raises.
 
-    Checked: every name is known and defined once, before it is read; expressions use their own iterators and the
-    graph's symbols; ranks and types agree; a reduction stands only at the root; shapes match the tensors' table.
+    checks: every name is known and defined once, before it is read; expressions use their own iterators and the graph's
+    symbols; ranks and types agree; a reduction stands only at the root; shapes match the tensors' table.
     """
     problems: list[str] = []
     defined = {port.tensor for port in graph.inputs} | set(graph.constants)
-    made = [port.tensor for call in graph.calls for port in call.outputs]
-    problems += [f"{name} is made twice" for name in sorted({n for n in made if n in defined or made.count(n) > 1})]
-    defined |= set(made)
+    results = [port.tensor for call in graph.calls for port in call.outputs]
+    problems += [
+        f"{name} is made twice" for name in sorted({n for n in results if n in defined or results.count(n) > 1})
+    ]
+    defined |= set(results)
     problems += [f"{name} has no shape and type" for name in sorted(defined - set(graph.tensors) - set(graph.opaque))]
     problems += tensor_problems(graph.tensors, graph.symbols)
     if problems:
@@ -40,7 +42,7 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
 
 
 def _call_problems(graph: Graph, defined: set[str]) -> list[str]:
-    """Calls read what is there when they run."""
+    """Calls that read a tensor which is never computed or depends on them."""
     there = segment_of(graph.nodes, graph.calls)
     problems = []
     for number, call in enumerate(graph.calls):
@@ -86,7 +88,7 @@ def _node_problems(graph: Graph, node: Node, defined: set[str]) -> list[str]:
 
 
 def _is_index(index: Expr) -> bool:
-    """Whether an index is integer arithmetic, or data-dependent: then types say what it is."""
+    """Whether an index is integer arithmetic or data-dependent; in the latter case the type check covers it."""
     return is_integer(index) or any(isinstance(e, Access) for e in walk(index))
 
 

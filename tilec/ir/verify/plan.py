@@ -1,5 +1,7 @@
-"""The plan's verifier: what its nodes read and groups hand to each other, so that an edited plan cannot reach out of
-memory. Tiles, levels and orders are judged where they are lowered, the program by a verifier of its own."""
+"""Verifier of plans: the tensors that nodes read and groups exchange, so that an edited plan cannot read out of memory.
+
+Tiles, levels and orders are checked where they are lowered, the program by its own verifier.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,18 @@ from tilec.ir.plan import Plan
 from tilec.ir.text import tensor_text
 from tilec.ir.verify.graph import check_graph
 
-MOST_POINTS = 1 << 22
-"""Points at which a guarded read is followed; larger ones are left to the program's verifier, which samples them."""
+MAX_POINTS = 1 << 22
+"""Maximal number of points at which a guarded read is followed; the program's verifier samples larger ones."""
 
 KERNEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
-"""Names of kernels become names of files and of symbols."""
+"""Valid kernel names: they become names of files and of symbols."""
 
 
 def check_plan(plan: Plan) -> tuple[str, ...]:
-    """What is wrong with a plan, one sentence each; empty when it is sound. Never raises.
+    """Problems of a plan, one sentence each; empty when it is valid. Never raises.
 
-    Checked: everything that is checked of a graph; kernels have names that can be files; a group reads only what is
-    there before it runs, prepared nodes only constants; guards keep every read inside its tensor.
+    checks: everything that is checked of a graph; kernels have names that can be files; a group reads only tensors
+    available before it runs, prepared nodes only constants; guards keep every read inside its tensor.
     """
     nodes = (*plan.prepared, *(node for group in plan.groups for node in group.nodes))
     graph = Graph(
@@ -62,16 +64,16 @@ def _group_problems(plan: Plan) -> list[str]:
     there = constant | {port.tensor for port in plan.inputs}
     there |= {port.tensor for call in plan.calls for port in call.outputs}
     for group in plan.groups:
-        own: set[str] = set()
+        inside: set[str] = set()
         for node in group.nodes:
             problems += [
                 f"group {group.name} reads {tensor}, which no group before it hands on"
                 for tensor in operands(node.expr)
-                if tensor not in there and tensor not in own
+                if tensor not in there and tensor not in inside
             ]
-            own.add(node.name)
+            inside.add(node.name)
         problems += [
-            f"group {group.name} hands on {t}, which it does not compute" for t in group.outputs if t not in own
+            f"group {group.name} hands on {t}, which it does not compute" for t in group.outputs if t not in inside
         ]
         there |= set(group.outputs)
         for variant in group.variants:
@@ -85,12 +87,12 @@ def _group_problems(plan: Plan) -> list[str]:
 
 
 def _reach_problems(expr: TensorExpr, tensors: Mapping[str, Tensor]) -> list[str]:
-    """Reads under guards that leave their tensor, looked at point by point."""
+    """Guarded reads that leave their tensor, checked point by point."""
     if not any(isinstance(e, Call) and e.fn == "where" for e in walk(expr.value)):
         return []
     domain = {i: constant_value(extent) or 0 for i, extent in expr.domain.items()}
     used = {i: (0, n) for i, n in domain.items() if i in variables(expr.value)}
-    if prod(n for _, n in used.values()) > MOST_POINTS or 0 in domain.values():
+    if prod(n for _, n in used.values()) > MAX_POINTS or 0 in domain.values():
         return []
     points = Points(used, {})
     problems = []

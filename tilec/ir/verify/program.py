@@ -1,9 +1,9 @@
-"""The tile program's verifier, independent of the passes that write programs: illegal ones are named, never run.
+"""Verifier of tile programs, independent of the passes that emit them: an illegal program is refused, never run.
 
-Checked: names are bound once; statements stand on the right levels and units; types and ranks agree; every read
-lies in a window that was filled; accumulators are initialised and every reduce point is added once; every output
-element is stored, by one statement, and summed up before; units that share memory wait for each other; explicit
-levels hold what lives on them at a time (W31).
+checks: names are bound once; statements stand on valid levels and units; types and ranks agree; every read lies in a
+window that was filled; accumulators are initialised and every reduce point is added once; every output element is
+stored, by one statement, after its sum is complete; units that share memory synchronise; explicit levels have capacity
+for their live buffers.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 
 
 def check_program(program: Program, shapes: Shapes, symbols: Mapping[str, int] = _NO_SYMBOLS) -> tuple[str, ...]:
-    """What is wrong with a program, one sentence each; empty when it is legal. Never raises.
+    """Problems of a program, one sentence each; empty when it is legal. Never raises.
 
-    `shapes` gives the shape of every tensor, `symbols` values of symbolic sizes: windows are only followed when
-    every symbol of the program has one.
+    `shapes` gives the shape of every tensor, `symbols` values of symbolic sizes: windows are followed only when every
+    symbol of the program has one.
     """
     ranks = {tensor: len(shape) for tensor, shape in shapes.items()}
     problems = Structure(program, ranks).check()
@@ -52,7 +52,7 @@ def check_program(program: Program, shapes: Shapes, symbols: Mapping[str, int] =
 
 
 def _overflows(program: Program, symbols: Mapping[str, int]) -> list[str]:
-    """Explicit levels and pools that would hold more than their capacity."""
+    """Explicit levels and pools whose live buffers exceed the capacity."""
     explicit = {level.name: level for level in program.levels if level.managed == "explicit"}
     limits = {f"level {name}": level.capacity for name, level in explicit.items() if level.capacity is not None}
     limits |= {f"pool {level.pool.name}": level.pool.capacity for level in explicit.values() if level.pool is not None}
@@ -60,15 +60,15 @@ def _overflows(program: Program, symbols: Mapping[str, int]) -> list[str]:
     live = dict.fromkeys(limits, 0)
     peak = dict(live)
 
-    def taken(held: Buffer) -> list[tuple[str, int]]:
-        level = explicit.get(held.level)
+    def taken(buffer: Buffer) -> list[tuple[str, int]]:
+        level = explicit.get(buffer.level)
         if level is None:
             return []
-        size = int(integer(tensor_bytes(held.ttype, held.shape), symbols)) * held.copies
-        size *= int(integer(often.get(held.name, Const(1)), symbols))
-        found = [(f"level {level.name}", size)]
-        found += [] if level.pool is None else [(f"pool {level.pool.name}", level.pool.share(size))]
-        return [(place, bytes_) for place, bytes_ in found if place in limits]
+        size = int(integer(tensor_bytes(buffer.ttype, buffer.shape), symbols)) * buffer.copies
+        size *= int(integer(often.get(buffer.name, Const(1)), symbols))
+        sizes = [(f"level {level.name}", size)]
+        sizes += [] if level.pool is None else [(f"pool {level.pool.name}", level.pool.share(size))]
+        return [(place, bytes_) for place, bytes_ in sizes if place in limits]
 
     def visit(body: tuple[Statement, ...]) -> None:
         sizes = {s.buffer.name: taken(s.buffer) for s in body if isinstance(s, Allocate)}

@@ -1,4 +1,4 @@
-"""Where units that share memory do not wait for each other: accesses that conflict without a barrier between them."""
+"""Race detection: conflicting accesses of units that share memory without a barrier between them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from tilec.ir.scopes import scope_of
 
 @dataclass(slots=True)
 class Races:
-    """Walks a program whose structure is sound, serial loops twice: the second iteration meets what the first left.
+    """Traversal of a program with a valid structure. Serial loops are visited twice: the second iteration conflicts
+    with accesses of the first.
 
-    Memory below a level with several units is shared by them.  `read` and `written` hold what they did with it since
-    their last barrier, the latter with the statement that did: one statement's units write parts of their own.
+    Memory below a level with several units is shared by them. `read` and `written` map a scope to its accesses since
+    the last barrier, the latter with the statement: the units of one statement write disjoint parts.
     """
 
     program: Program
@@ -27,7 +28,7 @@ class Races:
     problems: list[str] = field(default_factory=list)
 
     def check(self) -> list[str]:
-        """Every statement that may run while other units still use what it touches."""
+        """Every statement that may run while other units still use a buffer it accesses."""
         levels = self.program.levels
         self.scopes = [scope_of(level) for level in levels]
         names = [level.name for level in levels]

@@ -1,4 +1,4 @@
-"""What can be said about a tile program without looking at sizes: names, levels, units, operands, types."""
+"""Structural verifier of tile programs, independent of sizes: names, levels, units, operands, types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _INTEGER = frozenset({"+", "-", "*", "//", "%", "and", "or", *COMPARISONS})
 
 
 def is_integer(expr: Expr) -> bool:
-    """Made of variables, integers and what `tilec.ir.evaluate.integer` knows."""
+    """Whether an expression is made of variables, integers and operations of `tilec.ir.evaluate.integer`."""
     match expr:
         case Var():
             return True
@@ -62,7 +62,7 @@ def is_integer(expr: Expr) -> bool:
 
 @dataclass(slots=True)
 class _Nest:
-    """Where a statement stands: the loops around it, and the buffers it sees with the loops around those."""
+    """Position of a statement: the loops around it, and the buffers in scope with the loops around their allocation."""
 
     loops: tuple[Loop, ...]
     buffers: dict[str, tuple[Buffer, tuple[Loop, ...]]]
@@ -70,7 +70,7 @@ class _Nest:
 
 @dataclass(slots=True)
 class Structure:
-    """Checks one program; `problems` collects (statement, what is wrong)."""
+    """Structural check of one program; `problems` collects (statement, problem)."""
 
     program: Program
     ranks: Mapping[str, int]
@@ -92,14 +92,14 @@ class Structure:
         self.scopes = scope_ranks(self.program.levels)
 
     def check(self) -> list[str]:
-        """Everything that is wrong, in the order of the program."""
+        """All problems, in the order of the program."""
         program = self.program
         if not program.levels:
             return ["the program has no levels"]
         if len(self.levels) != len(program.levels):
             self.problems.append("two levels have one name")
         self.taken |= set(program.symbols)
-        seen: dict[str, tuple[Buffer, tuple[Loop, ...]]] = {}
+        visible: dict[str, tuple[Buffer, tuple[Loop, ...]]] = {}
         for parameter in program.parameters:
             place = f"parameter {parameter.name}"
             self._name(place, parameter.name)
@@ -108,11 +108,11 @@ class Structure:
                 self._say(place, f"is at {parameter.level}, parameters are at {program.levels[0].name}")
             elif any(lo != Const(0) for lo in parameter.lo) or parameter.hi != parameter.shape:
                 self._say(place, "is not its whole tensor")
-            seen[parameter.name] = (parameter, ())
+            visible[parameter.name] = (parameter, ())
         for name in program.outputs:
-            if name not in seen:
+            if name not in visible:
                 self._say(f"output {name}", "is no parameter")
-        self._body(program.body, _Nest((), seen))
+        self._body(program.body, _Nest((), visible))
         return list(dict.fromkeys(self.problems))
 
     def _say(self, place: str | Statement, problem: str) -> None:
@@ -199,11 +199,11 @@ class Structure:
                 sound = False
                 continue
             buffer, around = nest.buffers[name]
-            own = self.levels.get(buffer.level)
-            if own is None:
+            level = self.levels.get(buffer.level)
+            if level is None:
                 return False
             for loop in nest.loops[len(around) :]:
-                if loop.kind == "spread" and self.scopes.get(loop.scope, own + 1) <= own:
+                if loop.kind == "spread" and self.scopes.get(loop.scope, level + 1) <= level:
                     self._say(statement, f"{name} at {buffer.level} is allocated outside the loop over {loop.scope}")
                     sound = False
         return sound
@@ -298,5 +298,5 @@ class Structure:
 
 
 def _converts(a: str, b: str) -> bool:
-    """Whether a copy or an accumulator may go from one type to the other: the same, or both floating-point."""
+    """Whether a copy or an accumulator may convert between two types: equal, or both floating-point."""
     return a == b or (a in TTYPES and b in TTYPES and is_float(a) and is_float(b))

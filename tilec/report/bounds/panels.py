@@ -1,4 +1,4 @@
-"""What the pictures of bounds show, as numbers: ski slope, OI mesa, performance mesa, area mountain (O01, O07, O08)."""
+"""Plots of bounds as numbers: ski slope, OI mesa, performance mesa, area mountain (Orojenesis, derived models)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from tilec.bounds.levels import level_capacities
 from tilec.spec.device import DeviceSpec
 
 _PER_DOUBLING = 4
-"""Capacities at which the provable bound is drawn, per doubling."""
+"""Number of capacities per doubling at which the provable bound is drawn."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve whose value lasts until the next point unless points are `joined` or it is `proved`, no mapping's."""
+    """A curve. Its value lasts until the next point, unless points are `joined`; a `proved` bound is attained by no
+    known mapping."""
 
     label: str
     pairs: tuple[tuple[float, float], ...]
@@ -26,8 +27,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture with logarithmic axes unless `linear`; `marks` are capacities in bytes with their names, `points`
-    stand on their own."""
+    """One picture with logarithmic axes unless `linear`; `marks` are capacities in bytes with their names, `points` are
+    single points."""
 
     title: str
     x: str
@@ -39,7 +40,7 @@ class Panel:
 
 
 def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel]:
-    """The pictures of some subjects; the performance mesa only of a device, at its lowest level's bandwidth."""
+    """The pictures of the subjects; the performance mesa only for a device, at its lowest level's bandwidth."""
     levels = level_capacities(device) if device else ()
     marks = tuple((level.capacity, level.level) for level in levels)
     end = max([size for size, _ in marks] + [subject.largest_useful_buffer for subject in subjects])
@@ -73,7 +74,10 @@ def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel
 
 
 def _mountain(subject: Subject) -> Panel:
-    """Throughput over the share of a die that is buffer: it rises while memory limits it, then falls (O28)."""
+    """Throughput over the share of a die that is buffer (Orojenesis, buffer and compute area).
+
+    It rises while memory limits it, then falls.
+    """
     lines = (
         Line(name, tuple((design.share, design.throughput) for design in designs), joined=True)
         for name, designs in subject.mountains.items()
@@ -82,13 +86,13 @@ def _mountain(subject: Subject) -> Panel:
 
 
 def intensity(subject: Subject, traffic: int) -> float:
-    """Operations per byte of traffic (O07)."""
+    """Operational intensity: operations per byte of traffic."""
     return subject.operations / traffic
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """Pairs of (buffer, traffic) in bytes, where anything moves."""
+    """Pairs of (buffer, traffic) in bytes; points without traffic are left out."""
 
     label: str
     subject: Subject

@@ -1,4 +1,4 @@
-"""What every code that tilec prints means: refusals, plan errors, placement, tuning, errors, exit codes."""
+"""Reference pages of every code that tilec prints: refusals, plan errors, placement, tuning, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def all_pages() -> tuple[Page, ...]:
 
 
 def pages_of(text: str) -> tuple[Page, ...]:
-    """The pages of a code, or of a message as tilec prints it; a code may be of several kinds.
+    """The pages of a code, or of a message as tilec prints it; a code may have pages of several kinds.
 
     Raises UsageError with the nearest code where there is none.
     """

@@ -1,4 +1,4 @@
-"""Codes of refusals: why an edge of a plan is not connected, as the scheduler says it."""
+"""Codes of refusals: the scheduler's reasons why an edge of a plan is not connected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NUMBERS: dict[str, dict[str, str]] = {
         "most": "the most that is looked at",
     },
 }
-"""Code -> its numbers."""
+"""Map from code to the numbers it carries."""
 
 _SAMPLES: dict[str, Refusal] = {
     "fusion-off": refusal("h0", "h1", "fusion-off"),

@@ -1,4 +1,4 @@
-"""Codes of plan errors: what an edited plan may not ask for, as codegen says it."""
+"""Codes of plan errors: illegal entries of an edited plan, as codegen reports them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBERS: dict[str, str] = {
     "order": "dimensions in storage, outermost first, as this group has them",
     "expected": "the same as the other group has them",
 }
-"""What the numbers of plan errors are; each sentence names those that it has."""
+"""Meanings of the numbers of plan errors; each sentence names its own."""
 
 _SAMPLES: dict[str, Refusal] = {
     "capacity": Refusal("group_3", "capacity", {"level": "smem", "bytes": 262144, "capacity": 167936}),
@@ -87,7 +87,8 @@ _REMEDIES: dict[str, str] = {
 
 
 def pages() -> tuple[Page, ...]:
-    """One page for every code that `lower` and `codegen` refuse a plan with. Raises KeyError for one without."""
+    """One page for every code with which `lower` and `codegen` refuse a plan. Raises KeyError for a code without
+    one."""
     return tuple(_page(code) for code in REASONS)
 
 

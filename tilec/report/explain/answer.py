@@ -1,4 +1,4 @@
-"""The answer to a question about a plan: as text, as one JSON object, and what should be known beside it."""
+"""The answer to a question about a plan: text, one JSON object, and notes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tilec.report.explain.summary_text import summary_text
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`text` for people, `json` for programs, `notes` that concern all of it."""
+    """`text` for people, `json` for programs, `notes` on the whole answer."""
 
     text: str
     json: dict[str, Any]
@@ -28,7 +28,8 @@ class Answer:
 
 
 def require(plan: Plan, *, group: str | None = None, edge: str | None = None, node: str | None = None) -> None:
-    """Refuse a question about what a plan does not have, before the search is run. Raises UsageError."""
+    """Refuse a question about an edge, group or node that the plan does not have, before the search is run. Raises
+    UsageError."""
     if group is not None:
         group_named(plan, group)
     if edge is not None:
@@ -46,10 +47,10 @@ def answered(
     edge: str | None = None,
     node: str | None = None,
 ) -> Answer:
-    """What is asked about a plan whose search was run again; a summary if nothing is. `called` is the plan's name on
-    the command line.
+    """The answer to a question about a plan whose search was run again; a summary without a question.
 
-    Raises UsageError for what the plan does not have.
+    `called` is the plan's name on the command line. Raises UsageError for a group, edge or node that the plan does not
+    have.
     """
     agrees = same(plan, replay.plan)
     of = plan if agrees else replay.plan

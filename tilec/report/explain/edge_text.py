@@ -1,4 +1,4 @@
-"""The story of an edge as text: what the stages said, what joining comes to, what would change it."""
+"""The explanation of an edge as text: the search steps' statements, the cost of joining, changes that would join it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilec.scheduler.refusals import REASONS
 
 
 def edge_text(story: EdgeExplanation) -> str:
-    """The story of an edge."""
+    """The explanation of an edge."""
     state = f"connected at {story.connected}" if story.connected else "not connected"
     if story.reason is not None:
         state += f": {story.reason.text}"
@@ -82,7 +82,7 @@ def _tier_lines(joined: LevelJoin) -> Iterator[str]:
 
 
 def _relaxed(story: EdgeExplanation) -> Iterator[str]:
-    """What would have to be otherwise."""
+    """Changes that would join the edge."""
     reason = story.reason
     if story.relaxations and reason is not None and reason.code != "closed":
         yield "it would be joined with (the cheapest first)"

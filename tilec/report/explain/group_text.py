@@ -1,4 +1,4 @@
-"""The stories of a group and of a node as text."""
+"""The explanations of a group and of a node as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilec.report.formatting import fact_text, time_text
 
 
 def group_text(story: GroupExplanation) -> str:
-    """The story of a group."""
+    """The explanation of a group."""
     lines = [f"group {story.number}, {story.name}: {len(story.nodes)} nodes, predicted {time_text(story.picoseconds)}"]
     lines += [f"  {some(story.operators.split(), 12)}"]
     if story.connected:
@@ -45,7 +45,7 @@ def group_text(story: GroupExplanation) -> str:
 
 
 def node_text(story: NodeExplanation) -> str:
-    """The story of a node."""
+    """The explanation of a node."""
     extents = " ".join(f"{i}={extent}" for i, extent in story.extents.items())
     lines = [f"{story.node} ({story.op}), in group {story.number}, {story.group}"]
     lines += [f"  {story.expression}", f"  {extents}"]

@@ -1,4 +1,4 @@
-"""How stories of a plan are laid out: amounts, names, tables, candidates with their terms."""
+"""Layout of explanations: amounts, names, tables, candidates with the terms of their cost."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from tilec.analysis.explain.figures import Candidate
 from tilec.report.formatting import fact_text, time_text
 
 _NODES = 6
-"""Nodes that are named of many."""
+"""Number of nodes that are named before "and n more"."""
 
 ROWS = 24
-"""Rows of long lists that are shown; `--json` has all."""
+"""Number of rows of long lists that are printed; `--json` has all."""
 
 
 def candidate_rows(found: Sequence[Candidate], heads: Sequence[str]) -> list[str]:
-    """Candidates in rows, terms of their predictions in columns."""
+    """Candidates in rows, the terms of their predictions in columns."""
     rows = [
         ["", "tile", "steps", "tasks", "compute", "stream", "copy", "task", "span", "lowest", "all", "held", "moved"]
     ]
@@ -43,18 +43,18 @@ def amount(value: int, unit: str) -> str:
 
 
 def some(names: Sequence[str], most: int = _NODES) -> str:
-    """The first of some names."""
+    """The first names, and the number of the others."""
     more = len(names) - most
     return " ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def and_more(count: int) -> list[str]:
-    """A line where a list was cut."""
+    """A line with the number of rows left out, if any."""
     return [f"  and {count - ROWS} more, see --json"] if count > ROWS else []
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] | range = ()) -> list[str]:
-    """Aligned columns, two blanks in."""
+    """Aligned columns, indented by two blanks."""
     if not rows:
         return []
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
@@ -66,5 +66,5 @@ def table(rows: Sequence[Sequence[str]], right: Sequence[int] | range = ()) -> l
 
 
 def text_of_lines(lines: Sequence[str]) -> str:
-    """Lines, each ended."""
+    """Lines, each terminated by a newline."""
     return "\n".join(lines) + "\n"

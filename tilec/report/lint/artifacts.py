@@ -1,4 +1,4 @@
-"""Checks of what the stages write."""
+"""Checks of the artifacts that the stages write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilec.report.lint.plans import check_plan_file
 
 
 def check_artifact(artifact: Artifact, file: str) -> Iterator[Finding]:
-    """Everything wrong or suspicious in an artifact. Raises ArtifactError when it cannot be decoded."""
+    """All errors and suspicious values of an artifact. Raises ArtifactError when it cannot be decoded."""
     if artifact.edited:
         said = f"the {artifact.kind} was edited, or what it was made from"
         yield Finding("edited", Place(file, pointer=pointer("artifact")), said)

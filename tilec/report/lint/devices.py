@@ -1,4 +1,4 @@
-"""Checks of a device: numbers without a source, and levels that contradict each other."""
+"""Checks of a device: numbers without a source, and inconsistent levels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Finding]:
-    """Everything suspicious in a device that is valid, in the order of its levels."""
+    """The suspicious values of a valid device, in the order of its levels."""
     yield from _unsourced(located, text)
     for i, level in enumerate(device.levels):
         yield from _level(device, level, located, ("levels", i))
@@ -65,28 +65,29 @@ def _level(device: DeviceSpec, level: Level, located: Located, path: KeyPath) ->
 
 
 def _share(device: DeviceSpec, level: Level) -> int:
-    """Bytes that one instance of a level takes of each pool: those stand beside the highest level of the pool."""
+    """Bytes that one instance of a level takes of its pool: there is one pool per instance of the pool's highest
+    level."""
     sharing = [i for i, each in enumerate(device.levels) if each.pool == level.pool]
     pools = prod(each.units for each in device.levels[device.index(level.name) + 1 : sharing[-1] + 1])
     return -(-level.capacity // pools)
 
 
 def _unsourced(located: Located, text: str) -> Iterator[Finding]:
-    """Numbers without a comment on their line, and with none right above it."""
+    """Numbers without a comment on their line or right above it."""
     lines = text.splitlines()
-    told: set[int] = set()
+    reported: set[int] = set()
     for path in located.values:
         value = _at(located.data, path)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number and not (isinstance(value, str) and _QUANTITY.fullmatch(value)):
             continue
         place = _place(located, path)
-        if place.line in told or not 0 < place.line <= len(lines):
+        if place.line in reported or not 0 < place.line <= len(lines):
             continue
         above = lines[place.line - 2].lstrip() if place.line > 1 else ""
         if _commented(lines[place.line - 1]) or above.startswith("#"):
             continue
-        told.add(place.line)
+        reported.add(place.line)
         yield Finding("unsourced", place, f"{_named(located, path)} {value} has no source")
 
 

@@ -1,4 +1,4 @@
-"""Checks of a plan: tiles that waste, transfers that are not coalesced, groups far from their bounds."""
+"""Checks of a plan: wasteful tiles, uncoalesced transfers, groups far from their bounds."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tilec.report.formatting import bytes_text
 from tilec.report.lint.finding import Finding, Place, pointer
 
 PADDED = 1.5
-"""Elements computed beside elements there are, from which on a tiling is told."""
+"""Ratio of computed to existing elements above which a tiling is reported."""
 
 UNCOALESCED = 4.0
-"""Bytes of whole transactions beside raw bytes."""
+"""Ratio of transacted to raw bytes above which a group is reported."""
 
 LEAST = 1 << 16
-"""Bytes of whole transactions that are worth telling."""
+"""Transacted bytes below which nothing is reported."""
 
 FAR = 4.0
-"""Bytes moved beside the least known."""
+"""Ratio of moved bytes to the best known traffic above which a group is reported."""
 
 SHARE = 0.01
-"""Groups that move less of all traffic than this are not worth telling."""
+"""Share of the plan's traffic below which a group is not reported."""
 
 
 def check_plan_file(plan: Plan, file: str) -> Iterator[Finding]:
-    """Everything wrong or suspicious in a plan, group by group."""
+    """All errors and suspicious decisions of a plan, group by group."""
     wrong = check_plan(plan)
     yield from (Finding("illegal", Place(file), problem) for problem in wrong)
     if wrong:
@@ -57,7 +57,7 @@ def check_plan_file(plan: Plan, file: str) -> Iterator[Finding]:
 
 
 def _wasteful(plan: Plan, group: Group, i: int, moved: Mapping[str, int], file: str) -> Iterator[Finding]:
-    """What is legal about a group but suspicious; `moved` has the traffic of every group."""
+    """Legal but suspicious decisions of a group; `moved` is the traffic of every group in bytes."""
     for j, variant in enumerate(group.variants):
         yield from _padding(group, variant, Place(file, pointer=pointer("groups", i, "variants", j)))
     if moved[group.name] >= SHARE * sum(moved.values()):
@@ -71,9 +71,9 @@ def _kernels(group: Group) -> tuple[str, ...]:
 
 
 def _padding(group: Group, variant: Variant, place: Place) -> Iterator[Finding]:
-    """Nodes whose tiles, shifted back at the end, compute far more than there is.
+    """Nodes whose tiles, shifted back at the end, compute far more elements than exist.
 
-    The extents that a tile divides are those of the level below: a tile of a tile counts within it.
+    A tile is compared with the extents of the tile one level below, which contains it.
     """
     nodes = {node.name: node for node in group.nodes}
     around: dict[str, Mapping[str, int]] = {}
@@ -106,13 +106,13 @@ def _wasted(
 
 
 def _extents(node: Node) -> dict[str, int]:
-    """Extent of every iterator that is a number."""
-    found = {iterator: constant_value(extent) for iterator, extent in node.expr.domain.items()}
-    return {iterator: extent for iterator, extent in found.items() if extent is not None}
+    """Map from iterator to extent, for those that are numbers."""
+    extents = {iterator: constant_value(extent) for iterator, extent in node.expr.domain.items()}
+    return {iterator: extent for iterator, extent in extents.items() if extent is not None}
 
 
 def _uncoalesced(plan: Plan, group: Group, moved: int, place: Place) -> Iterator[Finding]:
-    """Whole transactions of the lowest level beside the `moved` bytes."""
+    """Transacted bytes of the lowest level against the `moved` bytes."""
     lowest = plan.levels[0]
     count = constant_value(group.cost.transactions[lowest.name]) if lowest.name in group.cost.transactions else None
     if not count or count * lowest.transaction < max(LEAST, UNCOALESCED * moved):

@@ -1,4 +1,4 @@
-"""Checks of a recipe: names that lead nowhere, and verification that verifies little."""
+"""Checks of a recipe: unknown names, and verification that verifies little."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import HOST, device_source, parse_device
 
 LOOSE = 0.05
-"""A tolerance that no rounding needs, of the largest value of an output."""
+"""Relative tolerance above which verification is too loose to be explained by rounding."""
 
 
 def check_recipe(recipe: Spec, located: Located, folder: Path | None) -> Iterator[Finding]:
-    """Everything suspicious in a recipe that is valid; files in it are named from `folder`, None for one of tilec's."""
+    """The suspicious values of a valid recipe; its file names are relative to `folder`, None for one of tilec's own."""
     for key in ("device", "devices"):
         value = getattr(recipe, key, None)
         for i, name in enumerate([value] if isinstance(value, str) else value or ()):
@@ -43,7 +43,7 @@ def _compile(recipe: CompileRecipe, located: Located, folder: Path | None) -> It
 
 
 def _files(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iterator[Finding]:
-    """Files that the recipe reads; a tuning record that is to be written need not be there."""
+    """Files that the recipe reads; a tuning record that is to be written need not exist."""
     named = {("verify", "inputs"): recipe.verify.inputs}
     if not recipe.schedule.profile:
         named["schedule", "record"] = recipe.schedule.record
@@ -53,13 +53,13 @@ def _files(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iter
 
 
 def _closed(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iterator[Finding]:
-    """Levels that are closed and that the recipe's own device does not have."""
+    """Closed levels that the recipe's own device does not have."""
     if not recipe.schedule.closed or recipe.device == HOST:
         return
     try:
         levels = parse_device(device_source(recipe.device, relative_to=folder)).level_names
     except TilecError:
-        return  # said of the device
+        return  # reported with the device
     for i, name in enumerate(recipe.schedule.closed):
         if name not in levels:
             said = f"{recipe.device} has no level {name!r}{_near(name, levels)}"

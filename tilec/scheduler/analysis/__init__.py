@@ -1,1 +1,1 @@
-"""What is read off one tensor expression: its accesses, its kind, its vector iterator, what tiles of it read."""
+"""Analyses of one tensor expression: access strides, contractions, the vector iterator, read windows of tiles."""

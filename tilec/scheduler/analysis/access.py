@@ -1,4 +1,4 @@
-"""What accesses look like: pure movement or not, affine or not, the stride in memory along an iterator."""
+"""Properties of accesses: pure movement, affine indices, strides in memory, pointwise reads, load efficiency."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tilec.ir.expr import (
 
 
 def is_movement(expr: TensorExpr) -> bool:
-    """Whether the node only moves elements: an access, or a choice by iterators between accesses and literals."""
+    """Whether the node only moves elements: an access, or a `where` on iterators between accesses and literals."""
     return expr.reducer is None and _moves(expr.body) and any(isinstance(e, Access) for e in walk(expr.body))
 
 
@@ -46,7 +46,7 @@ def is_data_dependent(access: Access) -> bool:
 
 @lru_cache(maxsize=65536)
 def is_affine(index: Expr, iterators: frozenset[str]) -> bool:
-    """Whether an index is a sum of iterators times sizes, plus a size."""
+    """Whether an index is a sum of products iterator * size, plus a size, where a size holds no iterator."""
     for term in polynomial(index):
         moving = [atom for atom in term if variables(atom) & iterators]
         if len(moving) > 1 or any(not isinstance(atom, Var) for atom in moving):
@@ -55,24 +55,24 @@ def is_affine(index: Expr, iterators: frozenset[str]) -> bool:
 
 
 def divisions(body: Expr) -> int:
-    """How many `//` and `%` an expression holds, those in indices and guards included."""
+    """Number of `//` and `%` in an expression, including those in indices and guards."""
     return sum(1 for part in walk(body) if isinstance(part, Binary) and part.op in ("//", "%"))
 
 
 def choices(body: Expr) -> int:
-    """How many `where` choose between two tensors (one that guards an access against a literal does not count)."""
-    found = 0
+    """Number of `where` calls that choose between two tensors; guards of an access against a literal do not count."""
+    count = 0
     for part in walk(body):
         match part:
             case Call("where", (_, yes, no)) if accesses(yes) and accesses(no):
-                found += 1
+                count += 1
             case _:
                 pass
-    return found
+    return count
 
 
 def offset(access: Access, shape: Sequence[Expr]) -> Expr:
-    """Position of the element in the row-major tensor, in elements."""
+    """Row-major offset of the accessed element, in elements."""
     flat: Expr = Const(0)
     for index, extent in zip(access.index, shape, strict=True):
         flat = Binary("+", Binary("*", flat, extent), index)
@@ -81,36 +81,36 @@ def offset(access: Access, shape: Sequence[Expr]) -> Expr:
 
 @lru_cache(maxsize=65536)
 def _stride(access: Access, shape: tuple[Expr, ...], iterator: str, extent: Expr) -> Expr | None:
-    here = offset(access, shape)
-    if iterator not in variables(here):
+    start = offset(access, shape)
+    if iterator not in variables(start):
         return Const(0)
     ranges: Ranges = {iterator: (Const(0), simplify(Binary("-", extent, Const(2))))}
-    there = substitute(here, {iterator: Binary("+", Var(iterator), Const(1))})
-    step = simplify(Binary("-", there, here), ranges)
+    following = substitute(start, {iterator: Binary("+", Var(iterator), Const(1))})
+    step = simplify(Binary("-", following, start), ranges)
     if iterator in variables(step) or any(isinstance(e, Access) for e in walk(step)):
         return None
     return step
 
 
 def stride(access: Access, shape: Sequence[Expr], iterator: str, extent: Expr) -> Expr | None:
-    """Elements between neighbours along an iterator of that extent; None when the distance varies."""
+    """Distance in memory, in elements, between neighbours along an iterator of that extent; None if it varies."""
     return _stride(access, tuple(shape), iterator, extent)
 
 
 def runs_along(access: Access, shape: Sequence[Expr], iterator: str, extent: Expr) -> bool:
-    """Whether a vector along the iterator is one load or one broadcast: stride 1 or 0."""
+    """Whether a vector along the iterator is one load or one broadcast (stride 1 or 0)."""
     step = stride(access, shape, iterator, extent)
     return step is not None and constant_value(step) in (0, 1)
 
 
 INTERLEAVED = 4
-"""Largest stride, and largest number of turns that strides take, where vectors are shuffled out of whole loads."""
+"""Largest stride, and largest period of a stride pattern, for which vectors are shuffled out of whole loads."""
 
 SHUFFLED = 0.5
-"""What a lane is worth that is shuffled out of whole loads."""
+"""Efficiency of a lane that is shuffled out of whole loads, relative to a contiguous load."""
 
 GATHERED = 0.2
-"""What a lane is worth that is loaded by itself."""
+"""Efficiency of a lane that is loaded by itself, relative to a contiguous load."""
 
 
 @lru_cache(maxsize=65536)
@@ -132,29 +132,30 @@ def _smoothness(access: Access, shape: tuple[Expr, ...], iterator: str, extent: 
 
 
 def smoothness(access: Access, shape: Sequence[Expr], iterator: str, extent: Expr) -> float:
-    """What a lane of a vector along an iterator is worth: 1 for one load or broadcast, SHUFFLED where a few loads hold
-    it in turns (strides, channels interleaved, pixels doubled), GATHERED elsewhere."""
+    """Load efficiency per lane of a vector along an iterator: 1 for one load or broadcast, SHUFFLED where a few whole
+    loads hold the lanes (strides, interleaved channels, doubled pixels), GATHERED otherwise."""
     return _smoothness(access, tuple(shape), iterator, extent)
 
 
 def reads_pointwise(access: Access, reader: TensorExpr, shape: Sequence[Expr]) -> dict[int, str] | None:
-    """Dimension -> iterator when every point of `reader` reads its own element and all are read, else None.
+    """Map from dimension to iterator if every point of `reader` reads its own element and every element is read; else
+    None.
 
     Dimensions and iterators of extent 1 are left out.
     """
     moving = {i for i, e in zip(reader.spatial, reader.shape, strict=True) if constant_value(e) != 1}
-    found: dict[int, str] = {}
+    matched: dict[int, str] = {}
     for dimension, (index, extent) in enumerate(zip(access.index, shape, strict=True)):
         if constant_value(extent) == 1:
             continue
         if not (isinstance(index, Var) and index.name in moving and reader.domain[index.name] == extent):
             return None
-        found[dimension] = index.name
-    return found if set(found.values()) == moving and len(found) == len(moving) else None
+        matched[dimension] = index.name
+    return matched if set(matched.values()) == moving and len(matched) == len(moving) else None
 
 
 def recomputed(expr: TensorExpr, access: Access) -> int | None:
-    """How many points of the whole domain read one element of an access, on average; None while unknown."""
+    """Average number of points of the whole domain that read one element of an access; None while it is unknown."""
     read = frozenset().union(*(variables(i) for i in access.index))
     missing = [constant_value(e) for i, e in expr.domain.items() if i not in read]
     total = 1

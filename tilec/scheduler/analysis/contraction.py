@@ -1,4 +1,4 @@
-"""What kind of reduction a node is, read off its expression: which iterators reuse which operand (W01, L05)."""
+"""Contractions: the iterators along which each operand of a reduction is reused (Welder, 3.1; Ladder, 3.1)."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from dataclasses import dataclass
 from tilec.ir.expr import Access, Binary, Const, Expr, TensorExpr, Var, accesses, constant_value, variables, walk
 
 MIN_CONTRACTION_EXTENT = 8
-"""A spatial iterator that an operand sees only divided by at least this much counts as not being in it."""
+"""An operand whose indices hold a spatial iterator only divided by at least this much counts as independent of it."""
 
 
 UNKNOWN = 1 << 16
-"""What a symbolic extent counts for."""
+"""Extent assumed for a symbolic iterator when reuse is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One access of a reduction: the iterators that choose its elements."""
+    """One access of a reduction and the iterators that choose its elements."""
 
     access: Access
     iterators: frozenset[str]
 
 
 def operands_of(expr: TensorExpr) -> tuple[Operand, ...]:
-    """Every access of the body, with the iterators it depends on (extents of 1 do not count)."""
+    """Every access of the body with the iterators it depends on; iterators of extent 1 do not count."""
     moving = {i for i, e in expr.domain.items() if constant_value(e) != 1}
     return tuple(Operand(a, frozenset().union(*(variables(i) for i in a.index)) & moving) for a in accesses(expr))
 
 
 def is_contraction(expr: TensorExpr) -> bool:
-    """A reduction over several operands of which one, at least, is reused along a spatial iterator."""
+    """Whether the node is a reduction over several tensors of which at least one is reused along a spatial iterator."""
     if not expr.reduce:
         return False
-    found = operands_of(expr)
-    if len({o.access.tensor for o in found}) < 2:
+    all_operands = operands_of(expr)
+    if len({o.access.tensor for o in all_operands}) < 2:
         return False
-    reduced = [o for o in found if o.iterators & set(expr.reduce)]
+    reduced = [o for o in all_operands if o.iterators & set(expr.reduce)]
     everything = {i for o in reduced for i in o.iterators if i in expr.spatial}
     return len({o.access.tensor for o in reduced}) > 1 and any(everything - o.iterators for o in reduced)
 
 
 def reuse(expr: TensorExpr, operand: Operand) -> int:
-    """How many points of the result read each element of an operand; large while sizes are symbols."""
+    """Number of result points that read each element of an operand; symbolic extents count as UNKNOWN."""
     total = 1
     for iterator, extent in zip(expr.spatial, expr.shape, strict=True):
         if iterator not in operand.iterators:
@@ -51,20 +51,20 @@ def reuse(expr: TensorExpr, operand: Operand) -> int:
 
 
 def exclusive(expr: TensorExpr, among: Set[str]) -> tuple[str, ...]:
-    """Spatial iterators that only operands in `among` depend on: output channels, for constant weights."""
-    found = []
+    """Spatial iterators on which only operands in `among` depend: output channels, for constant weights."""
+    result = []
     for iterator, extent in zip(expr.spatial, expr.shape, strict=True):
         if constant_value(extent) == 1:
             continue
-        seen = [a for a in accesses(expr) if any(iterator in variables(i) for i in a.index)]
-        others = [a for a in seen if a.tensor not in among]
-        if len(others) < len(seen) and all(_coarse(a, iterator) for a in others):
-            found.append(iterator)
-    return tuple(found)
+        dependent = [a for a in accesses(expr) if any(iterator in variables(i) for i in a.index)]
+        others = [a for a in dependent if a.tensor not in among]
+        if len(others) < len(dependent) and all(_coarse(a, iterator) for a in others):
+            result.append(iterator)
+    return tuple(result)
 
 
 def _coarse(access: Access, iterator: str) -> bool:
-    """Whether an access sees the iterator only through a division that holds it still for a while (grouped conv)."""
+    """Whether an access depends on the iterator only through a division by a large constant (grouped convolution)."""
     return all(_only_divided(index, iterator) for index in access.index)
 
 

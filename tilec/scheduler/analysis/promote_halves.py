@@ -1,5 +1,7 @@
-"""Which half precision tensors a group holds in the type in which they are computed, so that they round where they
-leave it (L01)."""
+"""Half-precision tensors that a group stores in the wider type in which they are computed (Ladder, 3.1).
+
+They are rounded where they leave the group instead of at every node.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +15,28 @@ from tilec.ir.types import HALVES
 def wide_inside(
     exprs: Sequence[TensorExpr], leaving: Collection[str], tensors: Mapping[str, Tensor], widened: Collection[str]
 ) -> tuple[str, ...]:
-    """Tensors of the `widened` types that nodes make for each other, where one of them would be rounded.
+    """Tensors of the `widened` types that pass between nodes of the group and that some node would round.
 
-    Tensors that one node reads, or of which one holds elements of the other, may be compared and so are held alike:
-    none of them as f32 if one is among those `leaving`.
+    Tensors read by one node, or of which one holds elements of the other, may be compared with each other. They are
+    therefore promoted together, and not at all if one of them is among those `leaving` the group.
     """
-    made = {expr.tensor for expr in exprs if tensors[expr.tensor].ttype in widened}
-    alike = {name: frozenset({name}) for name in made}
+    produced = {expr.tensor for expr in exprs if tensors[expr.tensor].ttype in widened}
+    alike = {name: frozenset({name}) for name in produced}
     rounded: set[str] = set()
-    for expr in exprs if made else ():
+    for expr in exprs if produced else ():
         sources = _sources(expr)
-        if expr.tensor in made and sources is None:
+        if expr.tensor in produced and sources is None:
             rounded.add(expr.tensor)
-        for together in ({*operands(expr)} & made, {expr.tensor, *(sources or ())} & made):
+        for together in ({*operands(expr)} & produced, {expr.tensor, *(sources or ())} & produced):
             joined = frozenset().union(*(alike[name] for name in together))
             alike |= dict.fromkeys(joined, joined)
-    wide = {name for name in made if alike[name].isdisjoint(leaving) and not alike[name].isdisjoint(rounded)}
+    wide = {name for name in produced if alike[name].isdisjoint(leaving) and not alike[name].isdisjoint(rounded)}
     return tuple(expr.tensor for expr in exprs if expr.tensor in wide)
 
 
 def _sources(expr: TensorExpr) -> frozenset[str] | None:
-    """The tensors of which a node chooses every element, literals and casts left out; None where it computes some."""
+    """Tensors from which a node selects its elements unchanged (literals and casts left out); None if it computes
+    any."""
     return _chosen(expr.value) if expr.reducer in (None, "max", "min") else None
 
 
@@ -44,8 +47,8 @@ def _chosen(value: Expr) -> frozenset[str] | None:
         case Const():
             return frozenset()
         case Call("where", (_, *parts)) | Call("maximum" | "minimum", (*parts,)):
-            found = [_chosen(part) for part in parts]
-            return None if None in found else frozenset().union(*(each for each in found if each is not None))
+            sources = [_chosen(part) for part in parts]
+            return None if None in sources else frozenset().union(*(each for each in sources if each is not None))
         case Call(fn, _) if fn in HALVES:
             return frozenset()
     return None

@@ -1,4 +1,7 @@
-"""Which of many parts depend on which, asked while parts are added and joined (A07)."""
+"""Reachability between parts of a graph, kept up to date while parts are added and joined.
+
+It answers whether joining two parts would close a cycle (Apollo, aggregating primitive operators).
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Reachability:
-    """For every part the parts that read it, and as the bits of a number all that it needs, directly or not.
+    """For every part: the parts that read it, and a bit set of all parts that it needs, directly or not.
 
-    Parts that read each other are one: whoever needs one of them needs all of them, and what they need.
+    Parts that read each other count as one: whoever needs one of them needs all of them and everything they need.
     """
 
     above: list[set[int]] = field(default_factory=list)
     needs: list[int] = field(default_factory=list)
 
     def add(self) -> None:
-        """One part more, which reads nothing yet."""
+        """Add a part that reads nothing yet."""
         self.above.append(set())
         self.needs.append(0)
 
@@ -26,14 +29,14 @@ class Reachability:
         return bool(self.needs[second] >> first & 1)
 
     def read(self, part: int, producers: Iterable[int]) -> None:
-        """The part reads `producers`, and so does all that depends on it."""
+        """Record that the part reads `producers`; everything that depends on the part then depends on them."""
         new = 0
         for producer in producers:
             self.above[producer].add(part)
             new |= self.needs[producer] | 1 << producer
         waiting = [part]
         while waiting:
-            here = waiting.pop()
-            if new & ~self.needs[here]:
-                self.needs[here] |= new
-                waiting += self.above[here]
+            current = waiting.pop()
+            if new & ~self.needs[current]:
+                self.needs[current] |= new
+                waiting += self.above[current]

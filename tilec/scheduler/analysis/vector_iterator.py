@@ -1,7 +1,7 @@
-"""The vector iterator of a node: along it every operand is one load or one broadcast (L16, W39).
+"""The vector iterator of a node: along it every operand is one load or one broadcast (Ladder, 3.3).
 
-An operand that is strided along it does not count where it can be laid out anew: constants are packed at code
-generation, the operands of a product are staged in a core's cache in another order.
+A strided operand does not rule an iterator out where it can be laid out anew: constants are packed at code generation,
+and operands of a contraction are staged in a core's cache in another order.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tilec.scheduler.analysis.access import is_affine, is_data_dependent, runs_a
 from tilec.scheduler.analysis.contraction import Operand, is_contraction, operands_of, reuse
 
 REUSED = 8
-"""How often an operand's elements must be read for its staging in another order to pay."""
+"""Minimum number of reads per element for which staging an operand in another order pays."""
 
 Kind = Literal["spatial", "reduce", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The vector iterator and its kind; the accesses that must be packed or staged for it."""
+    """The vector iterator and its kind, with the accesses that must be packed or staged for it."""
 
     kind: Kind
     iterator: str
@@ -31,7 +31,7 @@ class Vector:
     staged: tuple[Access, ...] = ()
 
     def renamed(self, names: Mapping[str, str]) -> Vector:
-        """The same of a node whose tensors have other names."""
+        """The same decision for a node whose tensors have other names."""
         return replace(self, packed=_renamed(self.packed, names), staged=_renamed(self.staged, names))
 
 
@@ -41,7 +41,7 @@ def _renamed(found: tuple[Access, ...], names: Mapping[str, str]) -> tuple[Acces
 
 
 def vector_of(expr: TensorExpr, graph: Graph, constants: frozenset[str]) -> Vector:
-    """The last spatial iterator if that works out, else the last reduce iterator, else none."""
+    """The last spatial iterator if all operands allow it, else the last reduce iterator, else none."""
     moving = [i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1]
     across = _along_reduction(expr, graph)
     if moving:
@@ -77,16 +77,16 @@ def _along_reduction(expr: TensorExpr, graph: Graph) -> str:
 
 
 def can_pack(access: Access, expr: TensorExpr) -> bool:
-    """Whether a constant can be stored once more in the order in which a node iterates over it."""
+    """Whether a constant can be stored a second time in the order in which the node iterates over it."""
     if is_data_dependent(access):
         return False
     return all(variables(i) <= set(expr.iterators) for i in access.index)
 
 
 def staged_order(access: Access, expr: TensorExpr, iterator: str) -> tuple[int, ...] | None:
-    """The order of dimensions in which the access has stride 1 along an iterator: its dimension comes last.
+    """Order of dimensions in which the access has stride 1 along an iterator: the dimension it moves along comes last.
 
-    None unless exactly one dimension moves along, one element a step.
+    None unless exactly one dimension moves along the iterator, by one element a step.
     """
     if is_data_dependent(access):
         return None
@@ -103,7 +103,7 @@ def _one_step(index: Expr, iterator: str, expr: TensorExpr) -> bool:
 
 
 def is_panelled(operand: Operand, expr: TensorExpr, vector: Vector, constants: frozenset[str]) -> bool:
-    """Whether an operand is a constant that a reduction reads along the vector iterator: it is cut into panels."""
+    """Whether an operand is a constant that a reduction reads along the vector iterator, and so is stored in panels."""
     return (
         vector.kind == "spatial"
         and operand.access.tensor in constants

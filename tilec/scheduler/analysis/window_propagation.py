@@ -1,7 +1,8 @@
-"""follow: Propagate through one node for many candidates, its affine reads found once (W04).
+"""Propagate through one node for many candidate tiles at once (Welder, 3.2).
 
-Nearly all reads are sums of iterators times integers: their windows are a few additions on the ends of the box, moved
-to where guards hold.  Everything else asks `tilec.ir.propagate`, one read at a time.
+Nearly all reads are sums of iterators times integers. Their windows are a few additions on the ends of the tile's box,
+after the box was moved to where the guards hold. Any other read goes to `tilec.ir.propagate`, one at a time. The affine
+forms of a node's reads are computed once and cached.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tilec.scheduler.analysis.access import is_data_dependent
 
 Ints = NDArray[np.int64]
 Ends = tuple[Ints | int, Ints | int]
-"""`[lo, hi)`, plain integers where all candidates agree."""
+"""Interval `[lo, hi)`; plain integers where all candidates agree."""
 Box = Mapping[str, Ends]
 Floats = NDArray[np.float64]
 Window = tuple[Ends, ...]
@@ -30,13 +31,16 @@ Shapes = Mapping[str, tuple[Expr, ...]]
 
 
 ALL_TILES: Final = 1.0
-"""The share of tiles that read what no guard keeps from any."""
+"""Share of tiles that read a tensor which no guard withholds from any of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """What a node reads of a tensor in one tile: the window, not cut to the tensor, the share of tiles that read it,
-    and the iterators whose guards keep it from the others."""
+    """A node's read of a tensor in one tile.
+
+    `window` is not clipped to the tensor, `share` is the fraction of tiles that read it, `kept` are the iterators whose
+    guards withhold it from the other tiles.
+    """
 
     window: Window
     share: Floats | float = ALL_TILES
@@ -44,34 +48,35 @@ class ReadWindow:
 
 
 def propagate_windows(expr: TensorExpr, box: Box, shapes: Shapes, numbers: Candidates) -> dict[str, ReadWindow]:
-    """What a node reads for a box of its iterators, of every tensor as much as any tile of this size.
+    """Windows that a node reads of each tensor for a box of its iterators: the largest that any tile of this size
+    reads.
 
-    A read that guards keep to a range of an iterator, like one input of a concatenation, is seen in a tile that lies in
-    this range; other tiles do without, if the iterator moves what is read: else no window says that they could, and a
-    row that is put behind others would be computed by every tile.
+    A read whose guards confine it to a range of an iterator (one input of a concatenation) is measured in a tile inside
+    that range. Other tiles skip it, provided the iterator moves the read window. Otherwise no window would show that
+    they could, and a row placed behind others would be recomputed by every tile.
     """
-    found: dict[str, ReadWindow] = {}
-    for known in _known(ById(expr)):
+    windows: dict[str, ReadWindow] = {}
+    for analysed in _analysed_reads(ById(expr)):
         tile: Box = box
         share: Floats | float = ALL_TILES
-        if known.guarded:
+        if analysed.guarded:
             extents = extents_of(expr, numbers)
-            ranges = known.ranges or _ranges(known.read.iterator_guards, extents, numbers)
-            tile, share = _moved(ranges, known.moving, box, extents)
-        window = _window(known.read, known.forms, tile, shapes[known.read.tensor], numbers)
-        if known.guarded:
-            empty = _empty([tile[iterator] for iterator in known.guarded])
+            ranges = analysed.ranges or _ranges(analysed.read.iterator_guards, extents, numbers)
+            tile, share = _moved(ranges, analysed.moving, box, extents)
+        window = _window(analysed.read, analysed.forms, tile, shapes[analysed.read.tensor], numbers)
+        if analysed.guarded:
+            empty = _empty([tile[iterator] for iterator in analysed.guarded])
             if empty.any():
                 window = tuple((np.where(empty, 0, first), np.where(empty, 0, end)) for first, end in window)
                 share = np.where(empty, 0.0, share)
-        need = ReadWindow(window, share, known.moving & known.guarded)
-        other = found.get(known.read.tensor)
-        found[known.read.tensor] = need if other is None else _both(other, need)
-    return found
+        read = ReadWindow(window, share, analysed.moving & analysed.guarded)
+        other = windows.get(analysed.read.tensor)
+        windows[analysed.read.tensor] = read if other is None else _both(other, read)
+    return windows
 
 
 def _window(read: Read, forms: _Forms | None, box: Box, shape: Sequence[Expr], numbers: Candidates) -> Window:
-    """What a read touches in a tile where its guards hold."""
+    """Window of a read in a tile where its guards hold."""
     if forms is not None:
         return tuple(
             _ends(form, box) if form is not None else (0, extent_of(extent, numbers))
@@ -84,15 +89,15 @@ def _window(read: Read, forms: _Forms | None, box: Box, shape: Sequence[Expr], n
 
 
 def _empty(intervals: Sequence[Ends]) -> NDArray[np.bool_]:
-    """Whether any interval is empty."""
-    found: NDArray[np.bool_] = np.asarray(False)
+    """Whether any of the intervals is empty, per candidate."""
+    empty: NDArray[np.bool_] = np.asarray(False)
     for lo, hi in intervals:
-        found = found | np.asarray(hi <= lo)
-    return found
+        empty = empty | np.asarray(hi <= lo)
+    return empty
 
 
 def _both(one: ReadWindow, other: ReadWindow) -> ReadWindow:
-    """Two reads of one tensor; one that reads nothing widens nothing."""
+    """Hull of two reads of one tensor; a read of nothing does not widen it."""
     if one.share is ALL_TILES and other.share is ALL_TILES:
         return ReadWindow(hull(one.window, other.window), ALL_TILES, one.kept | other.kept)
     left, right = volume(one.window) == 0, volume(other.window) == 0
@@ -106,7 +111,7 @@ def _both(one: ReadWindow, other: ReadWindow) -> ReadWindow:
 
 
 def _ranges(guards: Sequence[IteratorGuard], extents: Mapping[str, int], numbers: Candidates) -> _Ranges:
-    """The first and last point of every guarded iterator where guards hold."""
+    """First and last point of every guarded iterator at which the guards hold."""
     ranges: dict[str, tuple[Ints | int, Ints | int]] = {}
     for guard in guards:
         low, high = ranges.get(guard.iterator, (0, extents[guard.iterator] - 1))
@@ -116,8 +121,8 @@ def _ranges(guards: Sequence[IteratorGuard], extents: Mapping[str, int], numbers
 
 
 def _moved(ranges: _Ranges, moving: Set[str], box: Box, extents: Mapping[str, int]) -> tuple[Box, Floats | float]:
-    """A box moved to where guards hold, and how much of all boxes like it they let through, as far as they are about
-    iterators that move what is read."""
+    """The box moved to where the guards hold, and the share of boxes of this size that the guards let through, taken
+    over the iterators that move the read."""
     moved = dict(box)
     share: Floats | float = ALL_TILES
     for iterator, (low, high) in ranges.items():
@@ -132,37 +137,37 @@ def _moved(ranges: _Ranges, moving: Set[str], box: Box, extents: Mapping[str, in
 
 
 def extent_of(extent: Expr, numbers: Candidates) -> int:
-    """An extent as a number: what is likely, where it is symbolic."""
-    known = constant_value(extent)
-    return int(numbers.size(extent)) if known is None else known
+    """An extent as a number; the likely size where it is symbolic."""
+    constant = constant_value(extent)
+    return int(numbers.size(extent)) if constant is None else constant
 
 
 def extents_of(expr: TensorExpr, numbers: Candidates) -> Mapping[str, int]:
-    """Iterator of a node -> its extent as a number."""
-    known = _bound_extents(ById(expr))
-    return {i: extent_of(e, numbers) for i, e in expr.domain.items()} if known is None else known
+    """Map from iterator of a node to its extent as a number."""
+    constants = _constant_extents(ById(expr))
+    return {i: extent_of(e, numbers) for i, e in expr.domain.items()} if constants is None else constants
 
 
 @lru_cache(maxsize=8192)
-def _bound_extents(node: ById[TensorExpr]) -> Mapping[str, int] | None:
-    """The extents of a node if none is symbolic."""
+def _constant_extents(node: ById[TensorExpr]) -> Mapping[str, int] | None:
+    """Extents of a node as numbers; None if any is symbolic."""
     found = {i: constant_value(e) for i, e in node.value.domain.items()}
     known = {i: n for i, n in found.items() if n is not None}
     return known if len(known) == len(found) else None
 
 
 def least(a: Ints | int, b: Ints | int) -> Ints | int:
-    """The smaller, candidate by candidate."""
+    """Elementwise minimum over candidates."""
     return min(a, b) if type(a) is int and type(b) is int else np.minimum(a, b)
 
 
 def most(a: Ints | int, b: Ints | int) -> Ints | int:
-    """The larger, candidate by candidate."""
+    """Elementwise maximum over candidates."""
     return max(a, b) if type(a) is int and type(b) is int else np.maximum(a, b)
 
 
 def hull(window: Sequence[Ends], other: Sequence[Ends]) -> Window:
-    """The smallest window around two."""
+    """The smallest window that contains both."""
     return tuple(
         (a if a is c else least(a, c), b if b is d else most(b, d))
         for (a, b), (c, d) in zip(window, other, strict=True)
@@ -170,7 +175,7 @@ def hull(window: Sequence[Ends], other: Sequence[Ends]) -> Window:
 
 
 def volume(intervals: Sequence[Ends]) -> Ints:
-    """Elements of a box of intervals."""
+    """Number of elements in a box of intervals."""
     total: Ints | int = 1
     for lo, hi in intervals:
         total = total * most(width(lo, hi), 0)
@@ -178,13 +183,13 @@ def volume(intervals: Sequence[Ends]) -> Ints:
 
 
 def width(lo: Ints | int, hi: Ints | int) -> Ints | int:
-    """Elements of an interval; most begin at a plain 0."""
+    """Number of elements in an interval; most start at a plain 0, for which no subtraction is needed."""
     return hi if type(lo) is int and lo == 0 else hi - lo
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A constant and iterators with their scales; `plain` is an iterator that is all of it."""
+    """An affine index: a constant plus iterators times scales; `plain` names the iterator that is the whole index."""
 
     constant: int
     terms: tuple[tuple[str, int], ...]
@@ -192,32 +197,33 @@ class _Form:
 
 
 _Forms = tuple[_Form | None, ...]
-"""The form of every index of a read (None: data-dependent)."""
+"""The affine form of every index of a read; None where the index is data-dependent."""
 
 _Ranges = Mapping[str, tuple[Ints | int, Ints | int]]
-"""Iterator -> the first and last point where guards hold."""
+"""Map from iterator to the first and last point at which its guards hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadIndex:
-    """One read of a node: the tensor, the variables in the index of each dimension, whether data chooses it."""
+    """One read of a node: the tensor, the variables in the index of each dimension, whether data selects the
+    element."""
 
     tensor: str
     variables: tuple[frozenset[str], ...]
     by_data: bool
 
     def moves(self, iterators: Set[str]) -> bool:
-        """Whether any of some iterators moves what is read."""
+        """Whether the read window moves along any of the iterators."""
         return any(names & iterators for names in self.variables)
 
 
 def read_indices(expr: TensorExpr) -> tuple[ReadIndex, ...]:
-    """The reads of a node, each with what moves it."""
-    return _seats(ById(expr))
+    """The reads of a node with the iterators that move each."""
+    return _read_indices(ById(expr))
 
 
 @lru_cache(maxsize=8192)
-def _seats(node: ById[TensorExpr]) -> tuple[ReadIndex, ...]:
+def _read_indices(node: ById[TensorExpr]) -> tuple[ReadIndex, ...]:
     return tuple(
         ReadIndex(a.tensor, tuple(variables(i) for i in a.index), is_data_dependent(a)) for a in accesses(node.value)
     )
@@ -225,8 +231,8 @@ def _seats(node: ById[TensorExpr]) -> tuple[ReadIndex, ...]:
 
 @dataclass(frozen=True, slots=True)
 class IndexMotion:
-    """What moves the reads of a tensor by a node: the variables in the index of each dimension, read by read; all of
-    them; whether data chooses any read."""
+    """The iterators that move a node's reads of one tensor: variables per dimension for each read, their union, and
+    whether data selects any read."""
 
     reads: tuple[tuple[frozenset[str], ...], ...]
     variables: frozenset[str]
@@ -234,29 +240,29 @@ class IndexMotion:
 
 
 def index_motion(expr: TensorExpr) -> Mapping[str, IndexMotion]:
-    """Tensor that a node reads -> what moves these reads."""
-    return _moved_by(ById(expr))
+    """Map from each tensor that a node reads to the iterators that move those reads."""
+    return _index_motion(ById(expr))
 
 
 @lru_cache(maxsize=8192)
-def _moved_by(node: ById[TensorExpr]) -> Mapping[str, IndexMotion]:
-    found: dict[str, list[ReadIndex]] = {}
-    for seat in _seats(node):
-        found.setdefault(seat.tensor, []).append(seat)
+def _index_motion(node: ById[TensorExpr]) -> Mapping[str, IndexMotion]:
+    by_tensor: dict[str, list[ReadIndex]] = {}
+    for read in _read_indices(node):
+        by_tensor.setdefault(read.tensor, []).append(read)
     return {
         tensor: IndexMotion(
-            tuple(seat.variables for seat in own),
-            frozenset().union(*(names for seat in own for names in seat.variables)),
-            any(seat.by_data for seat in own),
+            tuple(read.variables for read in indices),
+            frozenset().union(*(names for read in indices for names in read.variables)),
+            any(read.by_data for read in indices),
         )
-        for tensor, own in found.items()
+        for tensor, indices in by_tensor.items()
     }
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A read of a node with its forms if all are affine, the variables that move it, the iterators that guards keep to
-    `ranges` (None: symbolic)."""
+class _AnalysedRead:
+    """A read of a node with its affine forms (None unless all indices are affine), the variables that move it, and its
+    guarded iterators with their `ranges` (None if symbolic)."""
 
     read: Read
     forms: _Forms | None
@@ -266,10 +272,10 @@ class _Known:
 
 
 @lru_cache(maxsize=8192)
-def _known(node: ById[TensorExpr]) -> tuple[_Known, ...]:
-    iterators, extents = frozenset(node.value.iterators), _bound_extents(node)
+def _analysed_reads(node: ById[TensorExpr]) -> tuple[_AnalysedRead, ...]:
+    iterators, extents = frozenset(node.value.iterators), _constant_extents(node)
     return tuple(
-        _Known(
+        _AnalysedRead(
             read,
             _forms(read, iterators),
             frozenset().union(*(variables(index) for index in read.index if index is not None)),

@@ -1,1 +1,1 @@
-"""Groups as blocks of a plan: tiles, packed weights, kernel names, costs."""
+"""Construction of the plan: groups as trees of blocks, packed weights, kernel names, costs."""

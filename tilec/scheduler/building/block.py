@@ -1,4 +1,4 @@
-"""block: a group as a tree: what one level holds, and the blocks one level up that it is made of (W10, W14, W18)."""
+"""A group as a tree of blocks: the tile that one level holds, made of blocks one level up (Welder, 3.1)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Extents = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Nodes that stay together from a level upward, and the tile of their final node that the level holds.
+    """Nodes that are connected at a level, and the tile of their final node that the level holds.
 
-    `level` is an index into the target's levels, 1 for a whole group.  `sizes` and `order` are the tile loops of the
+    `level` is an index into the target's levels, 1 for a whole group. `sizes` and `order` are the tile loops of the
     final (last) node, `steps` the reduce steps of any node at this level, `shared` the reductions in one of its reduce
-    loops.  `inner` are the blocks one level up in execution order, none at the highest level.  Where it is `clipped`
-    last tiles are narrower, elsewhere they overlap those before them where they can.
+    loops. `inner` are the blocks one level up in execution order, empty at the highest level. The last tiles of a
+    `clipped` block are narrower; otherwise they overlap the tiles before them where possible.
     """
 
     level: int
@@ -35,20 +35,20 @@ class Block:
 
     @property
     def final(self) -> Node:
-        """The node whose tile the others follow."""
+        """The last node, whose tile determines the tiles of the others."""
         return self.nodes[-1]
 
     def walk(self) -> Iterator[Block]:
-        """This block and all inside it."""
+        """This block and all blocks inside it."""
         yield self
         for block in self.inner:
             yield from block.walk()
 
     def connections(self) -> dict[str, int]:
-        """Edge -> the highest level of a block that holds both its ends (W15)."""
+        """Map from edge to the highest level of a block that holds both its ends (Welder, 3.2: SetConnect)."""
         found: dict[str, int] = {}
         for block in self.walk():
-            made = {node.name for node in block.nodes}
+            produced = {node.name for node in block.nodes}
             for node in block.nodes:
-                found |= {edge_name(t, node.name): block.level for t in operands(node.expr) if t in made}
+                found |= {edge_name(t, node.name): block.level for t in operands(node.expr) if t in produced}
         return found

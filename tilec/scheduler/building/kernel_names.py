@@ -1,4 +1,4 @@
-"""Names of kernels: equal groups share one, found by the digest of their content without names (W41)."""
+"""Kernel names: equal groups share one, by the digest of their content without names (Welder, 4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kernel_name(
     tensors: Mapping[str, Tensor],
     levels: Sequence[PlanLevel],
 ) -> str:
-    """A readable name with the digest of everything that decides the kernel's code."""
+    """A readable name followed by the digest of everything that determines the kernel's code."""
     names, iterators = tensor_names(nodes), iterator_names(nodes)
 
     content: dict[str, Any] = {
@@ -55,7 +55,7 @@ def _readable(nodes: Sequence[Node]) -> str:
 
 
 def tensor_names(nodes: Sequence[Node]) -> dict[str, str]:
-    """Tensor -> `t0`, `t1`, ... in the order in which nodes read and make them."""
+    """Map from tensor to `t0`, `t1`, ... in the order in which nodes read and write them."""
     names: dict[str, str] = {}
     for node in nodes:
         for tensor in (*operands(node.expr), node.name):
@@ -64,5 +64,5 @@ def tensor_names(nodes: Sequence[Node]) -> dict[str, str]:
 
 
 def iterator_names(nodes: Sequence[Node]) -> dict[str, dict[str, str]]:
-    """Node -> iterator -> `i0`, `i1`, ... by its place."""
+    """Map from node to a map from iterator to `i0`, `i1`, ... by position."""
     return {node.name: {i: f"i{n}" for n, i in enumerate(node.expr.iterators)} for node in nodes}

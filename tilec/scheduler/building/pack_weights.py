@@ -1,8 +1,8 @@
-"""pack: weights stored once more in the order in which a kernel reads them, cut into panels (L10, L14, B25).
+"""Weight packing: constants stored a second time in the order in which a kernel reads them, cut into panels.
 
-A panel holds what one register tile needs: all reduce iterators, then a tile's width of the vector iterator.  The
-packed tensor is a prepared node, evaluated once at code generation; the kernel's index is rewritten, so transposed,
-grouped and convolution weights are no cases of their own.
+A panel holds the weights of one register tile: all reduce iterators, then a tile's width of the vector iterator
+(Ladder, 3.2: map). The packed tensor is a prepared node, evaluated once at code generation. The kernel's index is
+rewritten, so that transposed, grouped and convolution weights need no special cases.
 """
 
 from __future__ import annotations
@@ -35,12 +35,21 @@ from tilec.scheduler.graph_passes.rewrite import with_value
 def pack_weights(
     expr: TensorExpr, vector: Vector, width: int, graph: Graph, constants: frozenset[str], made: dict[str, Node]
 ) -> tuple[TensorExpr, Graph]:
-    """The node reading packed constants, and the graph with their tensors; `made` collects the prepared nodes by
-    their text.
+    """Let a node read packed constants.
 
+    args:
+        expr: the node
+        vector: its vector iterator, with the accesses that must be packed
+        width: the register tile's extent of the vector iterator, 0 for none
+        graph: the graph, which gets the packed tensors
+        constants: tensors known at compile time
+        made: prepared nodes by their text, which are shared; new ones are added
     rewrite, for a register tile 32 wide along n:
         C[m, n] = sum(k, A[m, k] * B[k, n])
-        P[b, k, i] = B[k, b*32 + i];  C[m, n] = sum(k, A[m, k] * P[n // 32, k, n % 32])
+        -> P[b, k, i] = B[k, b*32 + i];  C[m, n] = sum(k, A[m, k] * P[n // 32, k, n % 32])
+    checks:
+        the operand is constant, and the vector iterator is spatial
+        panels are cut only where the width divides the extent into more than one
     """
     value = expr.value
     for operand in dict.fromkeys(operands_of(expr)):
@@ -61,7 +70,7 @@ def pack_weights(
 
 
 def _cuts(expr: TensorExpr, vector: Vector, width: int) -> bool:
-    """Whether tiles of a width cut the vector iterator into equal panels, more than one."""
+    """Whether tiles of the width cut the vector iterator into more than one equal panel."""
     extent = constant_value(expr.domain[vector.iterator])
     return extent is not None and 0 < width < extent and extent % width == 0
 
@@ -94,7 +103,7 @@ def _prepared(
 
 
 def _inside(access: Access, tensor: Tensor) -> Expr:
-    """The element, and 0 outside of the tensor, where the reader has a guard that it keeps for itself."""
+    """The element, or 0 outside of the tensor, where the reader's own guard applies."""
     body: Expr = access
     zero = Const({"float": 0.0, "bool": False}.get(TTYPES[tensor.ttype].kind, 0))
     for i, extent in zip(access.index, tensor.shape, strict=True):

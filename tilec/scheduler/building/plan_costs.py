@@ -1,6 +1,6 @@
-"""cost: what every group moves, holds and computes, counted on its tile program (W07, W08, W50).
+"""Cost of every group, counted on its tile program: traffic, footprint, operations (Welder, 3.2).
 
-The predicted time of a group is that of the search and stays as it is.
+The predicted time of a group is the search's and is not changed.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from tilec.lower.lowering import lower
 
 def with_costs(plan: Plan) -> Plan:
     """The plan with the cost of its groups; groups with equal kernels are lowered once."""
-    known: dict[str, Cost] = {}
+    by_kernel: dict[str, Cost] = {}
     groups: list[Group] = []
     for group in plan.groups:
         kernel = group.variants[0].kernel
-        if kernel not in known:
-            known[kernel] = _cost(group, plan)
-        groups.append(replace(group, cost=known[kernel]))
+        if kernel not in by_kernel:
+            by_kernel[kernel] = _cost(group, plan)
+        groups.append(replace(group, cost=by_kernel[kernel]))
     counted = replace(plan, groups=tuple(groups))
     return replace(counted, unfused_traffic=unfused_traffic(counted))
 
 
 def _cost(group: Group, plan: Plan) -> Cost:
-    """Counted on the tile program; while sizes are symbols, traffic and transactions are what has to move at least."""
+    """The cost counted on the tile program; while sizes are symbols, traffic and transactions are the compulsory
+    ones."""
     variant = group.variants[0]
     program = lower(group, variant, plan)
     if plan.symbols:
         core = variant.levels[min(1, len(variant.levels) - 1)]
         read, written = {core: _total(_operands(group), plan)}, {core: _total(group.outputs, plan)}
-        asked = {variant.levels[0]: _least((*_operands(group), *group.outputs), plan)}
+        requested = {variant.levels[0]: _least((*_operands(group), *group.outputs), plan)}
     else:
         moved = traffic(program)
         read = {level: Const(m.read) for level, m in moved.items()}
         written = {level: Const(m.written) for level, m in moved.items()}
-        asked = {level: Const(n) for level, n in transactions(program).items()}
-    return Cost(read, written, footprint(program), _flops(group), asked, group.cost.picoseconds)
+        requested = {level: Const(n) for level, n in transactions(program).items()}
+    return Cost(read, written, footprint(program), _flops(group), requested, group.cost.picoseconds)
 
 
 def _operands(group: Group) -> tuple[str, ...]:
-    made = {node.name for node in group.nodes}
-    return tuple(dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in made))
+    produced = {node.name for node in group.nodes}
+    return tuple(dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in produced))
 
 
 def _total(tensors: Iterable[str], plan: Plan) -> Expr:
@@ -60,7 +61,7 @@ def _total(tensors: Iterable[str], plan: Plan) -> Expr:
 
 
 def _least(tensors: Iterable[str], plan: Plan) -> Expr:
-    """Transactions of the lowest level that whole tensors take."""
+    """Number of transactions of the lowest level that hold the tensors whole."""
     size = plan.levels[0].transaction
     total: Expr = Const(0)
     for tensor in tensors:
@@ -77,8 +78,8 @@ def _flops(group: Group) -> Expr:
 
 
 def flops(expr: TensorExpr) -> Expr:
-    """Arithmetic operations of a node: one for each operator and function at each point, and for each addition of a
-    reduction; indices, guards and choices are none."""
+    """Arithmetic operations of a node: one for each operator and function at each point, one for each addition of a
+    reduction; indices, guards and choices count as none."""
     each = _arithmetic(expr.value) + (1 if expr.reduce else 0)
     return simplify(Binary("*", Const(each), element_count(expr.extents)))
 
@@ -96,13 +97,15 @@ def _arithmetic(body: Expr) -> int:
 
 
 def unfused_traffic(plan: Plan) -> Expr:
-    """Bytes that the lowest level would move if no edge were connected, with the same tiles: what it moves, and every
-    tensor inside a group written once and read once by each node that reads it."""
+    """Bytes that the lowest level would move if no edge were connected, with the same tiles.
+
+    It is the plan's traffic plus every tensor inside a group, written once and read once by each node that reads it.
+    """
     total: Expr = Const(0)
     for group in plan.groups:
-        made = {node.name for node in group.nodes}
-        inside = [t for node in group.nodes for t in operands(node.expr) if t in made]
-        inside += [name for name in made if name not in group.outputs]
+        produced = {node.name for node in group.nodes}
+        inside = [t for node in group.nodes for t in operands(node.expr) if t in produced]
+        inside += [name for name in produced if name not in group.outputs]
         moved = [*(level[1] for level in _first(group, plan)), _total(sorted(inside), plan)]
         for size in moved:
             total = simplify(Binary("+", total, size))
@@ -119,7 +122,8 @@ def lowest_traffic(plan: Plan) -> Expr:
 
 
 def _first(group: Group, plan: Plan) -> list[tuple[str, Expr]]:
-    """What a group reads from and writes to the lowest level, counted at the lowest level that it uses above it."""
+    """Bytes that a group reads from and writes to the lowest level, counted at the first level above it that the group
+    uses."""
     names = [level.name for level in plan.levels[1:]]
     tables = (group.cost.read, group.cost.written)
     return [next(((n, table[n]) for n in names if n in table), (names[0], Const(0))) for table in tables]

@@ -1,4 +1,4 @@
-"""alone: a plan of one group of a larger one, or of a few, so that it can be built and measured by itself (W20)."""
+"""A plan of one or a few groups of a larger plan, to be built and measured by itself (Welder, 3.2)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ def subplan(
     levels: tuple[PlanLevel, ...],
     device: str,
 ) -> Plan:
-    """The plan of `groups`, in execution order, which `outputs` leave; what they read, weights included, are inputs.
+    """The plan of `groups`, in execution order, which `outputs` leave; the tensors they read, weights included, are
+    inputs.
 
-    Costs stay as the groups have them.
+    Costs are the groups' own.
     """
     nodes = [node for group in groups for node in group.nodes]
-    made = {node.name for node in nodes}
-    inputs = dict.fromkeys(t for node in nodes for t in operands(node.expr) if t not in made)
+    produced = {node.name for node in nodes}
+    inputs = dict.fromkeys(t for node in nodes for t in operands(node.expr) if t not in produced)
     return Plan(
         name=groups[-1].name,
         device=device,
@@ -30,7 +31,7 @@ def subplan(
         symbols=(),
         inputs=tuple(Port(name, name) for name in inputs),
         outputs=tuple(Port(name, name) for name in outputs),
-        tensors={name: tensors[name] for name in sorted({*inputs, *made})},
+        tensors={name: tensors[name] for name in sorted({*inputs, *produced})},
         constants={},
         prepared=(),
         groups=tuple(groups),

@@ -1,1 +1,1 @@
-"""Graph passes, which run before anything is grouped, and how a graph is rewritten."""
+"""Graph passes: rewrites of the whole graph that run before nodes are grouped."""

@@ -1,7 +1,8 @@
-"""reindex: elementwise operators move in front of the movement they stand behind, into their producer's space.
+"""Elementwise operators behind a movement are rewritten over their producer's iterators.
 
-What follows a product in split heads (`Q[b, s, h*64 + d] * scale`) then runs over the points of the product
-itself and can stay in its registers; the split moves on to the next consumer, whose indices absorb it (A04).
+An operator that follows a product in split heads (`Q[b, s, h*64 + d] * scale`) then runs over the points of the product
+itself and can stay in its registers. The split moves on to the next consumer, whose indices absorb it (Apollo, opening
+compound operators).
 """
 
 from __future__ import annotations
@@ -22,9 +23,15 @@ from tilec.scheduler.refusals import RewrittenGraph
 def align_iterators(draft: RewrittenGraph) -> RewrittenGraph:
     """Rewrite elementwise nodes over the dimensions of a producer that they read through merged iterators.
 
+    args:
+        draft: the graph, and the edges refused so far
     rewrite:
         E[b, h, s, d] = P[b, s, h*64 + d] * 0.125;  S[...] = sum(d, E[b, h, s, d] * ...)
-        E[b, s, n]    = P[b, s, n] * 0.125;         S[...] = sum(d, E[b, s, h*64 + d] * ...)
+        -> E[b, s, n] = P[b, s, n] * 0.125;  S[...] = sum(d, E[b, s, h*64 + d] * ...)
+    checks:
+        the node is no output, no constant and no reduction, and reads no producer pointwise already
+        every index into the producer is a mixed-radix number of the node's iterators
+        neither the node nor a reader gets more `//` and `%`, and no reader objects to the index (`compose.objection`)
     """
     graph = draft.graph
     nodes = {node.name: node for node in graph.nodes}
@@ -48,11 +55,12 @@ def align_iterators(draft: RewrittenGraph) -> RewrittenGraph:
 def _moved(
     expr: TensorExpr, nodes: dict[str, Node], constants: frozenset[str]
 ) -> tuple[TensorExpr, tuple[Expr, ...]] | None:
-    """The node over a producer's dimensions, and the index at which readers now find its elements."""
-    made = [a for a in accesses(expr) if a.tensor in nodes and a.tensor not in constants]
-    if any(reads_pointwise(a, expr, nodes[a.tensor].expr.shape) is not None for a in made):
+    """The node over a producer's dimensions, and the index at which readers find its elements; None if no producer
+    allows it."""
+    producers = [a for a in accesses(expr) if a.tensor in nodes and a.tensor not in constants]
+    if any(reads_pointwise(a, expr, nodes[a.tensor].expr.shape) is not None for a in producers):
         return None
-    for access in made:
+    for access in producers:
         producer = nodes[access.tensor].expr
         values = inverse(access.index, expr, producer)
         if values is None:
@@ -95,7 +103,7 @@ def inverse(index: Sequence[Expr], reader: TensorExpr, producer: TensorExpr) -> 
 
 
 def _readers(before: TensorExpr, index: tuple[Expr, ...], readers: Sequence[Node]) -> dict[str, Node] | None:
-    """The readers of a moved node; None when one of them would not read through the movement."""
+    """The readers of a rewritten node; None if one of them should not read through the movement."""
     after: dict[str, Node] = {}
     for node in readers:
         value = reindex_accesses(node.expr.value, before.tensor, before.spatial, index)

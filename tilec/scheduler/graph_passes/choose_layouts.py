@@ -1,9 +1,9 @@
-"""layout: the storage order of every intermediate tensor, chosen once per graph (Ladder's map; L10, L16).
+"""Storage order of every intermediate tensor, chosen once per graph (Ladder, 3.2 and 3.3: map).
 
-A product with a constant operand wants the iterator that only its weights know (output channels) innermost: it is
-the vector iterator, for which weights are packed.  Everything else inherits the order of its largest operand.
-Rewriting is index algebra: a node's spatial iterators and its readers' indices are permuted alike, so that
-row-major is the only storage there is.  Inputs and outputs of the model keep their order.
+A contraction with a constant operand wants the iterator that only the weights depend on (output channels) innermost: it
+is the vector iterator, for which weights are packed. Every other node inherits the order of its largest operand. A
+node's spatial iterators and its readers' indices are permuted alike, so that row-major is the only storage order there
+is. Inputs and outputs of the model keep their order.
 """
 
 from __future__ import annotations
@@ -20,11 +20,20 @@ from tilec.scheduler.graph_passes.rewrite import constant_tensors, with_nodes
 from tilec.scheduler.refusals import RewrittenGraph
 
 Order = tuple[int, ...]
-"""Dimensions of a tensor as the graph has them, in the order in which they are stored, outermost first."""
+"""Dimensions of a tensor, numbered as in the graph, in storage order, outermost first."""
 
 
 def choose_layouts(draft: RewrittenGraph) -> RewrittenGraph:
-    """Permute intermediate tensors into the order in which they are computed and read best."""
+    """Permute intermediate tensors into the order in which they are computed and read best.
+
+    args:
+        draft: the graph, and the edges refused so far
+    rewrite, where W is constant and n the channels:
+        Y[b, n, p] = sum(k, X[b, k, p] * W[n, k]);  Z[b, n, p] = relu(Y[b, n, p])
+        -> Y[b, p, n] = sum(k, X[b, k, p] * W[n, k]);  Z[b, n, p] = relu(Y[b, p, n])
+    checks:
+        constants, inputs and outputs keep their order; spatial iterators of extent 1 stand in front
+    """
     graph = draft.graph
     constants = constant_tensors(graph)
     outputs = {port.tensor for port in graph.outputs}
@@ -44,7 +53,7 @@ def choose_layouts(draft: RewrittenGraph) -> RewrittenGraph:
 
 
 def spatial_order(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset[str]) -> tuple[str, ...]:
-    """The spatial iterators of a node, outermost first; those of extent 1 stand in front."""
+    """Spatial iterators of a node, outermost first; those of extent 1 stand in front."""
     order = _ordered(expr, orders, constants)
     unit = [i for i in order if constant_value(expr.domain[i]) == 1]
     return (*unit, *(i for i in order if i not in unit))
@@ -64,9 +73,9 @@ def _ordered(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset
 
 
 def inherited(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset[str]) -> tuple[str, ...]:
-    """The order in which the operand that covers most iterators is stored; uncovered ones keep their places.
+    """Spatial iterators in the storage order of the operand that covers most of them; the others keep their places.
 
-    Among operands that cover as many, one that no data index is followed, of these one whose indices are affine.
+    Ties go to an operand that is not indexed by data, then to one whose indices are affine.
     """
     best: tuple[str, ...] = ()
     rank = (0, False, False)
@@ -83,7 +92,7 @@ def inherited(expr: TensorExpr, orders: Mapping[str, Order], constants: frozense
 
 
 def stored_iterators(access: Access, orders: Mapping[str, Order]) -> tuple[str, ...]:
-    """The iterators of an access in the order of the stored dimensions that they move along."""
+    """The iterators of an access in storage order of the dimensions that they move along."""
     stored = orders.get(access.tensor, tuple(range(len(access.index))))
     found: dict[str, None] = {}
     for dimension in stored:
@@ -96,7 +105,7 @@ def stored_iterators(access: Access, orders: Mapping[str, Order]) -> tuple[str, 
 
 
 def reduce_order(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset[str]) -> tuple[str, ...]:
-    """Reduce iterators in the order in which the largest operand that is no constant stores them."""
+    """Reduce iterators in the storage order of the non-constant operand that covers most of them."""
     best: tuple[str, ...] = ()
     for operand in operands_of(expr):
         if operand.access.tensor not in constants:
@@ -110,7 +119,7 @@ def reduce_order(expr: TensorExpr, orders: Mapping[str, Order], constants: froze
 def permuted(
     expr: TensorExpr, spatial: Sequence[str], reduce: Sequence[str], orders: Mapping[str, Order]
 ) -> TensorExpr:
-    """The expression with its iterators in another order, reading tensors that are stored in `orders`."""
+    """The expression with its iterators permuted, reading tensors stored in the `orders`."""
     domain = expr.domain
     body = _permute_accesses(expr.body, orders)
     if isinstance(body, Reduce):

@@ -1,8 +1,8 @@
-"""compose: movement operators disappear into the indices of their consumers (L09-L11, W42).
+"""Movement operators composed into the indices of their consumers (Ladder, 3.2; Welder, 4.2).
 
-Reshape, transpose, slice, split, concat, pad and expand are index algebra.  A movement stays as a copy only where
-it is a model output or where a consumer refuses it: a reduction must be left with affine indices and without a
-choice between tensors, for both would be evaluated in its inner loop.
+Reshape, transpose, slice, split, concat, pad and expand are index algebra. A movement stays a copy only where it is a
+model output or where a consumer refuses it: a reduction needs affine indices and no choice between tensors, for both
+would be evaluated in its inner loop.
 """
 
 from __future__ import annotations
@@ -20,19 +20,24 @@ from tilec.scheduler.graph_passes.split_reductions import split_reductions
 from tilec.scheduler.refusals import RewrittenGraph, edge_name, refusal
 
 MAX_READS = 8
-"""Accesses that an expression may hold after movements were composed into it."""
+"""Largest number of accesses of an expression into which movements were composed."""
 
 
 def compose(draft: RewrittenGraph) -> RewrittenGraph:
-    """Substitute every movement node into the nodes that read it; refusals name the edges that stay.
+    """Substitute every movement node into the nodes that read it.
 
+    args:
+        draft: the graph, and the edges refused so far; the edges that stay are added
     rewrite:
         T[b, h, s, d] = Q[b, s, h*64 + d];  S[b, h, s, t] = sum(d, T[b, h, s, d] * K[b, h, t, d])
-        S[b, h, s, t] = sum(d, Q[b, s, h*64 + d] * K[b, h, t, d])
+        -> S[b, h, s, t] = sum(d, Q[b, s, h*64 + d] * K[b, h, t, d])
+    checks:
+        `objection`: number of accesses, conditions on data, and in reductions choices and non-affine indices
+        a choice between tensors (Concat) that is stored anyway is not composed
     """
     movements: dict[str, TensorExpr] = {}
     refused: dict[str, Refusal] = dict(draft.refused)
-    kept = _by_node(draft.refused)
+    refused_by_node = _by_node(draft.refused)
     readers = draft.graph.consumers()
     outputs = {port.tensor for port in draft.graph.outputs}
     nodes: list[Node] = []
@@ -48,12 +53,12 @@ def compose(draft: RewrittenGraph) -> RewrittenGraph:
                 reason = _stays_whole(expr, tensor, stored, tensor in outputs)
             if reason is None:
                 expr = candidate
-                # what the movement could not absorb itself is now between that and its reader
-                for other, why in list(kept.get(tensor, {}).items()):
-                    kept.setdefault(node.name, {})[other] = why
+                # an edge that the movement refused to absorb now joins that tensor and the reader
+                for other, why in list(refused_by_node.get(tensor, {}).items()):
+                    refused_by_node.setdefault(node.name, {})[other] = why
                     refused[edge_name(other, node.name)] = replace(why, edge=edge_name(other, node.name))
             else:
-                kept.setdefault(node.name, {})[tensor] = reason
+                refused_by_node.setdefault(node.name, {})[tensor] = reason
                 refused[edge_name(tensor, node.name)] = reason
         if is_movement(expr):
             movements[node.name] = expr
@@ -62,12 +67,12 @@ def compose(draft: RewrittenGraph) -> RewrittenGraph:
 
 
 def _by_node(refused: Mapping[str, Refusal]) -> dict[str, dict[str, Refusal]]:
-    """Node -> tensor that it could not absorb -> why."""
-    found: dict[str, dict[str, Refusal]] = {}
+    """Map from node to the tensors that it could not absorb, with the refusals."""
+    by_node: dict[str, dict[str, Refusal]] = {}
     for reason in refused.values():
         tensor, node = reason.edge.split("->")
-        found.setdefault(node, {})[tensor] = reason
-    return found
+        by_node.setdefault(node, {})[tensor] = reason
+    return by_node
 
 
 def compose_into(consumer: TensorExpr, movement: TensorExpr) -> TensorExpr:
@@ -76,7 +81,7 @@ def compose_into(consumer: TensorExpr, movement: TensorExpr) -> TensorExpr:
 
 
 def objection(before: TensorExpr, after: TensorExpr, tensor: str) -> Refusal | None:
-    """Why a consumer should not read through a movement; None when it may."""
+    """The refusal of a consumer to read through a movement; None if it may."""
     length = len(accesses(after))
     if length > max(MAX_READS, len(accesses(before))):
         return refusal(tensor, before.tensor, "length", accesses=length, most=MAX_READS)
@@ -92,8 +97,11 @@ def objection(before: TensorExpr, after: TensorExpr, tensor: str) -> Refusal | N
 
 
 def _stays_whole(reader: TensorExpr, tensor: str, stored: int, is_output: bool) -> Refusal | None:
-    """Why a choice between tensors (Concat) is not composed any further: it is stored for the model anyway, or a
-    movement of it would choose again for every later reader, shuffled so that no product can absorb it."""
+    """The refusal to compose a choice between tensors (Concat) into a reader; None if it may.
+
+    It is refused where the choice is stored for the model anyway, or where the reader is a movement of it that would
+    repeat the choice for every later reader, permuted so that no contraction could absorb it.
+    """
     reason = refusal(tensor, reader.tensor, "choice", tensors=len(accesses(reader)), readers=stored)
     if is_output:
         return reason
@@ -103,12 +111,13 @@ def _stays_whole(reader: TensorExpr, tensor: str, stored: int, is_output: bool) 
 
 
 def _conditions_on_data(expr: TensorExpr) -> int:
-    """Guards that a data-dependent index has been substituted into, or that choose by data in the first place."""
+    """Number of guards whose condition reads a tensor."""
     return sum(1 for e in walk(expr.value) if isinstance(e, Call) and e.fn == "where" and accesses(e.args[0]))
 
 
 def _bearable(access: Access, reader: TensorExpr) -> bool:
-    """A sum of iterators times sizes, and of // and % of single spatial iterators, which their tiles hold still."""
+    """Whether every index is a sum of iterators times sizes, and of `//` and `%` of single spatial iterators, which are
+    constant in a tile."""
     if is_data_dependent(access):
         return True
     moving = frozenset(reader.iterators)

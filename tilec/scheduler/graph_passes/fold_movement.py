@@ -1,4 +1,4 @@
-"""fold: a copy that only one movement is left of is computed by its producer, in the layout the copy wants (L14)."""
+"""A remaining copy folded into its producer, which then stores the layout of the copy (Ladder, 3.2: map)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from tilec.scheduler.refusals import RewrittenGraph
 
 
 def fold_movement(draft: RewrittenGraph) -> RewrittenGraph:
-    """Let producers store what a remaining movement would copy, where nobody else reads the original.
+    """Let producers store the layout of a remaining movement, where nothing else reads the original.
 
+    args:
+        draft: the graph, and the edges refused so far
     rewrite:
         C[s, n] = sum(k, A[s, k] * B[k, n]);  T[h, s, d] = C[s, h*64 + d]
-        T[h, s, d] = sum(k, A[s, k] * B[k, h*64 + d])
+        -> T[h, s, d] = sum(k, A[s, k] * B[k, h*64 + d])
+    checks:
+        the movement is a single access, the only reader of its operand, and the operand is no output
+        it reads no more points than the producer computes
+        the producer gets no more irregular accesses and no more choices between tensors
     """
     nodes = {node.name: node for node in draft.graph.nodes}
     readers = {name: len(found) for name, found in draft.graph.consumers().items()}
@@ -37,11 +43,11 @@ def fold_movement(draft: RewrittenGraph) -> RewrittenGraph:
 
 
 def through(producer: TensorExpr, movement: TensorExpr) -> TensorExpr | None:
-    """The producer evaluated at the points that a movement asks for; None if that costs more or reads worse."""
+    """The producer evaluated at the points of a movement; None if that computes more points or has worse accesses."""
     access = movement.body
     assert isinstance(access, Access)
-    asked, made = constant_value(element_count(movement.shape)), constant_value(element_count(producer.shape))
-    if asked != made and (asked is None or made is None or asked > made):
+    points, computed = constant_value(element_count(movement.shape)), constant_value(element_count(producer.shape))
+    if points != computed and (points is None or computed is None or points > computed):
         return None
     inner = rename_iterators(producer, iterator_names(movement))
     values = dict(zip(inner.spatial, access.index, strict=True))
@@ -63,6 +69,6 @@ def through(producer: TensorExpr, movement: TensorExpr) -> TensorExpr | None:
 
 
 def irregular(expr: TensorExpr) -> int:
-    """How many accesses have an index that is not affine."""
+    """Number of accesses with an index that is not affine; data-dependent ones do not count."""
     moving = frozenset(expr.iterators)
     return sum(1 for a in accesses(expr) if not is_data_dependent(a) and not all(is_affine(i, moving) for i in a.index))

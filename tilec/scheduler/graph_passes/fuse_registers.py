@@ -1,8 +1,8 @@
-"""fuse: elementwise operators stay in the registers of what they read point by point (W32, A05-A08).
+"""Register fusion: elementwise operators stay in the registers of the producer they read pointwise (Welder, 4.2).
 
-The result is a partition of the nodes into parts: what is connected at the highest level.  Every reduction starts
-a part; an elementwise node joins the part of a producer that it reads pointwise, unless another path from that part
-leads to it (A07).  Parts are in an order in which they can be executed.
+The result is a partition of the nodes into parts, which are connected at the highest level. Every reduction starts a
+part. An elementwise node joins the part of a producer that it reads pointwise, unless another path from that part leads
+to the node (Apollo, aggregating primitive operators). Parts are in execution order.
 """
 
 from __future__ import annotations
@@ -23,30 +23,44 @@ from tilec.scheduler.refusals import edge_name, refusal
 
 @dataclass(frozen=True, slots=True)
 class RegisterFusion:
-    """Parts in execution order, each a tuple of nodes in topological order; why other edges are between parts."""
+    """Parts in execution order, each a tuple of nodes in topological order; refusals of the edges between parts."""
 
     parts: tuple[tuple[Node, ...], ...]
     refused: Mapping[str, Refusal]
 
 
 def computed_nodes(graph: Graph) -> tuple[Node, ...]:
-    """Nodes that depend on the model's inputs; the others are prepared once."""
+    """Nodes that depend on the model's inputs; all others are evaluated once, at compile time."""
     constants = constant_tensors(graph)
     return tuple(node for node in graph.nodes if node.name not in constants)
 
 
 def single_nodes(graph: Graph) -> RegisterFusion:
-    """Every node a part of its own: the ablation without fusion (W49)."""
+    """Every node as a part of its own: the ablation without fusion."""
     nodes = computed_nodes(graph)
-    made = {node.name for node in nodes}
+    produced = {node.name for node in nodes}
     refused = [
-        refusal(tensor, node.name, "fusion-off") for node in nodes for tensor in operands(node.expr) if tensor in made
+        refusal(tensor, node.name, "fusion-off")
+        for node in nodes
+        for tensor in operands(node.expr)
+        if tensor in produced
     ]
     return RegisterFusion(tuple((node,) for node in nodes), {r.edge: r for r in refused})
 
 
 def fuse_registers(graph: Graph) -> RegisterFusion:
-    """Parts of elementwise nodes around reductions."""
+    """Partition of the graph's nodes into parts of elementwise nodes around reductions.
+
+    args:
+        graph: a graph in topological order
+    rewrite:
+        C[m, n] = sum(k, A[m, k] * B[k, n]);  D[m, n] = C[m, n] + bias[n];  E[m, n] = relu(D[m, n])
+        -> one part {C, D, E}, whose values between nodes stay in registers
+    checks:
+        the reader is no reduction and reads every element of the producer at its own point
+        no other path leads from the part to the reader (the parts would depend on each other in a circle)
+        every node of a part leads to its last node; others are cut off (`with_one_final`)
+    """
     members: list[list[Node]] = []
     home: dict[str, int] = {}
     multiplies: list[bool] = []
@@ -89,7 +103,7 @@ def fuse_registers(graph: Graph) -> RegisterFusion:
 def with_one_final(
     members: Sequence[Sequence[Node]], reads: Mapping[str, Sequence[str]]
 ) -> tuple[list[list[Node]], dict[str, Refusal]]:
-    """Parts whose last node depends on all others: what does not lead to it is cut off as parts of its own."""
+    """Parts whose last node depends on all others; nodes that do not lead to it become parts of their own."""
     waiting, done = [list(m) for m in members], list[list[Node]]()
     refused: dict[str, Refusal] = {}
     while waiting:
@@ -98,10 +112,10 @@ def with_one_final(
         for node in reversed(part):
             if node.name in needed:
                 needed.update(reads[node.name])
-        kept = [node for node in part if node.name in needed]
+        connected = [node for node in part if node.name in needed]
         loose = [node for node in part if node.name not in needed]
-        done.append(kept)
-        names = {node.name for node in kept}
+        done.append(connected)
+        names = {node.name for node in connected}
         for node in loose:
             refused |= {
                 edge_name(t, node.name): refusal(t, node.name, "outputs-differ") for t in reads[node.name] if t in names
@@ -111,20 +125,22 @@ def with_one_final(
 
 
 def _pieces(nodes: Sequence[Node], reads: Mapping[str, Sequence[str]]) -> list[list[Node]]:
-    """Nodes grouped by what connects them."""
-    found: list[list[Node]] = []
+    """Connected components of the nodes."""
+    pieces: list[list[Node]] = []
     for node in nodes:
-        joined = [piece for piece in found if any(n.name in reads[node.name] for n in piece)]
-        found = [piece for piece in found if piece not in joined]
-        found.append([*(n for piece in joined for n in piece), node])
-    return found
+        joined = [piece for piece in pieces if any(n.name in reads[node.name] for n in piece)]
+        pieces = [piece for piece in pieces if piece not in joined]
+        pieces.append([*(n for piece in joined for n in piece), node])
+    return pieces
 
 
 def in_order(
     members: Sequence[Sequence[Node]], places: Mapping[str, int], reads: Mapping[str, Sequence[str]]
 ) -> tuple[tuple[Node, ...], ...]:
-    """Parts in an order in which they can run, that of their last nodes' places where it is free, each with its nodes
-    by place.  Raises ValueError where parts wait for each other."""
+    """Parts in execution order, ties in the order of their last nodes' places, each with its nodes by place.
+
+    Raises ValueError where parts depend on each other in a circle.
+    """
     home = {node.name: number for number, part in enumerate(members) for node in part}
     needs = [
         {home[t] for node in part for t in reads[node.name] if t in home} - {number}
@@ -135,7 +151,7 @@ def in_order(
 
 
 def _objection(tensor: str, node: Node, graph: Graph) -> Refusal | None:
-    """Why a node may not share registers with the producer of a tensor that it reads."""
+    """The refusal of a node to share registers with the producer of a tensor that it reads; None if it may."""
     reads = [a for a in accesses(node.expr) if a.tensor == tensor]
     if node.expr.reduce:
         times = max((recomputed(node.expr, a) or 0 for a in reads), default=0)
@@ -149,7 +165,7 @@ def _objection(tensor: str, node: Node, graph: Graph) -> Refusal | None:
 
 
 def execution_order(needs: Sequence[set[int]], rank: Sequence[int]) -> list[int]:
-    """A topological order of numbers that depend on others; among those that are ready the lowest rank comes first.
+    """A topological order of numbers that depend on others; of those that are ready the lowest rank comes first.
 
     Raises ValueError for a cycle.
     """

@@ -1,4 +1,4 @@
-"""literals: constants of one element become literals of the expressions that read them."""
+"""Constants of one element as literals of the expressions that read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from tilec.scheduler.refusals import RewrittenGraph
 
 
 def inline_scalars(draft: RewrittenGraph) -> RewrittenGraph:
-    """Put the value of every inline constant of one element where it is read, if the types still agree."""
+    """Replace every read of an inline constant of one element by its value.
+
+    args:
+        draft: the graph, and the edges refused so far
+    rewrite:
+        s[()] = 0.125;  E[m, n] = X[m, n] * s[()]
+        -> E[m, n] = X[m, n] * 0.125
+    checks:
+        the node's expression still has the type of its tensor
+    """
     graph = draft.graph
     values = {
         name: Const(constant.values[0])

@@ -1,7 +1,7 @@
-"""inline: cheap elementwise producers are computed again in the row reductions that read them (A09).
+"""Cheap elementwise producers recomputed in the reductions that read them (Apollo, recomputation).
 
-`sum((x - mean)**2)` needs no tensor of differences: a part of cheap elementwise nodes that a reduction reads once
-per element is substituted into everything that reads it.  What a product reads many times stays.
+`sum((x - mean)**2)` needs no tensor of differences: a part of cheap elementwise nodes that a reduction reads once per
+element is substituted into all its readers. A producer whose elements a contraction reads many times stays.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tilec.scheduler.graph_passes.rewrite import substitute_accesses, with_nodes
 from tilec.scheduler.refusals import RewrittenGraph
 
 CHEAP = 4
-"""Operations that a part may have to be computed again by each of several readers."""
+"""Largest number of scalar operations of a part that several readers recompute."""
 
 SLOW = 12
-"""Operations that a transcendental function counts for."""
+"""Number of scalar operations that a transcendental function counts as."""
 
 _FAST = {"maximum", "minimum", "neg", "abs", "not", "where", "floor", "ceil", "round", "sign"}
 
@@ -30,9 +30,15 @@ _FAST = {"maximum", "minimum", "neg", "abs", "not", "where", "floor", "ceil", "r
 def rematerialize(draft: RewrittenGraph) -> RewrittenGraph:
     """Substitute cheap elementwise parts into the reductions and elementwise nodes that read them.
 
+    args:
+        draft: the graph, and the edges refused so far
     rewrite:
         c[s, n] = x[s, n] - mean[s];  v[s] = sum(n, c[s, n] * c[s, n]);  y[s, n] = c[s, n] * r[s]
-        v[s] = sum(n, (x[s, n] - mean[s]) * (x[s, n] - mean[s]));  y[s, n] = (x[s, n] - mean[s]) * r[s]
+        -> v[s] = sum(n, (x[s, n] - mean[s]) * (x[s, n] - mean[s]));  y[s, n] = (x[s, n] - mean[s]) * r[s]
+    checks:
+        no reduction and no data-dependent access in the part, and no output
+        every reader needs each element at one point only, and is no contraction
+        the part has at most CHEAP operations, or a single reader
     """
     graph = draft.graph
     while parts := _dissolvable(graph):
@@ -41,9 +47,9 @@ def rematerialize(draft: RewrittenGraph) -> RewrittenGraph:
 
 
 def _dissolvable(graph: Graph) -> list[tuple[Node, ...]]:
-    """Nodes that their readers should compute themselves, in sets of which none reads another."""
+    """Sets of nodes to be recomputed by their readers, of which none reads another."""
     readers = graph.consumers()
-    found: list[tuple[Node, ...]] = []
+    sets: list[tuple[Node, ...]] = []
     touched: set[str] = set()
     for part in fuse_registers(graph).parts:
         for nodes in _candidates(part, graph, readers):
@@ -51,32 +57,35 @@ def _dissolvable(graph: Graph) -> list[tuple[Node, ...]]:
             outside = [(n, reader) for n in names for reader in readers[n] if reader.name not in names]
             around = names | {t for node in nodes for t in operands(node.expr)}
             if not around & touched and _pays(nodes, outside):
-                found.append(nodes)
+                sets.append(nodes)
                 touched |= names | {reader.name for _, reader in outside}
-    return found
+    return sets
 
 
 def _candidates(
     part: tuple[Node, ...], graph: Graph, readers: Mapping[str, tuple[Node, ...]]
 ) -> list[tuple[Node, ...]]:
-    """A part without a reduction as a whole; of another part the nodes that nothing in it reads and whose operands
-    are stored for others as well, so that staying in registers saves nothing."""
+    """Sets of nodes of a part that may be recomputed.
+
+    Of a part without a reduction all nodes. Of any other part single nodes that nothing in it reads and whose operands
+    are stored for other readers as well, so that staying in registers saves nothing.
+    """
     outputs = {port.tensor for port in graph.outputs}
     names = {node.name for node in part}
     if not any(node.expr.reduce for node in part):
         return [] if names & outputs else [part]
-    found: list[tuple[Node, ...]] = []
+    sets: list[tuple[Node, ...]] = []
     for node in part[1:]:
         inside = [t for t in operands(node.expr) if t in names]
         read_here = any(reader.name in names for reader in readers[node.name])
         stored = all(t in outputs or any(r.name not in names for r in readers[t]) for t in inside)
         if not read_here and stored and node.name not in outputs:
-            found.append((node,))
-    return found
+            sets.append((node,))
+    return sets
 
 
 def _pays(nodes: tuple[Node, ...], outside: list[tuple[str, Node]]) -> bool:
-    """Whether computing nodes again in all their readers costs less than storing them."""
+    """Whether recomputing the nodes in all their readers costs less than storing them."""
     if any(node.expr.reduce for node in nodes) or not all(_once(tensor, reader.expr) for tensor, reader in outside):
         return False
     if any(is_data_dependent(a) for node in nodes for a in accesses(node.expr)):
@@ -91,23 +100,24 @@ def _pays(nodes: tuple[Node, ...], outside: list[tuple[str, Node]]) -> bool:
 
 
 def _guards(node: Node) -> bool:
-    """Whether a node has conditions on positions, which a reader's data-dependent index would make ones on data."""
+    """Whether a node has conditions on positions: a reader's data-dependent index would turn them into conditions on
+    data."""
     return any(isinstance(e, Call) and e.fn == "where" and variables(e.args[0]) for e in walk(node.expr.value))
 
 
 def _once(tensor: str, reader: TensorExpr) -> bool:
-    """Whether a reader needs every element at one of its points only, and is no product of tensors."""
+    """Whether a reader needs every element at one of its points only, and is no contraction."""
     reads = [a for a in accesses(reader) if a.tensor == tensor]
     return not is_contraction(reader) and all(recomputed(reader, a) == 1 for a in reads)
 
 
 def operations(expr: TensorExpr) -> int:
-    """Scalar operations per point; a transcendental function counts as many, what iterators alone decide as none."""
+    """Scalar operations per point; a transcendental function counts as SLOW, conditions on iterators alone as none."""
     return arithmetic(expr.value)
 
 
 def arithmetic(body: Expr) -> int:
-    """The same for a part of an expression."""
+    """Scalar operations of one expression, counted as in `operations`."""
     match body:
         case Access():
             return 0
@@ -122,7 +132,7 @@ def arithmetic(body: Expr) -> int:
 
 
 def _dissolve(graph: Graph, parts: Sequence[tuple[Node, ...]]) -> Graph:
-    """The graph without the nodes of parts of which none reads another, each substituted into what reads it."""
+    """The graph without the nodes of `parts`, of which none reads another, each substituted into its readers."""
     gone: dict[str, TensorExpr] = {}
     home = {node.name: number for number, part in enumerate(parts) for node in part}
     nodes: list[Node] = []
@@ -138,9 +148,9 @@ def _dissolve(graph: Graph, parts: Sequence[tuple[Node, ...]]) -> Graph:
 
 
 def _as_stored(expr: TensorExpr, ttype: str) -> TensorExpr:
-    """The expression with the value that memory would have handed on: f16 and bf16 are computed in f32.
+    """The expression rounded as if stored: f16 and bf16 are computed in f32.
 
-    All readers must see the same number, for some compare it with the maximum of them all.
+    All readers must see the same number, for some compare it with the maximum of all elements.
     """
     rounds = TTYPES[ttype].kind == "float" and TTYPES[ttype].bits < 32
     return with_value(expr, Call(ttype, (expr.value,))) if rounds and not is_movement(expr) else expr

@@ -1,4 +1,4 @@
-"""Rewriting a graph: replace nodes, drop what is no longer read, substitute one expression into another."""
+"""Primitives of graph rewriting: replace nodes, drop dead ones, substitute one expression into another."""
 
 from __future__ import annotations
 
@@ -28,55 +28,55 @@ from tilec.ir.graph import Graph, Node, Tensor
 def with_nodes(graph: Graph, nodes: Iterable[Node], tensors: Mapping[str, Tensor] | None = None) -> Graph:
     """The graph with other nodes; the shape of every tensor that a node defines follows from its expression."""
     table = {**graph.tensors, **(tensors or {})}
-    kept = tuple(nodes)
-    for node in kept:
+    rewritten = tuple(nodes)
+    for node in rewritten:
         table[node.name] = Tensor(node.expr.shape, table[node.name].ttype)
-    return live(replace(graph, nodes=kept, tensors=table))
+    return live(replace(graph, nodes=rewritten, tensors=table))
 
 
 def live(graph: Graph) -> Graph:
-    """Without nodes, tensors and constants that no output depends on."""
+    """The graph without nodes, tensors and constants on which no output depends."""
     needed = {port.tensor for port in graph.outputs}
-    kept: list[Node] = []
+    nodes: list[Node] = []
     for node in reversed(graph.nodes):
         if node.name in needed:
-            kept.append(node)
+            nodes.append(node)
             needed.update(operands(node.expr))
     needed.update(port.tensor for port in graph.inputs)
     return replace(
         graph,
-        nodes=tuple(reversed(kept)),
+        nodes=tuple(reversed(nodes)),
         tensors={name: t for name, t in graph.tensors.items() if name in needed},
         constants={name: c for name, c in graph.constants.items() if name in needed},
     )
 
 
 def constant_tensors(graph: Graph) -> frozenset[str]:
-    """Tensors made before the model runs: constants, and nodes that read nothing else and are no output."""
+    """Tensors known at compile time: constants, and nodes that read nothing else and are no output."""
     return _constant_tensors(ById(graph))
 
 
 @lru_cache(maxsize=8)
 def _constant_tensors(same: ById[Graph]) -> frozenset[str]:
     graph = same.value
-    found = set(graph.constants)
+    constants = set(graph.constants)
     outputs = {port.tensor for port in graph.outputs}
     for node in graph.nodes:
-        if node.name not in outputs and all(tensor in found for tensor in operands(node.expr)):
-            found.add(node.name)
-    return frozenset(found)
+        if node.name not in outputs and all(tensor in constants for tensor in operands(node.expr)):
+            constants.add(node.name)
+    return frozenset(constants)
 
 
 def with_value(expr: TensorExpr, value: Expr) -> TensorExpr:
-    """The expression with another scalar body under the same reduction, indices and guards simplified."""
+    """The expression with another scalar body under the same reduction, its indices and guards simplified."""
     body = replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value
     return simplify_tensor(merge_guards(replace(expr, body=body)))
 
 
 def merge_guards(expr: TensorExpr) -> TensorExpr:
-    """`where(a, where(b, x, c), c)` becomes `where(a and b, x, c)`: one guard for pads of pads.
+    """`where(a, where(b, x, c), c)` becomes `where(a and b, x, c)`: one guard for nested pads.
 
-    A `b` that reads tensors stays behind `a`, without which it may read outside of them.
+    A `b` that reads tensors stays behind `a`, without which it may read out of bounds.
     """
     return replace(expr, body=_merge(expr.body))
 
@@ -143,7 +143,7 @@ def reindex_accesses(body: Expr, tensor: str, iterators: tuple[str, ...], index:
 
 def iterator_names(expr: TensorExpr) -> frozenset[str]:
     """Iterators and every other variable of an expression."""
-    found = frozenset(expr.iterators)
+    names = frozenset(expr.iterators)
     for extent in expr.extents:
-        found |= variables(extent)
-    return found | variables(expr.value)
+        names |= variables(extent)
+    return names | variables(expr.value)

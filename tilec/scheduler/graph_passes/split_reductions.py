@@ -1,4 +1,4 @@
-"""Splitting reduce iterators so that `k // c` and `k % c`, which merged dimensions leave behind, become affine."""
+"""Reduce iterators split so that `k // c` and `k % c`, left behind by merged dimensions, become affine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from tilec.scheduler.graph_passes.rewrite import fresh, iterator_names
 
 
 def split_reductions(expr: TensorExpr) -> TensorExpr:
-    """The same sum over `k = k1*c + k2` in place of k, for every divisor c of k's extent that occurs.
+    """The same reduction over `k = k1*c + k2` in place of k, for every divisor c of k's extent that occurs.
 
+    args:
+        expr: an expression with any reduction, or none
     rewrite:
-        Y[s, n] = sum(k, C[k // 64, s, k % 64] * W[k, n])                   k < 768
-        Y[s, n] = sum(k1, k2, C[k1, s, k2] * W[k1*64 + k2, n])              k1 < 12, k2 < 64
+        Y[s, n] = sum(k, C[k // 64, s, k % 64] * W[k, n])  k < 768
+        -> Y[s, n] = sum(k1, k2, C[k1, s, k2] * W[k1*64 + k2, n])  k1 < 12, k2 < 64
+    checks:
+        c is a constant that divides the extent of k
     """
     while (found := _divided(expr)) is not None:
         expr = _split(expr, *found)
@@ -23,17 +27,18 @@ def split_reductions(expr: TensorExpr) -> TensorExpr:
 
 
 def _divided(expr: TensorExpr) -> tuple[str, int] | None:
-    """A reduce iterator and the largest divisor of its extent by which it is divided somewhere."""
+    """A reduce iterator and the largest proper divisor of its extent by which some index divides it; None if there is
+    none."""
     domain = expr.domain
-    found: list[tuple[str, int]] = []
+    pairs: list[tuple[str, int]] = []
     for part in walk(expr.value):
         match part:
             case Binary("//" | "%", Var(name), Const(int() as c)) if name in expr.reduce and c > 1:
                 if simplify(Binary("%", domain[name], Const(c))) == Const(0) and domain[name] != Const(c):
-                    found.append((name, c))
+                    pairs.append((name, c))
             case _:
                 pass
-    return max(found, key=lambda pair: pair[1], default=None)
+    return max(pairs, key=lambda pair: pair[1], default=None)
 
 
 def _split(expr: TensorExpr, name: str, divisor: int) -> TensorExpr:

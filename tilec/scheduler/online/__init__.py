@@ -1,1 +1,1 @@
-"""Reductions that depend on each other in one loop: rules found on the algebra of their bodies."""
+"""Online reductions: dependent reductions fused into one loop, with update rules derived from their bodies' algebra."""

@@ -1,4 +1,5 @@
-"""Casts in a rescaling: in f32 at least, in f64 beside what is f64, and back to a partial result of another type."""
+"""Accumulation types of update rules: at least f32, f64 next to f64 operands, cast back to the partial result's
+type."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from tilec.ir.types import TTYPES, is_float
 
 
 def typed(rescale: Expr, name: str, tensors: Mapping[str, Tensor]) -> Expr:
-    """The rescaling of the partial results `name` in the types of what it reads."""
+    """The update of the partial results `name`, with casts to the types of the tensors that it reads."""
     if isinstance(rescale, Access):
         return rescale
-    own = tensors[name].ttype
-    body, ttype = _typed(rescale, tensors)
-    return body if ttype == "" or fits(ttype, own) else Call(own, (body,))
+    ttype = tensors[name].ttype
+    body, kind = _typed(rescale, tensors)
+    return body if kind == "" or fits(kind, ttype) else Call(ttype, (body,))
 
 
 def _typed(expr: Expr, tensors: Mapping[str, Tensor]) -> tuple[Expr, str]:

@@ -1,4 +1,8 @@
-"""Which reductions can join a shared loop: bodies followed back to what grows, axes aligned, a rule for each."""
+"""Search for chains of dependent reductions that can share a loop.
+
+The body of each reduction is traced back through elementwise nodes to the members of the chain, reduce axes are
+aligned, and an update rule is derived for every member.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +31,20 @@ from tilec.scheduler.online.scalar_algebra import ONE, terms_of
 from tilec.scheduler.online.update_rules import RunningReduction, update_rule
 
 MAX_BODY_SIZE = 4000
-"""Sub-expressions of a body, above which it is not followed any further."""
+"""Largest number of sub-expressions up to which a body is traced back."""
 
 CHEAP = 40
-"""Sub-expressions of a node that does not grow, above which it is not followed: its readers have no copies of it."""
+"""Largest number of sub-expressions of a node outside the chain that is traced into; readers do not duplicate larger
+ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReductionChain:
-    """A chain while it is built.
+    """A chain under construction.
 
-    `axes` maps the reduce iterators of each member to those of the first one, the results of `estimated` are read as
-    estimates of the whole sum by the running count `count`, `rescale` is what partial results become.
+    `axes` maps the reduce iterators of each member to those of the first one. Results of the sums in `estimated` are
+    read as estimates of the whole sum, by means of the running count `count`. `rescale` is the updated partial result
+    of each member.
     """
 
     members: tuple[str, ...]
@@ -49,12 +55,12 @@ class ReductionChain:
 
 
 class _NoRuleError(Exception):
-    """A body cannot be followed."""
+    """A body cannot be traced back, so no update rule exists."""
 
 
 @dataclass(slots=True)
 class ChainSearch:
-    """The nodes of a group, in topological order, and the tensors that they are made of."""
+    """The nodes of a group, in topological order, and the tensors they read and write."""
 
     nodes: Mapping[str, TensorExpr]
     tensors: dict[str, Tensor]
@@ -68,7 +74,7 @@ class ChainSearch:
         self._place = {name: place for place, name in enumerate(self.nodes)}
 
     def unused(self, wish: str) -> str:
-        """A name that no tensor has."""
+        """`wish`, with a number if a tensor of that name exists."""
         name, number = wish, 1
         while name in self.tensors:
             number += 1
@@ -76,86 +82,87 @@ class ChainSearch:
         return name
 
     def begun(self, node: TensorExpr) -> ReductionChain:
-        """A chain of one reduction."""
+        """The chain that consists of one reduction."""
         name = node.tensor
         return ReductionChain(
             (name,), {name: {i: i for i in node.reduce}}, self.unused(f"{name}_count"), {name: _own(node)}
         )
 
-    def joined(self, growth: ReductionChain, node: TensorExpr) -> ReductionChain | None:
-        """The chain with one more member behind the others, of which it reads some; None where no rule applies."""
+    def joined(self, chain: ReductionChain, node: TensorExpr) -> ReductionChain | None:
+        """The chain extended by a reduction that reads some of its members; None where no update rule applies."""
         name = node.tensor
-        members = (*growth.members, name)
-        for axes in self._alignments(growth, node):
-            aligned = {**growth.axes, name: axes}
+        members = (*chain.members, name)
+        for axes in self._alignments(chain, node):
+            aligned = {**chain.axes, name: axes}
             try:
                 longer = self._with_rules(
-                    ReductionChain(members, aligned, growth.count, growth.rescale, growth.estimated), (name,)
+                    ReductionChain(members, aligned, chain.count, chain.rescale, chain.estimated), (name,)
                 )
-                if longer is None and (sums := self._sums(growth, node)):
-                    estimated = growth.estimated | sums
-                    longer = self._with_rules(ReductionChain(members, aligned, growth.count, {}, estimated), members)
+                if longer is None and (sums := self._sums(chain, node)):
+                    estimated = chain.estimated | sums
+                    longer = self._with_rules(ReductionChain(members, aligned, chain.count, {}, estimated), members)
             except _NoRuleError:
                 continue
             if longer is not None:
                 return longer
         return None
 
-    def _alignments(self, growth: ReductionChain, node: TensorExpr) -> Iterator[dict[str, str]]:
-        """Ways to take reduce iterators of a node for those of a chain: own iterator -> axis."""
-        first = self.nodes[growth.members[0]]
+    def _alignments(self, chain: ReductionChain, node: TensorExpr) -> Iterator[dict[str, str]]:
+        """Every mapping of the node's reduce iterators to the reduce iterators of the chain's first member with equal
+        extents."""
+        first = self.nodes[chain.members[0]]
         for own in permutations(node.reduce, len(first.reduce)):
             if all(node.domain[i] == first.domain[axis] for i, axis in zip(own, first.reduce, strict=True)):
                 yield dict(zip(own, first.reduce, strict=True))
 
-    def _with_rules(self, growth: ReductionChain, names: tuple[str, ...]) -> ReductionChain | None:
-        rescale = dict(growth.rescale)
+    def _with_rules(self, chain: ReductionChain, names: tuple[str, ...]) -> ReductionChain | None:
+        rescale = dict(chain.rescale)
         for name in names:
-            rule = self._rule(growth, name)
+            rule = self._rule(chain, name)
             if rule is None:
                 return None
             rescale[name] = rule
-        return ReductionChain(growth.members, growth.axes, growth.count, rescale, growth.estimated)
+        return ReductionChain(chain.members, chain.axes, chain.count, rescale, chain.estimated)
 
-    def _rule(self, growth: ReductionChain, name: str) -> Expr | None:
-        """What the result of a member becomes when earlier ones grow."""
+    def _rule(self, chain: ReductionChain, name: str) -> Expr | None:
+        """The updated partial result of a member when the reductions before it grow; None if no rule applies."""
         node = self.nodes[name]
-        body = self._body(growth, name)
-        grows = {growth.count, *growth.members}
+        body = self._body(chain, name)
+        grows = {chain.count, *chain.members}
         growing: dict[Access, RunningReduction] = {}
         for access in accesses(body):
             if access.tensor not in grows or access in growing:
                 continue
-            growing[access] = self._growing(growth, node, access)
-        whole = len(growth.axes[name]) == len(node.reduce)
-        count = Access(growth.count, ()) if growth.estimated and whole else None
-        reads = any(access.tensor != growth.count for access in growing)
+            growing[access] = self._growing(chain, node, access)
+        whole = len(chain.axes[name]) == len(node.reduce)
+        count = Access(chain.count, ()) if chain.estimated and whole else None
+        reads = any(access.tensor != chain.count for access in growing)
         if reads and node.body.op != "sum":  # type: ignore[union-attr]
             return None
         return update_rule(_own(node), body, growing, count)
 
-    def _growing(self, growth: ReductionChain, reader: TensorExpr, access: Access) -> RunningReduction:
-        """What a reader sees of a member: the terms of its body in the reader's iterators."""
-        if access.tensor == growth.count:
+    def _growing(self, chain: ReductionChain, reader: TensorExpr, access: Access) -> RunningReduction:
+        """A member as its reader sees it: the normal form of its body in the reader's iterators."""
+        if access.tensor == chain.count:
             return RunningReduction("sum", {ONE: terms_of(Const(1))[ONE]})
         node = self.nodes[access.tensor]
-        back = {axis: own for own, axis in growth.axes[reader.tensor].items()}
+        back = {axis: own for own, axis in chain.axes[reader.tensor].items()}
         values: dict[str, Expr] = dict(zip(node.spatial, access.index, strict=True))
-        values |= {own: Var(back[axis]) for own, axis in growth.axes[access.tensor].items() if axis in back}
+        values |= {own: Var(back[axis]) for own, axis in chain.axes[access.tensor].items() if axis in back}
         if not set(node.reduce) <= values.keys():
             raise _NoRuleError
-        body = _canonical(substitute(self._body(growth, access.tensor), values), reader)
+        body = _canonical(substitute(self._body(chain, access.tensor), values), reader)
         return RunningReduction(node.reducer or "", terms_of(body))
 
-    def _sums(self, growth: ReductionChain, node: TensorExpr) -> frozenset[str]:
-        """Sums that a node reads while they grow and that are not estimated yet."""
-        alone = ReductionChain((*growth.members, node.tensor), {}, growth.count, {}, growth.estimated)
+    def _sums(self, chain: ReductionChain, node: TensorExpr) -> frozenset[str]:
+        """Sums of the chain that a node reads and that are not estimated yet."""
+        alone = ReductionChain((*chain.members, node.tensor), {}, chain.count, {}, chain.estimated)
         read = {access.tensor for access in accesses(self._body(alone, node.tensor))}
-        sums = {name for name in growth.members if name in read and self.nodes[name].reducer == "sum"}
-        return frozenset(sums - growth.estimated)
+        sums = {name for name in chain.members if name in read and self.nodes[name].reducer == "sum"}
+        return frozenset(sums - chain.estimated)
 
     def ahead(self, name: str) -> set[str]:
-        """Tensors that a node reads through elementwise nodes."""
+        """Tensors that a node reads, directly or through elementwise nodes."""
         waiting, found = list(self._reads[name]), set[str]()
         while waiting:
             tensor = waiting.pop()
@@ -165,47 +172,51 @@ class ChainSearch:
         return found
 
     def _behind(self, members: tuple[str, ...], last: str) -> set[str]:
-        """Nodes up to `last` that read a member, directly or not, and the members."""
+        """The members, and the nodes up to `last` that depend on one."""
         found = set(members)
         for name in islice(self.nodes, self._place[members[0]], self._place[last]):
             if not found.isdisjoint(self._reads[name]):
                 found.add(name)
         return found
 
-    def _body(self, growth: ReductionChain, name: str) -> Expr:
-        """The body of a member over members, other reductions and what comes from outside."""
-        key = (name, growth.members[0], growth.estimated)
+    def _body(self, chain: ReductionChain, name: str) -> Expr:
+        """The body of a member in terms of other members, reductions outside the chain and tensors outside the
+        group."""
+        key = (name, chain.members[0], chain.estimated)
         known = self._bodies.get(key)
         if known is None:
             node = self.nodes[name]
-            behind = self._behind(growth.members, name)
-            followed = self._followed(node.value, growth, behind, frozenset(node.reduce))
+            behind = self._behind(chain.members, name)
+            followed = self._followed(node.value, chain, behind, frozenset(node.reduce))
             known = self._bodies[key] = _canonical(followed, node)
         return known
 
-    def _followed(self, expr: Expr, growth: ReductionChain, behind: set[str], axes: frozenset[str]) -> Expr:
-        """An expression over members, which it must not read along its own `axes`, and what does not grow."""
+    def _followed(self, expr: Expr, chain: ReductionChain, behind: set[str], axes: frozenset[str]) -> Expr:
+        """An expression traced back to chain members and to values that do not change in the loop.
+
+        Raises _NoRuleError if it reads a member along its own `axes` or depends on the chain through another reduction.
+        """
         if isinstance(expr, Access) and expr.tensor in self.nodes:
             node = self.nodes[expr.tensor]
-            if expr.tensor in growth.members:
+            if expr.tensor in chain.members:
                 if any(variables(i) & axes for i in expr.index):
                     raise _NoRuleError
-                if expr.tensor not in growth.estimated:
+                if expr.tensor not in chain.estimated:
                     return expr
-                first = growth.members[0]
+                first = chain.members[0]
                 counted = count_type(self.nodes[first], self.tensors[first].ttype)
-                return estimate(expr, node, Access(growth.count, ()), self.tensors[expr.tensor].ttype, counted)
+                return estimate(expr, node, Access(chain.count, ()), self.tensors[expr.tensor].ttype, counted)
             if node.reduce and expr.tensor in behind:
                 raise _NoRuleError
             if not node.reduce and (expr.tensor in behind or self._size(expr.tensor) <= CHEAP):
                 inner = substitute(node.body, dict(zip(node.spatial, expr.index, strict=True)))
                 if sum(1 for _ in walk(inner)) > MAX_BODY_SIZE:
                     raise _NoRuleError
-                return self._followed(inner, growth, behind, axes)
-        return rebuild(expr, lambda part: self._followed(part, growth, behind, axes))
+                return self._followed(inner, chain, behind, axes)
+        return rebuild(expr, lambda part: self._followed(part, chain, behind, axes))
 
     def _size(self, name: str) -> int:
-        """Sub-expressions of an elementwise node with those in front of it."""
+        """Number of sub-expressions of an elementwise node together with the elementwise nodes it reads."""
         known = self._sizes.get(name)
         if known is None:
             node = self.nodes[name]
@@ -219,7 +230,7 @@ def _own(node: TensorExpr) -> Access:
 
 
 def _canonical(expr: Expr, node: TensorExpr) -> Expr:
-    """The expression with every index in its simplest form."""
+    """The expression with every index simplified."""
     ranges = {i: (Const(0), simplify(Binary("-", n, Const(1)))) for i, n in node.domain.items()}
 
     def simple(part: Expr) -> Expr:

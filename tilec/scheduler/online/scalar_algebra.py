@@ -1,7 +1,7 @@
-"""Scalar bodies over the reals: sums of products of atoms, their powers and one exponential.
+"""Normal form of scalar expressions over the reals: sums of products of atoms, integer powers and one exponential.
 
-Casts between floating-point types are transparent, for they only round; whatever is no sum, product, quotient,
-exponential or choice is an atom.
+Casts between floating-point types are transparent, for they only round. An atom is anything that is no sum, product,
+quotient, exponential or `where`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.types import TTYPES, is_float
 
 MAX_TERMS = 256
-"""Terms of a sum, above which it is taken for an atom."""
+"""Number of terms above which a product stays an atom instead of being expanded."""
 
 _CLOSE = Fraction(1, 1 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A product: `powers` of atoms times exp of a sum, `exponent`, both without what changes nothing."""
+    """A product of atoms to `powers`, times exp of the sum `exponent`; neutral factors are left out."""
 
     powers: frozenset[tuple[Expr, int]] = frozenset()
     exponent: frozenset[tuple[Term, Fraction]] = frozenset()
@@ -38,7 +38,7 @@ class Term:
 
 
 Terms = Mapping[Term, Fraction]
-"""Product -> coefficient."""
+"""Map from product to coefficient."""
 
 ONE = Term()
 
@@ -123,7 +123,7 @@ def replaced(terms: Terms, values: Callable[[Expr], Terms | None]) -> Terms:
 
 
 def positive(terms: Terms) -> bool:
-    """Whether a sum is certainly at least 0."""
+    """Whether a sum is provably non-negative."""
     return all(c > 0 and all(p % 2 == 0 or _positive(atom) for atom, p in term.powers) for term, c in terms.items())
 
 

@@ -1,8 +1,8 @@
-"""Reductions along one axis that depend on each other and can run in one loop, by the algebra of their bodies.
+"""Dependent reductions over one axis that run in a single loop (online softmax, Welford).
 
-max -> sum of exponentials -> weighted sum is the softmax of attention, sum -> sum of squared distances the variance;
-neither is looked for by name.  A body is followed back through the elementwise nodes in front of it; what it then
-reads of an earlier reduction without the axis is a value that grows while the loop runs.
+max -> sum of exponentials -> weighted sum is the softmax of attention; sum -> sum of squared distances is the variance.
+Neither is matched by name: the body of a reduction is traced back through its elementwise producers, and any earlier
+reduction that it reads without the reduce axis is a value that changes while the loop runs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _COMBINED = {"sum": "+", "prod": "*"}
 class SharedReductions:
     """Reductions that can share a reduce loop.
 
-    members    their names in topological order; the last one is the leader, whose reduce steps make the loop
-    shared     what goes into `Variant.shared`
-    inside     every node that lives in the loop: the members and what stands between them
-    added      new nodes: elementwise nodes that are read in the loop and behind it have a copy for the loop; a running
-               count and estimates of sums where a mean is read while it grows
-    changed    nodes inside that read the new ones
-    tensors    tensors of the new nodes
-    copies     copy -> the node that it is one of
+    members  their names in topological order; the last one is the leader, whose reduce steps make the loop
+    shared   the entries for `Variant.shared`
+    inside   every node computed in the loop: the members and the nodes between them
+    added    new nodes: copies of elementwise nodes that are read both in the loop and behind it; a running count,
+             and estimates of sums where a mean is read before the sum is complete
+    changed  nodes inside that read the added ones
+    tensors  tensors of the added nodes
+    copies   map from a copy to its original
     """
 
     members: tuple[str, ...]
@@ -50,8 +50,8 @@ class SharedReductions:
         return self.members[-1]
 
     def applied(self, nodes: Sequence[TensorExpr]) -> tuple[TensorExpr, ...]:
-        """The nodes of a group with those of the loop, in an order in which what reads a member behind the loop stands
-        behind the leader."""
+        """The nodes of the group with those of the loop, in topological order; readers of a member behind the loop
+        follow the leader."""
         new = {**self.added, **{node.tensor: self.changed.get(node.tensor, node) for node in nodes}}
         waits = {name: {t for t in operands(expr) if t in new} for name, expr in new.items()}
         for name, tensors in waits.items():
@@ -68,35 +68,35 @@ def find_shared_reductions(
 ) -> tuple[SharedReductions, ...]:
     """The longest chains among nodes in topological order, of which `outputs` are needed outside; most often none.
 
-    A reduction joins the first chain of which it reads a member while it grows, if a rule applies to it.
+    A reduction joins the first chain of which it reads a partial result, if an update rule applies to it.
     """
     search = ChainSearch({node.tensor: node for node in nodes}, dict(tensors))
-    found: list[ReductionChain] = []
+    chains: list[ReductionChain] = []
     for node in nodes:
         if not node.reduce or not is_float(tensors[node.tensor].ttype):
             continue
         read = search.ahead(node.tensor)
-        for position, growth in enumerate(found):
-            longer = None if read.isdisjoint(growth.members) else search.joined(growth, node)
+        for position, chain in enumerate(chains):
+            longer = None if read.isdisjoint(chain.members) else search.joined(chain, node)
             if longer is not None:
-                found[position] = longer
+                chains[position] = longer
                 break
         else:
-            found.append(search.begun(node))
-    return tuple(_chain(search, growth, outputs) for growth in found if len(growth.members) > 1)
+            chains.append(search.begun(node))
+    return tuple(_chain(search, chain, outputs) for chain in chains if len(chain.members) > 1)
 
 
-def _chain(search: ChainSearch, growth: ReductionChain, outputs: Collection[str]) -> SharedReductions:
-    """A chain with the nodes that it needs beside those of the group."""
-    nodes, tensors, members = search.nodes, dict(search.tensors), growth.members
+def _chain(search: ChainSearch, chain: ReductionChain, outputs: Collection[str]) -> SharedReductions:
+    """The fused loop of a chain, with the nodes added to the group for it."""
+    nodes, tensors, members = search.nodes, dict(search.tensors), chain.members
     added: dict[str, TensorExpr] = {}
     names: dict[str, str] = {}
-    if growth.estimated:
-        first, count = nodes[members[0]], Access(growth.count, ())
+    if chain.estimated:
+        first, count = nodes[members[0]], Access(chain.count, ())
         counted = count_type(first, tensors[members[0]].ttype)
-        added[growth.count] = count_node(growth.count, first, counted)
-        tensors[growth.count] = Tensor((), counted)
-        for name in (m for m in members if m in growth.estimated):
+        added[chain.count] = count_node(chain.count, first, counted)
+        tensors[chain.count] = Tensor((), counted)
+        for name in (m for m in members if m in chain.estimated):
             names[name] = search.unused(f"{name}_estimate")
             added[names[name]] = estimate_node(names[name], nodes[name], count, tensors[name].ttype, counted)
     inside = inside_of(members, nodes)
@@ -111,8 +111,8 @@ def _chain(search: ChainSearch, growth: ReductionChain, outputs: Collection[str]
     tensors |= {names[name]: tensors[name] for name in names}
     changed = {name: _reading(nodes[name], names) for name in inside - set(copied)}
     return SharedReductions(
-        (growth.count, *members) if growth.estimated else members,
-        _shared(growth, nodes, tensors),
+        (chain.count, *members) if chain.estimated else members,
+        _shared(chain, nodes, tensors),
         (inside - set(copied)) | added.keys(),
         added,
         {name: node for name, node in changed.items() if node != nodes[name]},
@@ -125,46 +125,44 @@ def _reading(node: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
     return replace(node, body=rename_tensors(node.body, names))
 
 
-def _shared(
-    growth: ReductionChain, nodes: Mapping[str, TensorExpr], tensors: Mapping[str, Tensor]
-) -> dict[str, Shared]:
-    leader = growth.members[-1]
-    own = {axis: iterator for iterator, axis in growth.axes[leader].items()}
+def _shared(chain: ReductionChain, nodes: Mapping[str, TensorExpr], tensors: Mapping[str, Tensor]) -> dict[str, Shared]:
+    leader = chain.members[-1]
+    own = {axis: iterator for iterator, axis in chain.axes[leader].items()}
     shared: dict[str, Shared] = {}
-    if growth.estimated:
-        iterators = {axis: own[axis] for axis in nodes[growth.members[0]].reduce}
-        shared[growth.count] = Shared(leader, iterators, Access(growth.count, ()))
-    for name in growth.members:
-        iterators = {iterator: own[axis] for iterator, axis in growth.axes[name].items()}
-        shared[name] = Shared(leader, iterators, typed(growth.rescale[name], name, tensors))
+    if chain.estimated:
+        iterators = {axis: own[axis] for axis in nodes[chain.members[0]].reduce}
+        shared[chain.count] = Shared(leader, iterators, Access(chain.count, ()))
+    for name in chain.members:
+        iterators = {iterator: own[axis] for iterator, axis in chain.axes[name].items()}
+        shared[name] = Shared(leader, iterators, typed(chain.rescale[name], name, tensors))
     return shared
 
 
 def merge_shared_reductions(
     chain: SharedReductions, nodes: Sequence[TensorExpr], left: Mapping[str, str], right: Mapping[str, str]
 ) -> tuple[TensorExpr, ...]:
-    """The partial results of two halves of the reduce axis as one: an expression for every member, in order.
+    """Merge of the partial results of two halves of the reduce axis: one expression for every member, in order.
 
-    `nodes` are those that `applied` gives; `left` and `right` name the tensors that hold the partial results of each
-    member.  Both sides are rescaled to what the earlier members have become, then combined; any number of parts may
-    be merged in any order.
+    `nodes` are the result of `applied`; `left` and `right` map each member to the tensor with its partial results. Both
+    sides are rescaled to the merged values of the earlier members, then combined. Any number of parts may be merged in
+    any order.
     """
     by_name = {node.tensor: node for node in nodes}
     result: list[TensorExpr] = []
     for name in chain.members:
         node = by_name[name]
-        sides = [_side(chain.shared[name].rescale, name, held) for held in (left, right)]
+        sides = [_side(chain.shared[name].rescale, name, half) for half in (left, right)]
         op = node.reducer or "sum"
         whole: Expr = Binary(_COMBINED[op], *sides) if op in _COMBINED else Call(f"{op}imum", tuple(sides))
         result.append(TensorExpr(name, node.spatial, (), node.shape, whole))
     return tuple(result)
 
 
-def _side(rescale: Expr, name: str, held: Mapping[str, str]) -> Expr:
-    """A rescaling of one half: what it held before is what this half holds."""
+def _side(rescale: Expr, name: str, half: Mapping[str, str]) -> Expr:
+    """The update of one half: its `before` values are the partial results of this half."""
     match rescale:
         case Call("before", (Access(tensor, index),)):
-            return Access(held[tensor], index)
+            return Access(half[tensor], index)
         case Access(tensor, index) if tensor == name:
-            return Access(held[tensor], index)
-    return rebuild(rescale, lambda part: _side(part, name, held))
+            return Access(half[tensor], index)
+    return rebuild(rescale, lambda part: _side(part, name, half))

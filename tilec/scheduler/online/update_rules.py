@@ -1,10 +1,10 @@
-"""Rules by which a partial result follows partial results that it was computed from (online softmax, Welford).
+"""Update rules of partial results that depend on other partial results (online softmax, Welford).
 
-    sum(t, g(X) * data[t])            ->  acc * g(new) / g(old)
-    sum(t, data[t] + g(T / count))    ->  acc + count * (g(new) - g(old))
-    sum(t, s * (y[t] - mean(y))**2)   ->  acc + s * count * (mean_old - mean_new)**2
+    sum(t, g(X) * data[t])           ->  acc * g(new) / g(old)
+    sum(t, data[t] + g(T / count))   ->  acc + count * (g(new) - g(old))
+    sum(t, s * (y[t] - mean(y))**2)  ->  acc + s * count * (mean_old - mean_new)**2
 
-`count` is how many elements were summed up so far.  What is no algebra of these forms has no rule.
+`count` is the number of elements summed so far. Bodies of any other form have no rule.
 """
 
 from __future__ import annotations
@@ -20,54 +20,57 @@ from tilec.scheduler.online.scalar_algebra import Term, Terms, added, positive, 
 
 @dataclass(frozen=True, slots=True)
 class RunningReduction:
-    """A reduction that is read while it grows: its operator and the terms of its body, in the reader's iterators."""
+    """A reduction that is read before it is complete: its operator and its body's normal form in the reader's
+    iterators."""
 
     reducer: str
     body: Terms
 
 
 RunningReductions = Mapping[Access, RunningReduction]
-"""What a body reads of reductions that still grow."""
+"""The accesses of a body to reductions that are not complete yet."""
 
 
-def update_rule(own: Access, body: Expr, growths: RunningReductions, count: Access | None) -> Expr | None:
-    """What a sum `own` over `body` becomes in a step, before it is added to; None when no rule applies.
+def update_rule(own: Access, body: Expr, running: RunningReductions, count: Access | None) -> Expr | None:
+    """The partial sum `own` over `body` after the reductions it depends on took a step, before this step's elements are
+    added.
 
-    `count` is the running number of elements, if there is one.
+    `count` is the running number of elements, if there is one. None when no rule applies.
     """
-    if not any(isinstance(part, Access) and part in growths for part in walk(body)):
+    if not any(isinstance(part, Access) and part in running for part in walk(body)):
         return own
-    scaled = _scaled(own, terms_of(body), growths)
+    scaled = _scaled(own, terms_of(body), running)
     if scaled is not None or count is None:
         return scaled
-    return _shifted(own, body, growths, count) or _centred(own, body, growths, count)
+    return _shifted(own, body, running, count) or _centred(own, body, running, count)
 
 
 def previous_value(value: Expr) -> Expr:
-    """What a value was before this step."""
+    """The value before this step."""
     return Call(BEFORE, (value,))
 
 
 # acc * g(new) / g(old)
 
 
-def _scaled(own: Access, body: Terms, growths: RunningReductions) -> Expr | None:
-    """A product with exponentials and reciprocals of growing values, none of which can overflow on the way."""
-    found = [_growing_part(term, growths) for term in body]
-    if not found or found[0] is None or any(parts != found[0] for parts in found):
+def _scaled(own: Access, body: Terms, running: RunningReductions) -> Expr | None:
+    """acc * g(new) / g(old), for a product with exponentials and reciprocals of running values; None if one can
+    overflow."""
+    parts_of_terms = [_growing_part(term, running) for term in body]
+    if not parts_of_terms or parts_of_terms[0] is None or any(parts != parts_of_terms[0] for parts in parts_of_terms):
         return None
-    powers, slopes = found[0]
-    if not all(_bounded(term, powers, slopes, growths) for term in body):
+    powers, slopes = parts_of_terms[0]
+    if not all(_bounded(term, powers, slopes, running) for term in body):
         return None
     factors: list[Expr] = []
     resets: list[Expr] = []
-    for value in growths:
+    for value in running:
         if value not in powers and value not in slopes:
             continue
         old = previous_value(value)
         factor = Binary("/", old, value) if value in powers else _exp(value, slopes[value])
         factors.append(Call("where", (Binary("==", old, value), Const(1.0), factor)))
-        neutral = Const(NEUTRAL[growths[value].reducer])
+        neutral = Const(NEUTRAL[running[value].reducer])
         resets.append(Binary("and", Binary("==", old, neutral), Binary("!=", old, value)))
     return Call("where", (_joined("or", resets), Const(0.0), _joined("*", [own, *factors])))
 
@@ -81,20 +84,20 @@ def _exp(value: Expr, slope: Fraction) -> Expr:
     return Call("exp", (difference,))
 
 
-def _growing_part(term: Term, growths: RunningReductions) -> tuple[dict[Expr, int], dict[Expr, Fraction]] | None:
-    """Powers of growing values, and their factors in the exponent; None where they are mixed with other things."""
+def _growing_part(term: Term, running: RunningReductions) -> tuple[dict[Expr, int], dict[Expr, Fraction]] | None:
+    """Powers of running values and their factors in the exponent; None where other expressions contain them."""
     powers: dict[Expr, int] = {}
     for atom, power in term.powers:
-        if atom in growths:
+        if atom in running:
             powers[atom] = power
-        elif _reads(atom, growths):
+        elif _reads(atom, running):
             return None
     slopes: dict[Expr, Fraction] = {}
     for inner, coefficient in term.exponent:
-        if not _term_reads(inner, growths):
+        if not _term_reads(inner, running):
             continue
         match tuple(inner.powers):
-            case ((Access() as atom, 1),) if atom in growths and not inner.exponent:
+            case ((Access() as atom, 1),) if atom in running and not inner.exponent:
                 slopes[atom] = coefficient
             case _:
                 return None
@@ -102,18 +105,21 @@ def _growing_part(term: Term, growths: RunningReductions) -> tuple[dict[Expr, in
 
 
 def _bounded(
-    term: Term, powers: Mapping[Expr, int], slopes: Mapping[Expr, Fraction], growths: RunningReductions
+    term: Term, powers: Mapping[Expr, int], slopes: Mapping[Expr, Fraction], running: RunningReductions
 ) -> bool:
-    """Exponents stay at most 0, for the growing value is the largest (smallest) of what it is subtracted from; a
-    divisor is a sum of values at least 0 of which the body is a multiple."""
+    """Whether no factor can overflow.
+
+    Exponents stay at most 0: the running value is the largest (smallest) of the values it is subtracted from. A divisor
+    is a sum of non-negative values of which the body is a multiple.
+    """
     for value, slope in slopes.items():
-        if growths[_access(value)].reducer != ("max" if slope < 0 else "min"):
+        if running[_access(value)].reducer != ("max" if slope < 0 else "min"):
             return False
     exponent = dict(term.exponent)
-    if slopes and not vanishes(replaced(exponent, lambda atom: _body(atom, growths)), exponent):
+    if slopes and not vanishes(replaced(exponent, lambda atom: _body(atom, running)), exponent):
         return False
     for value, power in powers.items():
-        growing = growths[_access(value)]
+        growing = running[_access(value)]
         if power != -1 or growing.reducer != "sum" or len(growing.body) != 1 or not positive(growing.body):
             return False
         (share,) = growing.body
@@ -122,8 +128,8 @@ def _bounded(
     return True
 
 
-def _body(atom: Expr, growths: RunningReductions) -> Terms | None:
-    return growths[atom].body if isinstance(atom, Access) and atom in growths else None
+def _body(atom: Expr, running: RunningReductions) -> Terms | None:
+    return running[atom].body if isinstance(atom, Access) and atom in running else None
 
 
 def _access(value: Expr) -> Access:
@@ -132,7 +138,7 @@ def _access(value: Expr) -> Access:
 
 
 def _divides(share: Term, term: Term) -> bool:
-    """Whether a product is a multiple of another one in size."""
+    """Whether a product is a multiple of another one in magnitude."""
     have = dict(term.powers)
     for atom, power in share.powers:
         inner = atom.args[0] if isinstance(atom, Call) and atom.fn == "abs" else atom
@@ -144,27 +150,27 @@ def _divides(share: Term, term: Term) -> bool:
 # acc + count * (g(new) - g(old))
 
 
-def _shifted(own: Access, body: Expr, growths: RunningReductions, count: Access) -> Expr | None:
-    """A sum of things that do not grow and of means so far."""
-    ends = _means(body, growths, count)
+def _shifted(own: Access, body: Expr, running: RunningReductions, count: Access) -> Expr | None:
+    """acc + count * (g(new) - g(old)), for a sum of constant summands and of running means."""
+    ends = _means(body, running, count)
     if not ends:
         return None
-    moved = _joined("+", [_difference(sign, part, growths) for sign, part in ends])
+    moved = _joined("+", [_difference(sign, part, running) for sign, part in ends])
     return _counted(own, count, Binary("*", previous_value(count), moved))
 
 
-def _means(body: Expr, growths: RunningReductions, count: Access) -> list[tuple[int, Expr]] | None:
-    """The summands that grow, with their signs; None if one is no mean of what was summed up so far."""
+def _means(body: Expr, running: RunningReductions, count: Access) -> list[tuple[int, Expr]] | None:
+    """The summands that change in the loop, with their signs; None if one is not a running mean."""
     growing: list[tuple[int, Expr]] = []
     for sign, part in _summands(body):
-        if not _reads(part, growths):
+        if not _reads(part, running):
             continue
         for term in terms_of(part):
             powers = dict(term.powers)
             rest = [atom for atom in powers if atom != count]
             if term.exponent or powers.get(count) != -1 or len(rest) != 1 or powers[rest[0]] != 1:
                 return None
-            if _body(rest[0], growths) is None or growths[_access(rest[0])].reducer != "sum":
+            if _body(rest[0], running) is None or running[_access(rest[0])].reducer != "sum":
                 return None
         growing.append((sign, part))
     return growing
@@ -179,16 +185,16 @@ def _summands(expr: Expr, sign: int = 1) -> list[tuple[int, Expr]]:
     return [(sign, expr)]
 
 
-def _difference(sign: int, part: Expr, growths: RunningReductions) -> Expr:
+def _difference(sign: int, part: Expr, running: RunningReductions) -> Expr:
     """sign * (new - old)."""
-    old = _former(part, growths)
+    old = _former(part, running)
     return Binary("-", part, old) if sign > 0 else Binary("-", old, part)
 
 
-def _former(expr: Expr, growths: RunningReductions) -> Expr:
+def _former(expr: Expr, running: RunningReductions) -> Expr:
     if isinstance(expr, Access):
-        return previous_value(expr) if expr in growths else expr
-    return rebuild(expr, lambda part: _former(part, growths))
+        return previous_value(expr) if expr in running else expr
+    return rebuild(expr, lambda part: _former(part, running))
 
 
 def _counted(own: Access, count: Access, more: Expr) -> Expr:
@@ -198,21 +204,21 @@ def _counted(own: Access, count: Access, more: Expr) -> Expr:
 # acc + s * count * (mean_old - mean_new)**2
 
 
-def _centred(own: Access, body: Expr, growths: RunningReductions, count: Access) -> Expr | None:
-    """The square of the distance from the mean of what was summed up so far."""
-    split = _square(body, growths)
+def _centred(own: Access, body: Expr, running: RunningReductions, count: Access) -> Expr | None:
+    """acc + s * count * (mean_old - mean_new)**2, for squared distances from a running mean."""
+    split = _square(body, running)
     if split is None:
         return None
     base, scale = split
-    ends = _means(base, growths, count)
-    if not ends or not any(_is_mean(base, value, growing, count) for value, growing in growths.items()):
+    ends = _means(base, running, count)
+    if not ends or not any(_is_mean(base, value, growing, count) for value, growing in running.items()):
         return None
-    moved = _joined("+", [_difference(sign, part, growths) for sign, part in ends])
+    moved = _joined("+", [_difference(sign, part, running) for sign, part in ends])
     more = Binary("*", previous_value(count), Binary("*", moved, moved))
     return _counted(own, count, more if scale == 1 else Binary("*", more, Const(float(scale))))
 
 
-def _square(body: Expr, growths: RunningReductions) -> tuple[Expr, Fraction] | None:
+def _square(body: Expr, running: RunningReductions) -> tuple[Expr, Fraction] | None:
     """(b, s) with body = s * b * b."""
     match body:
         case Call("pow", (base, Const(2 | 2.0))):
@@ -222,15 +228,15 @@ def _square(body: Expr, growths: RunningReductions) -> tuple[Expr, Fraction] | N
         case Binary("*" | "/" as op, left, right):
             sides = ((left, right), (right, left)) if op == "*" else ((left, right),)
             for inner, factor in sides:
-                value, found = terms_of(factor), _square(inner, growths)
-                if found is not None and list(value) == [Term()]:
+                value, inner_square = terms_of(factor), _square(inner, running)
+                if inner_square is not None and list(value) == [Term()]:
                     scale = value[Term()] if op == "*" else 1 / value[Term()]
-                    return found[0], found[1] * scale
+                    return inner_square[0], inner_square[1] * scale
     return None
 
 
 def _is_mean(base: Expr, value: Access, growing: RunningReduction, count: Access) -> bool:
-    """Whether the base is what a sum `value` adds up, less its mean."""
+    """Whether the base is the summand of a sum `value` minus its mean, up to a factor."""
     if growing.reducer != "sum" or value == count:
         return False
     mean = terms_of(Binary("/", value, count))
@@ -241,13 +247,13 @@ def _is_mean(base: Expr, value: Access, growing: RunningReduction, count: Access
     return vanishes(added(terms, distance, -terms[first] / distance[first]), terms)
 
 
-def _term_reads(term: Term, growths: RunningReductions) -> bool:
+def _term_reads(term: Term, running: RunningReductions) -> bool:
     inner = (atom for part, _ in term.exponent for atom, _ in part.powers)
-    return any(_reads(atom, growths) for atom in (*(atom for atom, _ in term.powers), *inner))
+    return any(_reads(atom, running) for atom in (*(atom for atom, _ in term.powers), *inner))
 
 
-def _reads(expr: Expr, growths: RunningReductions) -> bool:
-    return any(isinstance(part, Access) and part in growths for part in walk(expr))
+def _reads(expr: Expr, running: RunningReductions) -> bool:
+    return any(isinstance(part, Access) and part in running for part in walk(expr))
 
 
 def _joined(op: str, parts: Sequence[Expr]) -> Expr:

@@ -1,1 +1,1 @@
-"""A search divided among processes."""
+"""The search divided among processes."""

@@ -1,7 +1,7 @@
-"""beside: a part of a search in a process of its own, for Python computes on one processor only.
+"""Part of the search in a forked child process, because Python computes on one processor per process.
 
-The process is a copy of this one, which costs a few milliseconds and needs nothing handed over; only what it finds is.
-Where processes cannot be copied, or one dies, nothing is found and the search does all by itself.
+Forking takes a few milliseconds and needs no arguments serialised; only the result is. Where a process cannot be
+forked, or dies, the result is None and the parent does all the work itself.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from typing import Any, NoReturn
 from tilec.spec.cpus import usable_cpus
 
 _SECONDS = 1.0
-"""How often a process looks whether the one that waits for it is still there."""
+"""Interval at which a child checks that its parent is alive, in seconds."""
 
 
 def process_count() -> int:
-    """Processes that a search may be divided among."""
+    """Number of processes that the search may use."""
     return len(usable_cpus()) if sys.platform == "linux" else 1
 
 
 @contextmanager
 def in_child_process(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
-    """Do `work` in another process while this one goes on; what is given waits for its result, None if there is none.
+    """Run `work` in a child process while this one goes on; yields a function that waits for the result, None on
+    failure.
 
-    The process ends with the block, whatever it does.
+    The child is killed at the end of the block.
     """
     reader, writer = os.pipe()
     try:
@@ -44,9 +45,9 @@ def in_child_process(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
     if child == 0:
         _serve(work, writer)
     os.close(writer)
-    with open(reader, "rb") as found:
+    with open(reader, "rb") as result:
         try:
-            yield lambda: _answer(found.read())
+            yield lambda: _answer(result.read())
         finally:
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
@@ -54,7 +55,7 @@ def in_child_process(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
 
 
 def _copied() -> int:
-    """Fork; the copy computes alone and takes no lock that another thread may have held."""
+    """Fork. The child computes alone and takes no lock that another thread may have held."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()

@@ -1,4 +1,4 @@
-"""stretches: an order of parts divided into pieces that are about the same work for the search."""
+"""Partition of the parts of a graph into consecutive ranges of about equal search work."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from tilec.scheduler.fusion.group_costs import MAX_PARTS
 from tilec.scheduler.fusion_problem import FusionProblem
 
 MIN_PARTS = 2000
-"""Parts of groups that are worth a process: a look takes about a millisecond for each, and what is alike is looked at
-once more in every process."""
+"""Parts of candidate groups that are worth a process: evaluating one takes about a millisecond per part, and groups
+that occur in several ranges are evaluated once in every process."""
 
 CandidateCounts = Sequence[tuple[int, object]]
-"""Groups that end with a part: how many parts stand before it, and what they are up to the names of tensors."""
+"""The candidate groups that end with a part: the number of parts before it, and the group's content up to tensor
+names."""
 
 
 def partition_work(atoms: FusionProblem, most: int) -> tuple[range, ...]:

@@ -1,4 +1,4 @@
-"""decision: what was chosen for a group, read off its plan with names replaced, so that equal choices compare equal."""
+"""The decisions of a group in canonical names, so that equal decisions of different groups compare equal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Decision:
 
 
 def decisions(plan: Plan) -> tuple[Decision, ...]:
-    """What the plan decides for each of its groups."""
+    """The decisions of the plan for each of its groups."""
     return tuple(_decision(group) for group in plan.groups)
 
 

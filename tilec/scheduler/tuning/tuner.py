@@ -1,4 +1,4 @@
-"""choose: which candidate of a group is taken: the record's, the fastest of those measured, or the model's (W20)."""
+"""Choice among a group's candidates: recorded, fastest of the measured top k, or best by the model (Welder, 3.2)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ RECORDED, MEASURED = "recorded", "measured"
 """Where choices come from; all else are reasons why the model made one."""
 
 MARGIN = 0.02
-"""A candidate that the model likes less has to be faster by this part: less is noise."""
+"""Relative speed-up that a candidate must show over one the model ranks higher; smaller differences are noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """How candidates are chosen: from the `record`, under a `setting`, of the `budget` best ones by the model.
+    """Policy of the choice: a `record`, a `setting`, and the `budget` of candidates to measure, best by the model.
 
-    `measure` is None where nothing may be measured; `keep` puts a new entry into the record for good, in the place of
-    another, and gives back the record as it is then.  `say` hears a line for every group that was measured, `advance`
-    how many groups are done of how many.
+    `measure` is None where measuring is not allowed. `keep` stores a new entry in the record, in place of another, and
+    returns the record as it is then. `say` receives a line for every measured group, `advance` the number of groups
+    done and the total.
     """
 
     record: Record
@@ -46,7 +46,7 @@ class Tuning:
 
 
 class Tuner:
-    """Chooses for one graph; `sources` counts where choices came from."""
+    """Chooses the candidates of one graph's groups; `sources` counts where choices came from."""
 
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
@@ -57,18 +57,19 @@ class Tuner:
 
     @property
     def most(self) -> int:
-        """How many candidates of a group are of interest: as many as may be measured, or were for the record."""
+        """Number of candidates per group to offer: as many as may be measured, or as the record holds for any group."""
         recorded = (len(entry.trials) for entry in self._tuning.record.entries.values())
         return max(self._tuning.budget, *recorded, 1)
 
     def expect(self, groups: int) -> None:
-        """Say how many more groups will be asked for."""
+        """Announce the number of groups still to come."""
         self._expected += groups
 
     def chosen(self, group: Signature, candidates: Sequence[C], plan_of: Callable[[C], Plan]) -> C:
-        """The candidate to take; `candidates` begin with the model's choice, `plan_of` gives a plan of the group alone.
+        """The candidate to take; `candidates` begin with the model's choice, `plan_of` builds a plan of the group
+        alone.
 
-        With the same candidates and record, and nothing to measure, the choice is the same on every run.
+        The choice is deterministic for given candidates and record, if nothing is measured.
         """
         place = self._place(group, candidates, plan_of) if len(candidates) > 1 else 0
         self._done += 1
@@ -76,17 +77,17 @@ class Tuner:
         return candidates[place]
 
     def _place(self, group: Signature, candidates: Sequence[C], plan_of: Callable[[C], Plan]) -> int:
-        found = self._recorded(group, candidates, plan_of)
-        if isinstance(found, int):
+        place = self._recorded(group, candidates, plan_of)
+        if isinstance(place, int):
             self.sources[RECORDED] += 1
-            return found
+            return place
         if self._tuning.measure is None:
-            self.sources[found] += 1
+            self.sources[place] += 1
             return 0
-        return self._measured(group, candidates[: self._tuning.budget], plan_of, found)
+        return self._measured(group, candidates[: self._tuning.budget], plan_of, place)
 
     def _recorded(self, group: Signature, candidates: Sequence[C], plan_of: Callable[[C], Plan]) -> int | str:
-        """The place of what the record has chosen, or why that cannot be told."""
+        """The place of the recorded choice among the candidates, or the reason why there is none."""
         entry = self._record.find(group.digest, self._tuning.setting)
         if isinstance(entry, str):
             return entry
@@ -113,14 +114,15 @@ class Tuner:
             return 0
         enough = min(times.values()) * (1 + MARGIN)
         best = next(n for n, time in times.items() if time <= enough)
-        found = self._record.find(group.digest, self._tuning.setting)
-        entry, older = Entry(group, self._tuning.setting, trials, best), found if isinstance(found, Entry) else None
+        existing = self._record.find(group.digest, self._tuning.setting)
+        entry = Entry(group, self._tuning.setting, trials, best)
+        older = existing if isinstance(existing, Entry) else None
         keep: Keep = self._record.merged if self._tuning.keep is None else self._tuning.keep
         self._record = keep(entry, older)
-        kept = self._recorded(group, candidates, plan_of)
+        recorded = self._recorded(group, candidates, plan_of)
         self.sources[MEASURED] += 1
-        self._tuning.say(f"{self._label(group)}: {_told(trials, best, len(distinct))} ({why})")
-        return kept if isinstance(kept, int) else best
+        self._tuning.say(f"{self._label(group)}: {_summary(trials, best, len(distinct))} ({why})")
+        return recorded if isinstance(recorded, int) else best
 
     def _label(self, group: Signature) -> str:
         of = f" of {self._expected}" if self._expected else ""
@@ -131,12 +133,12 @@ def _trial(decided: tuple[Decision, ...], seconds: float | None) -> Trial:
     return Trial(decided, None if seconds is None else round(seconds * 1e12))
 
 
-def _told(trials: Sequence[Trial], best: int, distinct: int) -> str:
+def _summary(trials: Sequence[Trial], best: int, distinct: int) -> str:
     """`20 candidates, 2 failed, best 118.4 us, 1.21x faster than the model's`."""
     failed = sum(trial.picoseconds is None for trial in trials)
-    found, first = trials[best].picoseconds, trials[0].picoseconds
+    fastest, first = trials[best].picoseconds, trials[0].picoseconds
     text = f"{distinct} candidates" + (f", {failed} failed" if failed else "")
-    text += f", best {(found or 0) / 1e6:.1f} us"
+    text += f", best {(fastest or 0) / 1e6:.1f} us"
     if best == 0:
         return f"{text}, the model's"
-    return f"{text}, {first / found:.2f}x faster than the model's" if first and found else text
+    return f"{text}, {first / fastest:.2f}x faster than the model's" if first and fastest else text

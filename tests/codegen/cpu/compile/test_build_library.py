@@ -4,11 +4,10 @@ import shutil
 import pytest
 
 from tests.cpu_models import HOST, chain, write_model
+from tilec.abi.archive import INTERFACE, unpack
 from tilec.codegen.cpu.compile.build_library import compile_model
 from tilec.codegen.cpu.compile.compile_tir import threads_text
 from tilec.errors import TilecError, UnsupportedError
-from tilec.runtime.archive import unpack
-from tilec.runtime.library import INTERFACE
 from tilec.spec.device import Target
 
 

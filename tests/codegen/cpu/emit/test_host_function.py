@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cpu_models import chain, chain_reference, neighbours, rows, tensor, whole, write_model
-from tilec.codegen.cpu.compile.build_library import Model
-from tilec.codegen.cpu.emit.host_function import Signature, host_function
-from tilec.codegen.cpu.launch_data import Argument, Launch
+from tilec.codegen.cpu.emit.host_function import host_function
+from tilec.codegen.launch_table import Launch, PointerTable
+from tilec.codegen.model import Model
 from tilec.errors import UnsupportedError
 from tilec.runtime import load
 
@@ -73,13 +73,7 @@ def test_one_kernel_serves_several_launches_and_offsets(tmp_path):
 
 def test_too_many_tasks_are_refused():
     with pytest.raises(UnsupportedError, match=r"2\^31"):
-        host_function([Launch("k", (), 1 << 31)], Signature(0, 0, 0))
-
-
-def test_table_entries_follow_inputs_outputs_constants_arena():
-    signature = Signature(inputs=2, outputs=3, constants=4)
-    spaces = [("input", 1), ("output", 2), ("constant", 3), ("arena", 0)]
-    assert [signature.entry(Argument(space, i, 0, 0)) for space, i in spaces] == [1, 4, 8, 9]
+        host_function([Launch("k", (), 1 << 31)], PointerTable(0, 0, 0))
 
 
 @settings(max_examples=8, deadline=None)

@@ -3,9 +3,9 @@ from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tests.cpu_models import int64, tensor, whole, write_model
-from tilec.codegen.cpu.compile.build_library import Model
 from tilec.codegen.cpu.emit.kernel_function import Operand, kernel_function
-from tilec.codegen.cpu.launch_data import Launch
+from tilec.codegen.launch_table import Launch
+from tilec.codegen.model import Model
 from tilec.runtime import load
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from itertools import product as every
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -21,7 +20,9 @@ from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import Access, Binary, Const, Var
 from tilec.ir.program import Combine
 from tilec.ir.text import parse_expr
+from tilec.spec.machine_costs import CpuCosts
 
+COSTS = CpuCosts()
 COLUMNS = 64
 TASK = 128 * COLUMNS
 
@@ -42,10 +43,12 @@ def loop(name: str, rounds: int, *body: Step) -> For:
     return For(name, Const(0), Const(rounds), body)
 
 
-def fetched(*body: Step, spread: tuple[tuple[str, int], ...] = (("t", 5),)) -> list[tuple[Prefetch, ...]]:
+def fetched(
+    *body: Step, spread: tuple[tuple[str, int], ...] = (("t", 5),), costs: CpuCosts = COSTS
+) -> list[tuple[Prefetch, ...]]:
     """What the tiles of a task fetch."""
     memories = tuple(Array(name, "f32", 1 << 20, "operand") for name in "xwyz")
-    tree = prefetch_next_task(KernelIR("k", memories, (ParallelNest(spread, body),), 0), {"y"})
+    tree = prefetch_next_task(KernelIR("k", memories, (ParallelNest(spread, body),), 0), costs, {"y"})
     return [tile.ahead for tile in tiles(tree.nests[0].body)]
 
 
@@ -122,8 +125,8 @@ def test_what_is_fetched_is_what_is_written_next(steps: tuple[int, int, int], di
     text = "".join(f" + d{number} * {stride}" for number, (stride, _) in enumerate(dims))
     target = Access("y", (parse_expr(f"t * {task} + u * {unit} + c * {step}{text}"),))
     tile = Tile(tuple(Dim(f"d{n}", Const(size)) for n, (_, size) in enumerate(dims)), (), None, Const(0), target, "f32")
-    with patch("tilec.codegen.cpu.passes.access_pattern.LEAST", 1):
-        aheads, _ = fetched(summed(8), loop("c", 3, tile), spread=(("t", 2), ("u", 2)))
+    costs = CpuCosts(fetch_elements=1)
+    aheads, _ = fetched(summed(8), loop("c", 3, tile), spread=(("t", 2), ("u", 2)), costs=costs)
 
     def wrote(t: int, u: int) -> set[int]:
         places = every((c * step for c in range(3)), *(range(0, stride * size, stride) for stride, size in dims))

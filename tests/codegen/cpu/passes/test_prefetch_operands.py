@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product as every
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -18,7 +17,9 @@ from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Access, Const, Expr, Var, as_expr, constant_value, substitute, variables
 from tilec.ir.text import parse_expr
+from tilec.spec.machine_costs import CpuCosts
 
+COSTS = CpuCosts()
 ROWS, K, WIDTH = 3, 512, 16
 TASK = K * WIDTH
 
@@ -30,13 +31,16 @@ def product(weights: str, reducer: str | None = "sum", k: int | Expr = K) -> Til
     return Tile((Dim("n", Const(WIDTH)),), reduce, reducer, value, Access("y", (Var("n"),)), "f32")
 
 
-def fetched(tile: Tile, spread: tuple[tuple[str, int], ...], *loops: tuple[str, Expr]) -> tuple[Prefetch, ...]:
+def fetched(
+    tile: Tile, spread: tuple[tuple[str, int], ...], *loops: tuple[str, Expr], costs: CpuCosts = COSTS
+) -> tuple[Prefetch, ...]:
     """What a tile inside loops fetches."""
     memories = tuple(Array(name, "f32", 1 << 20, "operand") for name in "xwy")
     body: tuple[Step, ...] = (tile,)
     for name, rounds in reversed(loops):
         body = (For(name, Const(0), rounds, body),)
-    (made,) = tiles(prefetch_operands(KernelIR("k", memories, (ParallelNest(spread, body),), 0)).nests[0].body)
+    tree = KernelIR("k", memories, (ParallelNest(spread, body),), 0)
+    (made,) = tiles(prefetch_operands(tree, costs).nests[0].body)
     return made.ahead
 
 
@@ -120,8 +124,8 @@ def test_what_is_fetched_is_what_comes_next(task: int, step: int, steps: int, di
     reduce = (*(Dim(name, Const(size)) for name, (_, size) in zip(names, dims, strict=True)), Dim("k", Const(2)))
     expr = parse_expr(f"w[t * {task} + c * {step}{text} + k]")
     tile = Tile((), reduce, "sum", expr, Access("y", ()), "f32")
-    with patch("tilec.codegen.cpu.passes.access_pattern.LEAST", 1):
-        aheads = fetched(tile, (("t", 3),), ("c", Const(steps)), ("i", Const(2)))
+    costs = CpuCosts(fetch_elements=1)
+    aheads = fetched(tile, (("t", 3),), ("c", Const(steps)), ("i", Const(2)), costs=costs)
 
     def read(t: int, *rounds: int) -> set[int]:
         places = every((c * step for c in rounds), *(range(0, stride * size, stride) for stride, size in dims), (0, 1))

@@ -26,7 +26,7 @@ def tile(text: str, extents: dict[str, int], target: str, source: str, shape: tu
 
 
 def pieces(*body: Tile) -> dict[str, tuple[tuple[int, int], ...]]:
-    return promote_registers(body, MEMORIES, CpuTarget())
+    return promote_registers(body, MEMORIES, CpuTarget(), {})
 
 
 INTO = tile("C[m, n] = A[m, n] + 1.0", {"m": 4, "n": 32}, "C", "A", (4, 32))

@@ -16,7 +16,7 @@ BOX = {"i": "p*4:p*4 + 4", "j": "0:64"}
 
 def resolved(*body: Statement, outputs: tuple[str, ...] = ("Y",), parameters=(IN, OUT)) -> KernelIR:
     inside = loop("p", 2, *body, scope="core")
-    return assign_storage(Program("k", LEVELS, (), parameters, outputs, (inside,)), CpuTarget())
+    return assign_storage(Program("k", LEVELS, (), parameters, outputs, (inside,)), CpuTarget(), {})
 
 
 def own(tree: KernelIR) -> dict[str, str]:

@@ -11,10 +11,10 @@ import tvm
 from tvm.tirx import transform
 from tvm.tirx.compilation_pipeline import register_tir_pipeline
 
+from tilec.abi import job_layout
 from tilec.codegen.cpu.compile.sign_masks import JOINED_FOR, may_be_wrong
 from tilec.codegen.cpu.emit.kernel_function import PrimFunc
 from tilec.errors import UnsupportedError
-from tilec.runtime import layout
 from tilec.spec.device import Target
 
 PIPELINE = "tilec"
@@ -69,7 +69,7 @@ def versions() -> str:
     """The tools that decide the bytes of an object file."""
     llvm = tvm.get_global_func("target.llvm_version_major")()
     passes = ",".join(str(each.info.name) for each in PASSES)
-    return f"tvm {tvm.__version__}, llvm {llvm}, abi {layout.ABI}, passes {passes}, sign masks apart"
+    return f"tvm {tvm.__version__}, llvm {llvm}, abi {job_layout.ABI}, passes {passes}, sign masks apart"
 
 
 def target_triple(target: Target) -> str:
@@ -119,7 +119,7 @@ def threads_text(target: Target) -> str:
             f"no threads for {triple}", hint=f"Linux on {' and '.join(sorted(_PAUSE))} is supported."
         )
     declaration, pause = _PAUSE[architecture]
-    offsets = {name: value for name, value in vars(layout).items() if isinstance(value, int)}
+    offsets = {name: value for name, value in vars(job_layout).items() if isinstance(value, int)}
     text = resources.files("tilec.codegen.cpu").joinpath("threads.ll").read_text(encoding="utf-8")
     return Template(text).substitute(
         offsets, TRIPLE=triple, FUTEX=_FUTEX[architecture], PAUSE=pause, PAUSE_DECLARATION=declaration

@@ -11,6 +11,8 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.compile.compile_tir import PRINTED
+from tilec.codegen.cpu.decide import lowered_kernel
+from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
 from tilec.codegen.cpu.emit.indices import Indices
 from tilec.codegen.cpu.emit.kernel_function import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
 from tilec.codegen.cpu.emit.memory_access import Memories, stored
@@ -26,15 +28,11 @@ from tilec.codegen.cpu.kernel_ir import (
     Step,
     Tile,
     memories_of,
-    tiles,
 )
-from tilec.codegen.cpu.passes.assign_storage import assign_storage
 from tilec.codegen.cpu.passes.nontemporal_stores import nontemporal_stores, whole
 from tilec.codegen.cpu.passes.outline_reductions import outline_reductions
-from tilec.codegen.cpu.passes.prefetch_next_task import prefetch_next_task
-from tilec.codegen.cpu.passes.prefetch_operands import prefetch_operands
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.ir.expr import Var, accesses
+from tilec.ir.expr import Var
 from tilec.ir.program import Program
 
 
@@ -51,30 +49,27 @@ class Kernel:
     parts: Mapping[str, PrimFunc]
 
 
-def emit(program: Program, target: CpuTarget, symbol: str | None = None, large: Set[str] = frozenset()) -> Kernel:
-    """The kernel of a program under a C symbol, by default the program's name.
+def emit(
+    program: Program,
+    target: CpuTarget,
+    symbol: str | None = None,
+    large: Set[str] = frozenset(),
+    decisions: Decisions = UNDECIDED,
+) -> Kernel:
+    """The kernel of a program under a C symbol, by default the program's name, as it is decided.
 
-    Results that are `large` begin at multiples of a vector and go past the caches, unless the kernel reads them: then
-    it fetches their lines before it writes them.
+    Results that are `large` begin at multiples of a vector.
     Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
     """
-    resolved = assign_storage(program, target)
-    read = _read(resolved)
-    tree = outline_reductions(prefetch_next_task(prefetch_operands(resolved), large & read))
-    printer = _Printer(tree, target, symbol or tree.name, large - read)
+    lowered = lowered_kernel(program, target, decisions, large)
+    tree = outline_reductions(lowered.tree)
+    printer = _Printer(tree, target, symbol or tree.name, lowered.streamed)
     return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
 
 
 def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
     """The TIR function of a program."""
     return emit(program, target).function
-
-
-def _read(tree: KernelIR) -> set[str]:
-    """Memories that a kernel reads."""
-    found = [tile for nest in tree.nests for tile in tiles(nest.body)]
-    combined = {tile.target.tensor for tile in found if tile.combine != "none"}
-    return combined | {access.tensor for tile in found for access in accesses(tile.value)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ them; a job says which one it runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import tvm
 from tvm import tirx
@@ -17,7 +16,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.emit.kernel_function import PrimExpr, PrimFunc
-from tilec.codegen.cpu.launch_data import Argument, Launch, waits
+from tilec.codegen.launch_table import Launch, PointerTable, waits
 from tilec.errors import UnsupportedError
 
 SYMBOL = "tilec_main"
@@ -26,26 +25,7 @@ MOST_TASKS = 1 << 31
 """Task numbers are counted in 32 bits."""
 
 
-@dataclass(frozen=True)
-class Signature:
-    """How many pointers a run passes; their table holds inputs, outputs, constants, then the arena."""
-
-    inputs: int
-    outputs: int
-    constants: int
-
-    def entry(self, argument: Argument) -> int:
-        """Position of the argument's base pointer in the table."""
-        start = {
-            "input": 0,
-            "output": self.inputs,
-            "constant": self.inputs + self.outputs,
-            "arena": self.inputs + self.outputs + self.constants,
-        }
-        return start[argument.space] + argument.index
-
-
-def host_function(launches: Sequence[Launch], signature: Signature) -> PrimFunc:
+def host_function(launches: Sequence[Launch], table: PointerTable) -> PrimFunc:
     """The TIR of the host function for these launches, in an order that respects their dependences and segments.
 
     Launches without tasks are left out. Each segment counts its launches from 0. Raises UnsupportedError when one has
@@ -69,9 +49,9 @@ def host_function(launches: Sequence[Launch], signature: Signature) -> PrimFunc:
         for segment in segments[:-1]:
             chosen = tirx.call_extern("int64", "tilec_segment", job) == _int64(segment[0].segment)
             with I.If(chosen), I.Then():
-                _sequence(job, worker, scratch, tasks, segment, signature)
+                _sequence(job, worker, scratch, tasks, segment, table)
         for segment in segments[-1:]:
-            _sequence(job, worker, scratch, tasks, segment, signature)
+            _sequence(job, worker, scratch, tasks, segment, table)
         if not segments:
             I.Return(tirx.IntImm("int32", 0))
     return builder.get()
@@ -83,14 +63,14 @@ def _sequence(
     scratch: PrimExpr,
     tasks: PrimExpr,
     launches: Sequence[Launch],
-    signature: Signature,
+    table: PointerTable,
 ) -> None:
     """Run launches and return when they are done."""
     before = waits(launches)
     for number, launch in enumerate(launches):
         for earlier in before[number]:
             _wait(job, worker, earlier, launches[earlier])
-        _launch(job, worker, scratch, tasks, number, launch, signature)
+        _launch(job, worker, scratch, tasks, number, launch, table)
     for earlier in before[-1]:
         _wait(job, worker, earlier, launches[earlier])
     I.Return(tirx.IntImm("int32", 0))
@@ -110,11 +90,11 @@ def _launch(
     tasks: PrimExpr,
     number: int,
     launch: Launch,
-    signature: Signature,
+    table: PointerTable,
 ) -> None:
     """Take ranges of the launch's tasks and call the kernel on them."""
     pointers = [
-        I.Bind(tirx.call_extern("handle", "tilec_at", job, _int64(signature.entry(argument)), _int64(argument.offset)))
+        I.Bind(tirx.call_extern("handle", "tilec_at", job, _int64(table.entry(argument)), _int64(argument.offset)))
         for argument in launch.arguments
     ]
 

@@ -25,15 +25,10 @@ from tilec.codegen.cpu.emit.vector_ops import (
     unequal,
     vector_type,
 )
+from tilec.codegen.cpu.math_functions import FITTED, LIBM
 
 Printer: TypeAlias = Callable[..., PrimExpr]
 """(element type, lanes, *arguments) -> value"""
-
-_LIBM = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
-_FITTED = ("exp", "log", "tanh", "erf")
-
-HEAVY = frozenset({*_LIBM, *_FITTED, "sigmoid", "pow"})
-"""Functions that take many instructions."""
 
 
 def is_float(element: str) -> bool:
@@ -258,8 +253,8 @@ def _operator(node: Any, _element: str, _lanes: int, a: PrimExpr, b: PrimExpr) -
 
 
 PRINTERS: dict[str, Printer] = {
-    **{name: partial(_libm, name) for name in _LIBM},
-    **{name: partial(_fitted, name) for name in _FITTED},
+    **{name: partial(_libm, name) for name in LIBM},
+    **{name: partial(_fitted, name) for name in FITTED},
     "sigmoid": _sigmoid,
     "sqrt": partial(llvm, "llvm.sqrt"),
     "floor": partial(llvm, "llvm.floor"),

@@ -11,10 +11,10 @@ from math import gcd
 from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
-from tilec.codegen.cpu.emit.blocking import Blocking, choose_blocking
 from tilec.codegen.cpu.emit.indices import Indices
 from tilec.codegen.cpu.emit.kernel_function import Buffer
 from tilec.codegen.cpu.emit.memory_access import Memories, element, stored
+from tilec.codegen.cpu.emit.prefetch import fetch
 from tilec.codegen.cpu.emit.scalar_functions import NESTED, combined, combiner, convert, grown, is_float, neutral
 from tilec.codegen.cpu.emit.values import Point, Values
 from tilec.codegen.cpu.emit.vector_ops import (
@@ -28,12 +28,13 @@ from tilec.codegen.cpu.emit.vector_ops import (
     splat,
     transposed,
 )
-from tilec.codegen.cpu.kernel_ir import Tile
-from tilec.codegen.cpu.passes.prefetch_operands import fetch
-from tilec.codegen.cpu.strip_mining import Strip, neighbours, vector_pieces
+from tilec.codegen.cpu.kernel_ir import Blocking, Tile
+from tilec.codegen.cpu.strip_mining import Strip, neighbours
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.ir.expr import Access, Binary, Expr, accesses, constant_value
+from tilec.ir.expr import Access, Binary, Expr, constant_value
 from tilec.ir.scalars import is_weak
+from tilec.ir.vector_pieces import vector_pieces
+from tilec.spec.machine_costs import CpuCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +55,17 @@ class Accumulator:
 
 def emit_tile(tile: Tile, target: CpuTarget, memories: Memories, indices: Indices) -> None:
     """Print a tile at the current position of the IR builder; `indices` knows the loop variables around it."""
-    names = {tile.target.tensor, *(a.tensor for a in accesses(tile.value))}
-    local = any(memories.table[name].kind == "local" for name in names)
-    blocking = choose_blocking(tile, target, memories.ttypes, local)
-    _Printer(tile, blocking, memories, indices).spatial(0, {})
+    assert tile.blocking is not None
+    _Printer(tile, tile.blocking, target.costs, memories, indices).spatial(0, {})
 
 
 class _Printer:
     """Prints one tile. `widths` says which offsets of every open dimension the body covers."""
 
-    def __init__(self, tile: Tile, blocking: Blocking, memories: Memories, indices: Indices) -> None:
+    def __init__(self, tile: Tile, blocking: Blocking, costs: CpuCosts, memories: Memories, indices: Indices) -> None:
         self.tile = tile
         self.cut = blocking
+        self.costs = costs
         self.memories = memories
         self.values = Values(tile, blocking.vector, memories, indices)
         self.place = self.values.place(tile.target)
@@ -328,7 +328,7 @@ class _Printer:
         if all(count is not None for _, count in self.rounds):
             rounds = [(each, count) for each, count in self.rounds if count is not None]
             for ahead in self.tile.ahead:
-                fetch(ahead, rounds, self.memories, self.indices)
+                fetch(ahead, rounds, self.memories, self.indices, self.costs)
 
     def _along_vector(self, widths: Mapping[str, range]) -> list[tuple[dict[str, int], int | None]]:
         """Offsets along a reduced vector iterator, each with its lanes; without one there is a single step."""

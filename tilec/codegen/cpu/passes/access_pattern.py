@@ -9,9 +9,6 @@ from tilec.codegen.cpu.kernel_ir import Prefetch, Tile
 from tilec.ir.algebra import bounds_of, linear_form
 from tilec.ir.expr import Access, Binary, Const, Expr, Var, variables
 
-LEAST = 4096
-"""Elements that must be new in a round for a fetch to be worth it."""
-
 Loops = tuple[tuple[str, int, int], ...]
 """Variable, first value and rounds of loops, outermost first."""
 
@@ -56,9 +53,9 @@ class AccessPattern:
         """Whether a loop inside the one at a place comes to the same more than once."""
         return any(count != 1 for each, _, count in self.loops[place + 1 :] if each not in self.strides)
 
-    def behind(self, place: int, around: bool) -> Prefetch | None:
-        """What the next round of the loop at a place comes to that this one does not. With `around` the last round is
-        followed by the first one in the next round of the loop around it."""
+    def behind(self, place: int, around: bool, least: int) -> Prefetch | None:
+        """What the next round of the loop at a place comes to that this one does not, if that is `least` elements or
+        more. With `around` the last round is followed by the first one in the next round of the loop around it."""
         name, low, rounds = self.loops[place]
         inner = self.loops[place + 1 :]
         runs = self._runs(inner)
@@ -66,7 +63,7 @@ class AccessPattern:
             return None
         run, pitch, count = runs
         step, new = self.strides[name], min(self.strides[name], run)
-        if new * count < LEAST:
+        if new * count < least:
             return None
         begin = sum(self.strides.get(each, 0) * lo for each, lo, _ in inner)
         first: Expr = Const(self.constant + begin + step + run - new)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from tilec.codegen.cpu.decisions import NodeDecision
 from tilec.codegen.cpu.emit.expand_pow import expand_pow
 from tilec.codegen.cpu.kernel_ir import Array, CallFunction, For, If, KernelIR, ParallelNest, Step, Storage, Tile, tiles
 from tilec.codegen.cpu.passes.buffer_uses import outside
@@ -339,8 +340,11 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
     return found | {p.tensor: tuple(map(simplify, p.hi)) for p in program.parameters}
 
 
-def assign_storage(program: Program, target: CpuTarget) -> KernelIR:
-    """The kernel tree of a program. Raises UnsupportedError for sizes that are not bound and units without code."""
+def assign_storage(program: Program, target: CpuTarget, nodes: Mapping[str, NodeDecision]) -> KernelIR:
+    """The kernel tree of a program; what is decided of its `nodes` says which buffers can be registers.
+
+    Raises UnsupportedError for sizes that are not bound and units without code.
+    """
     resolver = _Resolver(program, target, _shapes(program))
     operands: list[Array] = []
     live: dict[str, BufferWindow] = {}
@@ -352,7 +356,7 @@ def assign_storage(program: Program, target: CpuTarget) -> KernelIR:
         live[parameter.name] = BufferWindow(parameter, lo, hi, storage, frozenset({parameter.name}))
     nests = tuple(resolver.nest(part, Scope({}, {}, live)) for part in task_loops(program))
     table = {m.name: m for m in (*operands, *(life.memory for life in resolver.lives.values()))}
-    pieces = promote_registers((tile for nest in nests for tile in tiles(nest.body)), table, target)
+    pieces = promote_registers([tile for nest in nests for tile in tiles(nest.body)], table, target, nodes)
     for name, life in resolver.lives.items():
         life.memory = replace(life.memory, kind="local" if name in pieces else "scratch", pieces=pieces.get(name, ()))
     placed, scratch = allocate_scratch(tuple(resolver.lives.values()))

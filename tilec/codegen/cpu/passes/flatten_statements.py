@@ -99,7 +99,8 @@ def compute_tile(
     combine: Combine = "none"
     if statement.accumulate and expr.reducer in ("sum", "max", "min", "prod"):
         combine = expr.reducer  # type: ignore[assignment]
-    tile = Tile(spatial, reduce, expr.reducer, _flat(value, operands, inside), place, target.storage.ttype, combine)
+    value = _flat(value, operands, inside)
+    tile = Tile(spatial, reduce, expr.reducer, value, place, target.storage.ttype, combine, node=expr.tensor)
     return _without_reduction(tile)
 
 

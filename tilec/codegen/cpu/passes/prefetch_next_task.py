@@ -20,23 +20,26 @@ from math import prod
 from tilec.codegen.cpu.kernel_ir import For, If, KernelIR, ParallelNest, Prefetch, Step, Tile
 from tilec.codegen.cpu.passes.access_pattern import Loops, access_pattern
 from tilec.ir.expr import Access, accesses, constant_value
+from tilec.spec.machine_costs import CpuCosts
 
 
-def prefetch_next_task(tree: KernelIR, results: Set[str]) -> KernelIR:
-    """The tree, in every nest one reduction with what others read in the next task, and what is written of some
-    results."""
+def prefetch_next_task(tree: KernelIR, costs: CpuCosts, results: Set[str], only: Set[str] | None = None) -> KernelIR:
+    """The tree, in every nest one reduction with what others read in the next task, of all operands or `only` of some,
+    and what is written of some results."""
     operands = frozenset(memory.name for memory in tree.memories if memory.kind == "operand")
-    return replace(tree, nests=tuple(_fetching(nest, operands, results) for nest in tree.nests))
+    operands = operands if only is None else operands & only
+    nests = (_fetching(nest, operands, results, costs.fetch_elements) for nest in tree.nests)
+    return replace(tree, nests=tuple(nests))
 
 
-def _fetching(nest: ParallelNest, operands: Set[str], results: Set[str]) -> ParallelNest:
+def _fetching(nest: ParallelNest, operands: Set[str], results: Set[str], least: int) -> ParallelNest:
     reached = list(_reached(nest.body, ()))
     longest = max((each for each in reached if each[0].reduce), key=_work, default=None)
     if longest is None:
         return nest
     found: dict[str, Prefetch] = {}
     for access, tile, loops in _waiting(reached, operands, results):
-        ahead = _next(access, tile, loops, nest)
+        ahead = _next(access, tile, loops, nest, least)
         known = found.get(access.tensor)
         if ahead and (known is None or known.run * known.count < ahead.run * ahead.count):
             written = access is tile.target
@@ -79,11 +82,12 @@ def _waiting(
             yield tile.target, tile, loops
 
 
-def _next(access: Access, tile: Tile, loops: Loops, nest: ParallelNest) -> Prefetch | None:
-    """What the next task touches, with the loops over tasks that touch the same."""
+def _next(access: Access, tile: Tile, loops: Loops, nest: ParallelNest, least: int) -> Prefetch | None:
+    """What the next task touches, if that is `least` elements or more, with the loops over tasks that touch the
+    same."""
     walk = access_pattern(access, tile, nest.spread, loops, clipped=True)
     moving = [place for place, (name, count) in enumerate(nest.spread) if walk and count > 1 and name in walk.strides]
-    ahead = walk.behind(moving[-1], around=True) if walk and moving else None
+    ahead = walk.behind(moving[-1], around=True, least=least) if walk and moving else None
     return ahead and replace(ahead, loops=ahead.loops[: -len(loops) or None])
 
 

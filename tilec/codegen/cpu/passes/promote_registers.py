@@ -6,15 +6,17 @@ touched in any other way go to scratch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from tilec.codegen.cpu.emit.blocking import Blocking, choose_blocking
-from tilec.codegen.cpu.kernel_ir import Array, Tile
+from tilec.codegen.cpu.decisions import NodeDecision
+from tilec.codegen.cpu.kernel_ir import Array, Blocking, Tile
+from tilec.codegen.cpu.passes.block_tiles import Blocker, full_tiles
 from tilec.codegen.cpu.stride_analysis import Form, form_of
-from tilec.codegen.cpu.strip_mining import neighbours, vector_pieces
+from tilec.codegen.cpu.strip_mining import neighbours
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import Const, accesses, constant_value
+from tilec.ir.vector_pieces import vector_pieces
 
 Piece = tuple[int, int]
 """(offset in elements, lanes)"""
@@ -95,17 +97,17 @@ def _apart(found: Iterable[Piece]) -> bool:
 
 
 def promote_registers(
-    body: Iterable[Tile], memories: Mapping[str, Array], target: CpuTarget
+    body: Sequence[Tile], memories: Mapping[str, Array], target: CpuTarget, nodes: Mapping[str, NodeDecision]
 ) -> dict[str, tuple[Piece, ...]]:
     """Local memory -> its pieces, for those that become registers."""
-    ttypes = {name: memory.ttype for name, memory in memories.items()}
+    blocker = Blocker(target, {name: memory.ttype for name, memory in memories.items()}, nodes, full_tiles(body))
     local = {name for name, memory in memories.items() if memory.kind == "local"}
     found: dict[str, set[Piece]] = {name: set() for name in local}
     for tile in body:
         mine = [a for a in (tile.target, *accesses(tile.value)) if a.tensor in local]
         if not mine:
             continue
-        blocking = choose_blocking(tile, target, ttypes, local=True)
+        blocking = blocker(tile, local=True)
         names = [d.name for d in tile.dims]
         for access in mine:
             pieces_of = touched(form_of(access.index[0], names), blocking, access is tile.target)

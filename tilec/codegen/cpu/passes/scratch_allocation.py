@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tilec.abi.alignment import ALIGNMENT
 from tilec.codegen.cpu.kernel_ir import Array
 from tilec.ir.types import TTYPES
-
-ALIGNMENT = 64
-"""Bytes: a cache line and the widest vector."""
 
 
 @dataclass(slots=True)

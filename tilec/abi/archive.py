@@ -5,6 +5,10 @@ from collections.abc import Iterable
 from tilec.errors import ArtifactError
 
 MAGIC = b"!<arch>\n"
+
+INTERFACE = "interface"
+"""The member of a library that holds the `interface` of the manifest that it was compiled for, as text."""
+
 _HEADER = 60
 _END = b"`\n"
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilec.abi.archive import pack, unpack
 from tilec.errors import ArtifactError
-from tilec.runtime.archive import pack, unpack
 
 MEMBERS = [("a.o", b"12345"), ("a-much-longer-name-than-sixteen.o", b""), ("c.o", bytes(range(256)))]
 
@@ -32,7 +32,7 @@ def test_foreign_bytes_are_refused():
 
 
 def test_archives_do_not_depend_on_the_process():
-    code = "from tilec.runtime.archive import pack; import sys; sys.stdout.buffer.write(pack([('a.o', b'12345')]))"
+    code = "from tilec.abi.archive import pack; import sys; sys.stdout.buffer.write(pack([('a.o', b'12345')]))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == pack(MEMBERS[:1])
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilec.runtime import layout
-from tilec.runtime.library import Library
+from tilec.abi import job_layout
+from tilec.runtime.cpu.library import Library
 from tilec.runtime.memory import address, aligned_block
 from tilec.spec.cpus import usable_cpus
 
@@ -35,11 +35,11 @@ class Pool:
         self.threads = threads
         self._library = library
         self._home = _FORKS
-        self._block = _zeroed(layout.POOL_BYTES)
+        self._block = _zeroed(job_layout.POOL_BYTES)
         words = self._block.view(np.int64)
         seconds = _pause_seconds(library)
-        words[layout.POOL_THREADS // 8] = threads
-        words[layout.POOL_SPINS // 8] = int(IDLE_SPIN / seconds)
+        words[job_layout.POOL_THREADS // 8] = threads
+        words[job_layout.POOL_SPINS // 8] = int(IDLE_SPIN / seconds)
         self._wait_spins = int(WAIT_SPIN / seconds)
         self._free: dict[int, list[NDArray[np.uint8]]] = {}
         self._lock = threading.Lock()
@@ -66,23 +66,23 @@ class Pool:
 
         Blocks are reused and never freed: a worker may still look at one when its run is over.
         """
-        size = 1 << (layout.job_bytes(launches, self.threads) - 1).bit_length()
+        size = 1 << (job_layout.job_bytes(launches, self.threads) - 1).bit_length()
         with self._lock:
             free = self._free.setdefault(size, [])
             block = free.pop() if free else _zeroed(size)
         words = block.view(np.int64)
-        words[layout.JOB_LAUNCHES // 8] = launches
-        words[layout.JOB_STRIDE // 8] = layout.counter_stride(self.threads)
-        words[layout.JOB_THREADS // 8] = self.threads
-        words[layout.JOB_POOL // 8] = address(self._block)
-        words[layout.JOB_SPINS // 8] = self._wait_spins
-        words[layout.JOB_WIDTH // 8] = width
+        words[job_layout.JOB_LAUNCHES // 8] = launches
+        words[job_layout.JOB_STRIDE // 8] = job_layout.counter_stride(self.threads)
+        words[job_layout.JOB_THREADS // 8] = self.threads
+        words[job_layout.JOB_POOL // 8] = address(self._block)
+        words[job_layout.JOB_SPINS // 8] = self._wait_spins
+        words[job_layout.JOB_WIDTH // 8] = width
         return block
 
     def give_job(self, block: "NDArray[np.uint8]") -> None:
         """Take a job block back, after the last helper has left it."""
         words = block.view(np.int64)
-        while words[layout.JOB_STATE // 8] and self._home == _FORKS:
+        while words[job_layout.JOB_STATE // 8] and self._home == _FORKS:
             time.sleep(0)
         with self._lock:
             self._free[block.size].append(block)

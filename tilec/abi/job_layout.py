@@ -8,6 +8,11 @@ while a worker lives, so that a late reader of a stale job pointer still reads a
 ABI = 3
 """Version of this layout and of the entry points; a library is loaded only when it was built for it."""
 
+ENTRY = "tilec_entry"
+"""Function of tvm_ffi in a library: number of an entry point -> its address."""
+ENTRY_PARAMETERS = (1, 2, 1, 1)
+"""How many i64 the entry points take: run(job), work(pool, worker), stop(pool), pause(count)."""
+
 LINE = 64
 """Bytes of a cache line; words that different threads write stand on different lines."""
 

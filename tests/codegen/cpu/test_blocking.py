@@ -2,11 +2,11 @@ import pytest
 
 from tests.codegen.cpu.passes.test_flatten_statements import rows
 from tests.programs import compute, tensor
-from tilec.codegen.cpu.emit.blocking import choose_blocking
+from tilec.codegen.cpu.blocking import best_choice, blocked
 from tilec.codegen.cpu.passes.flatten_statements import compute_tile, fuse
-from tilec.codegen.cpu.strip_mining import vector_pieces
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import constant_value
+from tilec.ir.vector_pieces import vector_count
 
 AVX512, AVX2 = CpuTarget(64, 32), CpuTarget(32, 16)
 
@@ -17,7 +17,8 @@ def cut(text: str, extents: dict[str, int], shapes: dict[str, tuple[int, ...]], 
     operands = {name: rows(name, *shape) for name, shape in shapes.items()}
     tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", *(extents[i] for i in expr.spatial)), operands, {})
     assert tile is not None
-    blocking = choose_blocking(fuse(tile), target, {**dict.fromkeys(shapes, "f32"), "Y": "f32"}, local)
+    tile, ttypes = fuse(tile), {**dict.fromkeys(shapes, "f32"), "Y": "f32"}
+    blocking = blocked(tile, best_choice(tile, target, ttypes, local), target, ttypes, local)
     runs = {
         d.replace("%", ""): [(constant_value(r.start), constant_value(r.trips), r.width) for r in found]
         for d, found in blocking.runs.items()
@@ -43,7 +44,7 @@ def test_accumulators_and_operands_fit_the_registers():
                 target=target,
             )
             lanes = target.vector_bytes // 4
-            vectors = max(len(vector_pieces(width, lanes)) for _, _, width in runs["n"])
+            vectors = max(vector_count(width, lanes) for _, _, width in runs["n"])
             height = max(width for _, _, width in runs["m"])
             assert vectors * height + vectors + 1 <= target.registers
             assert sum(trips * width for _, trips, width in runs["m"]) == m
@@ -118,7 +119,8 @@ def test_transposes_are_cut_into_squares():
 def test_wider_types_have_fewer_lanes():
     expr = tensor("Y[i] = f64(X[i])", {"i": 64})
     tile = compute_tile(compute(expr, "Y_b", "_b"), rows("Y", 64, ttype="f64"), {"X": rows("X", 64)}, {})
-    assert choose_blocking(tile, AVX512, {"X": "f32", "Y": "f64"}, False).lanes == 8
+    ttypes = {"X": "f32", "Y": "f64"}
+    assert blocked(tile, best_choice(tile, AVX512, ttypes, False), AVX512, ttypes, False).lanes == 8
 
 
 def test_a_short_last_dimension_gives_way_to_a_long_reduction():

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tilec.codegen.cpu.launch_data import Argument, Launch, waits
+from tilec.codegen.launch_table import Argument, Launch, PointerTable, waits
 
 
 def launch(reads, writes, space="arena"):
@@ -53,3 +53,9 @@ def test_end_waits_for_every_launch_that_nobody_waited_for():
 @pytest.mark.parametrize(("tasks", "grain", "width"), [(8, 1, 8), (8, 3, 2), (2, 3, 1), (0, 1, 1)])
 def test_width_counts_pieces_of_a_grain(tasks, grain, width):
     assert replace(launch([], []), tasks=tasks, grain=grain).width == width
+
+
+def test_table_entries_follow_inputs_outputs_constants_arena():
+    table = PointerTable(inputs=2, outputs=3, constants=4)
+    spaces = [("input", 1), ("output", 2), ("constant", 3), ("arena", 0)]
+    assert [table.entry(Argument(space, i, 0, 0)) for space, i in spaces] == [1, 4, 8, 9]

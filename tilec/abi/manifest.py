@@ -5,14 +5,18 @@ from math import prod
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.job_layout import ABI
 from tilec.artifact import decode, digest_object, encode, read_artifact
 from tilec.artifact.filenames import require_inside
 from tilec.errors import ArtifactError
 from tilec.ir.types import TTYPES
-from tilec.runtime.layout import ABI
 
 FILE = "3-kernels.json"
 KEY = "runtime"
+
+LOADER = "tilec.runtime.cpu.executor:load"
+"""Loader of manifests that name none."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ class Manifest:
 
     Segment 0, call 0, segment 1 and so on run in turn. `scratch_bytes` is the working memory of each thread, `taken`
     says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
-    per usable CPU).
+    per usable CPU); `loader` the function, as `module:name`, that opens the library.
     """
 
     abi: int
@@ -140,6 +144,7 @@ class Manifest:
     threads: int | None = None
     calls: tuple[CallSpec, ...] = ()
     taken: tuple[tuple[int, int], ...] = ()
+    loader: str = LOADER
 
     @property
     def interface(self) -> str:
@@ -151,7 +156,7 @@ class Manifest:
         told = {name: everything.get(name) for name in ("abi", "arena_bytes", "inputs", "outputs", "scratch_bytes")}
         calls = [{name: call.get(name) for name in ("inputs", "outputs")} for call in everything.get("calls", ())]
         more = {"segments": everything["segments"], "taken": everything.get("taken"), "calls": calls}
-        return digest_object({**told, **more, "constants": [(c.bytes, c.offset % 64) for c in self.constants]})
+        return digest_object({**told, **more, "constants": [(c.bytes, c.offset % ALIGNMENT) for c in self.constants]})
 
     @property
     def results(self) -> int:
@@ -169,6 +174,9 @@ class Manifest:
             held = self.weights[constant.file].bytes
             if constant.offset < 0 or constant.bytes < 0 or constant.offset + constant.bytes > held:
                 raise ValueError(f"constant {i} lies outside its weights file")
+        module, _, function = self.loader.partition(":")
+        if not all(name.isidentifier() for name in (*module.split("."), function)):
+            raise ValueError(f"{self.loader!r} names no loader as module:function")
         self._check_calls()
 
     def _check_calls(self) -> None:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilec.abi import job_layout
+from tilec.abi.archive import INTERFACE, unpack
+from tilec.abi.manifest import LibraryFile
 from tilec.artifact import digest_bytes
 from tilec.errors import ArtifactError, UnavailableError
-from tilec.runtime.archive import unpack
-from tilec.runtime.manifest import LibraryFile
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,6 @@ class Library:
     work: Callable[[int, int], None]
     stop: Callable[[int], None]
     pause: Callable[[int], None]
-
-
-_PARAMETERS = (1, 2, 1, 1)
-"""Parameters of run, work, stop and pause, the order of the table in threads.ll."""
-
-
-INTERFACE = "interface"
-"""The member of a library that holds `Manifest.interface`."""
 
 
 def load_library(folder: Path, library: LibraryFile, interface: str) -> Library:
@@ -62,11 +55,11 @@ def load_library(folder: Path, library: LibraryFile, interface: str) -> Library:
     objects = list(members.values())
     try:
         module = tvm_ffi_orcjit.default_session().load_module(objects)
-        entry = module.get_function("tilec_entry")
+        entry = module.get_function(job_layout.ENTRY)
     except (RuntimeError, AttributeError) as error:
         raise ArtifactError(f"the library cannot be linked: {error}", str(path), again) from error
     functions = [
         ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * parameters)(entry(number))
-        for number, parameters in enumerate(_PARAMETERS)
+        for number, parameters in enumerate(job_layout.ENTRY_PARAMETERS)
     ]
     return Library(module, *functions)

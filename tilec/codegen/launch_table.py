@@ -76,3 +76,22 @@ def waits(launches: Sequence[Launch]) -> list[tuple[int, ...]]:
         result.append(tuple(needed))
         finished.append(passed | {number})
     return result
+
+
+@dataclass(frozen=True)
+class PointerTable:
+    """How many pointers a run passes; their table holds inputs, outputs, constants, then the arena."""
+
+    inputs: int
+    outputs: int
+    constants: int
+
+    def entry(self, argument: Argument) -> int:
+        """Position of the argument's base pointer in the table."""
+        start = {
+            "input": 0,
+            "output": self.inputs,
+            "constant": self.inputs + self.outputs,
+            "arena": self.inputs + self.outputs + self.constants,
+        }
+        return start[argument.space] + argument.index

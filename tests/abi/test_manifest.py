@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from tilec.abi.job_layout import ABI
+from tilec.abi.manifest import Constant, LibraryFile, Manifest, Segment, TensorSpec, WeightsFile, read_manifest
 from tilec.artifact import Artifact, encode
 from tilec.errors import ArtifactError, UsageError
-from tilec.runtime.layout import ABI
-from tilec.runtime.manifest import Constant, LibraryFile, Manifest, Segment, TensorSpec, WeightsFile, read_manifest
 
 MANIFEST = Manifest(
     abi=ABI,
@@ -59,6 +59,7 @@ def test_another_interface_is_refused(tmp_path):
         ("arena", 3, "arena_bytes"),
         ("arena_bytes", -1, "-1 bytes or launches"),
         ("library", {"file": "../kernels.a", "sha256": ""}, "no name of a file"),
+        ("loader", "tilec.runtime.cpu", "no loader"),
         ("weights", [{"file": "/etc/passwd", "bytes": 100, "sha256": ""}], "no name of a file"),
     ],
 )
