@@ -88,6 +88,25 @@ def test_without_binding_schedule_writes_symbols_and_codegen_names_the_flag(cli,
     assert not (tmp_path / "model.tilec" / "3-kernels.json").exists()
 
 
+def test_tiles_of_a_symbolic_plan_are_those_for_the_likely_size(cli, dynamic, tmp_path):
+    assert cli("import", "model.onnx").code == 0
+
+    def planned(known: str) -> tuple[object, str]:
+        (tmp_path / "recipe.yaml").write_text(f"device: a100\nshapes: {{batch: {known}}}\n")
+        ran = cli("schedule", "model.tilec", "--recipe", "recipe.yaml")
+        assert ran.code == 0, ran.err
+        plan = json.loads((tmp_path / "model.tilec" / "2-plan.json").read_text())
+        assert plan["symbols"] == ["batch"]
+        explained = cli("explain", "model.tilec", "--recipe", "recipe.yaml", "--group", 1)
+        assert "does not come to this plan again" not in explained.out + explained.err
+        return [group["variants"][0]["tiles"] for group in plan["groups"]], ran.err
+
+    usual, many = planned("{divisor: 1}"), planned("{likely: [65536]}")
+    assert usual[0] != many[0]
+    assert "skipped" not in many[1], "another likely size is another plan"
+    assert planned("{range: [65536, 70000]}")[0] == many[0]
+
+
 def test_schedule_refuses_an_unknown_symbol(cli, dynamic):
     assert cli("import", "model.onnx").code == 0
     ran = cli("schedule", "model.tilec", "--device", "a100", "--shape", "bacth=3")
@@ -186,6 +205,9 @@ def test_a_recipe_decides_what_the_stage_does(cli, tmp_path):
     ran = cli("compile", "model.onnx", "--recipe", "recipe.yaml")
     assert ran.code == 0, ran.err
     assert "plan: 4 groups (0 stitched, 0 register-fused, 4 single)" in ran.err
+    offsets = json.loads((tmp_path / "model.tilec" / "3-kernels.json").read_text())["arena"]["offsets"].values()
+    assert set(offsets) > {0}
+    assert all(offset % 256 == 0 for offset in offsets), "the alignment of its lowest level"
     report = json.loads((tmp_path / "model.tilec" / "4-report.json").read_text())
     assert report["outputs"]["y"]["tolerance"] == 0.1
     run = json.loads((tmp_path / "model.tilec" / "run.json").read_text())

@@ -31,6 +31,12 @@ def test_places_are_disjoint_aligned_and_inside(lives: list[Life]) -> None:
                 assert start + a.size <= other or other + b.size <= start
 
 
+def test_places_are_aligned_as_the_device_asks() -> None:
+    arena = plan_memory([Life("a", 100, 0, 1), Life("b", 300, 0, 1), Life("c", 10, 0, 1)], 256)
+    assert sorted(arena.offsets.values()) == [0, 512, 768]
+    assert arena.size == 1024
+
+
 def test_a_chain_needs_two_tensors_at_a_time() -> None:
     chain = [Life(f"T{i}", 1000, i, i + 1) for i in range(10)]
     assert plan_memory(chain).size == 2 * _padded(1000)

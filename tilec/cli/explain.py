@@ -115,7 +115,7 @@ def _plan(
 ) -> None:
     """Explain a plan."""
     from tilec.analysis.explain.replay import replay
-    from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options
+    from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options, planned_sizes
     from tilec.report.explain.answer import answered, require
 
     source, plan = plan_of(path)
@@ -123,7 +123,7 @@ def _plan(
     whole = graph_of(source, plan, graph)
     require(plan, group=group, edge=edge, node=node)
     with console.stage("search"):
-        found = replay(whole, spec, options)
+        found = replay(whole, spec, options, planned_sizes(plan, recipe))
     answer = answered(found, plan, str(path), group=group, edge=edge, node=node)
     for line in answer.notes:
         console.note(line)

@@ -98,6 +98,14 @@ def planned_options(source: StageInput, given: str | None) -> "ScheduleOptions":
     raise UsageError(f"the plan {said}", source.place, "Name the one that it was made with: --recipe NAME|FILE.")
 
 
+def planned_sizes(plan: "Plan", given: str | None) -> dict[str, int]:
+    """The sizes that tiles of a plan with symbols were chosen for, by the `given` recipe and TILEC_ variables."""
+    from tilec.pipeline.steps import assumed_sizes
+    from tilec.spec.effective import recipe_without_device
+
+    return assumed_sizes(recipe_without_device(given, {}, os.environ), plan.symbols)
+
+
 def _near(recipe: "CompileRecipe") -> "list[CompileRecipe]":
     """The recipe with other fusion modes, other objectives, with and without bounds."""
     from tilec.spec.recipe import ScheduleOptions

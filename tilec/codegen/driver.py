@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import lcm
 from pathlib import Path
 from typing import Any
 
+from tilec.abi.alignment import ALIGNMENT
 from tilec.artifact import encode
 from tilec.codegen.backend import backend_of
 from tilec.codegen.kernels import Advance, lower_plan
@@ -28,7 +30,7 @@ def codegen(
     obstacle = backend.can_build(device) if backend is not None else None
     if obstacle is not None:
         raise UnavailableError(obstacle.reason, hint=obstacle.fix)
-    kernels = lower_plan(plan, folder, advance)
+    kernels = lower_plan(plan, folder, advance, lcm(ALIGNMENT, device.levels[0].alignment))
     body: dict[str, Any] = {
         "arena": {"bytes": kernels.arena.size, "offsets": dict(kernels.arena.offsets)},
         "constants": {name: encode(place) for name, place in kernels.weights.places.items()},

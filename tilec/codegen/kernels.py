@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilec.abi.alignment import ALIGNMENT
 from tilec.codegen.check_layouts import check_layouts
 from tilec.codegen.kernel_sharing import renaming
 from tilec.codegen.memory_plan import Arena, Life, plan_memory
@@ -50,7 +51,7 @@ class Kernels:
     weights: Weights
 
 
-def lower_plan(plan: Plan, folder: Path, advance: Advance) -> Kernels:
+def lower_plan(plan: Plan, folder: Path, advance: Advance, alignment: int = ALIGNMENT) -> Kernels:
     """The plan as tile programs, one for each kernel name, with weights written and every tensor placed.
 
     Raises ArtifactError for a plan that is not legal, before anything is written.
@@ -71,7 +72,7 @@ def lower_plan(plan: Plan, folder: Path, advance: Advance) -> Kernels:
     steps.sort(key=lambda step: step.segment)
     check_layouts(plan, [(step.group, step.kernel, step.tensors) for step in steps], programs)
     weights = prepare_weights(plan, folder, folder)
-    return Kernels(programs, groups, tuple(steps), _arena(plan, tuple(steps)), weights)
+    return Kernels(programs, groups, tuple(steps), _arena(plan, tuple(steps), alignment), weights)
 
 
 def _legal(program: Program, group: Group, variant: Variant, plan: Plan) -> Program:
@@ -103,7 +104,7 @@ def size_of(plan: Plan, tensor: str) -> int:
     return size
 
 
-def _arena(plan: Plan, steps: tuple[Step, ...]) -> Arena:
+def _arena(plan: Plan, steps: tuple[Step, ...], alignment: int) -> Arena:
     """Places of the tensors that groups hand to each other and to calls; inputs, outputs, constants and what calls make
     have memory of their own."""
     outside = {port.tensor for port in (*plan.inputs, *plan.outputs)} | set(plan.constants)
@@ -118,4 +119,5 @@ def _arena(plan: Plan, steps: tuple[Step, ...]) -> Arena:
     for k, call in enumerate(plan.calls):
         last_step = sum(step.segment <= k for step in steps) - 1
         last |= {port.tensor: max(last[port.tensor], last_step) for port in call.inputs if port.tensor in first}
-    return plan_memory([Life(tensor, size_of(plan, tensor), first[tensor], last[tensor]) for tensor in first])
+    lives = [Life(tensor, size_of(plan, tensor), first[tensor], last[tensor]) for tensor in first]
+    return plan_memory(lives, alignment)

@@ -26,17 +26,17 @@ class Arena:
     size: int
 
 
-def plan_memory(lives: Sequence[Life]) -> Arena:
+def plan_memory(lives: Sequence[Life], alignment: int = ALIGNMENT) -> Arena:
     """Give every tensor a place: two that are alive at the same step never overlap.
 
     Largest first, each into the smallest gap between those already placed that it fits in, which comes close to
-    the largest sum of sizes alive at once.
+    the largest sum of sizes alive at once. Places are multiples of `alignment` bytes.
     """
     placed: list[tuple[int, int, Life]] = []
     offsets: dict[str, int] = {}
     total = 0
     for life in sorted(lives, key=lambda each: (-each.size, each.born, each.tensor)):
-        size = -(-life.size // ALIGNMENT) * ALIGNMENT
+        size = -(-life.size // alignment) * alignment
         busy = sorted((at, end) for at, end, other in placed if other.born <= life.dies and life.born <= other.dies)
         best, waste, cursor = -1, None, 0
         for at, end in busy:

@@ -14,6 +14,7 @@ from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
+    from tilec.spec.recipe import CompileRecipe
 
 
 def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
@@ -22,7 +23,7 @@ def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
         from tilec.importer.loader import load_model
 
         load_model(source.path)  # says best what is wrong
-    return {"model": digest_file(source.path), "recipe": job.recipe.digest("import", "types", "fallback", "shapes")}
+    return {"model": digest_file(source.path), "recipe": job.recipe.digest("import", "fallback", "shapes")}
 
 
 def import_graph(job: Job, source: StageInput, _target: Path, _advance: Advance) -> StageOutput:
@@ -80,13 +81,23 @@ def written_files(artifact: Artifact) -> frozenset[str]:
 def plan_inputs(job: Job, source: StageInput) -> dict[str, str]:
     """What a plan depends on; the graph counts with its sizes bound."""
     assert job.device is not None
+    sizes = assumed_sizes(job.recipe, source.body.get("symbols", ()))
     return {
         **_carried(source, "model"),
+        **({"sizes": digest_object(sizes)} if sizes else {}),
         "graph": digest_object(source.body),
         "device": job.device.digest(),
         "recipe": job.recipe.digest("schedule"),
         **record_digests(job),
     }
+
+
+def assumed_sizes(recipe: "CompileRecipe", symbols: Iterable[str]) -> dict[str, int]:
+    """The sizes that tiles are chosen for of the symbols of which the recipe knows anything."""
+    from tilec.scheduler.schedule import DEFAULT_SYMBOL_SIZE
+
+    known = recipe.shapes
+    return {symbol: known[symbol].assumed(DEFAULT_SYMBOL_SIZE) for symbol in symbols if symbol in known}
 
 
 def _carried(source: StageInput, *roles: str) -> dict[str, str]:
@@ -124,7 +135,8 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     if watch is not None:
         watch("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
-        plan = schedule(graph, job.device, job.recipe.schedule, observe=watch, tuner=tuner)
+        sizes = assumed_sizes(job.recipe, graph.symbols)
+        plan = schedule(graph, job.device, job.recipe.schedule, observe=watch, tuner=tuner, sizes=sizes)
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:

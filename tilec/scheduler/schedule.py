@@ -58,25 +58,31 @@ def schedule(
     options: ScheduleOptions | None = None,
     observe: Observe | None = None,
     tuner: Tuner | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
-    Symbolic sizes stay symbols in the plan.  `observe` sees the graph after every pass.  A `tuner` chooses among
+    Symbolic sizes stay symbols in the plan; tiles are chosen for those in `sizes`, else for `DEFAULT_SYMBOL_SIZE`.
+    `observe` sees the graph after every pass.  A `tuner` chooses among
     the candidates that the cost model likes best; without one the first is taken.  Raises ConfigError for a pass that
     does not exist, LevelTooSmallError for a level that cannot hold one element's tile.
     """
-    search = prepare_search(graph, device, options, observe)
+    search = prepare_search(graph, device, options, observe, sizes)
     return with_costs(best_plan(search, search.drafts, search.options, search.root.numbers, tuner))
 
 
 def prepare_search(
-    graph: Graph, device: DeviceSpec, options: ScheduleOptions | None = None, observe: Observe | None = None
+    graph: Graph,
+    device: DeviceSpec,
+    options: ScheduleOptions | None = None,
+    observe: Observe | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> PlanSearcher:
     """What `schedule` chooses the plan from, with the graph after its passes. Raises what `schedule` raises."""
     chosen = options or ScheduleOptions()
     target = target_model_of(device)
     require_levels(chosen.closed, target)
-    numbers = Candidates(dict.fromkeys(graph.symbols, DEFAULT_SYMBOL_SIZE))
+    numbers = Candidates({**dict.fromkeys(graph.symbols, DEFAULT_SYMBOL_SIZE), **(sizes or {})})
     drafts = _drafts(RewrittenGraph(live(_exposed(graph))), chosen, observe)
     _require_room(drafts[0].graph, target)
     return PlanSearcher(graph, chosen, FusionProblem(graph, (), target, numbers, chosen.objective, frozenset()), drafts)

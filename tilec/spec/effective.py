@@ -8,7 +8,7 @@ from typing import Any
 from tilec.artifact import compact
 from tilec.errors import ConfigError
 from tilec.spec.device import DeviceSpec
-from tilec.spec.located import KeyPath, Located, parse_yaml, validate
+from tilec.spec.located import KeyPath, Located, Spec, parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import Source, device_source, packaged, parse_device, recipe_source
 
@@ -129,12 +129,14 @@ def _from_device(device: DeviceSpec) -> Located:
 
 
 def _keys() -> Iterator[KeyPath]:
-    """Paths of all keys of a compile recipe, sections included."""
+    """Paths of all keys of a compile recipe, sections included, and of those that are refused."""
+    yield from ((key,) for key in CompileRecipe.refused)
     for name, each in CompileRecipe.model_fields.items():
         key = each.alias or name
         yield (key,)
-        for inner in getattr(each.annotation, "model_fields", {}):
-            yield (key, inner)
+        section = each.annotation
+        if isinstance(section, type) and issubclass(section, Spec):
+            yield from ((key, inner) for inner in (*section.model_fields, *section.refused))
 
 
 def _merge(layers: list[Located]) -> Located:

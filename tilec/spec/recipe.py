@@ -1,11 +1,12 @@
 """A recipe as data: which device, which sizes, and the options of every stage; each flag has a key here."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict, field_validator, model_validator
 
 from tilec.artifact import digest_object
-from tilec.spec.located import Spec
+from tilec.spec.located import Disagreement, Refused, Spec
 
 # A validator that runs before the model leaves JSON behind, and with it the leave to make a tuple of a list.
 _FROM_LIST = Strict(False)
@@ -16,22 +17,51 @@ LARGEST = 1 << 40
 
 
 class Dimension(Spec):
-    """What is known of a symbolic size: its value, or range, divisor and likely values (B06)."""
+    """A symbolic size: its value, or range, divisor and a likely value (BladeDISC, shape constraints).
+
+    A value outside of the range or not divisible by the divisor is refused, whatever binds it. Of a size that is not
+    bound tiles are chosen for the likely value, or for the usual one moved into the range.
+    """
 
     value: int | None = Field(default=None, ge=0, le=LARGEST)
     range: Annotated[tuple[int, int], _FROM_LIST] | None = None
     divisor: int = Field(default=1, gt=0)
-    likely: Annotated[tuple[int, ...], _FROM_LIST] = ()
+    likely: Annotated[tuple[int, ...], _FROM_LIST] = Field(
+        default=(), description="at most one so far: the size that a plan for all sizes is best at"
+    )
+
+    @field_validator("likely")
+    @classmethod
+    def _one_at_most(cls, likely: tuple[int, ...]) -> tuple[int, ...]:
+        if len(likely) > 1:
+            raise ValueError(f"{len(likely)} likely sizes: a plan is made for one; name the most frequent")
+        return likely
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> "Dimension":
-        low, high = self.range if self.range is not None else (0, None)
-        if low < 0 or (high is not None and high < low):
-            raise ValueError(f"the range {self.range} holds no size")
-        for size in (*self.likely, *(() if self.value is None else (self.value,))):
-            if size < low or (high is not None and size > high) or size % self.divisor:
-                raise ValueError(f"{size} is not in the range or not divisible by {self.divisor}")
+        low, high = self._limits
+        if low < 0 or -(-low // self.divisor) * self.divisor > high:
+            raise ValueError(f"the range {list(self.range or ())} holds no size that is divisible by {self.divisor}")
+        values = [("value", self.value)] if self.value is not None else []
+        for key, size in (*values, *(("likely", each) for each in self.likely)):
+            if not low <= size <= high:
+                raise Disagreement(f"{size} is not in the range from {low} to {high}", key, "range")
+            if size % self.divisor:
+                raise Disagreement(f"{size} is not divisible by {self.divisor}", key, "divisor")
         return self
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        return self.range if self.range is not None else (0, LARGEST)
+
+    def assumed(self, usual: int) -> int:
+        """The size that tiles are chosen for while it is not bound: the likely one, else the allowed one nearest to
+        `usual` from below, or the least."""
+        if self.likely:
+            return self.likely[0]
+        low, high = self._limits
+        least = -(-low // self.divisor) * self.divisor
+        return max(least, min(usual, high) // self.divisor * self.divisor)
 
 
 def _from_int(value: Any) -> Any:
@@ -42,9 +72,12 @@ Size = Annotated[Dimension, BeforeValidator(_from_int, json_schema_input_type=in
 
 
 class ImportOptions(Spec):
-    """Options of `import`: the passes to run, in order (all of them when absent)."""
+    """Options of `import`."""
 
-    passes: tuple[str, ...] | None = None
+    refused: ClassVar[Mapping[str, Refused]] = {
+        "passes": Refused("import has no passes that could be left out", "`schedule.passes` chooses those of schedule.")
+    }
+
     print_between_passes: bool = Field(default=False, description="say what every pass alters")
 
 
@@ -87,10 +120,13 @@ class VerifyOptions(Spec):
 class CompileRecipe(Spec):
     """How to compile: `tilec compile model.onnx --recipe FILE`."""
 
+    refused: ClassVar[Mapping[str, Refused]] = {
+        "types": Refused("a tensor keeps the type that the model gives it", "Convert the model before it is imported.")
+    }
+
     kind: Literal["compile"] = "compile"
     device: str = Field(default="host", description="name or file of a device; host is this machine")
     shapes: dict[str, Size] = Field(default_factory=dict, description="symbolic size -> value or what is known")
-    types: dict[str, str] = Field(default_factory=dict, description="pattern of tensor names -> tType")
     import_: ImportOptions = Field(default_factory=ImportOptions, alias="import")
     schedule: ScheduleOptions = Field(default_factory=ScheduleOptions)
     codegen: CodegenOptions = Field(default_factory=CodegenOptions)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tilec.codegen.cpu.backend import can_run, can_time
+from tilec.codegen.cpu.backend import can_build, can_run, can_time
 from tilec.spec.host import read_host
 from tilec.spec.resolve import resolve_device
 
@@ -25,3 +25,11 @@ def test_times_are_those_of_a_processor_and_as_many_cores():
     assert can_time(device, HOST) is None
     assert can_time(device, replace(HOST, processor="znver3")) == "it has a znver2, this machine a znver3"
     assert can_time(device, replace(HOST, cores=4)) == "it has 8 cores, this machine 4"
+
+
+def test_kernels_are_launched_over_the_lowest_level() -> None:
+    device = resolve_device("avx2")
+    assert can_build(device) is None
+    obstacle = can_build(device.model_copy(update={"launch_level": device.level_names[1]}))
+    assert obstacle is not None
+    assert obstacle.reason.startswith(f"avx2 launches kernels over {device.level_names[1]}, CPU code over the lowest")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -106,9 +107,11 @@ class Replay:
         return dict(reversed(found.items()))
 
 
-def replay(graph: Graph, device: DeviceSpec, options: ScheduleOptions) -> Replay:
+def replay(
+    graph: Graph, device: DeviceSpec, options: ScheduleOptions, sizes: Mapping[str, int] | None = None
+) -> Replay:
     """Run the search again, without a tuner. Raises what `schedule` raises."""
-    search = prepare_search(graph, device, options)
+    search = prepare_search(graph, device, options, sizes=sizes)
     rivals = plan_candidates(search, search.drafts, search.options, search.root.numbers)
     return Replay(options, search.root.target, rivals)
 

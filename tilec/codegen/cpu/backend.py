@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 
 def can_build(device: DeviceSpec) -> Obstacle | None:
-    """What is missing: TVM, in the version whose names the emitter uses."""
+    """The obstacle to compiling for a device: kernels that are not launched over the lowest level, where all tensors
+    lie, or TVM missing in the version whose names the emitter uses."""
+    lowest = device.levels[0].name
+    if device.launch_level != lowest:
+        return Obstacle(
+            f"{device.name} launches kernels over {device.launch_level}, CPU code over the lowest level, {lowest}",
+            f"Name {lowest} as launch_level, or take the levels below {device.launch_level} out.",
+        )
     try:
         from tilec.codegen.cpu import build_model  # noqa: F401
     except ImportError as error:

@@ -34,9 +34,6 @@ def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Fi
     for pool in device.pools:
         if not any(level.pool == pool for level in device.levels):
             yield Finding("unused-pool", _place(located, ("pools", pool)), f"no level takes its bytes from pool {pool}")
-    if device.index(device.launch_level) > device.index(device.core_level):
-        said = f"launch_level {device.launch_level} is above core_level {device.core_level}"
-        yield Finding("launch-above-core", _place(located, ("launch_level",)), said)
 
 
 def _level(device: DeviceSpec, level: Level, located: Located, path: KeyPath) -> Iterator[Finding]:

@@ -79,13 +79,6 @@ _RULES = (
         "no level takes its bytes from pool l1",
     ),
     Rule(
-        "launch-above-core",
-        "error",
-        "kernels are said to be launched above the level of a core",
-        "Exchange launch_level and core_level: a kernel runs on many cores.",
-        "launch_level reg is above core_level smem",
-    ),
-    Rule(
         "odd-alignment",
         "warning",
         "an alignment is no power of two",
