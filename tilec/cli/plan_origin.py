@@ -100,7 +100,7 @@ def planned_options(source: StageInput, given: str | None) -> "ScheduleOptions":
 
 def planned_sizes(plan: "Plan", given: str | None) -> dict[str, int]:
     """The sizes that tiles of a plan with symbols were chosen for, by the `given` recipe and TILEC_ variables."""
-    from tilec.pipeline.steps import assumed_sizes
+    from tilec.pipeline.steps.schedule import assumed_sizes
     from tilec.spec.effective import recipe_without_device
 
     return assumed_sizes(recipe_without_device(given, {}, os.environ), plan.symbols)

@@ -2,7 +2,8 @@
 
 from tilec.pipeline.job import DEVICE_FILE, FILES, Job, Listener, StageInput, read_run, read_source
 from tilec.pipeline.stages import STAGES, compile_model, run_stage, stage_named
-from tilec.pipeline.steps import bind_sizes, model_file
+from tilec.pipeline.steps.schedule import bind_sizes
+from tilec.pipeline.steps.verify import model_file
 
 __all__ = [
     "DEVICE_FILE",

@@ -129,7 +129,7 @@ def _artifact(path: Path, shapes: Mapping[str, int]) -> Graph:
 def _imported(path: Path, shapes: Mapping[str, int], listener: Listener) -> Graph:
     from tilec.ir.codec import graph_from_json
     from tilec.pipeline.job import Job, StageInput
-    from tilec.pipeline.steps import import_graph
+    from tilec.pipeline.steps.import_model import import_graph
     from tilec.spec.recipe import CompileRecipe
 
     job = Job(CompileRecipe(), listener, shapes=shapes, asked=frozenset(shapes))

@@ -13,7 +13,7 @@ from tilec.errors import ArtifactError
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import Advance, Job, StageInput, read_source
 from tilec.pipeline.stages import compile_model
-from tilec.pipeline.steps import instrument_of, model_file
+from tilec.pipeline.steps.verify import instrument_of, model_file
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan

@@ -7,45 +7,45 @@ from pathlib import Path
 from tilec.artifact import Artifact, atomic_open, bring_files, is_fresh, read_artifact, touch
 from tilec.artifact.filenames import is_inside
 from tilec.errors import ArtifactError, UsageError, did_you_mean
-from tilec.pipeline import steps
 from tilec.pipeline.job import Job, Stage, StageInput, StageOutput, read_source
 from tilec.pipeline.provenance import outdated, write_run
+from tilec.pipeline.steps import codegen, import_model, schedule, verify
 
 STAGES = (
     Stage(
         "import",
         reads="model",
         writes="graph",
-        inputs=steps.graph_inputs,
-        run=steps.import_graph,
-        intact=steps.files_unchanged,
-        owned=steps.written_files,
+        inputs=import_model.graph_inputs,
+        run=import_model.import_graph,
+        intact=import_model.files_unchanged,
+        owned=import_model.written_files,
         watched=lambda job: job.recipe.import_.print_between_passes,
     ),
     Stage(
         "schedule",
         reads="graph",
         writes="plan",
-        inputs=steps.plan_inputs,
-        run=steps.schedule_graph,
+        inputs=schedule.plan_inputs,
+        run=schedule.schedule_graph,
         watched=lambda job: job.recipe.schedule.print_between_passes,
     ),
     Stage(
         "codegen",
         reads="plan",
         writes="kernels",
-        inputs=steps.kernels_inputs,
-        run=steps.generate_kernels,
-        intact=steps.named_files_there,
-        owned=steps.code_files,
+        inputs=codegen.kernels_inputs,
+        run=codegen.generate_kernels,
+        intact=codegen.named_files_there,
+        owned=codegen.code_files,
     ),
     Stage(
         "verify",
         reads="kernels",
         writes="report",
-        inputs=steps.report_inputs,
-        run=steps.verify_kernels,
-        intact=steps.passed,
+        inputs=verify.report_inputs,
+        run=verify.verify_kernels,
+        intact=verify.passed,
     ),
 )
 
@@ -102,7 +102,7 @@ def compile_model(
         raise UsageError(f"stage {first} comes after {last}", hint="Exchange --from and --to.")
     source = StageInput(model) if begin == 0 else read_source(STAGES[begin].reads, folder)
     if first == "schedule":
-        source = steps.bind_sizes(job, source)
+        source = schedule.bind_sizes(job, source)
     elif begin > 1 and job.asked:
         raise UsageError("sizes are bound at import or schedule", f"--from {first}", "Leave --shape out.")
     done = {}

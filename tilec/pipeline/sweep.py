@@ -15,7 +15,7 @@ from tilec.analysis.ratios import plan_ratio
 from tilec.analysis.statistics import statistics
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
 from tilec.pipeline.job import Advance, Job, StageInput
-from tilec.pipeline.steps import import_graph
+from tilec.pipeline.steps.import_model import import_graph
 from tilec.report.sweep import Row
 
 if TYPE_CHECKING:
