@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """What `run_with_iobinding` reads and where it writes. Made by `InferenceSession.io_binding`."""
+    """Inputs and outputs of `run_with_iobinding`, bound to memory. Made by `InferenceSession.io_binding`."""
 
     def __init__(self, inputs: "Sequence[NodeArg]", outputs: "Sequence[NodeArg]") -> None:
         self._known = {"input": [port.name for port in inputs], "output": [port.name for port in outputs]}

@@ -122,7 +122,7 @@ def _run(request: Request) -> None:
 
 
 def _failure(code: int, out: str, err: str, request: Request) -> TilecError:
-    """What went wrong in the child process, as the error that it raised."""
+    """The error that the child process raised, read from its output."""
     place = Path(request.model).name
     try:
         said = json.loads(out)

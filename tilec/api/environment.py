@@ -1,4 +1,4 @@
-"""What onnxruntime's module tells and takes about the process: devices, providers, log levels."""
+"""Functions of onnxruntime's module about the process: devices, providers, log levels."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class OrtDevice:
 
 
 def get_available_providers() -> list[str]:
-    """What can run models: compiled code, and onnxruntime's CPU provider for the nodes that are not compiled."""
+    """Names of providers: compiled code, and onnxruntime's CPU provider for the nodes that are not compiled."""
     return [COMPILED, PLAIN]
 
 
@@ -53,7 +53,7 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """What this is."""
+    """Name and version of the package."""
     return f"tilec {get_version_string()}"
 
 

@@ -1,4 +1,4 @@
-"""What a caller feeds: lists and numbers become arrays, sizes are read off, and what does not fit is told in words."""
+"""Feeds of a session: lists and numbers become arrays, sizes are read off, errors name the input that does not fit."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any

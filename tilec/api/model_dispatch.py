@@ -1,4 +1,4 @@
-"""Which compiled model serves a call: one for each set of sizes, compiled or loaded when it is first asked for."""
+"""The compiled model that serves a call: one for each set of sizes, compiled or loaded when it is first asked for."""
 
 import logging
 import threading

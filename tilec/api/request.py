@@ -1,4 +1,4 @@
-"""What is to be compiled, and the key that names all that the compiled code depends on."""
+"""Requests to compile a model, and the key of everything that the compiled code depends on."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be compiled, for which device, how, and where the result goes.
+    """A request to compile a model for a device into a cache.
 
     `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols;
     `cache` is the root of the cache, `key` (see `keyed`) the place in it; `background` gives way to all else.

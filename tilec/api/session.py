@@ -188,7 +188,7 @@ class InferenceSession:
         return [port.arg(self._options.given_sizes()) for port in self._opened.header.overridable]
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model's author wrote into it."""
+        """Metadata that the model's author wrote into it."""
         return self._opened.header.metadata
 
     def get_session_options(self) -> SessionOptions:
@@ -196,7 +196,7 @@ class InferenceSession:
         return self._options
 
     def get_providers(self) -> list[str]:
-        """What runs the model: compiled code, and onnxruntime's CPU provider for the nodes that are not."""
+        """Names of what runs the model: compiled code, and onnxruntime's CPU provider for the nodes that are not."""
         return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:

@@ -79,7 +79,7 @@ class OrtValue:
         return int(self.numpy().ctypes.data)
 
     def device_name(self) -> str:
-        """Where the value lies: `cpu`."""
+        """The device whose memory holds the value: `cpu`."""
         return "cpu"
 
     def shape(self) -> list[int]:

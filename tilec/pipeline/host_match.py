@@ -1,4 +1,4 @@
-"""Which devices this machine stands for: whose code it runs, and whose times it may tell."""
+"""Devices that this machine stands for: those whose code it runs, and those whose times it can measure."""
 
 from typing import TYPE_CHECKING
 

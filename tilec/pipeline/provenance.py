@@ -1,5 +1,5 @@
-"""Which programs made the artifacts of a folder: run.json tells, for artifacts name none, so that plans of two versions
-can be compared to the byte."""
+"""Versions of the programs that made the artifacts of a folder, recorded in run.json: artifacts name none, so that
+plans of two versions can be compared to the byte."""
 
 import os
 from collections.abc import Mapping

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study found: its rows, and what the mapspaces in them hold."""
+    """The result of a study: its rows, and the sizes of the mapspaces in them."""
 
     rows: tuple[Row, ...]
     mapspaces: Mapping[str, str]
@@ -58,7 +58,7 @@ def study(recipe: StudyRecipe, located: Located, advance: Advance, folders: Mapp
 
 @contextmanager
 def _placed(place: str | None) -> Iterator[None]:
-    """What is not there is an error of the file that names it."""
+    """Errors about missing models and devices get the place in the file that names them."""
     try:
         yield
     except UsageError as error:

@@ -83,7 +83,7 @@ def _device(name: str, place: str | None, folder: Path) -> DeviceSpec:
 
 @contextmanager
 def _placed(place: str | None) -> Iterator[None]:
-    """What is not there is an error of the file that names it."""
+    """Errors about missing models and devices get the place in the file that names them."""
     try:
         yield
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""How `schedule` gets its tuning: the record's file, where its times hold, and measuring on this machine (W20, W40)."""
+"""Tuning of `schedule`: the record's file, where its times hold, and measuring on this machine (W20, W40)."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ _DECIDING = ("ir", "lower", "codegen", "runtime")
 
 
 def record_digests(job: Job) -> dict[str, str]:
-    """What a plan depends on beside graph, device and recipe; measuring is never done already."""
+    """Digests of the tuning record that a plan depends on; a plan that is to be measured is never fresh."""
     options = job.recipe.schedule
     if options.profile:
         return {"record": ""}
@@ -34,7 +34,7 @@ def record_digests(job: Job) -> dict[str, str]:
 
 @contextmanager
 def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Iterator[Tuner | None]":
-    """What chooses between candidates while a plan for `target` is made; None where the cost model alone does.
+    """The tuner that chooses between candidates of a plan for `target`; None where the cost model alone does.
 
     Raises UsageError, ArtifactError for a record that cannot be read, UnavailableError and UnsupportedError for what
     cannot be measured.
@@ -103,7 +103,7 @@ def told(tuner: "Tuner") -> str:
 
 
 def _sources() -> str:
-    """What changes when the code does that decides how fast a plan runs."""
+    """A digest that changes with the code that decides how fast a plan runs."""
     root = Path(__file__).parents[1]
     files = sorted(path for name in _DECIDING for kind in ("*.py", "*.ll") for path in (root / name).rglob(kind))
     contents = {path.relative_to(root).as_posix(): digest_bytes(path.read_bytes()) for path in files}

@@ -20,7 +20,7 @@ MOST = 1 << 24
 
 
 class TTile(Spec):
-    """What a level wants to move at once: `shape` elements of `element` bytes, contiguous along the last axis."""
+    """A transaction of a level: `shape` elements of `element` bytes, contiguous along the last axis."""
 
     element: Bytes = Field(gt=0)
     shape: tuple[Annotated[int, Field(gt=0, le=MOST)], ...] = Field(min_length=1)
@@ -46,7 +46,7 @@ class Bandwidth(Spec):
 
 
 class Access(Spec):
-    """What an access of a level costs, read or write alike: `energy` for `bytes` that move at once (O28)."""
+    """The energy of an access of a level, read or write alike: `energy` for `bytes` that move at once."""
 
     energy: Femtojoules
     bytes: Bytes = Field(gt=0)
@@ -102,7 +102,7 @@ class Vector(Spec):
 
 
 class Target(Spec):
-    """What code generation must know: which back end, and the processor in the words of its compiler."""
+    """The target of code generation: its back end, and the processor in the words of its compiler."""
 
     backend: str = Field(min_length=1, description="kind of code generator: cpu, or that of an installed back end")
     triple: str | None = Field(default=None, description="LLVM target triple")
@@ -177,7 +177,7 @@ class DeviceSpec(Spec):
         return self.levels[self.index(name)]
 
     def instances(self, name: str) -> int:
-        """How many instances of a level the whole device has."""
+        """Number of instances of a level in the whole device."""
         total = 1
         for level in self.levels[: self.index(name) + 1]:
             total *= level.units
@@ -195,7 +195,7 @@ class DeviceSpec(Spec):
 
     @property
     def cores(self) -> int:
-        """How many instances of the core level there are: cores, streaming multiprocessors, tiles."""
+        """Number of instances of the core level: cores, streaming multiprocessors, tiles."""
         return self.instances(self.core_level)
 
     def bandwidth(self, name: str, readers: int | None = None) -> int | None:

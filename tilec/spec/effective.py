@@ -119,7 +119,7 @@ def _from_environment(environ: Mapping[str, str]) -> Located:
 
 
 def _from_device(device: DeviceSpec) -> Located:
-    """What the device says about recipe keys, under everything else."""
+    """Values that the device gives recipe keys, under everything else."""
     given: dict[KeyPath, Any] = {
         ("codegen", "threads"): device.cores,
         ("codegen", "processor"): device.target.processor,
@@ -174,7 +174,7 @@ def _nest(leaves: Mapping[KeyPath, Any]) -> dict[str, Any]:
 
 
 def _leaves(data: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Everything that is not a mapping, with its path."""
+    """Values that are no mappings, with their paths."""
     for key, value in data.items():
         if isinstance(value, dict):
             yield from _leaves(value, (*path, key))
@@ -183,7 +183,7 @@ def _leaves(data: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPa
 
 
 def _origin(path: KeyPath, given: Mapping[KeyPath, str]) -> str:
-    """Where the value at `path`, or the value that it was read from, was given."""
+    """The source that gave the value at `path`, or the value that it was read from."""
     known = (given[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in given)
     return next(known, "default")
 

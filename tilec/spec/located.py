@@ -235,7 +235,7 @@ def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> 
 
 
 def _at(data: Any, path: KeyPath) -> Any:
-    """What the file says at `path`, as far as the path leads."""
+    """The value of the file at `path`, as far as the path leads."""
     for step in path:
         here = dict(enumerate(data)) if isinstance(data, list) else data
         if isinstance(here, dict) and step in here:

@@ -118,7 +118,7 @@ class VerifyOptions(Spec):
 
 
 class CompileRecipe(Spec):
-    """How to compile: `tilec compile model.onnx --recipe FILE`."""
+    """A compilation: `tilec compile model.onnx --recipe FILE`."""
 
     refused: ClassVar[Mapping[str, Refused]] = {
         "types": Refused("a tensor keeps the type that the model gives it", "Convert the model before it is imported.")
@@ -147,7 +147,7 @@ class CompileRecipe(Spec):
 
 
 class BenchRecipe(Spec):
-    """What to time against what: `tilec bench --recipe FILE`."""
+    """Models to time against other runtimes: `tilec bench --recipe FILE`."""
 
     kind: Literal["bench"]
     device: str = "host"

@@ -11,7 +11,7 @@ from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
 
 
 def kernels_inputs(job: Job, source: StageInput) -> dict[str, str]:
-    """What kernels depend on."""
+    """Digests that decide whether kernels are fresh."""
     return {
         **carried(source, "model", "device"),
         "plan": digest_object(source.body),

@@ -12,7 +12,7 @@ from tilec.pipeline.steps.sources import sizes_to_bind
 
 
 def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
-    """What a graph depends on. Raises UsageError when the model is not there."""
+    """Digests that decide whether a graph is fresh. Raises UsageError when the model is not there."""
     if not source.path.is_file():
         from tilec.importer.loader import load_model
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def plan_inputs(job: Job, source: StageInput) -> dict[str, str]:
-    """What a plan depends on; the graph counts with its sizes bound."""
+    """Digests that decide whether a plan is fresh; the graph counts with its sizes bound."""
     assert job.device is not None
     sizes = assumed_sizes(job.recipe, source.body.get("symbols", ()))
     return {

@@ -1,4 +1,4 @@
-"""What every stage asks of the artifact that it reads: digests, rules, sizes, and files that lie elsewhere."""
+"""Questions of all stages about the artifact that they read: digests, rules, sizes, files that lie elsewhere."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,7 +27,7 @@ def sizes_to_bind(job: Job, symbols: Iterable[str]) -> dict[str, int]:
 
 
 def moved_files(job: Job, source: StageInput, files: Mapping[str, str]) -> dict[str, Path]:
-    """Where the weight files are that are not beside the artifact: --model names the model, the others lie by it."""
+    """Weight files that are not beside the artifact -> their places: --model names the model, the others lie by it."""
     assert source.artifact is not None
     if job.model is None:
         return {}

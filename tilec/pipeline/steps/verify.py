@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def report_inputs(job: Job, source: StageInput) -> dict[str, str]:
-    """What a report depends on. Raises ArtifactError when the plan beside the kernels, or --model, is another one."""
+    """Digests that decide whether a report is fresh.
+
+    Raises ArtifactError when the plan beside the kernels, or --model, is another one.
+    """
     plan = _plan_beside(source)
     if job.model is not None:
         model_file(job, source, plan.body.get("files", {}))
