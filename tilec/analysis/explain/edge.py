@@ -15,8 +15,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import constant_value, operands
 from tilec.ir.plan import Group, Plan, Refusal
 from tilec.ir.types import tensor_bytes
-from tilec.scheduler.fusion.group_costs import MAX_PARTS
-from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN
+from tilec.scheduler.explain_search import CLOSE_LOOK_GAIN
 from tilec.scheduler.refusals import edge_name, refusal
 
 
@@ -89,7 +88,7 @@ def explain_edge(replay: Replay, tensor: str, node: str, relax: bool = True) -> 
     reason = None if level is not None else replay.refusals.get(name)
     below = level_join(replay, tensor, node) if level is None else None
     home = replay.home(tensor, node)
-    found = tuple(step_verdicts(replay, home, below, tensor, node))
+    found = tuple(step_verdicts(replay, tensor, node))
     join = join_of(replay, home, tensor, node) if home is not None and below is None else None
     tried = relax and reason is not None and reason.code in ("slower", "capacity")
     return EdgeExplanation(
@@ -101,9 +100,9 @@ def explain_edge(replay: Replay, tensor: str, node: str, relax: bool = True) -> 
         reason,
         _decided(found, level, reason),
         found,
-        _joined(join) if join is not None else None,
+        _joined(join, replay.thresholds.max_parts) if join is not None else None,
         below,
-        _path(replay.fullest.outline.plan, producer.name, reader.name) if reason is not None else (),
+        _path(replay.fullest.plan, producer.name, reader.name) if reason is not None else (),
         below.relaxations if below is not None else relaxations(join) if tried and join is not None else (),
     )
 
@@ -130,31 +129,31 @@ def _decided(found: tuple[StepVerdict, ...], level: str | None, reason: Refusal 
     return found[-1].stage if found else ""
 
 
-def _joined(join: Join) -> Joined:
-    atoms = join.atoms
-    level = atoms.target.levels[atoms.target.core]
+def _joined(join: Join, max_parts: int) -> Joined:
+    problem = join.problem
+    level = problem.target.levels[problem.target.core]
     held, rough = join.look
-    allowed = len(join.members) <= MAX_PARTS
+    allowed = len(join.members) <= max_parts
     return Joined(
         level.name,
-        unit_of(atoms.objective),
+        unit_of(problem.objective),
         tuple(_side(join, members) for members in join.groups),
-        whole(join.apart, atoms),
-        whole(join.pieces, atoms),
-        whole(join.wanted, atoms),
-        whole(join.bound, atoms),
-        whole(rough, atoms) if rough < inf else None,
-        whole(rough * CLOSE_LOOK_GAIN, atoms) if rough < inf else None,
+        whole(join.apart, problem),
+        whole(join.pieces, problem),
+        whole(join.wanted, problem),
+        whole(join.bound, problem),
+        whole(rough, problem) if rough < inf else None,
+        whole(rough * CLOSE_LOOK_GAIN, problem) if rough < inf else None,
         held,
-        atoms.target.capacity if level.capacity is not None else None,
-        candidate(atoms, join.members, join.tile) if allowed else None,
-        join.verdict if allowed else refusal("", "", "length", parts=len(join.members), most=MAX_PARTS),
+        problem.target.capacity if level.capacity is not None else None,
+        candidate(problem, join.members, join.tile) if allowed else None,
+        join.verdict if allowed else refusal("", "", "length", parts=len(join.members), most=max_parts),
     )
 
 
 def _side(join: Join, members: tuple[int, ...]) -> Side:
-    nodes = tuple(node.name for number in members for node in join.atoms.parts[number])
-    return Side(nodes, candidate(join.atoms, members, join.atoms.core_tiles(members)[0]))
+    nodes = tuple(node.name for number in members for node in join.problem.parts[number])
+    return Side(nodes, candidate(join.problem, members, join.problem.core_tiles(members)[0]))
 
 
 def _path(plan: Plan, producer: str, reader: str) -> tuple[str, ...]:

@@ -56,16 +56,16 @@ class Summary:
 
 def summarised(replay: Replay, plan: Plan) -> Summary:
     """The summary of a plan whose search was run again."""
-    best, most = replay.best, max(len(rival.draft.graph.nodes) for rival in replay.rivals)
+    best, most = replay.best, max(len(rival.draft.graph.nodes) for rival in replay.candidates)
     rivals = [
         RivalRow(
             rival.fusion,
             len(rival.draft.graph.nodes) < most,
             rival.cost,
-            sum(len(segment.settled.seconds) for segment in rival.outline.segments),
+            sum(len(state.seconds) for state in rival.legal),
             rival is best,
         )
-        for rival in replay.rivals
+        for rival in replay.candidates
     ]
     return Summary(
         plan.name,

@@ -1,4 +1,4 @@
-"""tier: what the search below a core's level asks about one level and about the parts that it is to hold (W46)."""
+"""The problem of one level below a core's: its capacity and links, and the parts that it is to hold (W46)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,6 @@ Parts = Sequence[Sequence[Node]]
 
 OuterExtents = Mapping[str, Mapping[str, int]]
 """Node -> spatial iterator -> its extent in the tile of the level below (absent: all of it)."""
-
-
-POOLED = 0.5
-"""Part of a pool that a level takes where higher levels need some too, as long as anything fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,8 @@ class LevelProblem:
     """One level below a core's, and the parts whose tiles it holds.
 
     `level` indexes the target's levels; `around` says how far nodes run in the tile of the level below, `share` how
-    much of the capacity may be used.
+    much of the capacity may be used, `pool_share` the part of a pool that the level takes where higher levels need some
+    too.
     """
 
     parts: Parts
@@ -72,6 +69,7 @@ class LevelProblem:
     objective: Objective
     around: OuterExtents = field(default_factory=dict)
     share: float = 1.0
+    pool_share: float = 0.5
 
     @property
     def most(self) -> float:
@@ -84,7 +82,7 @@ class LevelProblem:
         """Bytes that one instance of the level should hold at most: of its pool higher levels get their part."""
         pool, above = self.target.levels[self.level].pool, self.target.levels[self.level + 1 :]
         shared = pool is not None and any(level.pool is not None and level.pool.name == pool.name for level in above)
-        return self.most * self.share * (POOLED if shared else 1)
+        return self.most * self.share * (self.pool_share if shared else 1)
 
     @property
     def units(self) -> int:
