@@ -82,12 +82,12 @@ def test_a_group_an_edge_and_a_node(cli, planned):
             "decided_by",
             "edge",
             "joined",
-            "looks",
             "path",
             "producer",
             "reader",
             "reason",
             "relaxations",
+            "steps",
         ]
     )
     node = edge.split("->")[0]

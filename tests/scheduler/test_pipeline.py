@@ -93,7 +93,7 @@ def test_an_entry_from_outside_runs_and_is_named_printed_and_explained() -> None
     found = replay(graph, tiny(), ScheduleOptions())
     assert found.plan == plan
     story = explain_edge(found, "top", "e")
-    look = next(each for each in story.looks if each.stage == name)
+    look = next(each for each in story.steps if each.step == name)
     assert look.rule == "a group of fewer than 9 parts falls apart"
     assert look.reason is not None
     assert look.reason.code == "length"

@@ -47,14 +47,15 @@ def _few(lines: Iterable[str]) -> list[str]:
 
 
 def _parts(before: SearchState, after: SearchState) -> Iterator[str]:
-    """Parts of several nodes where there were none, else parts that another one was split into."""
-    old = {names[0]: names for names in _part_names(before)}
-    home = {name: names for names in old.values() for name in names}
-    for names in _part_names(after):
-        if not old and len(names) > 1:
-            yield f"fused {_some(names)}"
-        elif old and names not in old.values():
-            yield f"split {_some(names)} off {_some(home.get(names[0], ()))}"
+    """Parts of several nodes where there were none; else parts that were split, and what they fell into."""
+    new, old = _part_names(after), _part_names(before)
+    if not old:
+        yield from (f"fused {_some(names)}" for names in new if len(names) > 1)
+        return
+    for names in old:
+        pieces = [piece for piece in new if set(piece) < set(names)]
+        if pieces:
+            yield f"split {' | '.join(map(_some, pieces))}"
 
 
 def _part_names(state: SearchState) -> list[Names]:
@@ -62,20 +63,19 @@ def _part_names(state: SearchState) -> list[Names]:
 
 
 def _groups(before: SearchState, after: SearchState) -> Iterator[str]:
-    """Groups of other nodes than before, with what they are predicted to take, and what their nodes took."""
+    """Groups of several parts that were not there, their predicted time, and that of the groups their nodes were in."""
     if after.sets is before.sets or not before.sets:
         return
     old = {_names(of, members): _seconds(of, members) for of in before.sets for members in of.groups}
     home = {name: names for names in old for name in names}
     for of in after.sets:
         for members in of.groups:
-            names = _names(of, members)
+            names, seconds = _names(of, members), _seconds(of, members)
             sources = dict.fromkeys(home[name] for name in names if name in home)
-            if names in old or len(names) == 1:
-                continue
             apart = sum(old[source] for source in sources)
-            does = "joined" if len(sources) > 1 else "regrouped"
-            yield f"{does} {_some(names)}: {_time(_seconds(of, members))}, {_time(apart)} before"
+            if len(members) > 1 and (names not in old or seconds != apart):
+                does = "joined" if len(sources) > 1 else "changed"
+                yield f"{does} {_some(names)}: {_time(seconds)}, {_time(apart)} before"
 
 
 def _names(of: GroupSet, members: Members) -> Names:

@@ -43,7 +43,7 @@ ALL = [*FAST, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)]
 def agrees(story: EdgeExplanation, found: Replay) -> None:
     """The story's reason is the search's, its decisive stage says the same, its figures are those of the reason."""
     assert story.reason == found.refusals[story.edge]
-    decisive = next(look for look in reversed(story.looks) if look.stage == story.decided_by)
+    decisive = next(each for each in reversed(story.steps) if each.step == story.decided_by)
     assert decisive.reason == story.reason
     assert decisive.rule
     numbers = story.reason.numbers

@@ -29,7 +29,7 @@ CALLS_RULE = "groups run before or after a call of onnxruntime, none holds it"
 class StepVerdict:
     """The verdict of one step: at which level, why the edge is not connected there (None: it is), by which rule."""
 
-    stage: str
+    step: str
     level: str
     reason: Refusal | None
     rule: str
