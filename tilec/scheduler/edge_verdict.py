@@ -54,11 +54,11 @@ def _has(state: SearchState, node: str) -> bool:
 
 def lineage(entries: Mapping[int, TraceEntry], last: SearchState) -> list[TraceEntry]:
     """The entries that lead to a state, in order; `entries` are those of a trace by the identity of the state after."""
-    found: list[TraceEntry] = []
+    entries_to: list[TraceEntry] = []
     while id(last) in entries:
-        found.append(entries[id(last)])
-        last = found[-1].before
-    return found[::-1]
+        entries_to.append(entries[id(last)])
+        last = entries_to[-1].before
+    return entries_to[::-1]
 
 
 def copies_of(state: SearchState) -> dict[str, str]:

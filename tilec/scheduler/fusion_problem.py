@@ -84,22 +84,22 @@ class FusionProblem:
     @cached_property
     def users(self) -> dict[str, frozenset[int]]:
         """Tensor -> other parts that read it."""
-        found: dict[str, set[int]] = {}
+        readers: dict[str, set[int]] = {}
         for number, edges in enumerate(self.edges):
             for tensor, _ in edges:
-                found.setdefault(tensor, set()).add(number)
-        return {tensor: frozenset(numbers) for tensor, numbers in found.items()}
+                readers.setdefault(tensor, set()).add(number)
+        return {tensor: frozenset(numbers) for tensor, numbers in readers.items()}
 
     @cached_property
     def descriptions(self) -> tuple[PartDescription, ...]:
         """The properties of every part."""
-        found = []
+        descriptions = []
         for part in self.parts:
             key = tuple(map(id, part))
             if key not in self.cache.described:
                 self.cache.described[key] = self._described(part)
-            found.append(self.cache.described[key])
-        return tuple(found)
+            descriptions.append(self.cache.described[key])
+        return tuple(descriptions)
 
     def _described(self, part: Part) -> PartDescription:
         content = self._content(part)
@@ -138,8 +138,8 @@ class FusionProblem:
             for tensor in (*operands(node.expr), node.name):
                 names.setdefault(tensor, f"t{len(names)}")
         exprs = tuple(_renamed(node.expr, names) for node in part)
-        seen = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
-        return (exprs, seen), tuple(names)
+        tensors = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
+        return (exprs, tensors), tuple(names)
 
     @cached_property
     def together(self) -> frozenset[int]:
@@ -179,8 +179,8 @@ class FusionProblem:
                 targets += [
                     replace(self.target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < self.target.registers
                 ]
-            found = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
-            known = self.cache.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in found}.values())
+            tiles = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
+            known = self.cache.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in tiles}.values())
             return known
         return tuple(replace(tile, vector=described.vector) for tile in known)
 
@@ -190,7 +190,10 @@ class FusionProblem:
         if group not in self._leaving:
             inside = frozenset(group)
             self._leaving[group] = tuple(
-                name for number in group for name, users in self._made[number] if users is None or not users <= inside
+                name
+                for number in group
+                for name, users in self._results[number]
+                if users is None or not users <= inside
             )
         return self._leaving[group]
 
@@ -199,14 +202,14 @@ class FusionProblem:
         return {}
 
     @cached_property
-    def _made(self) -> tuple[tuple[tuple[str, frozenset[int] | None], ...], ...]:
+    def _results(self) -> tuple[tuple[tuple[str, frozenset[int] | None], ...], ...]:
         """For every part what it makes, with the other parts that read it (None: it is an output)."""
-        found: list[tuple[tuple[str, frozenset[int] | None], ...]] = []
+        results: list[tuple[tuple[str, frozenset[int] | None], ...]] = []
         for part in self.parts:
             names = [node.name for node in part]
             users = [None if name in self.outputs else self.users.get(name, frozenset()) for name in names]
-            found.append(tuple(zip(names, users, strict=True)))
-        return tuple(found)
+            results.append(tuple(zip(names, users, strict=True)))
+        return tuple(results)
 
     def key(self, members: Sequence[int], outputs: Sequence[str]) -> object:
         """What decisions about a group depend on, up to the names of tensors."""
@@ -221,16 +224,16 @@ class FusionProblem:
 
     def _key(self, members: tuple[int, ...], outputs: tuple[str, ...]) -> object:
         names: dict[str, int] = {}
-        found = []
+        parts = []
         for number in members:
             described = self.descriptions[number]
-            _, own = described.content
-            found.append((described.number, tuple(names.setdefault(t, len(names)) for t in own)))
+            _, tensors = described.content
+            parts.append((described.number, tuple(names.setdefault(t, len(names)) for t in tensors)))
         final = self.parts[members[-1]][-1].name
         extents = tuple(sorted(self.extents.get(final, {}).items()))
         chain = self.chain_of(members)
         shared = tuple(names[name] for name in chain.members) if chain is not None else ()
-        return tuple(found), tuple(names[t] for t in outputs), extents, shared
+        return tuple(parts), tuple(names[t] for t in outputs), extents, shared
 
     def tiling_problem(
         self, members: Sequence[int], outputs: tuple[str, ...], tiles: Sequence[RegisterTile]
@@ -265,11 +268,11 @@ class FusionProblem:
         count, known = self.cache.tiles.get(key, (0, ()))
         if count < most:
             count = max(most, LOWERED_CANDIDATES)
-            found = self._found(members, outputs, count)
+            tiles = self._search_tiles(members, outputs, count)
             numbers = {name: str(i) for i, name in enumerate(places)}
-            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
+            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in tiles)
             self.cache.tiles[key] = count, known
-            return found[:most]
+            return tiles[:most]
         vectors = [self.descriptions[n].vector for n in members]
         return tuple(
             replace(
@@ -280,29 +283,29 @@ class FusionProblem:
             for tile in known[:most]
         )
 
-    def _found(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[TaskTile, ...]:
+    def _search_tiles(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[TaskTile, ...]:
         """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile
         leaves them."""
         if len(members) == 1:
-            found = [
+            tiles = [
                 t
-                for tile in self.tiles(members[0])
-                for t in task_tiles(self.tiling_problem(members, outputs, [tile]), most)
+                for register in self.tiles(members[0])
+                for t in task_tiles(self.tiling_problem(members, outputs, [register]), most)
             ]
-            return self._best(found, most)
+            return self._best(tiles, most)
         usual = self.usual(members)
         first = self.tiling_problem(members, outputs, usual)
-        found = list(task_tiles(first, most))
+        tiles = list(task_tiles(first, most))
         apart = sum(self.singles[n].objective for n in members)
-        if found[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
-            options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, found[0]), strict=True)]
-            found += task_tiles(self.tiling_problem(members, outputs, fitted(first, found[0], options)), most)
-        return self._best(found, most)
+        if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
+            options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, tiles[0]), strict=True)]
+            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most)
+        return self._best(tiles, most)
 
-    def _best(self, found: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:
+    def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:
         """Those that are worth most and fit, the smallest if none does."""
-        kept = [t for t in found if t.fits] or found
-        return tuple(sorted(kept, key=lambda t: ranked(self.target, t) if t.fits else t.held)[:most])
+        fitting = [t for t in tiles if t.fits] or tiles
+        return tuple(sorted(fitting, key=lambda t: ranked(self.target, t) if t.fits else t.held)[:most])
 
     def look(self, members: Sequence[int]) -> tuple[int, float]:
         """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""

@@ -21,7 +21,7 @@ from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.segments import segments_of
 from tilec.scheduler.state import SearchState, SearchStep, run_steps
-from tilec.scheduler.trace import NO_TRACE, Trace
+from tilec.scheduler.trace import NO_TRACE, ListedStep, Trace
 from tilec.scheduler.tuning.tuner import Tuner
 from tilec.spec.recipe import ScheduleOptions
 
@@ -152,17 +152,8 @@ class PlanState:
         return plan
 
 
-class PlanStep(ABC):
-    """A step of the search over whole plans: a frozen value whose fields are its options, like a SearchStep."""
-
-    name: ClassVar[str]
-    template: ClassVar[str]
-    required: ClassVar[str] = ""
-
-    @property
-    def rule(self) -> str:
-        """The rule that the step decides by, as `explain` and `--print-between-passes` print it."""
-        return self.template.format_map(vars(self))
+class PlanStep(ListedStep, ABC):
+    """A step of the search over whole plans."""
 
     def applies(self, _state: PlanState) -> bool:
         """Whether the step has something to decide."""

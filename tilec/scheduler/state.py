@@ -14,7 +14,7 @@ from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.task_tiles import TaskTile
-from tilec.scheduler.trace import Trace
+from tilec.scheduler.trace import ListedStep, Trace
 from tilec.scheduler.tuning.tuner import Tuner
 from tilec.spec.recipe import ScheduleOptions
 
@@ -137,24 +137,10 @@ class SearchState:
         return tuple(of.problem.core_tiles(members)[0].seconds for of in self.sets for members in of.groups)
 
 
-class SearchStep(ABC):
-    """A step of the search: a frozen value whose fields are its options.
+class SearchStep(ListedStep, ABC):
+    """A step of the search for groups; `stage` says for which of the whole plans that are compared it runs."""
 
-    name      the name by which recipes, traces and explanations call it
-    template  the rule that it decides by, with its options in braces
-    stage     for which of the plans that are compared it runs
-    required  why a recipe cannot leave it out; empty: it can
-    """
-
-    name: ClassVar[str]
-    template: ClassVar[str]
     stage: ClassVar[Stage] = "outline"
-    required: ClassVar[str] = ""
-
-    @property
-    def rule(self) -> str:
-        """The rule that the step decides by, as `explain` and `--print-between-passes` print it."""
-        return self.template.format_map(vars(self))
 
     def applies(self, state: SearchState) -> bool:
         """Whether the step has something to decide: most work at a core's level, which is the lowest of `state`."""

@@ -101,13 +101,13 @@ def _tiles(before: SearchState, after: SearchState) -> Iterator[str]:
     """Groups that fell apart, and tiles that are not the ones that were predicted best, or were taken before."""
     if after.legal is None or after.legal is before.legal:
         return
-    found = {group.nodes: group for group in after.legal}
+    legal = {group.nodes: group for group in after.legal}
     for of in before.sets:
         for members in of.groups:
-            if before.legal is None and _names(of, members) not in found:
+            if before.legal is None and _names(of, members) not in legal:
                 yield f"fell apart: {_some(_names(of, members))}"
     taken = {group.nodes: group for group in before.legal or ()}
-    for names, group in found.items():
+    for names, group in legal.items():
         old = taken[names].tiles[0] if names in taken else group.problem.core_tiles(group.members)[0]
         if _tile(old) != _tile(group.tiles[0]):
             yield f"tile of {_some(names)}: {_tile(group.tiles[0])} instead of {_tile(old)}"

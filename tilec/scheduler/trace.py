@@ -7,7 +7,7 @@ that is added to a list is traced, explained and printed without a line of its o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 
 class Step(Protocol):
@@ -20,6 +20,24 @@ class Step(Protocol):
     @property
     def rule(self) -> str:
         """The rule that the step decides by, one sentence."""
+
+
+class ListedStep:
+    """An entry of SEARCH: a frozen value whose fields are its options.
+
+    name      the name by which recipes, traces and explanations call it
+    template  the rule that it decides by, with its options in braces
+    required  why a recipe cannot leave it out; empty: it can
+    """
+
+    name: ClassVar[str]
+    template: ClassVar[str]
+    required: ClassVar[str] = ""
+
+    @property
+    def rule(self) -> str:
+        """The rule that the step decides by, as `explain` and `--print-between-passes` print it."""
+        return self.template.format_map(vars(self))
 
 
 @dataclass(frozen=True, slots=True)

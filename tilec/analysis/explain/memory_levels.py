@@ -61,7 +61,7 @@ def level_join(replay: Replay, tensor: str, node: str) -> LevelJoin | None:
 
 
 def _level_join(replay: Replay, problem: LevelProblem, sets: list[Members], tensor: str, node: str) -> LevelJoin:
-    pair = _of(sets, problem.made[tensor]), _of(sets, problem.made[node])
+    pair = _of(sets, problem.home[tensor]), _of(sets, problem.home[node])
     costs, capacity, level = IntervalCosts(problem), problem.capacity, problem.target.levels[problem.level].name
     closed = level in replay.options.closed
     return LevelJoin(

@@ -101,9 +101,9 @@ class GroupBuilder:
         part = (replace(part[0], expr=expr), *part[1:])
         key = (content, tuple(register.sizes.items()))
         if register.sizes and key not in self.orders:
-            own = replace(tiling, parts=(part,), tiles=(register,), graph=self.graph, extents={})
-            sizes = {i: register.sizes.get(i, own.extent(i)) for i in own.final.spatial}
-            self.orders[key] = kept_order(own, register.sizes, sizes, target.near // 2)
+            alone = replace(tiling, parts=(part,), tiles=(register,), graph=self.graph, extents={})
+            sizes = {i: register.sizes.get(i, alone.extent(i)) for i in alone.final.spatial}
+            self.orders[key] = kept_order(alone, register.sizes, sizes, target.near // 2)
         order = self.orders.get(key, ())
         return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped)
 
@@ -167,7 +167,7 @@ def _arrays(tile: TaskTile) -> tuple[dict[str, Ints], dict[str, dict[str, Ints]]
 def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tuple[str, ...]]:
     """Operands travel through every level above the one they wait in, up to a core's, and are read there, those in
     `direct` up to the level below it; tables that data index stay where they are."""
-    made = {node.name for node in block.nodes}
+    results = {node.name for node in block.nodes}
     waits: dict[str, int] = {}
     for e, level in block.connections().items():
         tensor = e.split("->")[0]
@@ -176,10 +176,10 @@ def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tup
     for node in block.nodes:
         for access in accesses(node.expr):
             tensor = access.tensor
-            below = waits[tensor] if tensor in made else 0
+            below = waits[tensor] if tensor in results else 0
             if below > target.core:
                 continue
-            stays = is_data_dependent(access) and tensor not in made
+            stays = is_data_dependent(access) and tensor not in results
             if loads.get(tensor) != ():
                 top = target.core + (tensor not in direct)
                 loads[tensor] = () if stays else tuple(level.name for level in target.levels[below + 1 : top])

@@ -26,13 +26,14 @@ def partition_intervals(costs: GroupCosts, max_parts: int) -> tuple[tuple[int, .
     first, *others = partition_work(costs.problem, process_count(), max_parts)
     with ExitStack() as running:
         answers = [
-            running.enter_context(in_child_process(partial(_new_costs, costs, max_parts, own))) for own in others
+            running.enter_context(in_child_process(partial(_new_costs, costs, max_parts, stretch)))
+            for stretch in others
         ]
         whole.go_to(first.stop)
-        for own, answer in zip(others, answers, strict=True):
+        for stretch, answer in zip(others, answers, strict=True):
             for memory, news in zip(costs.memories, answer() or (), strict=False):
                 memory.update((key, value) for key, value in news.items() if key not in memory)
-            whole.go_to(own.stop)
+            whole.go_to(stretch.stop)
     return whole.groups()
 
 

@@ -140,11 +140,13 @@ def illegality(
 
 def _objection(members: Members, problem: FusionProblem, builder: GroupBuilder, candidates: int) -> Refusal:
     smallest = min(problem.core_tiles(members, candidates), key=lambda tile: tile.held)
-    found = _exceeded(members, smallest, problem, builder)
-    if not found:
+    exceeded = _exceeded(members, smallest, problem, builder)
+    if not exceeded:
         return refusal("", "", "illegal", parts=len(members))
     tile = _shrunk(members, smallest, problem, builder)
-    return refusal("", "", "capacity", **found[0].numbers, **(_different(tile, smallest) if tile != smallest else {}))
+    return refusal(
+        "", "", "capacity", **exceeded[0].numbers, **(_different(tile, smallest) if tile != smallest else {})
+    )
 
 
 def _shrunk(members: Members, tile: TaskTile, problem: FusionProblem, builder: GroupBuilder) -> TaskTile:
@@ -158,9 +160,11 @@ def _shrunk(members: Members, tile: TaskTile, problem: FusionProblem, builder: G
 def _different(tile: TaskTile, other: TaskTile) -> dict[str, int | str]:
     """What makes a tile smaller than another: the longest reduce step that is shorter, and its sizes."""
     steps = [n for node, of in tile.steps.items() for i, n in of.items() if other.steps.get(node, {}).get(i) != n]
-    found: dict[str, int | str] = {"step": max(steps)} if steps else {}
+    difference: dict[str, int | str] = {"step": max(steps)} if steps else {}
     return (
-        found if tile.sizes == other.sizes else {**found, "tile": " ".join(f"{i}={n}" for i, n in tile.sizes.items())}
+        difference
+        if tile.sizes == other.sizes
+        else {**difference, "tile": " ".join(f"{i}={n}" for i, n in tile.sizes.items())}
     )
 
 

@@ -94,12 +94,12 @@ class _Search:
     @cached_property
     def readers(self) -> Mapping[str, frozenset[str]]:
         """Tensor -> nodes that read it."""
-        found: dict[str, set[str]] = {}
+        readers: dict[str, set[str]] = {}
         for part in self.problem.parts:
             for node in part:
                 for tensor in operands(node.expr):
-                    found.setdefault(tensor, set()).add(node.name)
-        return {tensor: frozenset(names) for tensor, names in found.items()}
+                    readers.setdefault(tensor, set()).add(node.name)
+        return {tensor: frozenset(names) for tensor, names in readers.items()}
 
     @cached_property
     def reads(self) -> Mapping[str, tuple[str, ...]]:
@@ -156,8 +156,8 @@ class _Search:
             return 0.0
         key = tuple(tuple(node.name for node in part) for part in group)
         if key not in self.costs:
-            own = replace(self.problem, parts=group, outputs=frozenset(self._leaving(group)))
-            price = GroupCosts(own, self.options.gain).cost(tuple(range(len(group))), limit)
+            alone = replace(self.problem, parts=group, outputs=frozenset(self._leaving(group)))
+            price = GroupCosts(alone, self.options.gain).cost(tuple(range(len(group))), limit)
             if isinstance(price, Refusal):
                 return inf
             self.costs[key] = price
@@ -171,8 +171,10 @@ class _Search:
     def _key(self, *groups: Group) -> object:
         """What decisions about some groups depend on, up to the names of tensors."""
         leaving = tuple(t for group in groups for t in self._leaving(group))
-        own = replace(self.problem, parts=tuple(part for group in groups for part in group), outputs=frozenset(leaving))
-        return tuple(map(len, groups)), own.key(range(len(own.parts)), leaving)
+        joined = replace(
+            self.problem, parts=tuple(part for group in groups for part in group), outputs=frozenset(leaving)
+        )
+        return tuple(map(len, groups)), joined.key(range(len(joined.parts)), leaving)
 
     def _moved(self, groups: Sequence[Group], producer: int, reader: int) -> tuple[Group, Group] | None:
         """Two groups with a part, or some nodes of one, moved to the other, if that gains; what gains most."""
@@ -190,19 +192,19 @@ class _Search:
     def _gaining(self, producer: Group, reader: Group) -> list[tuple[Group, Group]]:
         """What moves make of two groups where they gain, the cheapest first."""
         before = (self.cost(producer) + self.cost(reader)) * self.options.gain
-        found: list[tuple[float, tuple[Group, Group]]] = []
+        gaining: list[tuple[float, tuple[Group, Group]]] = []
         for first, second in self._changed(producer, reader):
             if max(len(first), len(second)) <= self.options.max_parts:
                 price = self.cost(second, before)
                 price += self.cost(first, before - price) if price < before else inf
                 if price < before:
-                    found.append((price, (first, second)))
-        return [trial for _, trial in sorted(found, key=lambda each: each[0])]
+                    gaining.append((price, (first, second)))
+        return [trial for _, trial in sorted(gaining, key=lambda each: each[0])]
 
     def _changed(self, producer: Group, reader: Group) -> Iterator[tuple[Group, Group]]:
         """The last nodes of a part of the producer that the reader reads moved there, and the first ones of a part of
         the reader that reads it moved to the producer."""
-        made = {node.name for part in producer for node in part}
+        results = {node.name for part in producer for node in part}
         needed = {t for part in reader for node in part for t in operands(node.expr)}
         for place, part in enumerate(producer):
             if part[-1].name in needed:
@@ -210,7 +212,7 @@ class _Search:
                     rest = (*producer[:place], part[:at], *producer[place + 1 :])
                     yield from product(self._groups_of(rest), self._groups_of((part[at:], *reader)))
         for place, part in enumerate(reader):
-            if made & set(operands(part[0].expr)):
+            if results & set(operands(part[0].expr)):
                 for at in range(1, len(part) + 1):
                     rest = (*reader[:place], part[at:], *reader[place + 1 :])
                     yield from product(self._groups_of((*producer, part[:at])), self._groups_of(rest))
@@ -247,10 +249,10 @@ class _Search:
         return [groups[n] for n in execution_order(self._needs(groups), ranks)]
 
 
-def _places(made: Group, *groups: Group) -> Places:
+def _places(new: Group, *groups: Group) -> Places:
     """Where the nodes of a group stand in some groups."""
     numbers = {name: n for n, name in enumerate(node.name for group in groups for part in group for node in part)}
-    return tuple(tuple(numbers[node.name] for node in part) for part in made)
+    return tuple(tuple(numbers[node.name] for node in part) for part in new)
 
 
 def _at(places: Places, *groups: Group) -> Group:

@@ -105,11 +105,11 @@ def _chains(problem: FusionProblem, short_rows: int) -> tuple[SharedReductions, 
 
 def _touched(problem: FusionProblem, chain: SharedReductions, groups: Sequence[Members]) -> list[Members]:
     """Groups that hold a node of a chain, and those next to it; none if it is not among them any more."""
-    own = {problem.home[name] for name in chain.inside - chain.added.keys()}
-    if not own <= {n for members in groups for n in members}:
+    inside = {problem.home[name] for name in chain.inside - chain.added.keys()}
+    if not inside <= {n for members in groups for n in members}:
         return []
-    near = own | {m for n in own for m in problem.needs[n]}
-    near |= {n for n, needs in enumerate(problem.needs) if needs & own}
+    near = inside | {m for n in inside for m in problem.needs[n]}
+    near |= {n for n, needs in enumerate(problem.needs) if needs & inside}
     return [members for members in groups if near & set(members)]
 
 
@@ -130,8 +130,8 @@ def _region(problem: FusionProblem, chain: SharedReductions, groups: Sequence[Me
     reads = {name: operands(node.expr) for name, node in nodes.items()}
     parts: list[Part] = []
     ranks: list[int] = []
-    for turn, own in pieces:
-        for part in with_one_final([pieces[turn, own]], reads)[0]:
+    for turn, place in pieces:
+        for part in with_one_final([pieces[turn, place]], reads)[0]:
             parts.append(tuple(part))
             ranks.append(turn * len(nodes) + list(nodes).index(part[-1].name))
     numbers = {n for members in groups for n in members}
@@ -147,13 +147,13 @@ def _region(problem: FusionProblem, chain: SharedReductions, groups: Sequence[Me
 
 def _copied(refused: Mapping[str, Refusal], chain: SharedReductions, region: FusionProblem) -> dict[str, Refusal]:
     """Why edges are not connected, also those to the copies that a chain has of nodes: for the same reason."""
-    found = dict(refused)
+    reasons = dict(refused)
     for name, original in chain.copies.items():
         for tensor in operands(chain.added[name]):
             same = refused.get(edge_name(tensor, original))
             if same is not None and tensor not in region.home:
-                found[edge_name(tensor, name)] = Refusal(edge_name(tensor, name), same.code, same.numbers)
-    return found
+                reasons[edge_name(tensor, name)] = Refusal(edge_name(tensor, name), same.code, same.numbers)
+    return reasons
 
 
 def _cost(problem: FusionProblem, groups: Sequence[Members]) -> float:

@@ -111,12 +111,12 @@ class HierarchicalSearch:
         for group, block, seconds in self._blocks(parts, 1, {}, 0, share):
             whole = self.state.builder.tiled_group(block, self._leaving(block), self.target, seconds)
             low, high = self._excess(whole)
-            own = [parts[n] for n in group.members]
+            again = [parts[n] for n in group.members]
             if low > 1 and share * options.retry_share >= options.min_share:
-                tiled += self.groups(own, share * options.retry_share)
+                tiled += self.groups(again, share * options.retry_share)
             elif high > 1 >= low and self.core_share / high >= options.min_share:
                 smaller = replace(self, core_share=options.core_retry_share * self.core_share / high)
-                tiled += smaller.groups(own, share)
+                tiled += smaller.groups(again, share)
             else:
                 tiled.append(whole)
         return tiled
@@ -228,7 +228,7 @@ class HierarchicalSearch:
         for number, part in enumerate(problem.parts):
             for node in part:
                 for tensor in operands(node.expr):
-                    if problem.made.get(tensor, number) != number:
+                    if problem.home.get(tensor, number) != number:
                         self.refused[edge_name(tensor, node.name)] = refusal(tensor, node.name, "closed", level=name)
 
 

@@ -151,11 +151,11 @@ class IncrementalCost:
 
     def extents(self, candidate: int) -> OuterExtents:
         """How far the iterators of every node run in one tile."""
-        found: dict[str, dict[str, int]] = {}
+        extents: dict[str, dict[str, int]] = {}
         for name, box in self.boxes.items():
             widths = {i: np.atleast_2d(hi - lo).max(axis=0) for i, (lo, hi) in box.items()}
-            found[name] = {i: int(width[candidate % width.size]) for i, width in widths.items()}
-        return found
+            extents[name] = {i: int(width[candidate % width.size]) for i, width in widths.items()}
+        return extents
 
     def best(self, limit: float | None = None) -> LevelCost:
         """The best candidate for the parts so far, holding the level's capacity or less; among equals the largest."""

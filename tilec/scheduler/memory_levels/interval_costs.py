@@ -32,7 +32,7 @@ class IntervalCosts:
         run = GrowingInterval(self, members[-1], frozenset(members))
         for number in reversed(members):
             run.extend(number)
-        return run.found()
+        return run.best()
 
     def walk(self, members: Sequence[int], tiles: LevelTiles) -> IncrementalCost:
         """Some parts, in topological order, under given candidates."""
@@ -41,14 +41,12 @@ class IntervalCosts:
             walk.add(number)
         return walk
 
-    def too_small(self, number: int, found: LevelCost) -> LevelTooSmallError:
+    def too_small(self, number: int, cost: LevelCost) -> LevelTooSmallError:
         """What to say of a part of which no tile fits."""
         problem = self.problem
         level = problem.target.levels[problem.level]
         node = problem.parts[number][-1].name
-        return LevelTooSmallError(
-            f"level {level.name}", int(found.held), level.capacity or 0, node, problem.target.name
-        )
+        return LevelTooSmallError(f"level {level.name}", int(cost.held), level.capacity or 0, node, problem.target.name)
 
 
 class GrowingInterval:
@@ -66,11 +64,11 @@ class GrowingInterval:
         problem, keys = self.costs.problem, self.costs.keys
         form = problem.forms[number]
         places = tuple(self.names.setdefault(t, len(self.names)) for t in form.tensors)
-        leaving = tuple(problem.made.get(t) == number and problem.leaves(t, self.inside) for t in form.tensors)
+        leaving = tuple(problem.home.get(t) == number and problem.leaves(t, self.inside) for t in form.tensors)
         self.key = keys.setdefault((self.key, form.number, places, leaving), len(keys))
         self.waiting.append(number)
 
-    def found(self) -> LevelCost:
+    def best(self) -> LevelCost:
         """The best tile."""
         known = self.costs.known.get(self.key)
         if known is None:

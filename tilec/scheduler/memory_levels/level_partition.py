@@ -53,12 +53,12 @@ def _cut(costs: IntervalCosts, order: Sequence[int], options: LevelOptions) -> t
         best, first, worse, full = inf, end, 0, 0
         for at in range(end, -1, -1):
             run.extend(order[at])
-            found = run.found()
-            if at == end and found.value == inf:
-                raise costs.too_small(final, found)
-            total = least[at] + found.value
+            cost = run.best()
+            if at == end and cost.value == inf:
+                raise costs.too_small(final, cost)
+            total = least[at] + cost.value
             worse = 0 if total <= best else worse + 1
-            full = full + 1 if found.held > costs.problem.capacity else 0
+            full = full + 1 if cost.held > costs.problem.capacity else 0
             if total <= best:
                 best, first = total, at
             if worse > patience or full > options.capacity_patience:
@@ -73,40 +73,40 @@ def _cut(costs: IntervalCosts, order: Sequence[int], options: LevelOptions) -> t
     return least[-1], cut[::-1]
 
 
-def _improved(costs: IntervalCosts, found: Sequence[Set], options: LevelOptions) -> Iterator[list[Set]]:
+def _improved(costs: IntervalCosts, sets: Sequence[Set], options: LevelOptions) -> Iterator[list[Set]]:
     """Changes that gain, while there is time to look for them."""
     needs = costs.problem.needs
-    for old, new in changes(needs, found):
+    for old, new in changes(needs, sets):
         if len(costs.known) > options.costs_per_part * len(needs):
             return
-        after = [members for members in found if members not in old] + list(new)
+        after = [members for members in sets if members not in old] + list(new)
         if running_order(needs, after) is not None:
             spent = sum(costs.cost(members).value for members in old)
             if sum(costs.cost(members).value for members in new) < spent * (1 - options.change_gain):
                 yield after
 
 
-def level_refusals(costs: IntervalCosts, found: Sequence[Set]) -> dict[str, Refusal]:
+def level_refusals(costs: IntervalCosts, sets: Sequence[Set]) -> dict[str, Refusal]:
     """Why edges between sets are not inside one: what joining the two comes to."""
     problem = costs.problem
-    home = {number: members for members in found for number in members}
+    home = {number: members for members in sets for number in members}
     reasons: dict[tuple[Set, Set], Refusal] = {}
     refused: dict[str, Refusal] = {}
     for number, part in enumerate(problem.parts):
         for node in part:
             for tensor in operands(node.expr):
-                pair = home[problem.made.get(tensor, number)], home[number]
+                pair = home[problem.home.get(tensor, number)], home[number]
                 if pair[0] != pair[1]:
                     if pair not in reasons:
-                        reasons[pair] = joining(costs, found, pair)
+                        reasons[pair] = joining(costs, sets, pair)
                     refused[edge_name(tensor, node.name)] = replace(reasons[pair], edge=edge_name(tensor, node.name))
     return refused
 
 
-def joining(costs: IntervalCosts, found: Sequence[Set], pair: tuple[Set, Set]) -> Refusal:
+def joining(costs: IntervalCosts, sets: Sequence[Set], pair: tuple[Set, Set]) -> Refusal:
     """Why two of some sets are not one; the edge is filled in by the caller."""
     problem, joined = costs.problem, tuple(sorted((*pair[0], *pair[1])))
-    if running_order(problem.needs, [members for members in found if members not in pair] + [joined]) is None:
+    if running_order(problem.needs, [members for members in sets if members not in pair] + [joined]) is None:
         return refusal("", "", "cycle")
     cost, apart = costs.cost(joined), [costs.cost(members) for members in pair]
     if cost.value < inf:
@@ -119,9 +119,9 @@ def joining(costs: IntervalCosts, found: Sequence[Set], pair: tuple[Set, Set]) -
     return refusal("", "", "outputs-differ")
 
 
-def changes(needs: Needs, found: Sequence[Set]) -> Iterator[tuple[tuple[Set, Set], tuple[Set, ...]]]:
+def changes(needs: Needs, sets: Sequence[Set]) -> Iterator[tuple[tuple[Set, Set], tuple[Set, ...]]]:
     """Sets to replace, and what replaces them: for every edge between two, both as one, or one end moved over."""
-    home = {number: members for members in found for number in members}
+    home = {number: members for members in sets for number in members}
     joined: set[tuple[Set, Set]] = set()
     for reader, below in enumerate(needs):
         for producer in sorted(below):
@@ -137,12 +137,12 @@ def changes(needs: Needs, found: Sequence[Set]) -> Iterator[tuple[tuple[Set, Set
                     yield (a, b), (left, tuple(sorted((*target, number))))
 
 
-def running_order(needs: Needs, found: Sequence[Set]) -> list[int] | None:
+def running_order(needs: Needs, sets: Sequence[Set]) -> list[int] | None:
     """An order in which sets can run; None if they wait for each other."""
-    home = {number: at for at, members in enumerate(found) for number in members}
-    between = [{home[n] for m in members for n in needs[m]} - {at} for at, members in enumerate(found)]
+    home = {number: at for at, members in enumerate(sets) for number in members}
+    between = [{home[n] for m in members for n in needs[m]} - {at} for at, members in enumerate(sets)]
     try:
-        return execution_order(between, [members[-1] for members in found])
+        return execution_order(between, [members[-1] for members in sets])
     except ValueError:
         return None
 

@@ -74,8 +74,8 @@ class LevelProblem:
     @property
     def most(self) -> float:
         """Bytes of one instance of the level."""
-        found = self.target.levels[self.level].capacity
-        return float("inf") if found is None else found
+        capacity = self.target.levels[self.level].capacity
+        return float("inf") if capacity is None else capacity
 
     @property
     def capacity(self) -> float:
@@ -100,26 +100,26 @@ class LevelProblem:
         return self.target.links[self.target.core]
 
     @cached_property
-    def made(self) -> dict[str, int]:
+    def home(self) -> dict[str, int]:
         """Tensor -> number of the part that computes it."""
         return {node.name: number for number, part in enumerate(self.parts) for node in part}
 
     @cached_property
     def readers(self) -> dict[str, tuple[int, ...]]:
         """Tensor -> the parts that read it, without the one that computes it."""
-        found: dict[str, dict[int, None]] = {}
+        readers: dict[str, dict[int, None]] = {}
         for number, part in enumerate(self.parts):
             for node in part:
                 for tensor in operands(node.expr):
-                    if self.made.get(tensor) != number:
-                        found.setdefault(tensor, {})[number] = None
-        return {tensor: tuple(numbers) for tensor, numbers in found.items()}
+                    if self.home.get(tensor) != number:
+                        readers.setdefault(tensor, {})[number] = None
+        return {tensor: tuple(numbers) for tensor, numbers in readers.items()}
 
     @cached_property
     def needs(self) -> tuple[frozenset[int], ...]:
         """For every part the parts that it reads."""
         return tuple(
-            frozenset(self.made[t] for node in part for t in operands(node.expr) if self.made.get(t, number) != number)
+            frozenset(self.home[t] for node in part for t in operands(node.expr) if self.home.get(t, number) != number)
             for number, part in enumerate(self.parts)
         )
 
@@ -127,8 +127,8 @@ class LevelProblem:
     def wanted(self) -> frozenset[str]:
         """Tensors made here that others than these parts need."""
         readers = self.graph.consumers()
-        found = {port.tensor for port in self.graph.outputs if port.tensor in self.made}
-        return frozenset(found | {t for t in self.made if any(node.name not in self.made for node in readers[t])})
+        needed = {port.tensor for port in self.graph.outputs if port.tensor in self.home}
+        return frozenset(needed | {t for t in self.home if any(node.name not in self.home for node in readers[t])})
 
     def leaves(self, tensor: str, inside: Container[int]) -> bool:
         """Whether a tensor made here is needed beyond some parts."""
@@ -189,12 +189,12 @@ class LevelProblem:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Extents of every tensor, of those made here as far as the tile of the level below reaches."""
         outside = {t for facts in self.facts.values() for t in facts.shapes}
-        found = {t: tuple(int(self.numbers.size(e)) for e in self.graph.tensors[t].shape) for t in outside}
+        shapes = {t: tuple(int(self.numbers.size(e)) for e in self.graph.tensors[t].shape) for t in outside}
         for part in self.parts:
             for node in part:
                 extents = self.facts[node.name].extents
-                found[node.name] = tuple(extents[i] for i in node.expr.spatial)
-        return found
+                shapes[node.name] = tuple(extents[i] for i in node.expr.spatial)
+        return shapes
 
     def whole(self, tensor: str) -> int:
         """Bytes of a tensor, as far as the tile of the level below reaches."""
@@ -202,13 +202,13 @@ class LevelProblem:
 
 
 def _plain(expr: TensorExpr) -> tuple[tuple[str, tuple[str | int, ...]], ...] | None:
-    found: list[tuple[str, tuple[str | int, ...]]] = []
+    plain: list[tuple[str, tuple[str | int, ...]]] = []
     for read in reads(expr):
         places = [_place(index, expr) for index in read.index]
         if None in places or read.iterator_guards or read.index_guards:
             return None
-        found.append((read.tensor, tuple(place for place in places if place is not None)))
-    return tuple(found)
+        plain.append((read.tensor, tuple(place for place in places if place is not None)))
+    return tuple(plain)
 
 
 def _place(index: Expr | None, expr: TensorExpr) -> str | int | None:
