@@ -1,18 +1,33 @@
-"""The graph between passes, as text: all of it at first, then what each pass alters."""
+"""What every pass and step of the search changes, as text: the whole graph at first, then differences."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
+    from tilec.scheduler.trace import Step
 
 
 class PassPrinter:
-    """Tells of a graph after every pass: called with the pass's name and the graph."""
+    """Prints a graph after every pass, called with the pass's name and the graph; and as the trace of a scheduler, the
+    steps of the search as well."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._before: dict[str, str] = {}
+
+    def record(self, step: "Step", before: Any, after: Any) -> None:
+        """A pass of the scheduler over the graph, or a step of its search: the plan that is searched, the rule of the
+        step, and what it changed."""
+        from tilec.scheduler.refusals import RewrittenGraph
+        from tilec.scheduler.state_changes import changes, whole_plan
+
+        if isinstance(after, RewrittenGraph):
+            self(step.name, after.graph)
+            return
+        lines, plan = changes(before, after), whole_plan(after)
+        title = f"after {step.name}" + (f" ({plan})" if plan else "") + (":" if lines else ": unchanged")
+        self._tell("\n".join([title, f"  rule: {step.rule}", *(f"  {line}" for line in lines)]))
 
     def __call__(self, name: str, graph: "Graph") -> None:
         """Say how many nodes there are, which came and which went, as tensor expressions with their types."""

@@ -13,9 +13,8 @@ from tilec.analysis.explain.replay import Replay
 from tilec.ir.expr import operands
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.text import tensor_text, text_of
-from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.explain_search import FusionProblem, register_options
 from tilec.scheduler.refusals import edge_name
-from tilec.scheduler.tiling.task_tiles import task_tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +69,13 @@ def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
     part: tuple[str, ...] = ()
     options: tuple[RegisterOption, ...] = ()
     block: BlockExplanation | None = None
-    found = next((each for each in replay.chosen.values() if _holds(each[0], each[1], node)), None)
+    found = next((each for each in replay.chosen.values() if node in each[0].nodes), None)
     if found is not None:
-        atoms, members, tile, builder = found
-        number = atoms.home[node]
-        part = tuple(each.name for each in atoms.parts[number])
-        options = _options(atoms, number)
-        block = block_explanation(atoms, members, tile, builder)
+        problem = found[0].problem
+        number = problem.home[node]
+        part = tuple(each.name for each in problem.parts[number])
+        options = _options(problem, number)
+        block = block_explanation(*found)
     return NodeExplanation(
         node,
         own.op or "(none)",
@@ -93,15 +92,9 @@ def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
     )
 
 
-def _holds(atoms: FusionProblem, members: tuple[int, ...], node: str) -> bool:
-    return atoms.home.get(node) in members
-
-
-def _options(atoms: FusionProblem, number: int) -> tuple[RegisterOption, ...]:
-    """The register tiles of a part by itself, each with the best core tile for it, as `singles` compares them."""
-    outputs = atoms.leaving((number,))
-    found = []
-    for tile in atoms.tiles(number):
-        best = task_tiles(atoms.problem((number,), outputs, [tile]), 1)[0]
-        found.append(RegisterOption(dict(tile.sizes), tile.cycles, whole(best.objective, atoms)))
-    return tuple(found)
+def _options(problem: FusionProblem, number: int) -> tuple[RegisterOption, ...]:
+    """The register tiles of a part by itself."""
+    return tuple(
+        RegisterOption(dict(tile.sizes), tile.cycles, whole(best.objective, problem))
+        for tile, best in register_options(problem, number)
+    )

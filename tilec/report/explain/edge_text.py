@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tilec.analysis.explain.edge import EdgeExplanation, Joined
 from tilec.analysis.explain.memory_levels import LevelJoin
 from tilec.analysis.explain.relax import Relaxation
+from tilec.analysis.explain.search_steps import CALLS, StepVerdict
 from tilec.report.explain.layout import amount, candidate_rows, some, table, text_of_lines
 from tilec.report.formatting import refusal_text
 from tilec.scheduler.refusals import REASONS
@@ -23,18 +24,18 @@ def edge_text(story: EdgeExplanation) -> str:
     groups = f"inside of group {story.reader}"
     if story.producer != story.reader:
         groups = f"from group {story.producer} to group {story.reader}"
-    lines += [f"  {story.bytes:,} bytes, {groups}", "", "what the search says, stage by stage"]
+    lines += [f"  {story.bytes:,} bytes, {groups}", "", "what the search says, step by step"]
     rows = [
         [
-            look.stage,
-            look.level,
-            refusal_text(look.reason) if look.reason is not None else "connected" if look.stage != "calls" else "apart",
-            "<- decides" if look.stage == story.decided_by else "",
+            verdict.step,
+            verdict.level,
+            _verdict_text(verdict),
+            "<- decides" if verdict.step == story.decided_by else "",
         ]
-        for look in story.looks
+        for verdict in story.steps
     ]
     lines += table(rows)
-    rule = next((look.rule for look in story.looks if look.stage == story.decided_by), "")
+    rule = next((verdict.rule for verdict in story.steps if verdict.step == story.decided_by), "")
     if rule:
         lines.append(f"  rule: {rule}")
     if story.joined is not None:
@@ -46,6 +47,12 @@ def edge_text(story: EdgeExplanation) -> str:
     if story.reason is not None:
         lines += ["", *_relaxed(story)]
     return text_of_lines(lines)
+
+
+def _verdict_text(verdict: StepVerdict) -> str:
+    if verdict.reason is not None:
+        return refusal_text(verdict.reason)
+    return "apart" if verdict.step == CALLS else "connected"
 
 
 def _join_lines(joined: Joined) -> Iterator[str]:

@@ -17,12 +17,12 @@ def summary_text(story: Summary, plan: str) -> str:
     lines += table(
         [
             [
-                f"fusion {rival.fusion}" + (", computed again where read" if rival.inlined else ""),
-                amount(rival.cost, story.unit),
-                f"{rival.groups} groups",
-                "taken" if rival.taken else "",
+                f"fusion {each.fusion}" + (", computed again where read" if each.computes_again else ""),
+                amount(each.cost, story.unit),
+                f"{each.groups} groups",
+                "taken" if each.taken else "",
             ]
-            for rival in story.rivals
+            for each in story.candidates
         ],
         right=(1,),
     )
