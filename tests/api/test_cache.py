@@ -19,9 +19,10 @@ import tilec
 from api import models
 from tilec.api import compiling, worker
 from tilec.api.cache import Cache
-from tilec.api.compiling import Request, compiled_folder, keyed
+from tilec.api.compiling import compiled_folder
 from tilec.api.model_source import open_model, request_for
-from tilec.pipeline.tool_versions import tools
+from tilec.api.request import Request, keyed
+from tilec.pipeline.provenance import tools
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -81,7 +82,7 @@ def test_the_key_changes_with_all_that_the_code_depends_on(monkeypatch, tmp_path
     keys.append(keyed(others[-1]).key)
     monkeypatch.setenv("TILEC_SCHEDULE_FUSION", "none")
     keys.append(keyed(request).key)
-    monkeypatch.setattr("tilec.api.compiling.tools", lambda: {**tools(), "onnx": "0"})
+    monkeypatch.setattr("tilec.api.request.tools", lambda: {**tools(), "onnx": "0"})
     keys.append(keyed(request).key)
     assert len(set(keys)) == len(keys)
     monkeypatch.setenv("TILEC_THREADS", "1")

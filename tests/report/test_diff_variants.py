@@ -19,7 +19,7 @@ from tilec.ir.codec import graph_from_json, graph_to_json, plan_from_json, plan_
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
 from tilec.ir.text import parse_tensor, tensor_text
-from tilec.pipeline.bounds import plan_with_bounds
+from tilec.pipeline.plan_bounds import plan_with_bounds
 from tilec.report.diff_json import diff_to_json
 from tilec.report.diff_markdown import LARGEST, diff_markdown
 from tilec.report.diff_text import diff_text

@@ -11,7 +11,6 @@ from tilec.ir.canonical import content
 from tilec.ir.graph import Call, Constant, Inline, Port, Unsupported
 from tilec.ir.plan import Plan, PlanLevel
 from tilec.ir.text import text_of
-from tilec.report.formatting import refusal_text
 
 _DIGITS = 12
 """Digits of a digest in a fact."""
@@ -127,4 +126,4 @@ def _constant(constant: Constant) -> str:
 
 
 def _refusals(plan: Plan, matching: Matching) -> dict[str, Fact]:
-    return {matching.edge(refusal.edge): refusal_text(refusal) for refusal in plan.refusals}
+    return {matching.edge(refusal.edge): refusal.text for refusal in plan.refusals}

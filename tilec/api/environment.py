@@ -6,6 +6,7 @@ from typing import Any
 
 from tilec.api.warn_once import host_device, warn_once
 from tilec.errors import UsageError
+from tilec.version import __version__
 
 COMPILED = "TilecExecutionProvider"
 PLAIN = "CPUExecutionProvider"
@@ -48,9 +49,7 @@ def get_device() -> str:
 
 def get_version_string() -> str:
     """The version of tilec."""
-    import tilec
-
-    return tilec.__version__
+    return __version__
 
 
 def get_build_info() -> str:

@@ -2,12 +2,12 @@
 
 import threading
 
-from tilec.api.compiling import Request
 from tilec.api.feeds import Feeds, Sizes, check
 from tilec.api.model_dispatch import ModelDispatch, Runnable
 from tilec.api.model_source import Opened
 from tilec.api.onnxruntime_peer import OnnxruntimePeer
 from tilec.api.options import SessionOptions
+from tilec.api.request import Request
 from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
 

@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Protocol
 
-from tilec.api.compiling import Request, available, compiled_folder, damaged, keyed
+from tilec.api.compiling import available, compiled_folder, damaged
+from tilec.api.request import Request, keyed
 from tilec.api.warn_once import warn_once
 from tilec.errors import ArtifactError, TilecError
 

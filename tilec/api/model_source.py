@@ -10,13 +10,14 @@ from typing import Any
 
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import used
-from tilec.api.compiling import Request, temporary_cache
+from tilec.api.compiling import temporary_cache
 from tilec.api.header import Header, read_header
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
+from tilec.api.request import Request
 from tilec.api.values import plain
 from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
-from tilec.pipeline.tool_versions import tools
+from tilec.pipeline.provenance import tools
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 

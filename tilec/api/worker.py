@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tilec.abi.manifest import KEY
 from tilec.api.cache import Cache
 from tilec.api.cache_eviction import limit_bytes, prune, share
-from tilec.api.compiling import LINKS, Request
+from tilec.api.request import LINKS, Request
 from tilec.artifact import decode, pretty, write_text
 from tilec.errors import TilecError, UnavailableError, UsageError
 

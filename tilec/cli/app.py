@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from tilec import __version__
 from tilec.cli import cache, device, zoo
 from tilec.cli.bench import bench
 from tilec.cli.bounds import bounds
@@ -24,6 +23,7 @@ from tilec.cli.schedule import schedule
 from tilec.cli.schema import schema
 from tilec.cli.verb import EXIT_CODES, INTERRUPTED, verb
 from tilec.cli.verify import verify
+from tilec.version import __version__
 
 app = typer.Typer(
     name="tilec",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tilec.api.compiling import Request
+    from tilec.api.request import Request
 
 UNSEEN = "tilec, a tool, the recipe, external weights or a TILEC_ variable is another"
 """Possible differences between entries whose recorded facts agree."""

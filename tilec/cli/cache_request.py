@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tilec.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from tilec.api.compiling import Request
+    from tilec.api.request import Request
 
 
 def request_of(
@@ -18,9 +18,9 @@ def request_of(
 
     Raises UsageError for a symbol that the model does not have and for an unknown size.
     """
-    from tilec.api.compiling import keyed
     from tilec.api.feeds import Sizes
     from tilec.api.model_source import open_file, request_for
+    from tilec.api.request import keyed
 
     opened = open_file(model, cache)
     header = opened.header

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilec import __version__
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
 from tilec.errors import UsageError, did_you_mean
+from tilec.version import __version__
 
 if TYPE_CHECKING:
     from tilec.report.lint.finding import Finding

@@ -105,7 +105,6 @@ def _plan(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
 def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
     """The decisions about a group as they stand in the plan, its costs, and refusals of its edges."""
     from tilec.ir.text import tensor_text
-    from tilec.report.formatting import refusal_text
 
     own = {node.name for node in group.nodes}
     cost = row["cost"]
@@ -129,7 +128,7 @@ def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
         },
         "flops": cost["flops"],
         "predicted_picoseconds": cost.get("picoseconds"),
-        "not_fused": {r.edge: refusal_text(r) for r in plan.refusals if own & set(r.edge.split("->"))},
+        "not_fused": {r.edge: r.text for r in plan.refusals if own & set(r.edge.split("->"))},
     }
 
 

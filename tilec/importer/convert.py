@@ -16,13 +16,14 @@ from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, files_of
 from tilec.importer.check import OPSETS, OWN_DOMAINS, check_opset, label, needs, opset_of, ordered
 from tilec.importer.clusters import Pieces, clusters_of
+from tilec.importer.context import Context, Scope
 from tilec.importer.fallback import Fallbacks, forced_by
 from tilec.importer.functions import functions_of
 from tilec.importer.loader import Model, load_model
 from tilec.importer.named_values import Items, Maybe, Outside
 from tilec.importer.names import identifier
 from tilec.importer.ports import InputPort, input_ports, readable
-from tilec.importer.translate import Context, Scope, Translator
+from tilec.importer.translate import Translator
 from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
 from tilec.ir.graph import Graph, Placement, Port, Unsupported, WeightRef

@@ -9,6 +9,7 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.check import OPSETS, OWN_DOMAINS, ordered
+from tilec.importer.context import FunctionKey, Functions
 from tilec.importer.control.region import Region
 from tilec.importer.named_values import NamedValue
 from tilec.importer.value import Value
@@ -16,11 +17,6 @@ from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.expr import constant_value
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
-
-FunctionKey = tuple[str, str, str]
-"""Domain, name and overload."""
-
-Functions = Mapping[FunctionKey, Any]
 
 _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
 assert set(_CODES) <= set(TTYPES)

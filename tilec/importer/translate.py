@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
@@ -11,9 +10,10 @@ import onnx
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, needs, place_of
+from tilec.importer.context import Context, Scope
 from tilec.importer.control.dispatch import control_of
 from tilec.importer.control.region import Region
-from tilec.importer.functions import Functions, called, function_of, key_of
+from tilec.importer.functions import called, function_of, key_of
 from tilec.importer.named_values import NamedValue
 from tilec.importer.operator import Op
 from tilec.importer.ops import handler_of, known_operators
@@ -22,33 +22,8 @@ from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
 from tilec.ir.graph import Unsupported
 
-Scope = dict[str, NamedValue]
-
 MOST_INNER = 1 << 15
 """Nodes that functions, branches and loops may unfold to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What nodes are read against: opset and the model's functions.
-
-    Inside of a node of the model: that node's name, the path to the nodes, how many nodes they stand in, and the names
-    under which the outside knows the results.
-    """
-
-    file: str
-    opset: int
-    functions: Functions
-    outer: str = ""
-    path: str = ""
-    depth: int = 0
-    renamed: Mapping[str, str] = field(default_factory=dict)
-
-    def qualified(self, name: str) -> str:
-        """What a tensor is called outside: by the name that it has there, or by its path."""
-        if name in self.renamed:
-            return self.renamed[name]
-        return f"{self.path}/{name}" if self.path and name else name
 
 
 class Translator:

@@ -206,6 +206,11 @@ class Refusal:
     code: str
     numbers: Mapping[str, int | str] = field(default_factory=dict)
 
+    @property
+    def text(self) -> str:
+        """Code and numbers in one line: `capacity bytes=262144 capacity=167936 level=smem`."""
+        return " ".join((self.code, *(f"{name}={value}" for name, value in sorted(self.numbers.items()))))
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

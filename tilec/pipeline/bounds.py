@@ -15,10 +15,8 @@ from tilec.errors import ArtifactError, ConfigError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
-    from tilec.ir.plan import Plan
     from tilec.pipeline.job import Advance, Listener
     from tilec.spec.bounds import BoundsRecipe
-    from tilec.spec.device import DeviceSpec
 
 
 def einsum_subject(
@@ -80,17 +78,6 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
     advance(total, total)
     width = max((operand.bits for each in single for operand in each.einsum.inputs), default=0)
     return [*found, of_graph(graph.name, len(graph.nodes), curve, width)]
-
-
-def plan_with_bounds(plan: Plan, device: DeviceSpec) -> Plan:
-    """The plan with the bounds of its groups at the device's levels.
-
-    Raises UnsupportedError for products too large to be counted.
-    """
-    from tilec.bounds.levels import level_capacities
-    from tilec.bounds.plan.plan_bounds import with_bounds
-
-    return with_bounds(plan, level_capacities(device), cached)
 
 
 def read_graph(source: str, shapes: Mapping[str, int], listener: Listener) -> Graph:

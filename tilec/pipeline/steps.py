@@ -136,7 +136,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
 
 def _with_bounds(plan: "Plan", job: Job) -> "Plan":
     """The plan with its bounds; without them, and a note, where they cannot be counted."""
-    from tilec.pipeline.bounds import plan_with_bounds
+    from tilec.pipeline.plan_bounds import plan_with_bounds
 
     assert job.device is not None
     try:

@@ -160,7 +160,7 @@ def _imported(path: Path, sizes: Mapping[str, int], fallback: Literal["allow", "
 
 
 def _planned(head: Row, graph: Graph | TilecError, device: DeviceSpec, recipe: SweepRecipe) -> Row:
-    from tilec.pipeline.bounds import plan_with_bounds
+    from tilec.pipeline.plan_bounds import plan_with_bounds
     from tilec.scheduler import schedule
     from tilec.spec.recipe import ScheduleOptions
 

@@ -9,7 +9,6 @@ from tilec.analysis.ratios import times_text
 from tilec.analysis.totals import COUNTS
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Expr, constant_value
-from tilec.ir.plan import Refusal
 from tilec.ir.text import text_of
 
 NOTHING = "-"
@@ -25,12 +24,6 @@ def fact_text(fact: Fact) -> str:
     if isinstance(fact, list):
         return " ".join(str(value) for value in fact) or NOTHING
     return str(fact) or NOTHING
-
-
-def refusal_text(refusal: Refusal) -> str:
-    """The reason why an edge is not connected, in one line: `capacity bytes=262144 capacity=167936 level=smem`."""
-    numbers = " ".join(f"{name}={value}" for name, value in sorted(refusal.numbers.items()))
-    return f"{refusal.code} {numbers}".rstrip()
 
 
 def subject_text(change: Change) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, get_args
 
 from tilec.artifact import write_bytes
 from tilec.errors import UsageError, did_you_mean
-from tilec.zoo.registry import MODELS, Entry, Form, Size, find
+from tilec.zoo.forms import Form, Size
+from tilec.zoo.registry import MODELS, Entry, find
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, scalar, shape
 
 PIXELS, CHANNELS, BLOCKS, UPSCALE = 256, 64, 8, 4

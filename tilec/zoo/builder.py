@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from tilec.zoo import weights
-from tilec.zoo.registry import Dim, Form
+from tilec.zoo.forms import Dim, Form
 
 DECOMPOSED_OPSET = 13
 

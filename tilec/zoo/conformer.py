@@ -8,8 +8,8 @@ from onnx import TensorProto
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.forms import Size
 from tilec.zoo.masks import padding_mask
-from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, halves, view
 
 LAYERS, CHANNELS, HEADS, HIDDEN, KERNEL = 12, 512, 8, 512, 31

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Dim
+from tilec.zoo.forms import Dim
 from tilec.zoo.shapes import Extent, view
 
 

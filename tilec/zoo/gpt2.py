@@ -9,8 +9,8 @@ from onnx import TensorProto
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.forms import Size
 from tilec.zoo.masks import MASKED, causal_mask, positions
-from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, chunks, scalar, view
 from tilec.zoo.weights import fan_in_spread
 

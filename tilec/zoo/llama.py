@@ -9,8 +9,8 @@ from onnx import TensorProto
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.forms import Dim, Size
 from tilec.zoo.masks import causal_mask, positions
-from tilec.zoo.registry import Dim, Size
 from tilec.zoo.shapes import Extent, expand, scalar, view
 
 CHANNELS, HEADS, KEY_HEADS, HIDDEN = 2048, 32, 4, 5632

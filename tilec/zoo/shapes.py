@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from onnx import TensorProto, helper
 
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Dim
+from tilec.zoo.forms import Dim
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, halves, view
 
 STAGES = ((4, 116, 28), (8, 232, 14), (4, 464, 7))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilec.zoo import cnn, encoder, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, multiple, view
 
 PIXELS, PATCH, WINDOW = 224, 4, 7

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 
 from tilec.importer.check import OWN_DOMAINS, needs, ordered
+from tilec.importer.context import Scope
 from tilec.importer.control.region import Region
 from tilec.importer.named_values import NamedValue
 from tilec.importer.names import identifier
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name, tensor_values
-
-if TYPE_CHECKING:
-    from tilec.importer.translate import Scope
 
 NO_NAMES: Mapping[str, str] = {}
 

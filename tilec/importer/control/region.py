@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilec.errors import ConfigError, TilecError, UnsupportedError
 from tilec.importer.builder import Origin
 from tilec.importer.check import attributes_of, check_types
+from tilec.importer.context import BodyTranslator, Context, Scope
 from tilec.importer.named_values import NamedValue
 from tilec.importer.operator import Op
 from tilec.importer.value import Value
 from tilec.importer.weights import Files
 from tilec.ir.expr import Expr, constant_value
 from tilec.ir.text import text_of
-
-if TYPE_CHECKING:
-    from tilec.importer.translate import Context, Scope, Translator
 
 DEEPEST = 64
 """Bodies and functions may stand inside each other this deep."""
@@ -28,7 +26,7 @@ DEEPEST = 64
 class Region:
     """A node, the names around it, and where it stands."""
 
-    translator: Translator
+    translator: BodyTranslator
     node: Any
     scope: Scope
     context: Context

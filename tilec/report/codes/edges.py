@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tilec.ir.plan import Refusal
 from tilec.report.codes.page import Page
-from tilec.report.formatting import refusal_text
 from tilec.scheduler.refusals import REASONS, refusal
 
 NUMBERS: dict[str, dict[str, str]] = {
@@ -86,4 +85,4 @@ def pages() -> tuple[Page, ...]:
 
 
 def _example(sample: Refusal) -> str:
-    return f"{sample.edge}  {refusal_text(sample)}"
+    return f"{sample.edge}  {sample.text}"

@@ -9,7 +9,6 @@ from tilec.analysis.explain.memory_levels import LevelJoin
 from tilec.analysis.explain.relax import Relaxation
 from tilec.analysis.explain.search_steps import CALLS, StepVerdict
 from tilec.report.explain.layout import amount, candidate_rows, some, table, text_of_lines
-from tilec.report.formatting import refusal_text
 from tilec.scheduler.refusals import REASONS
 
 
@@ -17,7 +16,7 @@ def edge_text(story: EdgeExplanation) -> str:
     """The explanation of an edge."""
     state = f"connected at {story.connected}" if story.connected else "not connected"
     if story.reason is not None:
-        state += f": {refusal_text(story.reason)}"
+        state += f": {story.reason.text}"
     lines = [f"{story.edge}: {state}"]
     if story.reason is not None:
         lines.append(f"  {REASONS[story.reason.code]}")
@@ -51,7 +50,7 @@ def edge_text(story: EdgeExplanation) -> str:
 
 def _verdict_text(verdict: StepVerdict) -> str:
     if verdict.reason is not None:
-        return refusal_text(verdict.reason)
+        return verdict.reason.text
     return "apart" if verdict.step == CALLS else "connected"
 
 

@@ -8,7 +8,7 @@ from tilec.analysis.explain.group import BlockExplanation, GroupExplanation
 from tilec.analysis.explain.node import NodeExplanation
 from tilec.ir.plan import Refusal
 from tilec.report.explain.layout import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
-from tilec.report.formatting import fact_text, refusal_text, time_text
+from tilec.report.formatting import fact_text, time_text
 
 
 def group_text(story: GroupExplanation) -> str:
@@ -39,7 +39,7 @@ def group_text(story: GroupExplanation) -> str:
         lines += [*table(rows, right=(2, 3, 4, 5)), *and_more(len(story.bytes))]
     if story.refused:
         lines += ["", "edges to other groups"]
-        lines += table([[reason.edge, refusal_text(reason)] for reason in story.refused[:ROWS]])
+        lines += table([[reason.edge, reason.text] for reason in story.refused[:ROWS]])
         lines += and_more(len(story.refused))
     return text_of_lines(lines)
 
@@ -85,10 +85,10 @@ def _block_lines(block: BlockExplanation) -> Iterator[str]:
     yield from candidate_rows([ranked.candidate for ranked in block.candidates], heads)
     for head, ranked in zip(heads, block.candidates, strict=True):
         if ranked.refused is not None:
-            yield f"  {head}: no program, {refusal_text(ranked.refused)}"
+            yield f"  {head}: no program, {ranked.refused.text}"
 
 
 def _state(connected: str | None, reason: Refusal | None) -> str:
     if connected is not None:
         return f"connected at {connected}"
-    return refusal_text(reason) if reason is not None else "apart"
+    return reason.text if reason is not None else "apart"
