@@ -42,6 +42,13 @@ def test_other_pieces_of_the_same_elements_are_memory():
     assert pieces(INTO, columns) == {}
 
 
+def test_vectors_that_have_an_element_in_common_are_memory():
+    low = tile("C[n] = A[n] + 1.0", {"n": 16}, "C", "A", (16,))
+    for first in (0, 15, 16):
+        high = tile(f"Y[n] = C[n + {first}] * 2.0", {"n": 16}, "Y", "C", (64,))
+        assert pieces(low, high) == {0: {"C": ((0, 16),)}, 15: {}, 16: {"C": ((0, 16), (16, 16))}}[first]
+
+
 def test_a_short_reduction_over_a_tile_is_unrolled():
     columns = tile("Y[n] = sum(m, C[m, n])", {"m": 4, "n": 32}, "Y", "C", (4, 32))
     assert "C" in pieces(INTO, columns)
