@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tilec.zoo.builder import GraphBuilder
 
 Form = Literal["fused", "decomposed"]
-"""How exporters write a model: operators of opset 20 and later, or primitives of opset 13."""
+"""The form in which exporters write a model: operators of opset 20 and later, or primitives of opset 13."""
 
 Dim = int | str
 """An extent: a number, or the name of a symbol."""
