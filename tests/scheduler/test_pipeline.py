@@ -154,6 +154,8 @@ def test_a_recipe_names_graph_passes_and_steps() -> None:
     fewer = [name for name in steps if name in REQUIRED]
     assert ran(REQUIRED) == (every, fewer)
     assert ran(("compose", *REQUIRED)) == (["compose"], fewer)
+    device_, steps_ = tiny(), tuple(step.name for step in SEARCH)
+    assert schedule(attention(), device_, ScheduleOptions(passes=steps_)) == schedule(attention(), device_)
 
 
 @pytest.mark.parametrize("left_out", [step.name for step in SEARCH if not step.required])
