@@ -1,5 +1,7 @@
 """Verdicts come of the states of the search alone: of nodes that were moved, copied for a loop, or cut apart again."""
 
+from itertools import pairwise
+
 from scheduler.graphs import make_graph
 from scheduler.running import tiny
 
@@ -37,7 +39,7 @@ def test_nodes_that_are_copied_for_a_loop_stand_for_their_originals_before() -> 
         assert steps[0].step == "fuse_registers"
         assert all(each.rule == rules[each.step] for each in steps)
         verdicts = [(each.level, each.reason) for each in steps]
-        assert all(one != other for one, other in zip(verdicts, verdicts[1:], strict=False))
+        assert all(one != other for one, other in pairwise(verdicts))
     for edge in copied:
         explained = explain_edge(found, *edge, relax=False)
         assert explained.connected is not None
