@@ -23,19 +23,20 @@ class PassPrinter:
         from tilec.scheduler.state_changes import changes, whole_plan
 
         if isinstance(after, RewrittenGraph):
-            self(step.name, after.graph)
+            self(step.name, after.graph, step.rule)
             return
         lines, plan = changes(before, after), whole_plan(after)
         title = f"after {step.name}" + (f" ({plan})" if plan else "") + (":" if lines else ": unchanged")
         self._tell("\n".join([title, f"  rule: {step.rule}", *(f"  {line}" for line in lines)]))
 
-    def __call__(self, name: str, graph: "Graph") -> None:
-        """Say how many nodes there are, which came and which went, as tensor expressions with their types."""
+    def __call__(self, name: str, graph: "Graph", rule: str = "") -> None:
+        """Print how many nodes there are, which are new and which are gone, as tensor expressions with their types."""
         now = dict(_lines(graph))
-        self._tell("\n".join([f"after {name}: {len(now)} nodes{self._told(now)}", *self._changes(now)]))
+        title = f"after {name}: {len(now)} nodes{self._unchanged(now)}"
+        self._tell("\n".join([title, *([f"  rule: {rule}"] if rule else []), *self._changes(now)]))
         self._before = now
 
-    def _told(self, now: dict[str, str]) -> str:
+    def _unchanged(self, now: dict[str, str]) -> str:
         return ", unchanged" if self._before and now == self._before else ""
 
     def _changes(self, now: dict[str, str]) -> Iterator[str]:
