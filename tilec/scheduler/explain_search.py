@@ -5,7 +5,7 @@ The one module through which `tilec.analysis.explain` reaches the scheduler (bes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +31,7 @@ from tilec.scheduler.fusion.group_costs import PICO, GroupCosts, roofline
 from tilec.scheduler.fusion.legalize import single_group_plan
 from tilec.scheduler.fusion.partition import PartitionGroups
 from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
+from tilec.scheduler.memory_levels.hierarchical_search import level_problem
 from tilec.scheduler.memory_levels.incremental_cost import LevelCost
 from tilec.scheduler.memory_levels.interval_costs import IntervalCosts
 from tilec.scheduler.memory_levels.level_partition import joining
@@ -82,9 +83,9 @@ __all__ = [
     "joint_group",
     "last_core",
     "last_decision",
-    "level_problem",
     "lineage",
     "partition_options",
+    "problem_of_level",
     "program_objection",
     "register_options",
     "replay_search",
@@ -150,20 +151,9 @@ def program_objection(
     return next((replace(over, edge="") for over in overflows(program)), None)
 
 
-def level_problem(state: SearchState, decision: LevelDecision) -> LevelProblem:
+def problem_of_level(state: SearchState, decision: LevelDecision) -> LevelProblem:
     """The problem that a decision at a level below a core's was taken on."""
-    whole = state.problem
-    extents: Mapping[str, Mapping[str, int]] = decision.extents
-    return LevelProblem(
-        decision.parts,
-        whole.graph,
-        whole.target,
-        decision.level,
-        whole.numbers,
-        whole.objective,
-        extents,
-        decision.share,
-    )
+    return level_problem(state, decision.parts, decision.level, decision.extents, decision.share)
 
 
 def with_parts_alone(problem: FusionProblem, members: Members) -> FusionProblem:

@@ -80,13 +80,15 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
 )
 """Passes over the graph in the order in which they run."""
 
+PARTITION = PartitionGroups()
+
 SEARCH: tuple[SearchStep | PlanStep, ...] = (
     FuseRegisters(),
     SplitParts(),
     PartitionLevels(),
-    PartitionGroups(),
+    PARTITION,
     LocalSearch(),
-    JoinReductions(),
+    JoinReductions(partition=PARTITION),
     LegalizeGroups(),
     TuneGroups(),
     BuildGroups(),

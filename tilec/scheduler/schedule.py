@@ -56,12 +56,12 @@ def search_plan(
 
 
 def _drafts(draft: RewrittenGraph, options: ScheduleOptions, trace: Trace) -> tuple[RewrittenGraph, ...]:
-    """The graph after all passes and, unless a recipe names them, after all but an optional one that changes it."""
+    """The graph after all passes and, unless a recipe names it, after all but an optional one that changes it."""
     drafts = [draft]
     for each in graph_passes(options):
         rewritten = [each.run(before) for before in drafts]
         trace.record(each, drafts[0], rewritten[0])
-        if each.optional and options.passes is None and rewritten[0].graph is not drafts[0].graph:
+        if each.optional and each.name not in (options.passes or ()) and rewritten[0].graph is not drafts[0].graph:
             rewritten += drafts
         drafts = rewritten
     return tuple(drafts)

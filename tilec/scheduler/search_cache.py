@@ -63,8 +63,8 @@ class SearchCache:
     registers    (part, extents in a core's tile) -> register tiles, the largest first
     tiles        group -> how many task tiles were asked for, and these, best first
     looks        group -> (bytes held at least, about what the objective comes to)
-    legal        (group, how many) -> places of the tiles whose programs are legal and fit
-    illegal      group -> why it has no such tile
+    legal        (group, how many, candidates) -> places of the tiles whose programs are legal and fit
+    illegal      (group, candidates) -> why it has no such tile
     excess       kernel name -> times over the capacity of levels below a core's, and of those from it upward
     targets      the device from the level below a core's upward -> the cache for that target
     """

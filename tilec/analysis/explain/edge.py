@@ -118,8 +118,8 @@ def group_with(plan: Plan, node: str) -> Group:
 
 def tensor_size(plan: Plan, tensor: str) -> int:
     """Bytes of a tensor; 0 where they depend on symbols."""
-    found = plan.tensors[tensor]
-    return constant_value(simplify(tensor_bytes(found.ttype, found.shape))) or 0
+    of = plan.tensors[tensor]
+    return constant_value(simplify(tensor_bytes(of.ttype, of.shape))) or 0
 
 
 def _decided(steps: tuple[StepVerdict, ...], level: str | None, reason: Refusal | None) -> str:
@@ -166,12 +166,12 @@ def _path(plan: Plan, producer: str, reader: str) -> tuple[str, ...]:
     }
     first = sorted(read.get(reader, set()) - {producer})
     waiting: deque[tuple[str, tuple[str, ...]]] = deque((each, (each, reader)) for each in first)
-    seen: set[str] = set()
+    visited: set[str] = set()
     while waiting:
         here, way = waiting.popleft()
         if here == producer:
             return way
-        if here not in seen:
-            seen.add(here)
+        if here not in visited:
+            visited.add(here)
             waiting += ((each, (each, *way)) for each in sorted(read[here]))
     return ()

@@ -48,9 +48,9 @@ class Candidate:
 
 def candidate(problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> Candidate:
     """A tile of a group of parts in whole numbers."""
-    found = cost_terms_of(problem, members, tile)
+    terms = cost_terms_of(problem, members, tile)
     times = {
-        name: _pico(getattr(found, name)) for name in ("compute", "stream", "copy", "task", "span", "drawn", "launch")
+        name: _pico(getattr(terms, name)) for name in ("compute", "stream", "copy", "task", "span", "drawn", "launch")
     }
     finals = [problem.parts[number][-1].name for number in members]
     return Candidate(
@@ -60,11 +60,11 @@ def candidate(problem: FusionProblem, members: Sequence[int], tile: TaskTile) ->
         whole(tile.objective, problem),
         tile.fits,
         Prediction(
-            int(np.max(found.tasks)),
+            int(np.max(terms.tasks)),
             **times,
-            picoseconds=_pico(found.seconds),
-            held_bytes=int(np.max(found.held)),
-            moved_bytes=int(np.max(found.moved)),
+            picoseconds=_pico(terms.seconds),
+            held_bytes=int(np.max(terms.held)),
+            moved_bytes=int(np.max(terms.moved)),
         ),
     )
 
@@ -129,8 +129,8 @@ class Join:
     @cached_property
     def verdict(self) -> Refusal | None:
         """Why the joined group may not be one, or does not pay against its parts; None where it may."""
-        found = costs_of(self.problem, self.members, self.gain)[1]
-        return found if isinstance(found, Refusal) else None
+        cost = costs_of(self.problem, self.members, self.gain)[1]
+        return cost if isinstance(cost, Refusal) else None
 
     @cached_property
     def pays(self) -> bool:

@@ -23,10 +23,10 @@ from tilec.scheduler.explain_search import (
 )
 
 MOST = 8
-"""Candidates that are told."""
+"""Candidates that are listed."""
 
 BLOCKS = 4
-"""Blocks of a group whose candidates are told; of a group with more, those of a node can be asked for."""
+"""Blocks of a group whose candidates are listed; of a group with more, those of a node can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,10 @@ class GroupExplanation:
 
 
 def explain_group(replay: Replay, plan: Plan, group: Group) -> GroupExplanation:
-    """The story of a group of a plan that the search comes to again; figures of traffic are those of `plan`."""
-    made = {node.name for node in group.nodes}
+    """The explanation of a group of a plan that the search comes to again; figures of traffic are those of `plan`."""
+    results = {node.name for node in group.nodes}
     edges = sorted(replay.refusals.items())
-    own = [found for final, found in replay.chosen.items() if final in made]
+    blocks = [block for final, block in replay.chosen.items() if final in results]
     return GroupExplanation(
         plan.groups.index(group) + 1,
         group.name,
@@ -118,16 +118,16 @@ def explain_group(replay: Replay, plan: Plan, group: Group) -> GroupExplanation:
         " ".join(dict.fromkeys(node.op or "(none)" for node in group.nodes)),
         group.cost.picoseconds,
         dict(group.connect),
-        tuple(reason for e, reason in edges if made & set(e.split("->"))),
-        tuple(block_explanation(*found) for found in own) if len(own) <= BLOCKS else (),
-        len(own) if len(own) > BLOCKS else 0,
+        tuple(reason for e, reason in edges if results & set(e.split("->"))),
+        tuple(block_explanation(*block) for block in blocks) if len(blocks) <= BLOCKS else (),
+        len(blocks) if len(blocks) > BLOCKS else 0,
         tuple(at_levels(group, plan)),
         tuple(_moved(group, plan)),
     )
 
 
 def block_explanation(group: LegalGroup, builder: GroupBuilder) -> BlockExplanation:
-    """The story of what a core's level holds together."""
+    """The explanation of what a core's level holds together."""
     problem, members, tile = group.problem, group.members, group.tiles[0]
     ranked = _ranked(problem, members, tile, builder)
     return BlockExplanation(
@@ -175,9 +175,9 @@ def _key(tile: TaskTile) -> object:
     return dict(tile.sizes), steps, [dict(register.sizes) for register in tile.registers]
 
 
-def _limit(found: Candidate, problem: FusionProblem) -> str:
+def _limit(tile: Candidate, problem: FusionProblem) -> str:
     """The largest term of a prediction."""
-    of, target = found.prediction, problem.target
+    of, target = tile.prediction, problem.target
     if of.drawn > of.span:
         return f"bandwidth of {target.levels[target.core - 1].name}"
     work = {"computing": of.compute, f"filling {target.levels[target.core].name}": of.stream, "copies": of.copy}
@@ -187,7 +187,7 @@ def _limit(found: Candidate, problem: FusionProblem) -> str:
 
 def at_levels(group: Group, plan: Plan) -> list[AtLevel]:
     """What a group moves and holds at every level above the lowest, lowest first."""
-    found: list[AtLevel] = []
+    levels: list[AtLevel] = []
     for level in plan.levels[1:]:
         sides = [table[level.name] for table in (group.cost.read, group.cost.written) if level.name in table]
         sizes = [constant_value(size) for size in sides]
@@ -195,8 +195,8 @@ def at_levels(group: Group, plan: Plan) -> list[AtLevel]:
         proved, held = group.bounds.get(level.name), group.cost.footprint.get(level.name)
         if moved is not None or held is not None:
             least, known = (proved.least, proved.known) if proved is not None else (None, None)
-            found.append(AtLevel(level.name, moved, least, known, constant_value(held) if held is not None else None))
-    return found
+            levels.append(AtLevel(level.name, moved, least, known, constant_value(held) if held is not None else None))
+    return levels
 
 
 def _moved(group: Group, plan: Plan) -> list[Bytes]:

@@ -18,7 +18,7 @@ from tilec.scheduler.explain_search import (
     joining,
     joint_group,
     last_decision,
-    level_problem,
+    problem_of_level,
 )
 from tilec.scheduler.refusals import refusal
 
@@ -56,7 +56,7 @@ def level_join(replay: Replay, tensor: str, node: str) -> LevelJoin | None:
         decision = last_decision(state, tensor, node)
         if decision is not None and joint_group(decision, tensor, node) is None:
             sets = [group.members for group in decision.groups]
-            return _level_join(replay, level_problem(state, decision), sets, tensor, node)
+            return _level_join(replay, problem_of_level(state, decision), sets, tensor, node)
     return None
 
 
@@ -84,16 +84,16 @@ def _relaxed(problem: LevelProblem, pair: tuple[Members, Members]) -> Iterator[R
     for factor in FACTORS if has else ():
         enough = replace(level, capacity=has * factor)
         levels = (*problem.target.levels[: problem.level], enough, *problem.target.levels[problem.level + 1 :])
-        found = _pays(replace(problem, target=replace(problem.target, levels=levels)), pair)
-        if found is not None:
-            yield Relaxation("capacity", level.name, has, has * factor, *found)
+        costs = _pays(replace(problem, target=replace(problem.target, levels=levels)), pair)
+        if costs is not None:
+            yield Relaxation("capacity", level.name, has, has * factor, *costs)
             break
     for factor in FACTORS:
         links = tuple(n / factor if place == problem.level else n for place, n in enumerate(problem.target.links))
-        found = _pays(replace(problem, target=replace(problem.target, links=links)), pair)
-        if found is not None:
+        costs = _pays(replace(problem, target=replace(problem.target, links=links)), pair)
+        if costs is not None:
             below = problem.target.levels[problem.level - 1].name
-            yield Relaxation("bandwidth", below, int(link), int(link / factor), *found)
+            yield Relaxation("bandwidth", below, int(link), int(link / factor), *costs)
             break
 
 
@@ -111,10 +111,10 @@ def _of(sets: list[Members], number: int) -> Members:
 
 
 def _held(costs: IntervalCosts, members: Members) -> Held:
-    problem, found = costs.problem, costs.cost(members)
+    problem, cost = costs.problem, costs.cost(members)
     nodes = tuple(node.name for number in members for node in problem.parts[number])
-    return Held(nodes, _whole(found, problem), int(found.moved), int(found.held))
+    return Held(nodes, _whole(cost, problem), int(cost.moved), int(cost.held))
 
 
-def _whole(found: LevelCost, problem: LevelProblem) -> int | None:
-    return int(found.value * (PICO if problem.objective == "time" else 1)) if found.value < inf else None
+def _whole(cost: LevelCost, problem: LevelProblem) -> int | None:
+    return int(cost.value * (PICO if problem.objective == "time" else 1)) if cost.value < inf else None

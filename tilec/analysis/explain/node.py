@@ -56,11 +56,11 @@ class NodeExplanation:
 
 
 def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
-    """The story of a node of a plan's groups. Raises KeyError for a node that is in none."""
+    """The explanation of a node of a plan's groups. Raises KeyError for a node that is in none."""
     group = group_with(plan, node)
-    own = next(each for each in group.nodes if each.name == node)
+    this = next(each for each in group.nodes if each.name == node)
     nodes = [each for one in plan.groups for each in one.nodes]
-    made = {each.name for each in nodes}
+    results = {each.name for each in nodes}
     states = {e: level for one in plan.groups for e, level in one.connect.items()}
 
     def state(name: str) -> EdgeState:
@@ -69,24 +69,24 @@ def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
     part: tuple[str, ...] = ()
     options: tuple[RegisterOption, ...] = ()
     block: BlockExplanation | None = None
-    found = next((each for each in replay.chosen.values() if node in each[0].nodes), None)
-    if found is not None:
-        problem = found[0].problem
+    chosen = next((each for each in replay.chosen.values() if node in each[0].nodes), None)
+    if chosen is not None:
+        problem = chosen[0].problem
         number = problem.home[node]
         part = tuple(each.name for each in problem.parts[number])
         options = _options(problem, number)
-        block = block_explanation(*found)
+        block = block_explanation(*chosen)
     return NodeExplanation(
         node,
-        own.op or "(none)",
-        own.origin,
-        tensor_text(own.expr),
-        {i: text_of(extent) for i, extent in own.expr.domain.items()},
+        this.op or "(none)",
+        this.origin,
+        tensor_text(this.expr),
+        {i: text_of(extent) for i, extent in this.expr.domain.items()},
         group.name,
         plan.groups.index(group) + 1,
         part,
         options,
-        tuple(state(edge_name(t, node)) for t in dict.fromkeys(operands(own.expr)) if t in made),
+        tuple(state(edge_name(t, node)) for t in dict.fromkeys(operands(this.expr)) if t in results),
         tuple(state(edge_name(node, each.name)) for each in nodes if node in operands(each.expr)),
         block,
     )

@@ -34,8 +34,8 @@ class Relaxation:
 def relaxations(join: Join) -> tuple[Relaxation, ...]:
     """The least change of each kind under which some groups would be joined; what changes only the recipe first, then
     the smallest change of the device."""
-    found = [*_objective(join), *_capacity(join), *_bandwidth(join)]
-    return tuple(sorted(found, key=_price))
+    changes = [*_objective(join), *_capacity(join), *_bandwidth(join)]
+    return tuple(sorted(changes, key=_price))
 
 
 def _price(relaxation: Relaxation) -> float:

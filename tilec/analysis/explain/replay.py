@@ -77,11 +77,11 @@ class Replay:
         """The steps that led to a state, in order; below a core's level with those of the last search at a core's
         level that has all of some nodes, in front of the step that it was part of."""
         known = {id(entry.after): entry for entry in self.trace.entries}
-        found: list[TraceEntry] = []
+        entries: list[TraceEntry] = []
         for entry in lineage(known, state):
             core = last_core(entry.after, *nodes) if entry.after.cores is not entry.before.cores else None
-            found += [*(lineage(known, core) if core is not None else []), entry]
-        return found
+            entries += [*(lineage(known, core) if core is not None else []), entry]
+        return entries
 
     def home(self, *nodes: str) -> GroupSet | None:
         """The last groups of the candidate that gives the reasons, before their programs were looked at, among which

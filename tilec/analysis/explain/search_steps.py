@@ -102,9 +102,9 @@ def join_of(replay: Replay, home: GroupSet, tensor: str, node: str) -> Join | No
 
 def _leading_to(home: GroupSet, producer: int, members: Members) -> Members:
     """The parts of a group that a part needs, with itself."""
-    found, waiting = {producer}, [producer]
+    needed, waiting = {producer}, [producer]
     while waiting:
-        new = home.problem.needs[waiting.pop()] & set(members) - found
-        found |= new
+        new = home.problem.needs[waiting.pop()] & set(members) - needed
+        needed |= new
         waiting += new
-    return tuple(sorted(found))
+    return tuple(sorted(needed))

@@ -79,9 +79,9 @@ def summarised(replay: Replay, plan: Plan) -> Summary:
     )
 
 
-def same(plan: Plan, found: Plan) -> bool:
+def same(plan: Plan, other: Plan) -> bool:
     """Whether two plans decide the same; bounds are no decision."""
-    return _decided(plan) == _decided(found)
+    return _decided(plan) == _decided(other)
 
 
 def _decided(plan: Plan) -> Plan:
@@ -90,8 +90,8 @@ def _decided(plan: Plan) -> Plan:
 
 
 def _row(number: int, group: Group, plan: Plan, replay: Replay) -> GroupRow:
-    made = {node.name for node in group.nodes}
-    beside = [reason.code for e, reason in replay.refusals.items() if made & set(e.split("->"))]
+    results = {node.name for node in group.nodes}
+    beside = [reason.code for e, reason in replay.refusals.items() if results & set(e.split("->"))]
     return GroupRow(
         number,
         group.name,

@@ -95,7 +95,7 @@ def _fitting(
     tiles = problem.core_tiles(members, most if roomy else max(most, candidates))
     if roomy and len(members) == 1:
         return tiles
-    key = (problem.key(members, problem.leaving(members)), most)
+    key = (problem.key(members, problem.leaving(members)), most, candidates)
     if key not in problem.cache.legal:
         problem.cache.legal[key] = _places(members, tiles, problem, builder, most, roomy)
     return tuple(tiles[place] for place in problem.cache.legal[key])
@@ -132,7 +132,7 @@ def illegality(
     """Why a group has no tile that it may have: the level that its smallest one exceeds, by how much, and with which
     reduce step, or else which tile, it would fit; or that no legal program comes of it; groups that are alike are
     looked at once. The edge is filled in by the caller."""
-    key = problem.key(members, problem.leaving(members))
+    key = (problem.key(members, problem.leaving(members)), candidates)
     if key not in problem.cache.illegal:
         problem.cache.illegal[key] = _objection(members, problem, builder, candidates)
     return problem.cache.illegal[key]

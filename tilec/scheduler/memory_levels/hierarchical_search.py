@@ -162,18 +162,8 @@ class HierarchicalSearch:
         self, parts: Sequence[Part], level: int, around: OuterExtents, taken: int, share: float
     ) -> list[tuple[LevelGroup, Block, float]]:
         """Groups of a level, their blocks and the seconds each takes; lower levels hold `taken` bytes of a pool."""
-        whole, options = self.state.problem, self.state.options
-        problem = LevelProblem(
-            parts,
-            self.graph,
-            self.target,
-            level,
-            whole.numbers,
-            whole.objective,
-            around,
-            share,
-            self.options.pool_share,
-        )
+        options = self.state.options
+        problem = level_problem(self.state, parts, level, around, share)
         closed = options.fusion != "full" or self.target.levels[level].name in options.closed
         groups, refused = search_level(problem, self.options, closed)
         self.levels.append(LevelDecision(level, tuple(map(tuple, parts)), around, share, groups))
@@ -230,6 +220,18 @@ class HierarchicalSearch:
                 for tensor in operands(node.expr):
                     if problem.home.get(tensor, number) != number:
                         self.refused[edge_name(tensor, node.name)] = refusal(tensor, node.name, "closed", level=name)
+
+
+def level_problem(
+    state: SearchState, parts: Sequence[Part], level: int, around: OuterExtents, share: float
+) -> LevelProblem:
+    """The problem of one level below a core's; `around` says how far nodes run in the tile of the level below, `share`
+    how much of the capacity may be used."""
+    whole = state.problem
+    pool_share = next(step.pool_share for step in state.steps if isinstance(step, PartitionLevels))
+    return LevelProblem(
+        parts, whole.graph, whole.target, level, whole.numbers, whole.objective, around, share, pool_share
+    )
 
 
 def require_levels(closed: Sequence[str], target: TargetModel) -> None:
