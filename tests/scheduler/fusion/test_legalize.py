@@ -15,8 +15,11 @@ from tilec.lower.checks.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.scheduler.building.group_builder import GroupBuilder
 from tilec.scheduler.fusion.legalize import LOWERED_CANDIDATES, illegality, legalize_groups
+from tilec.scheduler.fusion.online_reductions import GroupSets
+from tilec.scheduler.fusion.select_groups import select_groups
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
+from tilec.scheduler.refusals import edge_name
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target_model import TargetModel, target_model_of
 from tilec.spec.recipe import ScheduleOptions
@@ -93,8 +96,11 @@ def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
     atoms = replace(atoms, fitting={})
     with mock.patch("tilec.scheduler.fusion.legalize.check_program", return_value=("c is written twice",)):
         found = legalize_groups([whole], atoms, GroupBuilder(atoms.graph))
-    assert [members for members, _ in found] == [(n,) for n in whole]
+        groups, reasons = select_groups(GroupSets(((atoms, (whole,)),), {}), GroupBuilder(atoms.graph))
+    assert [members for members, _ in found] == [members for _, members, _ in groups] == [(n,) for n in whole]
     assert illegality(whole, atoms, GroupBuilder(atoms.graph)).code == "illegal"
+    between = {edge_name(tensor, name) for edges in atoms.edges for tensor, name in edges}
+    assert {edge: reason.code for edge, reason in reasons.items()} == dict.fromkeys(between, "illegal")
 
 
 @pytest.mark.feature("W17")
