@@ -14,11 +14,14 @@ from tilec.ir.intervals import Candidates
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.scheduler.building.group_builder import GroupBuilder
-from tilec.scheduler.fusion.legalize import illegality, legalize_groups
+from tilec.scheduler.fusion.legalize import LegalizeGroups, illegality, legalize_groups
 from tilec.scheduler.fusion_problem import LOWERED_CANDIDATES, FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
+from tilec.scheduler.refusals import edge_name
 from tilec.scheduler.schedule import schedule
+from tilec.scheduler.state import GroupSet, SearchState
 from tilec.scheduler.target_model import TargetModel, target_model_of
+from tilec.scheduler.trace import NO_TRACE
 from tilec.spec.recipe import ScheduleOptions
 
 
@@ -93,8 +96,15 @@ def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
     problem = replace(problem, cache=replace(problem.cache, legal={}))
     with mock.patch("tilec.scheduler.fusion.legalize.check_program", return_value=("c is written twice",)):
         found = legalize_groups([whole], problem, GroupBuilder(problem.graph))
+        sets = (GroupSet(problem, (whole,)),)
+        state = SearchState(problem, ScheduleOptions(), (), GroupBuilder(problem.graph), sets=sets)
+        legalized = LegalizeGroups().run(state, NO_TRACE)
     assert [group.members for group in found] == [(n,) for n in whole]
+    assert legalized.legal is not None
+    assert [group.members for group in legalized.legal] == [(n,) for n in whole]
     assert illegality(whole, problem, GroupBuilder(problem.graph)).code == "illegal"
+    between = {edge_name(tensor, name) for edges in problem.edges for tensor, name in edges}
+    assert {edge: reason.code for edge, reason in legalized.refused.items()} == dict.fromkeys(between, "illegal")
 
 
 @pytest.mark.feature("W17")
