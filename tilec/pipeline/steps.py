@@ -114,6 +114,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     """Plan a graph for the job's device."""
     from tilec.ir.codec import graph_from_json, plan_to_json
     from tilec.ir.verify.graph import check_graph
+    from tilec.pipeline.code_decisions import decide_for
     from tilec.scheduler import schedule
 
     assert job.device is not None
@@ -124,7 +125,8 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     if watch is not None:
         watch("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
-        plan = schedule(graph, job.device, job.recipe.schedule, observe=watch, tuner=tuner)
+        decide = decide_for(job.device)
+        plan = schedule(graph, job.device, job.recipe.schedule, observe=watch, tuner=tuner, decide=decide)
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:

@@ -11,8 +11,9 @@ from tilec.ir.expr import operands
 from tilec.ir.graph import Graph, Node, Port
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan, Refusal
+from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
 from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of, picoseconds, plan_group
-from tilec.scheduler.building.plan_costs import with_costs
+from tilec.scheduler.building.plan_costs import lowered_programs, with_costs
 from tilec.scheduler.fusion.select_groups import partition_groups, select_groups
 from tilec.scheduler.fusion.split_parts import split_parts
 from tilec.scheduler.fusion_problem import FusionProblem
@@ -58,15 +59,20 @@ def schedule(
     options: ScheduleOptions | None = None,
     observe: Observe | None = None,
     tuner: Tuner | None = None,
+    decide: Decide | None = None,
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
     Symbolic sizes stay symbols in the plan.  `observe` sees the graph after every pass.  A `tuner` chooses among
-    the candidates that the cost model likes best; without one the first is taken.  Raises ConfigError for a pass that
-    does not exist, LevelTooSmallError for a level that cannot hold one element's tile.
+    the candidates that the cost model likes best; without one the first is taken.  With the rules of a back end,
+    `decide`, the plan fixes what its code looks like; without them that is left to code generation.  Raises
+    ConfigError for a pass that does not exist, LevelTooSmallError for a level that cannot hold one element's tile.
     """
     search = prepare_search(graph, device, options, observe)
-    return with_costs(best_plan(search, search.drafts, search.options, search.root.numbers, tuner))
+    plan = best_plan(search, search.drafts, search.options, search.root.numbers, tuner)
+    programs = lowered_programs(plan)
+    plan = with_costs(plan, programs)
+    return plan if decide is None else with_code_decisions(plan, programs, decide)
 
 
 def prepare_search(

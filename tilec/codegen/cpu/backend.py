@@ -8,11 +8,12 @@ from tilec.abi.manifest import LOADER
 from tilec.codegen.backend import Backend, Obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tilec.codegen.kernels import Kernels
-    from tilec.ir.plan import Plan
+    from tilec.ir.plan import Group, Plan, Variant
+    from tilec.ir.program import Program
     from tilec.spec.device import DeviceSpec
     from tilec.spec.host import Host
     from tilec.spec.recipe import CodegenOptions
@@ -58,4 +59,11 @@ def build(
     return build(plan, kernels, device, options, folder, cache)
 
 
-BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time)
+def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+    """The variant of groups that share a kernel, with vectors, unrolling, fetches and stores."""
+    from tilec.codegen.cpu.decide import decided_variant
+
+    return decided_variant(device, plan, groups, program)
+
+
+BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time, decide=decide)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from tilec.artifact import encode
+from tilec.codegen.cpu.check_decisions import check_decisions
 from tilec.codegen.cpu.compile.build_library import compile_model
-from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
+from tilec.codegen.cpu.decide import decided_variant, lowered_kernel
+from tilec.codegen.cpu.decisions import Decisions
+from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit_lowered
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.codegen.kernels import Kernels
+from tilec.codegen.kernels import Kernels, chosen_variant
 from tilec.codegen.model import KernelCode, model_of
-from tilec.codegen.tensor_places import TensorPlaces
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
+from tilec.lower.checks.plan_errors import PlanError
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -28,11 +30,18 @@ def build(
 ) -> dict[str, Any]:
     """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
     target = CpuTarget.of(device)
-    large = _large(plan, kernels, device)
+    sharing: dict[str, list[Group]] = {}
+    for group in plan.groups:
+        sharing.setdefault(chosen_variant(group).kernel, []).append(group)
     code = {}
     for name, program in kernels.programs.items():
         symbol = f"tilec_{name}"
-        kernel = emit(program, target, symbol, large[name])
+        variant = decided_variant(device, plan, sharing[name], program)
+        lowered = lowered_kernel(program, target, Decisions.of(variant, program))
+        refusals = check_decisions(lowered, kernels.groups[name], variant, plan, program, target)
+        if refusals:
+            raise PlanError(refusals[0], kernels.groups[name].name)
+        kernel = emit_lowered(lowered, target, symbol)
         functions = {symbol: kernel.function, **kernel.parts}
         grains = grain(kernels.groups[name], kernel, device)
         code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains)
@@ -40,21 +49,6 @@ def build(
     overrides = {"processor": options.processor, "features": options.features}
     processor = device.target.model_copy(update={key: value for key, value in overrides.items() if value is not None})
     return dict(encode(compile_model(model, processor, folder, cache)))
-
-
-def _large(plan: Plan, kernels: Kernels, device: DeviceSpec) -> Mapping[str, frozenset[str]]:
-    """Kernel -> results that whoever reads them does not find in a cache, in every launch: those in the arena, which
-    begin at cache lines, that take more than half of the last cache (measured: image restoration 3 to 5 % faster by
-    stores past the caches, all else as before)."""
-    places = TensorPlaces(plan, kernels)
-    last = next((level for level in device.levels[1:] if level.managed == "implicit"), None)
-    least = last.capacity * last.units // 2 if last is not None else 1 << 62
-    results: dict[str, frozenset[str]] = {}
-    for step in kernels.steps:
-        arguments = zip(kernels.programs[step.kernel].parameters, places.arguments(step), strict=True)
-        large = {p.name for p, a in arguments if a.writes and a.space == "arena" and a.size >= least}
-        results[step.kernel] = results.get(step.kernel, frozenset(large)) & large
-    return results
 
 
 def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int:

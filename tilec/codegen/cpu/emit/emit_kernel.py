@@ -11,7 +11,7 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.compile.compile_tir import PRINTED
-from tilec.codegen.cpu.decide import lowered_kernel
+from tilec.codegen.cpu.decide import LoweredKernel, lowered_kernel
 from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
 from tilec.codegen.cpu.emit.indices import Indices
 from tilec.codegen.cpu.emit.kernel_function import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
@@ -53,17 +53,21 @@ def emit(
     program: Program,
     target: CpuTarget,
     symbol: str | None = None,
-    large: Set[str] = frozenset(),
     decisions: Decisions = UNDECIDED,
+    large: Set[str] = frozenset(),
 ) -> Kernel:
     """The kernel of a program under a C symbol, by default the program's name, as it is decided.
 
-    Results that are `large` begin at multiples of a vector.
+    Results that are `large`, or decided to be streamed, begin at multiples of a vector.
     Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
     """
-    lowered = lowered_kernel(program, target, decisions, large)
-    tree = outline_reductions(lowered.tree)
-    printer = _Printer(tree, target, symbol or tree.name, lowered.streamed)
+    return emit_lowered(lowered_kernel(program, target, decisions, large), target, symbol)
+
+
+def emit_lowered(kernel: LoweredKernel, target: CpuTarget, symbol: str | None = None) -> Kernel:
+    """A kernel under a C symbol, by default its name."""
+    tree = outline_reductions(kernel.tree)
+    printer = _Printer(tree, target, symbol or tree.name, kernel.streamed)
     return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
 
 
