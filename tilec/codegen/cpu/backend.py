@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilec.abi.manifest import LOADER
-from tilec.codegen.backend import Backend, Obstacle
+from tilec.codegen.backend import Backend, KernelPass, Observe, Obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tilec.codegen.kernels import Kernels
@@ -50,12 +50,25 @@ def can_time(device: DeviceSpec, host: Host) -> str | None:
 
 
 def build(
-    plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path, cache: Path | None
+    plan: Plan,
+    kernels: Kernels,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    folder: Path,
+    cache: Path | None,
+    observe: Observe | None,
 ) -> Mapping[str, Any]:
     """Compile a lowered plan; imports TVM."""
     from tilec.codegen.cpu.build_model import build
 
-    return build(plan, kernels, device, options, folder, cache)
+    return build(plan, kernels, device, options, folder, cache, observe)
 
 
-BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time)
+def passes() -> Sequence[KernelPass]:
+    """The passes over a kernel; imports TVM."""
+    from tilec.codegen.cpu.pipeline import KERNEL_PASSES
+
+    return KERNEL_PASSES
+
+
+BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time, passes)

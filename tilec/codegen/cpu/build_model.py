@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from tilec.artifact import encode
+from tilec.codegen.backend import Observe
 from tilec.codegen.cpu.compile.build_library import compile_model
 from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
+from tilec.codegen.cpu.kernel_ir import KernelIR
+from tilec.codegen.cpu.kernel_text import kernel_text
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.kernels import Kernels
 from tilec.codegen.model import KernelCode, model_of
@@ -24,7 +27,13 @@ SHARE = 5e-6
 
 
 def build(
-    plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path, cache: Path | None
+    plan: Plan,
+    kernels: Kernels,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    folder: Path,
+    cache: Path | None,
+    observe: Observe | None = None,
 ) -> dict[str, Any]:
     """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
     target = CpuTarget.of(device)
@@ -32,7 +41,7 @@ def build(
     code = {}
     for name, program in kernels.programs.items():
         symbol = f"tilec_{name}"
-        kernel = emit(program, target, symbol, large[name])
+        kernel = emit(program, target, symbol, large[name], _printing(name, observe))
         functions = {symbol: kernel.function, **kernel.parts}
         grains = grain(kernels.groups[name], kernel, device)
         code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains)
@@ -40,6 +49,13 @@ def build(
     overrides = {"processor": options.processor, "features": options.features}
     processor = device.target.model_copy(update={key: value for key, value in overrides.items() if value is not None})
     return dict(encode(compile_model(model, processor, folder, cache)))
+
+
+def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:
+    """An observer of passes that passes a kernel on as text."""
+    if observe is None:
+        return None
+    return lambda step, kernel: observe(name, step, kernel_text(kernel))
 
 
 def _large(plan: Plan, kernels: Kernels, device: DeviceSpec) -> Mapping[str, frozenset[str]]:

@@ -106,9 +106,9 @@ def test_models_whose_tensors_no_cache_holds(tmp_path: Path, monkeypatch, column
     save(path, nodes, [value("x", 32, 24)], [value("y", 32, 16)], [weight("w", 24, columns), weight("v", columns, 16)])
     asked: list[frozenset[str]] = []
 
-    def noted(program, target, symbol, large):
+    def noted(program, target, symbol, large, observe):
         asked.append(frozenset(large))
-        return emit(program, target, symbol, large)
+        return emit(program, target, symbol, large, observe)
 
     monkeypatch.setattr(model_module, "emit", noted)
     whole, recipe = host().device, host().recipe

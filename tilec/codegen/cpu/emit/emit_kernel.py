@@ -26,15 +26,11 @@ from tilec.codegen.cpu.kernel_ir import (
     Step,
     Tile,
     memories_of,
-    tiles,
 )
-from tilec.codegen.cpu.passes.assign_storage import assign_storage
 from tilec.codegen.cpu.passes.nontemporal_stores import nontemporal_stores, whole
-from tilec.codegen.cpu.passes.outline_reductions import outline_reductions
-from tilec.codegen.cpu.passes.prefetch_next_task import prefetch_next_task
-from tilec.codegen.cpu.passes.prefetch_operands import prefetch_operands
+from tilec.codegen.cpu.pipeline import KernelContext, Observe, lower_kernel
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.ir.expr import Var, accesses
+from tilec.ir.expr import Var
 from tilec.ir.program import Program
 
 
@@ -51,30 +47,26 @@ class Kernel:
     parts: Mapping[str, PrimFunc]
 
 
-def emit(program: Program, target: CpuTarget, symbol: str | None = None, large: Set[str] = frozenset()) -> Kernel:
+def emit(
+    program: Program,
+    target: CpuTarget,
+    symbol: str | None = None,
+    large: Set[str] = frozenset(),
+    observe: Observe | None = None,
+) -> Kernel:
     """The kernel of a program under a C symbol, by default the program's name.
 
-    Results that are `large` begin at multiples of a vector and go past the caches, unless the kernel reads them: then
-    it fetches their lines before it writes them.
-    Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
+    `large` results begin at multiples of a vector and lie in no cache when they are read; `observe` is called after
+    every pass. Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
     """
-    resolved = assign_storage(program, target)
-    read = _read(resolved)
-    tree = outline_reductions(prefetch_next_task(prefetch_operands(resolved), large & read))
-    printer = _Printer(tree, target, symbol or tree.name, large - read)
-    return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
+    kernel = lower_kernel(KernelContext(program, target, frozenset(large)), observe)
+    printer = _Printer(kernel, target, symbol or kernel.name)
+    return Kernel(printer.kernel(), kernel.tasks, kernel.scratch_bytes, printer.parts())
 
 
 def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
     """The TIR function of a program."""
     return emit(program, target).function
-
-
-def _read(tree: KernelIR) -> set[str]:
-    """Memories that a kernel reads."""
-    found = [tile for nest in tree.nests for tile in tiles(nest.body)]
-    combined = {tile.target.tensor for tile in found if tile.combine != "none"}
-    return combined | {access.tensor for tile in found for access in accesses(tile.value)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +82,6 @@ class _Printer:
     tree: KernelIR
     target: CpuTarget
     symbol: str
-    streamed: Set[str]
 
     @property
     def operands(self) -> list[Operand]:
@@ -128,7 +119,7 @@ class _Printer:
         return function.with_attr(PRINTED, True)
 
     def _streaming(self, used: Set[str]) -> AbstractContextManager[None]:
-        past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.streamed]
+        past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.tree.nontemporal]
         return nontemporal_stores(past, self.target.vector_bytes)
 
     def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str]) -> _Place:
@@ -137,7 +128,7 @@ class _Printer:
         buffers: dict[str, Buffer] = dict(operands)
         places: dict[int, int] = {}
         for memory in self.tree.memories:
-            if memory.kind == "scratch":
+            if memory.offset is not None:
                 places[memory.offset] = max(places.get(memory.offset, 0), memory.elements)
         made: dict[int, Buffer] = {}
         pieces: dict[tuple[str, int, int], Buffer] = {}
@@ -146,12 +137,14 @@ class _Printer:
                 continue
             for offset, lanes in memory.pieces:
                 pieces[memory.name, offset, lanes] = register(stored(memory.ttype), lanes)
-            if memory.kind == "scratch":
+            if memory.offset is not None:
                 if memory.offset not in made:
                     made[memory.offset] = scratch.buffer(memory.offset, places[memory.offset], stored(memory.ttype))
                 buffers[memory.name] = made[memory.offset]
         table = {m.name: m for m in self.tree.memories}
-        vectors = {name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.streamed & used}
+        vectors = {
+            name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.tree.nontemporal & used
+        }
         memories = Memories(table, buffers, pieces, vectors)
         return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
 

@@ -7,10 +7,11 @@ touched in any other way go to scratch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 
 from tilec.codegen.cpu.emit.blocking import Blocking, choose_blocking
-from tilec.codegen.cpu.kernel_ir import Array, Tile
+from tilec.codegen.cpu.kernel_ir import Array, KernelIR, Tile, tiles
 from tilec.codegen.cpu.stride_analysis import Form, form_of
 from tilec.codegen.cpu.strip_mining import neighbours, vector_pieces
 from tilec.codegen.cpu.target import CpuTarget
@@ -94,7 +95,20 @@ def _apart(found: Iterable[Piece]) -> bool:
     return True
 
 
-def promote_registers(
+def promote_registers(kernel: KernelIR, target: CpuTarget) -> KernelIR:
+    """The kernel with its local arrays as registers where they can be, in scratch where not."""
+    table = {array.name: array for array in kernel.memories}
+    pieces = register_pieces((tile for nest in kernel.nests for tile in tiles(nest.body)), table, target)
+    memories = (
+        replace(array, kind="local" if array.name in pieces else "scratch", pieces=pieces.get(array.name, ()))
+        if array.kind == "local"
+        else array
+        for array in kernel.memories
+    )
+    return replace(kernel, memories=tuple(memories))
+
+
+def register_pieces(
     body: Iterable[Tile], memories: Mapping[str, Array], target: CpuTarget
 ) -> dict[str, tuple[Piece, ...]]:
     """Local memory -> its pieces, for those that become registers."""
