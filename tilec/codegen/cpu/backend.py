@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def can_build(device: DeviceSpec) -> Obstacle | None:
-    """What is missing: TVM, in the version whose names the emitter uses."""
+    """The obstacle of a machine without TVM in the version whose names the emitter uses."""
     try:
         from tilec.codegen.cpu import build_model  # noqa: F401
     except ImportError as error:

@@ -26,7 +26,7 @@ from tilec.ir.program import Program
 
 @dataclass(frozen=True, slots=True)
 class KernelContext:
-    """What passes know beside the kernel: its tile program, the processor, and results too `large` for the caches."""
+    """Facts beside the kernel that passes read: its tile program, the processor, results too `large` for the caches."""
 
     program: Program
     target: CpuTarget
