@@ -53,6 +53,10 @@ class KernelPass(Protocol):
         """Under which condition it changes what."""
 
 
+Observe = Callable[[str, str, str], None]
+"""Called after every pass over a kernel with the kernel's name, the pass's name and the kernel as text."""
+
+
 class Build(Protocol):
     """Compiles a lowered plan into `folder`; returns `runtime` of 3-kernels.json (see `tilec.abi.manifest`)."""
 
@@ -64,6 +68,7 @@ class Build(Protocol):
         options: CodegenOptions,
         folder: Path,
         cache: Path | None,
+        observe: Observe | None,
     ) -> Mapping[str, Any]:
         """`cache` keeps object files across models. Raises TilecError."""
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from tilec.artifact import encode
+from tilec.codegen.backend import Observe
 from tilec.codegen.cpu.check_decisions import check_decisions
 from tilec.codegen.cpu.compile.build_library import compile_model
 from tilec.codegen.cpu.decide import decided_variant, lowered_kernel
 from tilec.codegen.cpu.decisions import Decisions
 from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit_lowered
+from tilec.codegen.cpu.kernel_ir import KernelIR
+from tilec.codegen.cpu.kernel_text import kernel_text
+from tilec.codegen.cpu.pipeline import KernelContext
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.kernels import Kernels, chosen_variant
 from tilec.codegen.model import KernelCode, model_of
@@ -26,7 +31,13 @@ SHARE = 5e-6
 
 
 def build(
-    plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path, cache: Path | None
+    plan: Plan,
+    kernels: Kernels,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    folder: Path,
+    cache: Path | None,
+    observe: Observe | None = None,
 ) -> dict[str, Any]:
     """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
     target = CpuTarget.of(device)
@@ -37,11 +48,12 @@ def build(
     for name, program in kernels.programs.items():
         symbol = f"tilec_{name}"
         variant = decided_variant(device, plan, sharing[name], program)
-        lowered = lowered_kernel(program, target, Decisions.of(variant, program))
-        refusals = check_decisions(lowered, kernels.groups[name], variant, plan, program, target)
+        context = KernelContext(program, target, decisions=Decisions.of(variant, program))
+        lowered = lowered_kernel(context, _printing(name, observe))
+        refusals = check_decisions(lowered, sharing[name][0], variant, plan, context)
         if refusals:
-            raise PlanError(refusals[0], kernels.groups[name].name)
-        kernel = emit_lowered(lowered, target, symbol)
+            raise PlanError(refusals[0], sharing[name][0].name)
+        kernel = emit_lowered(lowered.kernel, target, symbol)
         functions = {symbol: kernel.function, **kernel.parts}
         grains = grain(kernels.groups[name], kernel, device)
         code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains)
@@ -49,6 +61,13 @@ def build(
     overrides = {"processor": options.processor, "features": options.features}
     processor = device.target.model_copy(update={key: value for key, value in overrides.items() if value is not None})
     return dict(encode(compile_model(model, processor, folder, cache)))
+
+
+def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:
+    """An observer of passes that passes a kernel on as text."""
+    if observe is None:
+        return None
+    return lambda step, kernel: observe(name, step, kernel_text(kernel))
 
 
 def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int:

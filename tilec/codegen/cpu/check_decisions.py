@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from tilec.codegen.cpu.decide import LoweredKernel
-from tilec.codegen.cpu.kernel_ir import Dim, Tile, tiles
-from tilec.codegen.cpu.passes.block_tiles import full_tiles, iterators_of
+from tilec.codegen.cpu.kernel_ir import Dim, Tile
+from tilec.codegen.cpu.passes.block_tiles import iterators_of
+from tilec.codegen.cpu.pipeline import KernelContext, memories_read
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.vectorize import forms
 from tilec.ir.plan import Group, Plan, Refusal, Variant
@@ -17,14 +18,13 @@ from tilec.ir.vector_pieces import vector_count
 
 
 def check_decisions(
-    kernel: LoweredKernel, group: Group, variant: Variant, plan: Plan, program: Program, target: CpuTarget
+    lowered: LoweredKernel, group: Group, variant: Variant, plan: Plan, context: KernelContext
 ) -> tuple[Refusal, ...]:
     """What a kernel, lowered as a variant says, cannot have; empty for a legal variant."""
-    full = full_tiles(tile for nest in kernel.tree.nests for tile in tiles(nest.body))
     refusals = [
         refusal
         for node, vector in variant.vectors.items()
-        for refusal in _node(node, vector, variant, full.get(node), target)
+        for refusal in _node(node, vector, variant, lowered.full.get(node), context.target)
     ]
     refusals += [
         Refusal(node, "unused", {"what": what, "level": variant.levels[-1], "why": "the plan does not say its vectors"})
@@ -32,7 +32,8 @@ def check_decisions(
         for node in table
         if node not in variant.vectors
     ]
-    return (*refusals, *_prefetch(kernel, variant, program), *_streamed(kernel, group, variant, plan, program))
+    refusals += _prefetch(lowered, variant, context.program)
+    return (*refusals, *_streamed(lowered, group, variant, plan, context.program))
 
 
 def _node(node: str, vector: str, variant: Variant, tile: Tile | None, target: CpuTarget) -> Iterator[Refusal]:
@@ -83,10 +84,10 @@ def _absent(iterator: str, dims: Mapping[str, Dim]) -> str:
     return "a tile has one point along it"
 
 
-def _prefetch(kernel: LoweredKernel, variant: Variant, program: Program) -> Iterator[Refusal]:
+def _prefetch(lowered: LoweredKernel, variant: Variant, program: Program) -> Iterator[Refusal]:
     """Fetches that no pass can make: of what is not read from memory, of what no loop moves far enough."""
     tensors = {parameter.name: parameter.tensor for parameter in program.parameters}
-    possible = {tensors[memory]: kind for memory, kind in kernel.prefetch.items()}
+    possible = {tensors[memory]: kind for memory, kind in lowered.prefetch.items()}
     for tensor, kind in variant.prefetch.items():
         if tensor not in tensors.values():
             yield Refusal(tensor, "prefetch", {"what": kind, "why": "it is not handed to the group"})
@@ -99,10 +100,13 @@ def _prefetch(kernel: LoweredKernel, variant: Variant, program: Program) -> Iter
             yield Refusal(tensor, "prefetch", {"what": kind, "why": why})
 
 
-def _streamed(kernel: LoweredKernel, group: Group, variant: Variant, plan: Plan, program: Program) -> Iterator[Refusal]:
+def _streamed(
+    lowered: LoweredKernel, group: Group, variant: Variant, plan: Plan, program: Program
+) -> Iterator[Refusal]:
     """Stores past the caches of what does not leave the group, begins anywhere, or is read again."""
     outside = {port.tensor for port in plan.outputs}
-    read = {parameter.tensor for parameter in program.parameters if parameter.name in kernel.read}
+    inside = memories_read(lowered.kernel)
+    read = {parameter.tensor for parameter in program.parameters if parameter.name in inside}
     for tensor in variant.streamed:
         if tensor not in group.outputs:
             yield Refusal(tensor, "streamed", {"why": "the group does not store it"})

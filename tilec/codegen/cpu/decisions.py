@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from tilec.ir.plan import PrefetchKind, Variant
 from tilec.ir.program import Program
@@ -27,6 +28,12 @@ class Decisions:
     nodes: Mapping[str, NodeDecision] = field(default_factory=dict)
     prefetch: Mapping[str, PrefetchKind] | None = None
     streamed: frozenset[str] | None = None
+
+    def fetched(self, kind: Literal["step", "task"]) -> frozenset[str] | None:
+        """What is fetched in one way; None where that is not decided."""
+        if self.prefetch is None:
+            return None
+        return frozenset(memory for memory, of in self.prefetch.items() if of in (kind, "both"))
 
     @classmethod
     def of(cls, variant: Variant, program: Program) -> Decisions:

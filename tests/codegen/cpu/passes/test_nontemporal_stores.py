@@ -35,7 +35,7 @@ def doubled(columns: int, ttype: str = "f32") -> Case:
 
 
 def script(case: Case, target: CpuTarget = AVX512, large: frozenset[str] = frozenset({"Y"})) -> str:
-    kernel = emit(case.program(), target, "k", large=large)
+    kernel = emit(case.program(), target, "k", large)
     return "".join(function.script() for function in (kernel.function, *kernel.parts.values()))
 
 
@@ -87,7 +87,7 @@ def test_a_result_that_the_kernel_reads_does_not():
     ],
 )
 def test_every_processor_has_such_stores(target, triple, processor):
-    kernel = emit(doubled(64).program(), target, "k", large=frozenset({"Y"}))
+    kernel = emit(doubled(64).program(), target, "k", frozenset({"Y"}))
     described = Target(backend="cpu", triple=triple, processor=processor)
     data = compile_function(kernel.function, described)
     assert data[:4] == b"\x7fELF"
@@ -107,7 +107,7 @@ def test_models_whose_tensors_no_cache_holds(tmp_path: Path, monkeypatch, column
     asked: list[frozenset[str]] = []
 
     def noted(kernel, target, symbol):
-        asked.append(kernel.streamed)
+        asked.append(kernel.nontemporal)
         return emit_lowered(kernel, target, symbol)
 
     monkeypatch.setattr(model_module, "emit_lowered", noted)
