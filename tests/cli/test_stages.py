@@ -233,3 +233,18 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
     ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
     assert "schedule: unchanged, skipped" in ran.err
     assert "after " not in cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "q.json", "-q").err
+
+
+def test_what_passes_over_kernels_alter_is_told_on_stderr(cli, tmp_path):
+    from tilec.codegen.cpu.pipeline import KERNEL_PASSES
+
+    models.mlp(tmp_path / "model.onnx")
+    assert cli("import", "model.onnx", "-o", "b/1-graph.json").code == 0
+    assert cli("schedule", "b", "--device", "avx2", "--no-bounds").code == 0
+    for _ in range(2):  # though the kernels are fresh
+        ran = cli("codegen", "b", "--print-between-passes")
+        assert ran.code == 0, ran.err
+        (kernel, *_), *_ = steps = [line.split() for line in ran.err.splitlines() if " after " in line]
+        assert [step[2][:-1] for step in steps if step[0] == kernel] == [each.name for each in KERNEL_PASSES]
+    assert "  + array    x: f32[64] an operand" in ran.err
+    assert "codegen: unchanged, skipped" in cli("codegen", "b").err

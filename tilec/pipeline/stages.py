@@ -38,6 +38,7 @@ STAGES = (
         run=steps.generate_kernels,
         intact=steps.named_files_there,
         owned=steps.code_files,
+        watched=lambda job: job.recipe.codegen.print_between_passes,
     ),
     Stage(
         "verify",

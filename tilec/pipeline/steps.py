@@ -10,6 +10,7 @@ from tilec.errors import ArtifactError, TilecError, UnsupportedError, UsageError
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import DEVICE_FILE, FILES, Advance, Job, StageInput, StageOutput, read_source
 from tilec.pipeline.pass_printer import PassPrinter
+from tilec.pipeline.text_printer import TextPrinter
 from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     """Plan a graph for the job's device."""
     from tilec.ir.codec import graph_from_json, plan_to_json
     from tilec.ir.verify.graph import check_graph
+    from tilec.pipeline.code_decisions import decide_for
     from tilec.scheduler import schedule
     from tilec.scheduler.trace import NO_TRACE
 
@@ -125,7 +127,8 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     if printer is not None:
         printer("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
-        plan = schedule(graph, job.device, job.recipe.schedule, printer or NO_TRACE, tuner)
+        decide = decide_for(job.device)
+        plan = schedule(graph, job.device, job.recipe.schedule, printer or NO_TRACE, tuner, decide)
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:
@@ -185,7 +188,9 @@ def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advanc
         )
     bring_files(plan.files, source.folder, target.parent, _moved(job, source, plan.files))
     require_files(plan.files, target.parent)
-    body = codegen(plan, job.device, job.recipe.codegen, folder=target.parent, cache=job.cache, advance=advance)
+    observe = TextPrinter(job.listener.note) if job.recipe.codegen.print_between_passes else None
+    options, folder = job.recipe.codegen, target.parent
+    body = codegen(plan, job.device, options, folder=folder, cache=job.cache, advance=advance, observe=observe)
     beside: dict[str, Iterable[bytes]] = {}
     if not source.folder.samefile(target.parent) or source.path.name != FILES["plan"]:
         beside[FILES["plan"]] = [source.artifact.text().encode()]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
+from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
 from tilec.scheduler.building.group_builder import levels_of
-from tilec.scheduler.building.plan_costs import with_costs
+from tilec.scheduler.building.plan_costs import lowered_programs, with_costs
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
 from tilec.scheduler.memory_levels.hierarchical_search import require_levels
@@ -31,14 +32,20 @@ def schedule(
     options: ScheduleOptions | None = None,
     trace: Trace = NO_TRACE,
     tuner: Tuner | None = None,
+    decide: Decide | None = None,
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
     Symbolic sizes stay symbols in the plan.  `trace` sees every pass and step with what it changed.  A `tuner` chooses
-    among the candidates that are predicted best; without one the first is taken.  Raises ConfigError for a pass that
-    does not exist, LevelTooSmallError for a level that cannot hold one element's tile.
+    among the candidates that are predicted best; without one the first is taken.  With the rules of a back end,
+    `decide`, the plan fixes vectors, unrolling, prefetches and stores of its code; without them code generation does.
+    Raises ConfigError for a pass that does not exist, LevelTooSmallError for a level that cannot hold one element's
+    tile.
     """
-    return with_costs(search_plan(graph, device, options or ScheduleOptions(), trace, tuner).plan)
+    plan = search_plan(graph, device, options or ScheduleOptions(), trace, tuner).plan
+    programs = lowered_programs(plan)
+    plan = with_costs(plan, programs)
+    return plan if decide is None else with_code_decisions(plan, programs, decide)
 
 
 def search_plan(

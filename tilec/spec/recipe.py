@@ -74,6 +74,7 @@ class CodegenOptions(Spec):
     threads: int | None = Field(default=None, gt=0, description="worker threads (default: cores of the device)")
     processor: str | None = Field(default=None, description="overrides the device's target.processor")
     features: tuple[str, ...] | None = Field(default=None, description="overrides the device's target.features")
+    print_between_passes: bool = Field(default=False, description="say what every pass over a kernel alters")
 
 
 class VerifyOptions(Spec):
@@ -109,7 +110,7 @@ class CompileRecipe(Spec):
         Of a tuning record and of inputs the content counts, not where they are or who wrote them.
         """
         told = "print_between_passes"
-        left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "verify": {"inputs"}}
+        left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "codegen": {told}, "verify": {"inputs"}}
         everything = self.model_dump(mode="json", exclude=left_out)
         return digest_object({name: everything[name] for name in sections})
 

@@ -12,7 +12,7 @@ from tilec.codegen.model import KernelCode, Model, model_of
 LOADER = "tests.codegen.toy_backend.loader:load"
 
 
-def build(plan, kernels, device, options, folder, cache):
+def build(plan, kernels, device, options, folder, cache, observe):
     code = {
         name: KernelCode(f"kernel_{i}", {f"kernel_{i}": kernel_text(program, f"kernel_{i}")})
         for i, (name, program) in enumerate(kernels.programs.items())

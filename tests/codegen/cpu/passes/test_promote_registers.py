@@ -2,7 +2,7 @@ from tests.codegen.cpu.passes.test_flatten_statements import rows
 from tests.programs import compute, tensor
 from tilec.codegen.cpu.kernel_ir import Array, Tile
 from tilec.codegen.cpu.passes.flatten_statements import compute_tile
-from tilec.codegen.cpu.passes.promote_registers import promote_registers
+from tilec.codegen.cpu.passes.promote_registers import register_pieces
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import Const
 
@@ -26,7 +26,7 @@ def tile(text: str, extents: dict[str, int], target: str, source: str, shape: tu
 
 
 def pieces(*body: Tile) -> dict[str, tuple[tuple[int, int], ...]]:
-    return promote_registers(body, MEMORIES, CpuTarget(), {})
+    return register_pieces(body, MEMORIES, CpuTarget(), {})
 
 
 INTO = tile("C[m, n] = A[m, n] + 1.0", {"m": 4, "n": 32}, "C", "A", (4, 32))
