@@ -78,3 +78,28 @@ def test_where_there_are_no_hard_links_weights_stay_where_they_are(tmp_path, mon
     (tmp_path / "w").write_bytes(bytes(1 << 17))
     share(tmp_path, [{"file": "w", "bytes": 1 << 17, "sha256": "0" * 64}], Cache(tmp_path / "cache"))
     assert (tmp_path / "w").read_bytes() == bytes(1 << 17)
+
+
+def compiled(cache, name, age, weights):
+    """A compiled model of 1 KiB beside its weights, used last at a time."""
+    folder = cache / "sessions" / name
+    folder.mkdir(parents=True)
+    (folder / "kernels").write_bytes(bytes(1 << 10))
+    os.link(weights, folder / "weights")
+    os.utime(folder, (age, age))
+    return folder
+
+
+def test_weights_that_models_share_count_once(tmp_path, monkeypatch):
+    (tmp_path / "w").write_bytes(bytes(100 << 10))
+    folders = [compiled(tmp_path, name, 9 - n, tmp_path / "w") for n, name in enumerate("abc")]
+    monkeypatch.setenv("TILEC_CACHE_LIMIT", "103KiB")
+    prune(Cache(tmp_path), ())
+    assert [folder.is_dir() for folder in folders] == [True, True, True]
+    monkeypatch.setenv("TILEC_CACHE_LIMIT", "102KiB")
+    prune(Cache(tmp_path), ())
+    assert [folder.is_dir() for folder in folders] == [True, True, False], "c was used longest ago"
+    prune(Cache(tmp_path), (folders[1],))
+    monkeypatch.setenv("TILEC_CACHE_LIMIT", "101KiB")
+    prune(Cache(tmp_path), (folders[1],))
+    assert [folder.is_dir() for folder in folders] == [False, True, False], "b is kept whatever its age"

@@ -42,6 +42,9 @@ def test_slabs_give_the_same_file(
         held = np.frombuffer(data, np.float32, rows * columns, place.offset).reshape(columns, rows)
         np.testing.assert_array_equal(held, expected)
         assert place.offset % 64 == 0
+    end = max(place.offset + place.size for place in found.places.values())
+    assert len(data) == -(-end // 64) * 64
+    assert found.files == {module.FILE: sha256(data).hexdigest()}
 
 
 def test_a_large_weight_is_never_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,3 +81,21 @@ def test_small_constants_are_copied_and_large_ones_stay_where_they_are(tmp_path:
     assert place.file == module.FILE
     held = np.frombuffer((tmp_path / module.FILE).read_bytes(), np.float32, 16, place.offset)
     np.testing.assert_array_equal(held, values["small"])
+
+
+@pytest.mark.parametrize("offset", [64, 66, 68])
+def test_a_large_constant_between_elements_of_its_file_is_copied(tmp_path: Path, offset: int) -> None:
+    """Kernels read whole elements at multiples of their size from the start of the file."""
+    value = np.random.default_rng(0).standard_normal(module.SMALL // 4).astype(np.float32)
+    data = bytes(offset) + value.tobytes()
+    (tmp_path / "model.onnx").write_bytes(data)
+    tensors = {name: Tensor((Const(value.size),), "f32") for name in ("w", "y")}
+    node = Node(parse_tensor("y[i] = w[i] * 2.0", {"i": value.size}))
+    refs = {"w": WeightRef("model.onnx", offset, value.nbytes)}
+    group = Group("g", (node,), ("y",), {}, (), Cost({}, {}, {}))
+    files = {"model.onnx": sha256(data).hexdigest()}
+    whole = Plan("m", "d", (), (), (), (Port("y", "y"),), tensors, refs, (), (group,), (), files=files)
+    place = prepare_weights(whole, tmp_path, tmp_path).places["w"]
+    assert (place.file == "model.onnx") is (offset % 4 == 0)
+    held = np.frombuffer((tmp_path / place.file).read_bytes(), np.float32, value.size, place.offset)
+    np.testing.assert_array_equal(held, value)

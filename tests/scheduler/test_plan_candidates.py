@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 from scheduler.graphs import make_graph
@@ -37,7 +38,7 @@ def predicted(plan: Plan) -> int:
 def test_what_is_computed_again_is_what_is_predicted_faster() -> None:
     """Threads that each reduce a row are few: what they compute again takes longer than storing it does."""
     device_ = device("a100")
-    again = schedule(norm(), device_, ScheduleOptions(fusion="register", passes=("inline",)))
+    again = schedule(norm(), device_, ScheduleOptions(fusion="register", passes=("rematerialize",)))
     stored = schedule(norm(), device_, ScheduleOptions(fusion="register", passes=()))
     chosen = schedule(norm(), device_, ScheduleOptions(fusion="register"))
     assert nodes(again) != nodes(stored)
@@ -74,3 +75,26 @@ def test_the_cheapest_plan_is_taken_and_of_equal_ones_the_first() -> None:
     for rivals in product(kinds, repeat=3):
         best = plan_candidates.cheapest(rivals)  # type: ignore[arg-type]
         assert best is min(rivals, key=lambda rival: rival.cost)
+
+
+@dataclass(frozen=True, eq=False)
+class Settled(Rival):
+    """A plan of a draft, as the search has settled it."""
+
+    draft: str
+    outline: SimpleNamespace
+
+
+@pytest.mark.feature("W15", "W16")
+def test_a_plan_explains_what_plans_of_its_draft_with_more_fusion_come_to() -> None:
+    """Of two plans with more fusion one is of another draft, whose edges are others."""
+    plan, fused = (schedule(norm(), device("a100"), ScheduleOptions(fusion=fusion)) for fusion in ("none", "full"))
+    connected = {edge for group in fused.groups for edge in group.connect} & {r.edge for r in plan.refusals}
+    assert connected
+    most = Settled(9, 9, "stored", SimpleNamespace(plan=fused))
+    other = Settled(8, 8, "again", SimpleNamespace(plan=fused))
+    least = Settled(7, 7, "stored", SimpleNamespace(plan=plan))
+    explained = plan_candidates.with_refusals(plan, (most, other, least))  # type: ignore[arg-type]
+    found = {reason.edge: dict(reason.numbers) for reason in explained.refusals if reason.edge in connected}
+    assert found == {edge: {"joined": 9, "apart": 7} for edge in connected}
+    assert plan_candidates.with_refusals(plan, (other, least)) == plan  # type: ignore[arg-type]

@@ -93,6 +93,15 @@ def test_without_a_recipe(tmp_path: Path) -> None:
     assert effective.device_source.place == "devices/neon.yaml"
 
 
+def test_a_device_only_suggests(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("device: neon\ncodegen: {threads: 3}\n")
+    recipe = str(tmp_path / "r.yaml")
+    assert effective_recipe(recipe, {}, {}).recipe.codegen.threads == 3
+    assert effective_recipe(recipe, {}, {"TILEC_CODEGEN_THREADS": "5"}).recipe.codegen.threads == 5
+    found = effective_recipe(recipe, {"codegen.threads": ("--threads", 7)}, {"TILEC_CODEGEN_THREADS": "5"})
+    assert (found.recipe.codegen.threads, found.origins["codegen.threads"]) == (7, "--threads")
+
+
 def test_a_device_file_is_found_beside_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = Path(__file__).parents[2].joinpath("devices/neon.yaml").read_text().replace("name: neon", "name: mine")
     (tmp_path / "mine.yaml").write_text(text)

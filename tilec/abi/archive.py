@@ -28,7 +28,7 @@ def pack(members: Iterable[tuple[str, bytes]]) -> bytes:
 
 
 def unpack(data: bytes, place: str = "") -> list[tuple[str, bytes]]:
-    """The `(name, object file)` members of an archive that `pack` made. Raises ArtifactError when it is cut off."""
+    """The `(name, object file)` members of an archive of `pack`. Raises ArtifactError when it is cut off."""
     members: list[tuple[str, bytes]] = []
     names = b""
     position = len(MAGIC)

@@ -1,4 +1,4 @@
-"""What running needs to know of a compiled model: the `runtime` part of 3-kernels.json."""
+"""Manifest of a compiled model, the `runtime` part of 3-kernels.json: files, tensors, memory sizes, launches."""
 
 from dataclasses import dataclass
 from math import prod
@@ -95,8 +95,8 @@ class Segment:
 
 @dataclass(frozen=True)
 class CallInput:
-    """What a call reads under `name`: input, output, result or constant number `at`, or byte `at` of the arena, where
-    `tensor` says type and shape."""
+    """An operand of a call under its `name` there: input, output, result or constant number `at`, or byte `at` of the
+    arena; `tensor` has its type and shape where it lies in compiled memory."""
 
     name: str
     space: Literal["input", "output", "result", "constant", "arena"]
@@ -106,7 +106,8 @@ class CallInput:
 
 @dataclass(frozen=True)
 class CallOutput:
-    """What a call makes under `name`: result number `at`; `tensor` says what compiled code expects it to be."""
+    """A value that a call computes under its `name` there: result number `at`; `tensor` has the type and shape that
+    compiled code expects."""
 
     name: str
     at: int
@@ -125,7 +126,7 @@ class CallSpec:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that a session needs.
+    """Everything that a session needs of a compiled model.
 
     Segment 0, call 0, segment 1 and so on run in turn. `scratch_bytes` is the working memory of each thread, `taken`
     says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
@@ -148,19 +149,19 @@ class Manifest:
 
     @property
     def interface(self) -> str:
-        """sha256 of what compiled code relies on: how many things there are, types, shapes, sizes, alignment.
+        """sha256 of the facts that compiled code relies on: counts, types, shapes, sizes and alignment.
 
         The library holds it too: with another arena or shape the code would touch memory that is not there.
         """
         everything = encode(self)
-        told = {name: everything.get(name) for name in ("abi", "arena_bytes", "inputs", "outputs", "scratch_bytes")}
+        plain = {name: everything.get(name) for name in ("abi", "arena_bytes", "inputs", "outputs", "scratch_bytes")}
         calls = [{name: call.get(name) for name in ("inputs", "outputs")} for call in everything.get("calls", ())]
         more = {"segments": everything["segments"], "taken": everything.get("taken"), "calls": calls}
-        return digest_object({**told, **more, "constants": [(c.bytes, c.offset % ALIGNMENT) for c in self.constants]})
+        return digest_object({**plain, **more, "constants": [(c.bytes, c.offset % ALIGNMENT) for c in self.constants]})
 
     @property
     def results(self) -> int:
-        """How many values the calls make."""
+        """Number of values that the calls compute."""
         return sum(len(call.outputs) for call in self.calls)
 
     def __post_init__(self) -> None:
@@ -171,8 +172,8 @@ class Manifest:
         for i, constant in enumerate(self.constants):
             if not 0 <= constant.file < len(self.weights):
                 raise ValueError(f"constant {i} names weights file {constant.file}, there are {len(self.weights)}")
-            held = self.weights[constant.file].bytes
-            if constant.offset < 0 or constant.bytes < 0 or constant.offset + constant.bytes > held:
+            size = self.weights[constant.file].bytes
+            if constant.offset < 0 or constant.bytes < 0 or constant.offset + constant.bytes > size:
                 raise ValueError(f"constant {i} lies outside its weights file")
         module, _, function = self.loader.partition(":")
         if not all(name.isidentifier() for name in (*module.split("."), function)):
@@ -180,9 +181,9 @@ class Manifest:
         self._check_calls()
 
     def _check_calls(self) -> None:
-        """Raise ValueError for what a call reads, or an output takes, where nothing is."""
+        """Raise ValueError for an operand of a call, or an output, whose place does not exist."""
         known = {"input": len(self.inputs), "output": len(self.outputs), "constant": len(self.constants)}
-        made = 0
+        results = 0
         for call in self.calls:
             for read in call.inputs:
                 size = 1
@@ -192,11 +193,13 @@ class Manifest:
                     size = prod(read.tensor.shape) * TTYPES[read.tensor.ttype].bits // 8
                 if read.space == "constant" and read.at < len(self.constants) and size > self.constants[read.at].bytes:
                     raise ValueError(f"{read.name} is larger than constant {read.at}")
-                most = self.arena_bytes - size if read.space == "arena" else {**known, "result": made}[read.space] - 1
+                most = (
+                    self.arena_bytes - size if read.space == "arena" else {**known, "result": results}[read.space] - 1
+                )
                 if not 0 <= read.at <= most:
                     raise ValueError(f"{read.name} is read from {read.space} {read.at}, which is not there")
-            made += len(call.outputs)
-        if any(not (0 <= output < len(self.outputs) and 0 <= result < made) for output, result in self.taken):
+            results += len(call.outputs)
+        if any(not (0 <= output < len(self.outputs) and 0 <= result < results) for output, result in self.taken):
             raise ValueError("an output is taken from a result that is not there")
         numbers = (self.arena_bytes, self.scratch_bytes, *(n for s in self.segments for n in (s.launches, s.width)))
         if min(numbers) < 0:

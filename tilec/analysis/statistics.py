@@ -73,19 +73,19 @@ def statistics(plan: Plan) -> Statistics:
     )
 
 
-def statistics_to_json(found: Statistics) -> dict[str, Any]:
+def statistics_to_json(numbers: Statistics) -> dict[str, Any]:
     """The statistics as plain data; text where they depend on symbols, null for a time that is not predicted."""
     return {
-        "groups": found.groups,
-        "fused_patterns": found.patterns,
-        "reducing_patterns": found.reducing,
-        "largest_group": found.largest,
-        "launches": found.launches,
-        "kernels": found.kernels,
-        "intermediate_bytes": _plain(found.intermediate),
-        "traffic_bytes": _plain(found.traffic),
-        "unfused_traffic_bytes": _plain(found.unfused),
-        "predicted_picoseconds": found.picoseconds or None,
+        "groups": numbers.groups,
+        "fused_patterns": numbers.patterns,
+        "reducing_patterns": numbers.reducing,
+        "largest_group": numbers.largest,
+        "launches": numbers.launches,
+        "kernels": numbers.kernels,
+        "intermediate_bytes": _plain(numbers.intermediate),
+        "traffic_bytes": _plain(numbers.traffic),
+        "unfused_traffic_bytes": _plain(numbers.unfused),
+        "predicted_picoseconds": numbers.picoseconds or None,
         "levels": {
             name: {
                 "read_bytes": _plain(use.read),
@@ -94,7 +94,7 @@ def statistics_to_json(found: Statistics) -> dict[str, Any]:
                 "transacted_bytes": _plain(use.moved),
                 "footprint_bytes": _plain(use.footprint),
             }
-            for name, use in found.levels.items()
+            for name, use in numbers.levels.items()
         },
     }
 

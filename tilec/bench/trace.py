@@ -86,13 +86,13 @@ def _share(name: str, seconds: float, group: Group | None, plan: Plan, device: D
     return Share(name, seconds, moved, operations, least)
 
 
-def events(process: int, model: str, runs: Sequence[Sequence[Span]], found: Iterable[Share]) -> list[Json]:
+def events(process: int, model: str, runs: Sequence[Sequence[Span]], group_shares: Iterable[Share]) -> list[Json]:
     """Trace Event Format of the run of median length: one event per group, in microseconds from its start.
 
     Groups that run at the same time are on separate lines.
     """
     run = sorted(runs, key=_length)[len(runs) // 2]
-    by_name = {share.name: share for share in found}
+    by_name = {share.name: share for share in group_shares}
     start = run[0].begin if run else 0
     events_written: list[Json] = [
         {"args": {"name": model}, "name": "process_name", "ph": "M", "pid": process, "tid": 0}
@@ -128,8 +128,8 @@ def _length(run: Sequence[Span]) -> int:
     return max(span.end for span in run) - run[0].begin if run else 0
 
 
-def slow(found: Sequence[Share], below: float = 0.6, above: float = 0.05) -> tuple[Share, ...]:
+def slow(group_shares: Sequence[Share], below: float = 0.6, above: float = 0.05) -> tuple[Share, ...]:
     """Groups below `below` of their roofline that take more than `above` of the model's time, longest first."""
-    total = sum(share.seconds for share in found)
-    slow_shares = [s for s in found if (s.roofline or 1.0) < below and s.seconds > above * total]
+    total = sum(share.seconds for share in group_shares)
+    slow_shares = [s for s in group_shares if (s.roofline or 1.0) < below and s.seconds > above * total]
     return tuple(sorted(slow_shares, key=lambda share: -share.seconds))

@@ -60,8 +60,8 @@ def trace_model(
     plan = plan_from_json(source.body, source.place)
     with console.stage(f"trace {plan.name}"):
         runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
-    found = shares(plan, runs, device)
-    return TracedModel(found, events(process, name, runs, found))
+    group_shares = shares(plan, runs, device)
+    return TracedModel(group_shares, events(process, name, runs, group_shares))
 
 
 def write_trace(path: Path, models: Sequence[TracedModel]) -> None:

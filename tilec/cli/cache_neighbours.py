@@ -36,26 +36,26 @@ class Compiled:
 def compiled(folder: Path) -> Compiled | None:
     """The compiled model in a folder of the cache; None where it cannot be read."""
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-        found: Any = json.loads((folder / "3-kernels.json").read_text(encoding="utf-8"))
-        made_from = found["artifact"]["inputs"]
-        shapes = {port["name"]: tuple(map(int, port["shape"])) for port in found["runtime"]["inputs"]}
-        return Compiled(str(found["name"]), made_from["model"], str(found["device"]), made_from["device"], shapes)
+        body: Any = json.loads((folder / "3-kernels.json").read_text(encoding="utf-8"))
+        made_from = body["artifact"]["inputs"]
+        shapes = {port["name"]: tuple(map(int, port["shape"])) for port in body["runtime"]["inputs"]}
+        return Compiled(str(body["name"]), made_from["model"], str(body["device"]), made_from["device"], shapes)
     return None
 
 
-def differences(found: Compiled, request: "Request", device_sha256: str, shapes: Shapes) -> Iterator[str]:
+def differences(model: Compiled, request: "Request", device_sha256: str, shapes: Shapes) -> Iterator[str]:
     """The reasons why a compiled model is not the requested one."""
-    told = []
-    if found.device_sha256 != device_sha256:
-        same = found.device == request.device
-        told.append(f"device {found.device} {'was another file then' if same else f'instead of {request.device}'}")
+    reasons = []
+    if model.device_sha256 != device_sha256:
+        same = model.device == request.device
+        reasons.append(f"device {model.device} {'was another file then' if same else f'instead of {request.device}'}")
     for name, shape in shapes.items():
-        there = found.shapes.get(name)
+        there = model.shapes.get(name)
         if there is not None and (
             len(there) != len(shape) or any(b not in (a, None) for a, b in zip(there, shape, strict=True))
         ):
-            told.append(f"{name} is {_shape(there)} instead of {_shape(shape)}")
-    yield from told or [UNSEEN]
+            reasons.append(f"{name} is {_shape(there)} instead of {_shape(shape)}")
+    yield from reasons or [UNSEEN]
 
 
 def asked(model: Path, request: "Request") -> Shapes:

@@ -31,8 +31,8 @@ def request_of(
             raise UsageError(
                 f"the model has no symbol {symbol!r}", "--shape", f"Did you mean {near!r}?" if near else known
             )
-    found = Sizes([port for port in header.inputs if port.name in given], sizes).read(given)
+    known_sizes = Sizes([port for port in header.inputs if port.name in given], sizes).read(given)
     for symbol in header.symbols:
-        if symbol not in found:
+        if symbol not in known_sizes:
             raise UsageError(f"the size {symbol} is not known", str(model), f"Bind it with --shape {symbol}=SIZE.")
-    return keyed(request_for(opened, device, recipe, found, cache))
+    return keyed(request_for(opened, device, recipe, known_sizes, cache))

@@ -49,8 +49,8 @@ def _files(incomplete: str) -> list[str]:
     """YAML files and folders that complete a path."""
     folder = Path(incomplete if incomplete.endswith("/") else Path(incomplete).parent)
     with suppress(OSError):
-        found = sorted(each for each in folder.iterdir() if each.suffix in YAML or each.is_dir())
-        return _beginning([f"{each}/" if each.is_dir() else str(each) for each in found], incomplete)
+        paths = sorted(each for each in folder.iterdir() if each.suffix in YAML or each.is_dir())
+        return _beginning([f"{each}/" if each.is_dir() else str(each) for each in paths], incomplete)
     return []
 
 
@@ -72,8 +72,8 @@ def _groups(ctx: typer.Context) -> list[dict[str, Any]]:
     return [group for group in _plan(ctx).get("groups", ()) if "name" in group]
 
 
-def _nodes(found: Iterable[dict[str, Any]]) -> list[str]:
-    return [node["expr"]["text"].partition("[")[0] for group in found for node in group.get("nodes", ())]
+def _nodes(groups: Iterable[dict[str, Any]]) -> list[str]:
+    return [node["expr"]["text"].partition("[")[0] for group in groups for node in group.get("nodes", ())]
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

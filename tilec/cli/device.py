@@ -38,10 +38,10 @@ def list_(console: Console, json: Json = False) -> None:
         console.json({"devices": entries})
         return
     rows = [["name", "kind", "levels", "peak", "runs", "description"]]
-    for name, told in entries.items():
-        peak = f"{told['peak']} {told['peak_types']}" if told["peak"] else ""
-        levels = " ".join(told["levels"])
-        rows.append([name, told["kind"], levels, peak, "yes" if told["code"] else "plan only", told["description"]])
+    for name, entry in entries.items():
+        peak = f"{entry['peak']} {entry['peak_types']}" if entry["peak"] else ""
+        levels = " ".join(entry["levels"])
+        rows.append([name, entry["kind"], levels, peak, "yes" if entry["code"] else "plan only", entry["description"]])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     console.data("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows))
 
@@ -153,12 +153,12 @@ def import_(
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the file: {error}", str(file)) from error
     out = None if output is None or str(output) == "-" else output
-    found = translate(text, str(file), (out or file).stem)
-    for head, sentences in (("assumed", found.assumed), ("dropped", found.dropped)):
+    translation = translate(text, str(file), (out or file).stem)
+    for head, sentences in (("assumed", translation.assumed), ("dropped", translation.dropped)):
         for sentence in sentences:
             console.note(f"{head}: {sentence}")
     if out is None:
-        console.data(found.text)
+        console.data(translation.text)
     else:
-        write_text(out, found.text)
+        write_text(out, translation.text)
         console.note(f"device: {out}")

@@ -73,15 +73,15 @@ def diff(
     limits = parse_limits(fail_on or ())
     if str(old) == str(new) == "-":
         raise UsageError("both cannot come from standard input", hint="Name a file for one of them.")
-    found = _diff(*_both(old, new))
-    beyond = exceeded(found, limits)
+    result = _diff(*_both(old, new))
+    beyond = exceeded(result, limits)
     if json or form is Format.JSON:
-        console.json(diff_to_json(found))
+        console.json(diff_to_json(result))
     else:
-        console.data(diff_markdown(found) if form is Format.MD else diff_text(found))
+        console.data(diff_markdown(result) if form is Format.MD else diff_text(result))
     if beyond:
         raise LimitExceeded("; ".join(beyond))
-    if exit_code and not found.empty:
+    if exit_code and not result.empty:
         raise typer.Exit(CHANGED)
 
 

@@ -25,16 +25,16 @@ def doctor(console: Console, json: AsJson = False) -> None:
     """
     from tilec.report.doctor import examined, exit_code_of
 
-    found = []
+    findings = []
     for finding in examined(_checks()):
-        found.append(finding)
+        findings.append(finding)
         if not json and (console.verbosity >= 0 or finding.status == "error"):
             console.data("\n".join(_lines(finding)))
-    code = exit_code_of(found)
+    code = exit_code_of(findings)
     if json:
-        told = [{"check": f.check, "status": f.status, "text": f.text, "fix": f.fix} for f in found]
-        console.json({"findings": told, "usable": not code})
-    counts = {status: sum(finding.status == status for finding in found) for status in ("error", "warning")}
+        rows = [{"check": f.check, "status": f.status, "text": f.text, "fix": f.fix} for f in findings]
+        console.json({"findings": rows, "usable": not code})
+    counts = {status: sum(finding.status == status for finding in findings) for status in ("error", "warning")}
     parts = [f"{count} {status}{'s' * (count > 1)}" for status, count in counts.items() if count]
     console.note(f"tilec {'cannot' if code else 'can'} be used here" + (f": {', '.join(parts)}" if parts else ""))
     if code:

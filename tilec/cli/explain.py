@@ -123,8 +123,8 @@ def _plan(
     whole = graph_of(source, plan, graph)
     require(plan, group=group, edge=edge, node=node)
     with console.stage("search"):
-        found = replay(whole, spec, options, planned_sizes(plan, recipe))
-    answer = answered(found, plan, str(path), group=group, edge=edge, node=node)
+        replayed = replay(whole, spec, options, planned_sizes(plan, recipe))
+    answer = answered(replayed, plan, str(path), group=group, edge=edge, node=node)
     for line in answer.notes:
         console.note(line)
     if json:

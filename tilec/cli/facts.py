@@ -29,9 +29,9 @@ def facts_of(path: Path) -> dict[str, Facts]:
         there = [path / name for name in FILES.values() if (path / name).is_file()]
         if not there:
             raise UsageError("there is no artifact in this folder", str(path), "`tilec compile` writes some.")
-        found = {kind: facts for each in there for kind, facts in facts_of(each).items()}
+        by_kind = {kind: facts for each in there for kind, facts in facts_of(each).items()}
         ran = read_run(path)
-        return {**found, "run": _run(ran)} if ran else found
+        return {**by_kind, "run": _run(ran)} if ran else by_kind
     if path.suffix == ".json":
         artifact = read_artifact_of_any_kind(path)
         about: Facts = {"file": path.name, "written_by": f"tilec {WRITERS[artifact.kind]}", "edited": artifact.edited}
@@ -96,7 +96,7 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
     from tilec.pipeline import StageInput
 
     plan = plan_from_json(artifact.body, str(path))
-    told = plan_summary(plan)
+    facts = plan_summary(plan)
     numbers = statistics_to_json(statistics(plan))
     refused = Counter(refusal.code for refusal in plan.refusals)
     return {
@@ -104,7 +104,7 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
         "device": plan.device,
         "levels": [level.name for level in plan.levels],
         "symbols": list(plan.symbols),
-        **{name: told[name] for name in ("groups", "stitched", "register_fused", "single")},
+        **{name: facts[name] for name in ("groups", "stitched", "register_fused", "single")},
         **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
         "per_level": numbers["levels"],
         **_energy(plan, known_device(StageInput(path, artifact))),
@@ -118,8 +118,8 @@ def _energy(plan: "Plan", device: "DeviceSpec | None") -> Facts:
     """Energy of the whole plan and of every group with its traffic, where the device has figures."""
     from tilec.analysis.energy import plan_energy
 
-    found = plan_energy(plan, device) if device else None
-    if found is None:
+    energy = plan_energy(plan, device) if device else None
+    if energy is None:
         return {}
     groups = {
         group.name: {
@@ -127,20 +127,20 @@ def _energy(plan: "Plan", device: "DeviceSpec | None") -> Facts:
             "moving_femtojoules": group.moved,
             "computing_femtojoules": group.multiply_adds,
         }
-        for group in found.groups
+        for group in energy.groups
     }
-    return {"energy_femtojoules": found.femtojoules, "energy_leaves_out": list(found.untold), "per_group": groups}
+    return {"energy_femtojoules": energy.femtojoules, "energy_leaves_out": list(energy.untold), "per_group": groups}
 
 
 def _kernels(artifact: Artifact, path: Path) -> Facts:
     body = artifact.body
     runtime = body.get("runtime")
-    told: Facts = {"programs": len(body.get("programs", {}))}
+    facts: Facts = {"programs": len(body.get("programs", {}))}
     if not isinstance(runtime, Mapping):
-        return {**told, "runs_here": "no: compiled for a device without a code generator"}
+        return {**facts, "runs_here": "no: compiled for a device without a code generator"}
     library = runtime.get("library") or {}
     return {
-        **told,
+        **facts,
         "library": library.get("file"),
         "library_bytes": size_of(path.parent / str(library.get("file"))),
         "inputs": [_spec(spec) for spec in runtime.get("inputs", ())],
@@ -174,9 +174,9 @@ def _run(record: Mapping[str, Any]) -> Facts:
 
 
 def _placed(body: Mapping[str, Any]) -> Facts:
-    found = placement(body)
-    placed = {"compiled": found["compiled"], "total": found["total"]}
-    return {"placement": placed, "on_onnxruntime": found["fallback"]}
+    counts = placement(body)
+    placed = {"compiled": counts["compiled"], "total": counts["total"]}
+    return {"placement": placed, "on_onnxruntime": counts["fallback"]}
 
 
 _TELL = {"graph": _graph, "plan": _plan, "kernels": _kernels, "report": _report}

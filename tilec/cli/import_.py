@@ -67,8 +67,8 @@ def _report(console: Console, job: Job, model: Path, json: bool) -> None:
     sizes = {s: job.shapes[s] for s in job.asked}
     nodes: tuple[Unsupported, ...]
     try:
-        found = import_model(model, sizes=sizes, fallback="allow").graph.placement
-        nodes, total = found.fallback, found.total
+        placed = import_model(model, sizes=sizes, fallback="allow").graph.placement
+        nodes, total = placed.fallback, placed.total
     except UnsupportedModelError as error:
         nodes, total = error.nodes, error.total
     if json:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
 _WIDTH = 120
-"""Columns where there is no terminal."""
+"""Width in characters where there is no terminal."""
 
 
 def inspect(
@@ -48,17 +48,19 @@ def inspect(
         if json:
             console.json(chosen if file.is_dir() else next({"kind": k, "selected": v} for k, v in chosen.items()))
         else:
-            told = {f"{kind}: {each['name']}": each for kind, rows in chosen.items() for each in rows}
-            console.data(_text({name: {k: v for k, v in each.items() if k != "name"} for name, each in told.items()}))
+            shown = {f"{kind}: {each['name']}": each for kind, rows in chosen.items() for each in rows}
+            console.data(_text({name: {k: v for k, v in each.items() if k != "name"} for name, each in shown.items()}))
         return
-    found = facts_of(file)
+    facts_by_kind = facts_of(file)
     if json:
-        console.json(found if file.is_dir() else next({"kind": kind, **facts} for kind, facts in found.items()))
+        console.json(
+            facts_by_kind if file.is_dir() else next({"kind": kind, **facts} for kind, facts in facts_by_kind.items())
+        )
     else:
-        console.data(_text(found))
+        console.data(_text(facts_by_kind))
 
 
-def _text(found: Mapping[str, Mapping[str, Any]]) -> str:
+def _text(facts_by_kind: Mapping[str, Mapping[str, Any]]) -> str:
     """All facts as text, in the terminal's colors and width where there is one."""
     import sys
 
@@ -69,7 +71,7 @@ def _text(found: Mapping[str, Mapping[str, Any]]) -> str:
     rich = RichConsole(
         file=memory, force_terminal=terminal, width=None if terminal else _WIDTH, highlight=False, markup=False
     )
-    for kind, facts in found.items():
+    for kind, facts in facts_by_kind.items():
         rich.print(kind, style="bold")
         _print(rich, facts)
     return "\n".join(line.rstrip() for line in memory.getvalue().splitlines())

@@ -51,19 +51,19 @@ def lint(
         hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(_FORMATS)}."
         raise UsageError(f"--format {form!r} is not known", hint=hint)
     looked: list[str] = []
-    found: list[Finding] = []
+    all_findings: list[Finding] = []
     for name in dict.fromkeys(files):
         for file, findings in _findings(name):
             looked.append(file)
-            found += findings
+            all_findings += findings
     if form == "json":
-        console.json(forms.to_json(found))
+        console.json(forms.to_json(all_findings))
     elif form == "sarif":
-        console.json(forms.to_sarif(found, __version__))
-    elif found:
-        console.data(forms.to_github(found) if form == "github" else forms.table(found))
-    console.note(f"lint: {forms.counted(found, len(looked))}")
-    if any(strict or each.rule.severity == "error" for each in found):
+        console.json(forms.to_sarif(all_findings, __version__))
+    elif all_findings:
+        console.data(forms.to_github(all_findings) if form == "github" else forms.table(all_findings))
+    console.note(f"lint: {forms.counted(all_findings, len(looked))}")
+    if any(strict or each.rule.severity == "error" for each in all_findings):
         raise typer.Exit(1)
 
 

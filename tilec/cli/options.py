@@ -155,9 +155,9 @@ def device_of(source: StageInput) -> str:
     wanted, name = source.artifact.inputs.get("device"), str(source.body.get("device", ""))
     beside = source.folder / DEVICE_FILE
     names = [str(beside)] * beside.is_file() + [name] * (name in packaged("devices"))
-    for found in names:
-        if resolve_device(found).digest() == wanted:
-            return found
+    for candidate in names:
+        if resolve_device(candidate).digest() == wanted:
+            return candidate
     raise ArtifactError(f"the file of its device {name!r} is not here", source.place, "Name it with --device FILE.")
 
 

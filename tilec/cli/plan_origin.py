@@ -36,17 +36,17 @@ def graph_of(source: StageInput, plan: "Plan", given: Path | None) -> "Graph":
     path = given if given is not None else source.folder / FILES["graph"]
     if not path.exists():
         raise UsageError(f"there is no {path}, the graph that the plan was made from", None, "Name it: --graph FILE.")
-    found = read_source("graph", path)
-    graph = graph_from_json(found.body, found.place)
+    graph_source = read_source("graph", path)
+    graph = graph_from_json(graph_source.body, graph_source.place)
     sizes = _sizes(graph, plan)
-    body = found.body
+    body = graph_source.body
     if sizes:
         graph = bind(graph, sizes)
         body = graph_to_json(graph)
     wanted = source.artifact.inputs.get("graph") if source.artifact is not None else None
     if wanted is not None and digest_object(body) != wanted:
         hint = "Name the one that it was made from: --graph FILE." if given is None else None
-        raise ArtifactError(f"the plan {source.place} was made from another graph", found.place, hint)
+        raise ArtifactError(f"the plan {source.place} was made from another graph", graph_source.place, hint)
     return graph
 
 
@@ -94,8 +94,8 @@ def planned_options(source: StageInput, given: str | None) -> "ScheduleOptions":
     for other in _near(recipe) if given is None else ():
         if other.digest("schedule") == wanted:
             return other.schedule
-    said = "was not made with this recipe" if given is not None else "was made with a recipe that is not known"
-    raise UsageError(f"the plan {said}", source.place, "Name the one that it was made with: --recipe NAME|FILE.")
+    message = "was not made with this recipe" if given is not None else "was made with a recipe that is not known"
+    raise UsageError(f"the plan {message}", source.place, "Name the one that it was made with: --recipe NAME|FILE.")
 
 
 def planned_sizes(plan: "Plan", given: str | None) -> dict[str, int]:

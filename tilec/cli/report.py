@@ -112,8 +112,8 @@ def report(
     else:
         console.data(sweep_csv(rows) if form is Format.CSV else table(sweep_cells(rows), _NAMES))
     if failed := [row for row in rows if row.found is None]:
-        said = dict.fromkeys(f"{row.model} on {row.device}: {row.error}" for row in failed)
-        raise IncompleteSweep(f"{len(failed)} of {len(rows)} combinations have no plan", hint="\n  ".join(said))
+        messages = dict.fromkeys(f"{row.model} on {row.device}: {row.error}" for row in failed)
+        raise IncompleteSweep(f"{len(failed)} of {len(rows)} combinations have no plan", hint="\n  ".join(messages))
 
 
 _FILES = ("models", "workloads", "devices")

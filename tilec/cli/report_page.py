@@ -34,8 +34,8 @@ def write_page(
     if others:
         raise UsageError(f"a page takes no {others[0]}", "-o", "Leave it out; a page shows plans that exist.")
     if not 1 <= len(plans) <= _MOST:
-        said = "no plan is named" if not plans else f"{len(plans)} plans are more than two"
-        raise UsageError(said, "PLAN", "Name 2-plan.json or its folder, or two of them.")
+        message = "no plan is named" if not plans else f"{len(plans)} plans are more than two"
+        raise UsageError(message, "PLAN", "Name 2-plan.json or its folder, or two of them.")
     if str(output) != "-" and output.suffix not in _PAGES:
         raise UsageError("the page is HTML", str(output), "Name it .html, or - for standard output.")
     if plans.count("-") > 1:

@@ -29,7 +29,7 @@ def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
     files = [path / name for name in FILES.values() if (path / name).is_file()] if path.is_dir() else [path]
     if not files:
         raise UsageError("there is no artifact in this folder", str(path), "`tilec compile` writes some.")
-    found: dict[str, list[Facts]] = {}
+    by_kind: dict[str, list[Facts]] = {}
     known: list[str] = []
     hit: set[str] = set()
     for file in files:
@@ -39,7 +39,7 @@ def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
             known += names
             hit |= matching
             if matching:
-                found.setdefault(kind, []).append(tell())
+                by_kind.setdefault(kind, []).append(tell())
     for pattern in patterns:
         if pattern not in hit:
             near = did_you_mean(pattern, known)
@@ -47,7 +47,7 @@ def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
                 f"Did you mean {near!r}?" if near else "Names may have * and ?; groups, nodes and operators have names."
             )
             raise UsageError(f"nothing is called {pattern!r}", str(path), hint)
-    return found
+    return by_kind
 
 
 def _rows_of(path: Path) -> tuple[str, list[_ROWS]]:
@@ -65,9 +65,9 @@ def _model(path: Path) -> Iterator[_ROWS]:
 
     for i, node in enumerate(load_structure(path).proto.graph.node):
         name = node.name or f"node {i}"
-        told = {"name": name, "operator": node.op_type, "inputs": list(node.input), "outputs": list(node.output)}
-        told["attributes"] = [attribute.name for attribute in node.attribute]
-        yield (name, node.op_type, *node.output), partial(dict, told)
+        facts = {"name": name, "operator": node.op_type, "inputs": list(node.input), "outputs": list(node.output)}
+        facts["attributes"] = [attribute.name for attribute in node.attribute]
+        yield (name, node.op_type, *node.output), partial(dict, facts)
 
 
 def _graph(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
@@ -106,7 +106,7 @@ def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
     """The decisions about a group as they stand in the plan, its costs, and refusals of its edges."""
     from tilec.ir.text import tensor_text
 
-    own = {node.name for node in group.nodes}
+    produced = {node.name for node in group.nodes}
     cost = row["cost"]
     costs = {f"{name}_bytes": cost[name] for name in ("read", "written", "footprint")}
     costs["transactions"] = cost.get("transactions", {})
@@ -128,7 +128,7 @@ def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
         },
         "flops": cost["flops"],
         "predicted_picoseconds": cost.get("picoseconds"),
-        "not_fused": {r.edge: r.text for r in plan.refusals if own & set(r.edge.split("->"))},
+        "not_fused": {r.edge: r.text for r in plan.refusals if produced & set(r.edge.split("->"))},
     }
 
 
@@ -165,8 +165,8 @@ def _kernels(artifact: Artifact, _path: Path) -> Iterator[_ROWS]:
     files = {program["kernel"]: str(program["file"]) for program in artifact.body["programs"].values()}
     for step in artifact.body["steps"]:
         program = str(Path(files[step["kernel"]]).with_suffix(".txt").as_posix())
-        told = {"name": step["group"], "kernel": step["kernel"], "tensors": list(step["tensors"]), "program": program}
-        yield (step["group"], step["kernel"]), partial(dict, told)
+        facts = {"name": step["group"], "kernel": step["kernel"], "tensors": list(step["tensors"]), "program": program}
+        yield (step["group"], step["kernel"]), partial(dict, facts)
 
 
 def _report(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
@@ -174,8 +174,8 @@ def _report(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
     from tilec.pipeline import read_run
 
     if "per_group" in artifact.body:
-        for name, told in read_run(path.parent).get("groups", {}).items():
-            yield (name, told["tensor"]), partial(dict, {"name": name, **told})
+        for name, check in read_run(path.parent).get("groups", {}).items():
+            yield (name, check["tensor"]), partial(dict, {"name": name, **check})
 
 
 _ROWS_OF: Mapping[str, Callable[[Artifact, Path], Iterable[_ROWS]]] = {

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tilec.codegen.kernels import Kernels
-    from tilec.ir.plan import Plan
+    from tilec.ir.plan import Group, Plan, Variant
+    from tilec.ir.program import Program
     from tilec.spec.device import DeviceSpec
     from tilec.spec.host import Host
     from tilec.spec.recipe import CodegenOptions
@@ -52,6 +53,10 @@ class KernelPass(Protocol):
         """Under which condition it changes what."""
 
 
+Observe = Callable[[str, str, str], None]
+"""Called after every pass over a kernel with the kernel's name, the pass's name and the kernel as text."""
+
+
 class Build(Protocol):
     """Compiles a lowered plan into `folder`; returns `runtime` of 3-kernels.json (see `tilec.abi.manifest`)."""
 
@@ -63,8 +68,16 @@ class Build(Protocol):
         options: CodegenOptions,
         folder: Path,
         cache: Path | None,
+        observe: Observe | None,
     ) -> Mapping[str, Any]:
         """`cache` keeps object files across models. Raises TilecError."""
+
+
+class Decide(Protocol):
+    """Decides about the code of a kernel."""
+
+    def __call__(self, device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+        """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +85,13 @@ class Backend:
     """A code generator and how its code runs.
 
     `kind` is the `target.backend` of its devices, `loader` the function, as `module:name`, by which the runtime opens
-    its models (`tilec.runtime.executor.Loader`; it is recorded in the manifest and must need no compiler); `passes` are
+    its models (`tilec.runtime.executor.Loader`; the manifest records it, and it must need no compiler); `passes` are
     those over its kernel IR, in the order in which they run, imported when they are asked for.
 
-    `can_build` tells what is missing to compile for a device, `can_run` why a machine cannot run the device's code, and
-    `can_time` why times measured on a machine that runs it are not the device's; None where nothing is in the way.
+    `decide` has the rules by which the plan of a device fixes vectors, unrolling, fetches and stores of a kernel
+    (`tilec.scheduler.schedule` is called with them); it needs no compiler. `can_build` tells what is missing to compile
+    for a device, `can_run` why a machine cannot run the device's code, and `can_time` why times measured on a machine
+    that runs it are not the device's; None where nothing is in the way.
     """
 
     kind: str
@@ -86,6 +101,7 @@ class Backend:
     can_run: Callable[[DeviceSpec, Host], str | None]
     can_time: Callable[[DeviceSpec, Host], str | None]
     passes: Callable[[], Sequence[KernelPass]] = tuple
+    decide: Decide | None = None
 
 
 def register(backend: Backend) -> None:

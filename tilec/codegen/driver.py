@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.manifest import LOADER
 from tilec.artifact import encode
-from tilec.codegen.backend import backend_of
+from tilec.codegen.backend import Observe, backend_of
 from tilec.codegen.kernels import Advance, lower_plan
 from tilec.codegen.programs import write_programs
 from tilec.errors import UnavailableError
@@ -18,13 +19,21 @@ from tilec.spec.recipe import CodegenOptions
 
 
 def codegen(
-    plan: Plan, device: DeviceSpec, options: CodegenOptions, *, folder: Path, cache: Path | None, advance: Advance
+    plan: Plan,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    *,
+    folder: Path,
+    cache: Path | None,
+    advance: Advance,
+    observe: Observe | None = None,
 ) -> dict[str, Any]:
     """Generate code for a plan whose sizes are bound; returns the body of `3-kernels.json`.
 
     `folder` holds the weight files that the plan names and gets packed weights and the library; `cache` keeps
-    object files across models.  A device without a back end gets tile programs only.  Raises TilecError, of which
-    UnavailableError, before anything is written, when the device's back end cannot compile here.
+    object files across models; `observe` is called after every pass over a kernel.  A device without a back end gets
+    tile programs only.  Raises TilecError, of which UnavailableError, before anything is written, when the device's
+    back end cannot compile here.
     """
     backend = backend_of(device)
     obstacle = backend.can_build(device) if backend is not None else None
@@ -40,5 +49,6 @@ def codegen(
         "steps": [encode(step) for step in kernels.steps],
     }
     if backend is not None:
-        body["runtime"] = dict(backend.build(plan, kernels, device, options, folder, cache))
+        runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe))
+        body["runtime"] = runtime if backend.loader == LOADER else {**runtime, "loader": backend.loader}
     return body

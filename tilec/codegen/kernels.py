@@ -23,7 +23,7 @@ from tilec.lower.checks.unused_decisions import unused_decisions
 from tilec.lower.lowering import lower
 
 Advance = Callable[[int, int], None]
-"""Told how much is done: (steps done, steps in all)."""
+"""Called with the progress of a stage: (steps done, steps in all)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ def size_of(plan: Plan, tensor: str) -> int:
 
 
 def _arena(plan: Plan, steps: tuple[Step, ...], alignment: int) -> Arena:
-    """Places of the tensors that groups hand to each other and to calls; inputs, outputs, constants and what calls make
-    have memory of their own."""
+    """Places of the tensors that go from groups to groups or calls; inputs, outputs, constants and results of calls lie
+    outside of the arena."""
     outside = {port.tensor for port in (*plan.inputs, *plan.outputs)} | set(plan.constants)
     outside |= {node.name for node in plan.prepared} | {port.tensor for port in call_results(plan.calls, plan.tensors)}
     first: dict[str, int] = {}

@@ -9,7 +9,7 @@ Space = Literal["input", "output", "arena", "constant"]
 
 @dataclass(frozen=True)
 class Argument:
-    """What a kernel's pointer refers to: `size` bytes from byte `offset` of a tensor or of the arena.
+    """The memory behind a kernel's pointer: `size` bytes from byte `offset` of a tensor or of the arena.
 
     `index` counts the model's inputs, outputs or constants; it is 0 for the arena.
     """
@@ -34,8 +34,8 @@ class Argument:
 class Launch:
     """One call of kernel `symbol` on all of its `tasks`; arguments in the order of its operands.
 
-    `grain` is the fewest tasks worth handing to a thread at once; `scratch_bytes` what each thread needs; `segment`
-    counts the calls of onnxruntime that come before it; `group` is what it runs.
+    `grain` is the fewest tasks worth handing to a thread at once; `scratch_bytes` the working memory of each thread;
+    `segment` the number of calls of onnxruntime before it; `group` the group of the plan that it computes.
     """
 
     symbol: str

@@ -102,13 +102,13 @@ def _reference(plan: Plan, name: str) -> WeightRef | None:
 
 
 class _Values:
-    """Values of constants and prepared nodes; those of a prepared node are kept until its last reader has them."""
+    """Values of constants and prepared nodes; that of a prepared node lives until its last reader has it."""
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self._plan = plan
         self._folder = folder
         self._nodes = {node.name: node for node in plan.prepared}
-        self._kept: dict[str, NDArray[Any]] = {}
+        self._values: dict[str, NDArray[Any]] = {}
         self._readers: dict[str, int] = dict.fromkeys(self._nodes, 0)
         for node in plan.prepared:
             for tensor in operands(node.expr):
@@ -133,8 +133,8 @@ class _Values:
 
     def take(self, name: str) -> NDArray[Any]:
         """The value of a constant or prepared node."""
-        if name in self._kept:
-            return self._kept[name]
+        if name in self._values:
+            return self._values[name]
         if name not in self._nodes:
             return read_constant(name, self._plan.constants[name], self._plan.tensors[name], self._folder)
         expr = self._nodes[name].expr
@@ -142,7 +142,7 @@ class _Values:
         value = evaluate(expr, arrays, ttype=self._plan.tensors[name].ttype)
         self._release(arrays)
         if self._readers[name] > 0:
-            self._kept[name] = value
+            self._values[name] = value
         return value
 
     def _release(self, tensors: Iterable[str]) -> None:
@@ -151,4 +151,4 @@ class _Values:
             if tensor in self._nodes:
                 self._readers[tensor] -= 1
                 if self._readers[tensor] == 0:
-                    self._kept.pop(tensor, None)
+                    self._values.pop(tensor, None)

@@ -26,10 +26,11 @@ at its level; not checked."""
 @dataclass(frozen=True, slots=True)
 class Name:
     """A name. An iterator is one of the node that the decision is about, or, with `of`, of the node that this field
-    of the same record names."""
+    of the same record names. An `optional` one may be empty."""
 
     kind: NameKind
     of: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

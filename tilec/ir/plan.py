@@ -13,6 +13,7 @@ from typing import Literal
 from tilec.ir.decision_forms import (
     COUNT,
     HALF,
+    ITERATOR,
     LEVEL,
     NODE,
     PLAIN,
@@ -39,6 +40,11 @@ Sizes = Mapping[str, int]
 Tail = Literal["shift", "clip"]
 """Treatment of the last tile where a tile size does not divide the extent: `shift` moves it back so that it ends with
 the tensor (pure tiles only), `clip` makes it narrower."""
+
+
+PrefetchKind = Literal["step", "task", "both"]
+"""Who fetches a tensor ahead: the reductions that read it, while they compute the step before; the longest reduction of
+a task, for the next one; both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,13 @@ class Variant:
                  a load into another layout is a transforming copy
     shared       reductions that run in one reduce loop though one reads another's result, by node
     wide         half precision tensors that stay inside the group and are stored as f32, the type of their computation
+    vectors      node -> iterator that vectors run along ("": scalar code); a variant without any leaves this and the
+                 four decisions that follow to the rules of the back end, as does a node that is absent
+    unroll       node -> iterator -> points that one body of its innermost loops covers (absent: 1, or one vector along
+                 the vector iterator); iterators between which no access leaves a gap run as one, the innermost
+    accumulators node -> partial results of a point, which are combined at the end (absent: 1)
+    prefetch     tensor -> who fetches it ahead (absent: nobody); of an output the lines to be written are fetched
+    streamed     outputs that are stored past the caches
     kernel       name of the kernel that runs it; groups with equal kernels share it (sub-graph cache; Welder, 4.2)
     """
 
@@ -155,6 +168,21 @@ class Variant:
         default_factory=dict, metadata=decides("shared", "shared loop", Table(NODE, Record(Shared)), "shared loop")
     )
     wide: tuple[str, ...] = field(default=(), metadata=decides("wide", "type in a buffer", Members(HALF, "f32")))
+    vectors: Mapping[str, str] = field(
+        default_factory=dict, metadata=decides("vector", "vector", Table(NODE, Name("iterator", optional=True)))
+    )
+    unroll: Mapping[str, Sizes] = field(
+        default_factory=dict, metadata=decides("unroll", "unrolling", Table(NODE, Table(ITERATOR, COUNT)))
+    )
+    accumulators: Mapping[str, int] = field(
+        default_factory=dict, metadata=decides("accumulators", "number of accumulators", Table(NODE, COUNT))
+    )
+    prefetch: Mapping[str, PrefetchKind] = field(
+        default_factory=dict, metadata=decides("prefetch", "prefetch", Table(TENSOR, PLAIN))
+    )
+    streamed: tuple[str, ...] = field(
+        default=(), metadata=decides("streamed", "streamed store", Members(TENSOR, "past the caches"))
+    )
 
 
 @dataclass(frozen=True, slots=True)

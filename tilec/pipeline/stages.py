@@ -38,6 +38,7 @@ STAGES = (
         run=codegen.generate_kernels,
         intact=codegen.named_files_there,
         owned=codegen.code_files,
+        watched=lambda job: job.recipe.codegen.print_between_passes,
     ),
     Stage(
         "verify",

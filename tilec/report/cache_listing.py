@@ -84,9 +84,9 @@ def entries(root: Path, kinds: Collection[str], now: float | None = None) -> Ite
         yield from _left(root, moment) if kind == "leftovers" else _whole(root, kind)
 
 
-def total(found: Iterable[Entry]) -> int:
+def total(listed: Iterable[Entry]) -> int:
     """Bytes of entries together; a file shared by several counts once."""
-    return sum({number: size for entry in found for number, size in entry.files.items()}.values())
+    return sum({number: size for entry in listed for number, size in entry.files.items()}.values())
 
 
 def without_shared(chosen: Sequence[Entry], sessions: Iterable[Entry]) -> list[Entry]:

@@ -121,7 +121,7 @@ def headline(diff: PlanDiff) -> str:
         names = "" if old == new else f", as {old}"
         return f"no changes: {new}, {diff.new.groups} {many}{names}"
     kinds = Counter(", ".join(change.kinds) for change in diff.groups)
-    told = [f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))]
+    parts = [f"{count} {kind}" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))]
     which = new if old == new else f"{old} -> {new}"
-    counted = "; ".join([*told, f"{diff.unchanged} unchanged"])
+    counted = "; ".join([*parts, f"{diff.unchanged} unchanged"])
     return f"{which}: {diff.old.groups} -> {diff.new.groups} {many} ({counted})"

@@ -1,4 +1,4 @@
-"""A loaded model: checks feeds, gives every call an arena of its own, runs, returns the outputs."""
+"""A loaded model: checks feeds, runs segments of compiled code and calls of onnxruntime in turn, returns outputs."""
 
 import os
 from collections.abc import Mapping

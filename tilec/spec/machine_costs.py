@@ -132,6 +132,9 @@ class CpuCosts(MachineCosts):
     row_vectors: int = 4
     """Most vectors of a row of accumulators, where there are rows enough."""
 
+    largest_body: int = 4096
+    """Most multiply-adds or vectors of one body that a plan may ask for: the compiler takes minutes for more."""
+
     # -- what is fetched ahead, and what is stored past the caches -----------------------------------------
 
     line: int = 64

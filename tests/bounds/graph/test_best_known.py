@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +37,45 @@ def test_a_graph_of_one_product_has_its_curve() -> None:
                                                         {"m": 12, "n": 18, "k": 8})], ["y"]), *sizes)  # fmt: skip
     assert [traffic(found, size) for size in sizes] == [point.traffic_bytes for point in single.points]
     assert (found.compulsory, found.operations) == (F32 * (96 + 144 + 216), 2 * 12 * 18 * 8)
+
+
+@pytest.mark.feature("O01")
+def test_a_large_product_moves_what_was_published() -> None:
+    """The points of the paper's tool for a product of 4096 x 4096 x 4096 elements, counted in words."""
+    e = {"m": 4096, "n": 4096, "k": 4096}
+    found = graph({"a": (4096, 4096), "b": (4096, 4096)}, [("y[m, n] = sum(k, a[m, k] * b[k, n])", e)], ["y"])
+    with (Path(__file__).parents[1] / "golden" / "gemm_4k.csv").open(encoding="utf-8") as file:
+        published = {int(row["buffer_bytes"]): int(row["accesses_words"]) for row in csv.DictReader(file)}
+    for buffer in list(published)[:: len(published) // 5]:
+        point = best_known(found, oro, F32 * buffer)
+        assert point is not None
+        assert point.traffic_bytes == F32 * published[buffer]
+
+
+def test_small_graphs_move_what_is_counted_by_hand() -> None:
+    """One element of each tensor at a time, and all that is read again at its largest."""
+    e = {"m": 4, "n": 4, "k": 4}
+    product = ("h[m, n] = sum(k, a[m, k] * b[k, n])", e)
+    behind = ("y[m, n] = maximum(h[m, n], 0.0)", {"m": 4, "n": 4})
+    inputs = {"a": (4, 4), "b": (4, 4)}
+    # Sums stay: every product reads two elements, 16 results leave.
+    words = {"product": 64 + 64 + 16, "both": 16 + 16 + 16, "element by element": 16 + 16}
+    assert traffic(curve(graph(inputs, [product], ["h"]), F32 * 3), F32 * 3) == F32 * words["product"]
+    assert traffic(curve(graph(inputs, [product, behind], ["y"]), F32 * 3), F32 * 3) == F32 * words["product"]
+    assert traffic(curve(graph(inputs, [product, behind], ["y"])), 1 << 20) == F32 * words["both"]
+    plain = graph({"h": (4, 4)}, [behind], ["y"])
+    assert traffic(curve(plain), 1 << 20) == F32 * words["element by element"]
+
+
+def test_what_stays_between_nodes_that_are_no_chain_moves_once() -> None:
+    """x is summed up, and read again behind a product with the sums; with room for it, x, v and y move once each."""
+    nodes = [("s[i] = sum(r, x[i, r])", {"i": 4, "r": 16}),
+             ("w[i, j] = sum(r, s[i] * v[r, j])", {"i": 4, "j": 2, "r": 8}),
+             ("y[i, j] = x[i, j] * s[i] + w[i, j % 2]", {"i": 4, "j": 16})]  # fmt: skip
+    found = graph({"x": (4, 16), "v": (8, 2)}, nodes, ["y"])
+    assert curve(found).points[-1].traffic_bytes == F32 * (64 + 16 + 64)
+    room = F32 * 2 * 64
+    assert traffic(curve(found, room), room) == F32 * (64 + 16 + 64)
 
 
 def covers(found: Graph) -> Iterator[tuple[NodeInterval, ...]]:

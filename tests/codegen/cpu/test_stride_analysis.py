@@ -1,4 +1,9 @@
+from itertools import product
+
+import pytest
+
 from tilec.codegen.cpu.stride_analysis import form_of, period_of
+from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const
 from tilec.ir.text import parse_expr, text_of
 
@@ -26,6 +31,26 @@ def test_a_dimension_that_also_enters_a_division_has_no_stride():
     f = form("i + i % 4", "i")
     assert f.stride("i") is None
     assert f.strides == ()
+
+
+@pytest.mark.parametrize(
+    "offset",
+    [
+        "i*8 + j*2 + p*64 + 5",
+        "i*3 + i // 2 + j",
+        "i*6 + (i + j) % 4 + p",
+        "(i*4 + p) // 3 * 5 - i*2 + j*7",
+        "j - i*p*2 + 3",
+    ],
+)
+def test_the_parts_of_a_form_sum_up_to_the_offset(offset: str) -> None:
+    expr = parse_expr(offset)
+    form = form_of(expr, ("i", "j"))
+    for i, j, p in product(range(5), range(3), range(3)):
+        at = {"i": i, "j": j, "p": p}
+        strides = sum(stride * at[dim] for dim, stride in form.strides)
+        rest = 0 if form.rest is None else int(integer(form.rest, at))
+        assert int(integer(form.base, at)) + form.constant + strides + rest == int(integer(expr, at))
 
 
 def test_loaded_values_are_part_of_the_rest():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scheduler.graphs import make_graph
-from scheduler.running import atoms_of, device
+from scheduler.running import device, problem_of
 
 from tilec.ir.intervals import Candidates
 from tilec.scheduler.fusion_problem import FusionProblem
@@ -21,11 +21,11 @@ def test_bytes_of_poor_candidates_do_not_overflow() -> None:
     e = dict.fromkeys("mnk", size)
     texts = [(f"{c}[m, n] = sum(k, {a}[m, k] * W[k, n])", e) for a, c in ("XA", "AB", "BC")]
     graph = make_graph({"X": (size, size), "W": (size, size)}, texts, ["C"])
-    atoms = FusionProblem(
+    fusion = FusionProblem(
         graph, fuse_registers(graph).parts, target_model_of(device("a100")), Candidates(), "time", frozenset("C")
     )
-    members = tuple(range(len(atoms.parts)))
-    problem = atoms.problem(members, atoms.leaving(members), atoms.usual(members))
+    members = tuple(range(len(fusion.parts)))
+    problem = fusion.tiling_problem(members, fusion.leaving(members), fusion.usual(members))
     tiles = np.asarray([1, 128])
     steps = {node.name: {"k": tiles} for node in problem.nodes}
     found = estimate(problem, {"m": tiles, "n": tiles}, steps)
@@ -44,8 +44,8 @@ def test_costly_inputs_of_a_concatenation_count_though_the_first_tile_reads_anot
     ]
     graph = make_graph({"a": (192, 256, 256), "b": (64, 256, 256)}, nodes, ["y"])
     target = target_model_of(device("zen5-avx512"))
-    atoms = FusionProblem(graph, fuse_registers(graph).parts, target, Candidates(), "time", frozenset("y"))
-    problem = atoms.problem((0, 1), ("y",), atoms.usual((0, 1)))
+    fusion = FusionProblem(graph, fuse_registers(graph).parts, target, Candidates(), "time", frozenset("y"))
+    problem = fusion.tiling_problem((0, 1), ("y",), fusion.usual((0, 1)))
     cut = {"j": np.asarray([1, 1]), "k": np.asarray([256, 1]), "l": np.asarray([256, 64])}
     whole, fine = estimate(problem, cut, {}).seconds
     assert fine > 10 * whole
@@ -55,8 +55,8 @@ def rows(tasks: list[int]) -> CostTerms:
     """A product of 960 rows cut into so many tasks, on the cores of a CPU."""
     e = {"m": 960, "n": 64, "k": 64}
     graph = make_graph({"x": (960, 64), "w": (64, 64)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])", e)], ["y"])
-    atoms = atoms_of(graph, FOUR_CORES)
-    problem = atoms.problem((0,), ("y",), atoms.usual((0,)))
+    fusion = problem_of(graph, FOUR_CORES)
+    problem = fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
     return cost_terms(problem, {"m": np.asarray([960 // n for n in tasks]), "n": np.asarray(64)}, {})
 
 

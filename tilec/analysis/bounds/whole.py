@@ -45,13 +45,13 @@ def chain_compulsory(chain: ProductChain) -> int:
     return -(-(first.input_words * first.input_bits + weights + last.output_words * last.output_bits) // 8)
 
 
-def of_chain(found: FoundChain, mapspaces: Sequence[str]) -> Subject:
+def of_chain(occurrence: FoundChain, mapspaces: Sequence[str]) -> Subject:
     """The subject of a chain of a graph, segmented wherever that moves less."""
-    chain = found.chain
+    chain = occurrence.chain
     slopes = (chain_slope(fused(name), segmented_curve(chain, ragged=name == "oro+")) for name in mapspaces)
     least = chain_compulsory(chain)
     return Subject(
-        name=found.name,
+        name=occurrence.name,
         text=_products(chain),
         sizes={},
         bits=_bits(chain),
@@ -60,7 +60,7 @@ def of_chain(found: FoundChain, mapspaces: Sequence[str]) -> Subject:
         slopes=tuple(slopes),
         lower=lambda _: LowerBound(least, "compulsory"),
         width=_width(chain),
-        count=found.count,
+        count=occurrence.count,
     )
 
 
@@ -145,9 +145,9 @@ def _curves(mapspace: str, bounds: Bounds) -> list[tuple[str, ChainCurve]]:
     return alone if bounds.curve == bounds.unfused else [*alone, (fused(mapspace), bounds.curve)]
 
 
-def _studied(mapspace: str, found: Study) -> str:
+def _studied(mapspace: str, result: Study) -> str:
     """The fastest designs of a die with and without fusion, in one sentence."""
-    both = (found.fused, found.unfused)
+    both = (result.fused, result.unfused)
     one, other = (f"{each.throughput / 1e12:.2f} T/s with {each.buffer / 1e6:.0f} MB" for each in both)
-    gain = f"{found.speedup:.2f} times the throughput, {100 * found.buffer_saved:.0f} % less buffer"
+    gain = f"{result.speedup:.2f} times the throughput, {100 * result.buffer_saved:.0f} % less buffer"
     return f"{mapspace}, fastest designs of the die: fused {one} of buffer, alone {other}: {gain}"

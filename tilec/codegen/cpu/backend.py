@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tilec.abi.manifest import LOADER
-from tilec.codegen.backend import Backend, Obstacle
+from tilec.codegen.backend import Backend, KernelPass, Observe, Obstacle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tilec.codegen.kernels import Kernels
-    from tilec.ir.plan import Plan
+    from tilec.ir.plan import Group, Plan, Variant
+    from tilec.ir.program import Program
     from tilec.spec.device import DeviceSpec
     from tilec.spec.host import Host
     from tilec.spec.recipe import CodegenOptions
@@ -57,12 +58,32 @@ def can_time(device: DeviceSpec, host: Host) -> str | None:
 
 
 def build(
-    plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path, cache: Path | None
+    plan: Plan,
+    kernels: Kernels,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    folder: Path,
+    cache: Path | None,
+    observe: Observe | None,
 ) -> Mapping[str, Any]:
     """Compile a lowered plan; imports TVM."""
     from tilec.codegen.cpu.build_model import build
 
-    return build(plan, kernels, device, options, folder, cache)
+    return build(plan, kernels, device, options, folder, cache, observe)
 
 
-BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time)
+def passes() -> Sequence[KernelPass]:
+    """The passes over a kernel."""
+    from tilec.codegen.cpu.pipeline import KERNEL_PASSES
+
+    return KERNEL_PASSES
+
+
+def decide(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+    """The variant of groups that share a kernel, with vectors, unrolling, fetches and stores."""
+    from tilec.codegen.cpu.decide import decided_variant
+
+    return decided_variant(device, plan, groups, program)
+
+
+BACKEND = Backend("cpu", LOADER, build, can_build, can_run, can_time, passes, decide)

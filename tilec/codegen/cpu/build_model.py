@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from tilec.artifact import encode
+from tilec.codegen.backend import Observe
+from tilec.codegen.cpu.check_decisions import check_decisions
 from tilec.codegen.cpu.compile.build_library import compile_model
-from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
+from tilec.codegen.cpu.decide import decided_variant, lowered_kernel
+from tilec.codegen.cpu.decisions import Decisions
+from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit_lowered
+from tilec.codegen.cpu.kernel_ir import KernelIR
+from tilec.codegen.cpu.kernel_text import kernel_text
+from tilec.codegen.cpu.pipeline import KernelContext
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.codegen.kernels import Kernels
+from tilec.codegen.kernels import Kernels, chosen_variant
 from tilec.codegen.model import KernelCode, model_of
-from tilec.codegen.tensor_places import TensorPlaces
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
+from tilec.lower.checks.plan_errors import PlanError
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -24,15 +31,29 @@ SHARE = 5e-6
 
 
 def build(
-    plan: Plan, kernels: Kernels, device: DeviceSpec, options: CodegenOptions, folder: Path, cache: Path | None
+    plan: Plan,
+    kernels: Kernels,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    folder: Path,
+    cache: Path | None,
+    observe: Observe | None = None,
 ) -> dict[str, Any]:
     """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
     target = CpuTarget.of(device)
-    large = _large(plan, kernels, device)
+    sharing: dict[str, list[Group]] = {}
+    for group in plan.groups:
+        sharing.setdefault(chosen_variant(group).kernel, []).append(group)
     code = {}
     for name, program in kernels.programs.items():
         symbol = f"tilec_{name}"
-        kernel = emit(program, target, symbol, large[name])
+        variant = decided_variant(device, plan, sharing[name], program)
+        context = KernelContext(program, target, decisions=Decisions.of(variant, program))
+        lowered = lowered_kernel(context, _printing(name, observe))
+        refusals = check_decisions(lowered, sharing[name][0], variant, plan, context)
+        if refusals:
+            raise PlanError(refusals[0], sharing[name][0].name)
+        kernel = emit_lowered(lowered.kernel, target, symbol)
         functions = {symbol: kernel.function, **kernel.parts}
         grains = grain(kernels.groups[name], kernel, device)
         code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains)
@@ -42,19 +63,11 @@ def build(
     return dict(encode(compile_model(model, processor, folder, cache)))
 
 
-def _large(plan: Plan, kernels: Kernels, device: DeviceSpec) -> Mapping[str, frozenset[str]]:
-    """Kernel -> results that whoever reads them does not find in a cache, in every launch: those in the arena, which
-    begin at cache lines, that take more than half of the last cache (measured: image restoration 3 to 5 % faster by
-    stores past the caches, all else as before)."""
-    places = TensorPlaces(plan, kernels)
-    last = next((level for level in device.levels[1:] if level.managed == "implicit"), None)
-    least = last.capacity * last.units // 2 if last is not None else 1 << 62
-    results: dict[str, frozenset[str]] = {}
-    for step in kernels.steps:
-        arguments = zip(kernels.programs[step.kernel].parameters, places.arguments(step), strict=True)
-        large = {p.name for p, a in arguments if a.writes and a.space == "arena" and a.size >= least}
-        results[step.kernel] = results.get(step.kernel, frozenset(large)) & large
-    return results
+def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:
+    """An observer of passes that passes a kernel on as text."""
+    if observe is None:
+        return None
+    return lambda step, kernel: observe(name, step, kernel_text(kernel))
 
 
 def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int:

@@ -1,7 +1,8 @@
 """A kernel between tile program and TIR: where every buffer lives, static loops, tiles over flat memory.
 
-`resolve` makes it, `emit` prints it. An access is `Access(memory, (offset,))` with one offset in elements; its
-variables are loop variables and the tile's own dimensions, which count from 0.
+The passes of `pipeline` make it, `emit` turns it into TIR, `kernel_text` prints it for people and `verify_kernel`
+states its rules. An access is `Access(memory, (offset,))` with one offset in elements; its variables are loop variables
+and the tile's own dimensions, which count from 0.
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ from tilec.ir.program import Combine
 @dataclass(frozen=True, slots=True)
 class Array:
     """A flat array of `elements`. An operand is a parameter of the kernel, `scratch` lies at byte `offset` of the
-    thread's block, `local` consists of `pieces` (offset, lanes) that are registers."""
+    thread's block (None before it has a place), `local` consists of `pieces` (offset, lanes) that are registers.
+
+    `life` is the first and the last tile of the kernel, as they were counted when it was made, between which an array
+    that is no operand is in use.
+    """
 
     name: str
     ttype: str
     elements: int
     kind: Literal["operand", "scratch", "local"]
-    offset: int = 0
+    offset: int | None = None
     pieces: tuple[tuple[int, int], ...] = ()
+    life: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +186,17 @@ class ParallelNest:
 
 @dataclass(frozen=True, slots=True)
 class KernelIR:
-    """A kernel: its tasks are those of all nests, one nest after the other; they run `parts`."""
+    """A kernel: its tasks are those of all nests, one nest after the other; they run `parts`.
+
+    `memories` are its arrays; whole vectors go past the caches to those that are `nontemporal`.
+    """
 
     name: str
     memories: tuple[Array, ...]
     nests: tuple[ParallelNest, ...]
     scratch_bytes: int
     parts: tuple[Function, ...] = ()
+    nontemporal: frozenset[str] = frozenset()
 
     @property
     def tasks(self) -> int:

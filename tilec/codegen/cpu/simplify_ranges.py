@@ -21,7 +21,7 @@ def simplify_in_ranges(expr: Expr, ranges: Ranges) -> Expr:
 
 
 def at_least(a: Expr, b: Expr, ranges: Ranges) -> bool:
-    """Whether a >= b for all values of the variables; false when that is not seen."""
+    """Whether a >= b for all values of the variables; false when that cannot be shown."""
     return _never_negative(simplify_in_ranges(Binary("-", a, b), ranges), ranges)
 
 

@@ -86,12 +86,12 @@ class Period:
 @lru_cache(maxsize=16384)
 def _period(offset: Expr, dims: frozenset[str], dim: str) -> Period | None:
     for modulus in PERIODS:
-        found = []
+        forms = []
         for t in range(modulus):
             position = Binary("+", Binary("*", Var(dim), Const(modulus)), Const(t))
-            found.append(_form(simplify(substitute(offset, {dim: position})), dims))
-        if len({f.stride(dim) for f in found}) == 1 and found[0].stride(dim) is not None:
-            return Period(modulus, tuple(found))
+            forms.append(_form(simplify(substitute(offset, {dim: position})), dims))
+        if len({f.stride(dim) for f in forms}) == 1 and forms[0].stride(dim) is not None:
+            return Period(modulus, tuple(forms))
     return None
 
 

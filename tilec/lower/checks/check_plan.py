@@ -78,7 +78,7 @@ def _names(group: Group, plan: Plan, nodes: Nodes, found: Sequence[Leaf]) -> Ite
         "half": ("half precision tensor that stays inside", halves),
     }
     for leaf in found:
-        if not isinstance(leaf.form, Name):
+        if not isinstance(leaf.form, Name) or (leaf.form.optional and not leaf.value):
             continue
         if leaf.form.kind in things:
             what, options = things[leaf.form.kind]

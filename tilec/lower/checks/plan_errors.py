@@ -28,6 +28,11 @@ REASONS: Final[Mapping[str, str]] = {
     "shared-end": "{edge} shares the reduce loop of {loop} and must end its part at {level}, which {node} does",
     "shared-part": "{edge} runs outside the reduce loop of {loop}, {node} inside, and {level} connects both",
     "unused": "{edge}: the {what} at {level} has no effect, {why}",
+    "vector": "{edge}: vectors cannot run along {iterator}, {why}",
+    "unroll": "{edge}: {size} points of {iterator} cannot be one body, {why}",
+    "accumulators": "{edge} cannot have {size} accumulators, {why}",
+    "prefetch": "{edge} cannot be prefetched by {what!r}, {why}",
+    "streamed": "{edge} cannot be stored past the caches, {why}",
     "layout": "{edge} lies at {level} in the order {order} here, in {expected} for {other}",
 }
 """Code -> sentence. The numbers of a refusal fill the braces; `edge` is an edge, a node, a tensor or a level."""

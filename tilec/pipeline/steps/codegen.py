@@ -8,6 +8,7 @@ from tilec.artifact import Artifact, bring_files, digest_object, require_files
 from tilec.errors import TilecError, UnsupportedError
 from tilec.pipeline.job import DEVICE_FILE, FILES, Advance, Job, StageInput, StageOutput
 from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
+from tilec.pipeline.text_printer import TextPrinter
 
 
 def kernels_inputs(job: Job, source: StageInput) -> dict[str, str]:
@@ -42,7 +43,9 @@ def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advanc
         )
     bring_files(plan.files, source.folder, target.parent, moved_files(job, source, plan.files))
     require_files(plan.files, target.parent)
-    body = codegen(plan, job.device, job.recipe.codegen, folder=target.parent, cache=job.cache, advance=advance)
+    observe = TextPrinter(job.listener.note) if job.recipe.codegen.print_between_passes else None
+    options, folder = job.recipe.codegen, target.parent
+    body = codegen(plan, job.device, options, folder=folder, cache=job.cache, advance=advance, observe=observe)
     beside: dict[str, Iterable[bytes]] = {}
     if not source.folder.samefile(target.parent) or source.path.name != FILES["plan"]:
         beside[FILES["plan"]] = [source.artifact.text().encode()]

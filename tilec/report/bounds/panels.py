@@ -59,7 +59,7 @@ def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel
         real = tuple((each.capacity, value(s, each.traffic)) for s in subjects for each in s.measured if each.traffic)
         return Panel(title, "buffer (bytes)", y, tuple(lines), marks, real)
 
-    found = [
+    drawn = [
         panel("Ski slope", "traffic (bytes)", lambda _, moved: moved),
         panel("OI mesa", "operations per byte", intensity),
     ]
@@ -69,8 +69,8 @@ def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel
             return min(peak(device, subject), intensity(subject, moved) * bandwidth)
 
         title = f"Performance mesa: {device.name}, {levels[0].below} {bandwidth / 1e9:.0f} GB/s"
-        found.append(panel(title, "operations per second", attained))
-    return [*found, *(_mountain(subject) for subject in subjects if subject.mountains)]
+        drawn.append(panel(title, "operations per second", attained))
+    return [*drawn, *(_mountain(subject) for subject in subjects if subject.mountains)]
 
 
 def _mountain(subject: Subject) -> Panel:

@@ -21,10 +21,10 @@ def pages_of(text: str) -> tuple[Page, ...]:
     """
     known = all_pages()
     wanted = text.strip()
-    found = [page for page in known if page.code.lower() == wanted.lower()]
-    found = found or [page for page in known if page.covers(wanted)]
-    if not found:
+    matching = [page for page in known if page.code.lower() == wanted.lower()]
+    matching = matching or [page for page in known if page.covers(wanted)]
+    if not matching:
         near = did_you_mean(wanted, [page.code for page in known])
         hint = f"Did you mean {near!r}?" if near else "`tilec explain` lists all codes."
         raise UsageError(f"no code is called {wanted!r}", hint=hint)
-    return tuple(found)
+    return tuple(matching)

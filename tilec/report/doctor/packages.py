@@ -50,7 +50,7 @@ def packages() -> Iterator[Finding]:
         yield Finding("packages", "error", "packaging is not installed: versions cannot be compared", _pip("packaging"))
         return
     try:
-        own = f"{OWN} {version(OWN)}"
+        tilec_version = f"{OWN} {version(OWN)}"
     except PackageNotFoundError:
         fix = "Install it: pip install -e . in the checkout."
         yield Finding("packages", "warning", "tilec runs from a folder: what it needs is not known", fix)
@@ -70,7 +70,7 @@ def packages() -> Iterator[Finding]:
                 seen.add(name)
                 waiting.append(name)
     if not wrong:
-        yield Finding("packages", "ok", f"{own} and the {len(seen) - 1} packages that it needs go together")
+        yield Finding("packages", "ok", f"{tilec_version} and the {len(seen) - 1} packages that it needs go together")
 
 
 def _clash(owner: str, wanted: Requirement) -> Finding | None:
@@ -126,13 +126,13 @@ def _requires_python() -> str:
         return ""
 
 
-def _allows(specifier: str, found: str) -> bool:
+def _allows(specifier: str, installed: str) -> bool:
     """Whether a version satisfies a specifier; True where `packaging` is missing."""
     try:
         from packaging.specifiers import SpecifierSet
     except ImportError:
         return True
-    return SpecifierSet(specifier).contains(found, prereleases=True)
+    return SpecifierSet(specifier).contains(installed, prereleases=True)
 
 
 def _pip(wanted: str) -> str:

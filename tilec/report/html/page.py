@@ -57,11 +57,11 @@ def page(shown: Sequence[Shown]) -> str:
     parts = {"policy": policy, "title": escape(title), "style": style, "data": embedded(data), "script": script}
     text = _asset("page.html")
     head, *rest = text.split("{{")
-    made = [head]
+    document = [head]
     for piece in rest:
         name, _, after = piece.partition("}}")
-        made += [parts[name], after]
-    return "".join(made)
+        document += [parts[name], after]
+    return "".join(document)
 
 
 def embedded(data: Any) -> str:

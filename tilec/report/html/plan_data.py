@@ -25,7 +25,7 @@ from tilec.report.html.wiring import Wiring, wiring
 def plan_data(shown: Shown) -> dict[str, Any]:
     """All data of a plan on a page: bytes, operations and picoseconds as in the plan, positions in pixels."""
     plan = shown.plan
-    found, by_group = slopes(plan)
+    plan_slopes, by_group = slopes(plan)
     groups = [group_data(plan, group, by_group.get(group.name)) for group in plan.groups]
     wires = wiring(plan)
     read = [name for group in groups for name in (*group["reads"], *group["outputs"])]
@@ -43,7 +43,7 @@ def plan_data(shown: Shown) -> dict[str, Any]:
         "ports": _ports(plan),
         "programs": programs(plan),
         "refusals": refusals(plan),
-        "slopes": [{"known": slope.known, "proved": slope.proved} for slope in found],
+        "slopes": [{"known": slope.known, "proved": slope.proved} for slope in plan_slopes],
         "symbols": list(plan.symbols),
         "tensors": _tensors(plan, [*read, *(name for link in wires.links for name in link.tensors)]),
         "totals": _totals(plan, groups),

@@ -68,8 +68,8 @@ def _proved(graph: Graph, low: int, least: Mapping[int, int]) -> Pairs:
     sizes = sorted(steps | least.keys())
     pairs = [(s, max(least[high], loaded)) for s, loaded in zip(sizes, product_leasts(graph, sizes), strict=True)]
     inner = zip(pairs, pairs[1:], pairs[2:], strict=False)
-    kept = [b for a, b, c in inner if not a[1] == b[1] == c[1]]
-    return tuple(dict.fromkeys((pairs[0], *kept, pairs[-1])))
+    inner_pairs = [b for a, b, c in inner if not a[1] == b[1] == c[1]]
+    return tuple(dict.fromkeys((pairs[0], *inner_pairs, pairs[-1])))
 
 
 def _distinguishable(pairs: Pairs, capacities: Set[int]) -> Pairs:

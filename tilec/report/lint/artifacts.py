@@ -15,8 +15,8 @@ from tilec.report.lint.plans import check_plan_file
 def check_artifact(artifact: Artifact, file: str) -> Iterator[Finding]:
     """All errors and suspicious values of an artifact. Raises ArtifactError when it cannot be decoded."""
     if artifact.edited:
-        said = f"the {artifact.kind} was edited, or what it was made from"
-        yield Finding("edited", Place(file, pointer=pointer("artifact")), said)
+        message = f"the {artifact.kind} was edited, or what it was made from"
+        yield Finding("edited", Place(file, pointer=pointer("artifact")), message)
     match artifact.kind:
         case "graph":
             yield from _fallback(artifact.body, file)
@@ -34,8 +34,8 @@ def _fallback(body: Mapping[str, Any], file: str) -> Iterator[Finding]:
     fallback = placement.get("fallback", ())
     if fallback:
         operators = ", ".join(dict.fromkeys(entry["op"] for entry in fallback))
-        said = f"{len(fallback)} of {placement['total']} nodes run on onnxruntime ({operators})"
-        yield Finding("falls-back", Place(file, pointer=pointer("placement", "fallback")), said)
+        message = f"{len(fallback)} of {placement['total']} nodes run on onnxruntime ({operators})"
+        yield Finding("falls-back", Place(file, pointer=pointer("placement", "fallback")), message)
 
 
 def _report(body: Mapping[str, Any], file: str) -> Iterator[Finding]:

@@ -27,9 +27,9 @@ def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Fi
         if level.bandwidth is None:
             continue
         if below is not None and below.bandwidth is not None and level.bandwidth.total < below.bandwidth.total:
-            said = f"level {level.name} delivers {_rate(level.bandwidth.total)} in total, {below.name} below it "
-            said += _rate(below.bandwidth.total)
-            yield Finding("slower-towards-core", _place(located, ("levels", i, "bandwidth")), said)
+            message = f"level {level.name} delivers {_rate(level.bandwidth.total)} in total, {below.name} below it "
+            message += _rate(below.bandwidth.total)
+            yield Finding("slower-towards-core", _place(located, ("levels", i, "bandwidth")), message)
         below = level
     for pool in device.pools:
         if not any(level.pool == pool for level in device.levels):
@@ -39,26 +39,26 @@ def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Fi
 def _level(device: DeviceSpec, level: Level, located: Located, path: KeyPath) -> Iterator[Finding]:
     """Checks of one level on its own."""
 
-    def found(code: str, said: str, *keys: str) -> Finding:
-        return Finding(code, _place(located, (*path, *keys)), f"level {level.name} {said}")
+    def found(code: str, message: str, *keys: str) -> Finding:
+        return Finding(code, _place(located, (*path, *keys)), f"level {level.name} {message}")
 
     if level.capacity < level.transaction.bytes:
-        said = f"holds {level.capacity} bytes, one transaction moves {level.transaction.bytes}"
-        yield found("capacity-below-transaction", said, "capacity")
+        message = f"holds {level.capacity} bytes, one transaction moves {level.transaction.bytes}"
+        yield found("capacity-below-transaction", message, "capacity")
     if level.alignment & (level.alignment - 1):
         yield found("odd-alignment", f"is aligned to {level.alignment} bytes", "alignment")
     if level.pool is not None:
         room, share = device.pools[level.pool], _share(device, level)
         if share > room:
-            said = f"takes {bytes_text(share)} of its pool {level.pool}, which has {bytes_text(room)}"
-            yield found("pool-too-small", said, "capacity")
+            message = f"takes {bytes_text(share)} of its pool {level.pool}, which has {bytes_text(room)}"
+            yield found("pool-too-small", message, "capacity")
     given = level.bandwidth
     if given is None:
         return
     for name, who, alone in (("instance", "one instance", given.instance), ("reader", "a reader", given.reader)):
         if alone is not None and alone > given.total:
-            said = f"gives {who} {_rate(alone)} of {_rate(given.total)} in total"
-            yield found("bandwidth-exceeds-total", said, "bandwidth", name)
+            message = f"gives {who} {_rate(alone)} of {_rate(given.total)} in total"
+            yield found("bandwidth-exceeds-total", message, "bandwidth", name)
 
 
 def _share(device: DeviceSpec, level: Level) -> int:

@@ -41,19 +41,19 @@ def check_plan_file(plan: Plan, file: str) -> Iterator[Finding]:
         return
     moved = {group.name: constant_value(traffic_of(group, plan)) or 0 for group in plan.groups}
     alike = Counter(_kernels(group) for group in plan.groups)
-    told: set[tuple[str, ...]] = set()
+    reported_kernels: set[tuple[str, ...]] = set()
     for i, group in enumerate(plan.groups):
         for j, variant in enumerate(group.variants):
             place = Place(file, pointer=pointer("groups", i, "variants", j))
             for refusal in problems(group, variant, plan):
                 yield Finding("illegal", place, f"group {group.name}: {PlanError(refusal)}".replace("\n ", ""))
-        if _kernels(group) in told:
+        if _kernels(group) in reported_kernels:
             continue
-        told.add(_kernels(group))
+        reported_kernels.add(_kernels(group))
         others = alike[_kernels(group)] - 1
         more = f"; so {'does' if others == 1 else 'do'} {others} more of its kernel" if others else ""
-        for found in _wasteful(plan, group, i, moved, file):
-            yield replace(found, message=found.message + more)
+        for finding in _wasteful(plan, group, i, moved, file):
+            yield replace(finding, message=finding.message + more)
 
 
 def _wasteful(plan: Plan, group: Group, i: int, moved: Mapping[str, int], file: str) -> Iterator[Finding]:
@@ -101,8 +101,10 @@ def _wasted(
             times *= count * tile / extent
             shown.append(f"{iterator}: {count} x {tile} for {extent}")
     if times >= PADDED:
-        said = f"group {group.name}: tiles of {name} at {level} compute {times:.1f}x its elements ({', '.join(shown)})"
-        yield Finding("padding", Place(place.file, pointer=place.pointer + pointer("tiles", level, name)), said)
+        message = (
+            f"group {group.name}: tiles of {name} at {level} compute {times:.1f}x its elements ({', '.join(shown)})"
+        )
+        yield Finding("padding", Place(place.file, pointer=place.pointer + pointer("tiles", level, name)), message)
 
 
 def _extents(node: Node) -> dict[str, int]:
@@ -118,17 +120,17 @@ def _uncoalesced(plan: Plan, group: Group, moved: int, place: Place) -> Iterator
     if not count or count * lowest.transaction < max(LEAST, UNCOALESCED * moved):
         return
     taken = count * lowest.transaction
-    said = f"group {group.name}: {bytes_text(moved)} at {lowest.name} take {bytes_text(taken)} of transactions"
+    message = f"group {group.name}: {bytes_text(moved)} at {lowest.name} take {bytes_text(taken)} of transactions"
     where = Place(place.file, pointer=place.pointer + pointer("cost", "transactions", lowest.name))
-    yield Finding("uncoalesced", where, f"{said} ({taken / max(1, moved):.1f}x)")
+    yield Finding("uncoalesced", where, f"{message} ({taken / max(1, moved):.1f}x)")
 
 
 def _far(group: Group, place: Place) -> Iterator[Finding]:
     for ratio in group_ratios(group):
         known = ratio.bound.known
         if known is not None and ratio.times is not None and ratio.times >= FAR:
-            said = (
+            message = (
                 f"group {group.name}: {bytes_text(ratio.moved)} move at {ratio.level}, {bytes_text(known)} are known "
             )
             where = Place(place.file, pointer=place.pointer + pointer("bounds", ratio.level))
-            yield Finding("far-from-bound", where, f"{said}to do ({ratio.times:.1f}x)")
+            yield Finding("far-from-bound", where, f"{message}to do ({ratio.times:.1f}x)")

@@ -32,12 +32,12 @@ def _compile(recipe: CompileRecipe, located: Located, folder: Path | None) -> It
         known = _operators()
         for i, operator in enumerate(recipe.fallback):
             if operator not in known:
-                said = f"ONNX has no operator {operator!r}{_near(operator, known)}"
-                yield Finding("unknown-operator", _place(located, ("fallback", i)), said)
+                message = f"ONNX has no operator {operator!r}{_near(operator, known)}"
+                yield Finding("unknown-operator", _place(located, ("fallback", i)), message)
     tolerance = recipe.verify.tolerance
     if tolerance is not None and tolerance > LOOSE:
-        said = f"verify.tolerance is {tolerance:g} of the largest value"
-        yield Finding("loose-tolerance", _place(located, ("verify", "tolerance")), said)
+        message = f"verify.tolerance is {tolerance:g} of the largest value"
+        yield Finding("loose-tolerance", _place(located, ("verify", "tolerance")), message)
     if len(recipe.verify.seeds) < 2 and recipe.verify.inputs is None:
         yield Finding("few-seeds", _place(located, ("verify", "seeds")), "verify.seeds has one seed")
 
@@ -62,8 +62,8 @@ def _closed(recipe: CompileRecipe, located: Located, folder: Path | None) -> Ite
         return  # reported with the device
     for i, name in enumerate(recipe.schedule.closed):
         if name not in levels:
-            said = f"{recipe.device} has no level {name!r}{_near(name, levels)}"
-            yield Finding("unknown-name", _place(located, ("schedule", "closed", i)), said)
+            message = f"{recipe.device} has no level {name!r}{_near(name, levels)}"
+            yield Finding("unknown-name", _place(located, ("schedule", "closed", i)), message)
 
 
 def _device(name: str, place: Place, folder: Path | None) -> Iterator[Finding]:

@@ -47,7 +47,7 @@ def _panel(
         x, y = value(row.machine), height(row)
         if x and y:
             pairs.setdefault(_label(row, across), []).append((x, y))
-    lines = (Line(label, tuple(sorted(found)), joined=True) for label, found in pairs.items())
+    lines = (Line(label, tuple(sorted(points)), joined=True) for label, points in pairs.items())
     return Panel(title, across, up, tuple(lines), linear=linear)
 
 

@@ -35,8 +35,8 @@ class Vector:
         return replace(self, packed=_renamed(self.packed, names), staged=_renamed(self.staged, names))
 
 
-def _renamed(found: tuple[Access, ...], names: Mapping[str, str]) -> tuple[Access, ...]:
-    renamed = (rename_tensors(access, names) for access in found)
+def _renamed(packed_or_staged: tuple[Access, ...], names: Mapping[str, str]) -> tuple[Access, ...]:
+    renamed = (rename_tensors(access, names) for access in packed_or_staged)
     return tuple(access for access in renamed if isinstance(access, Access))
 
 

@@ -151,9 +151,9 @@ def extents_of(expr: TensorExpr, numbers: Candidates) -> Mapping[str, int]:
 @lru_cache(maxsize=8192)
 def _constant_extents(node: ById[TensorExpr]) -> Mapping[str, int] | None:
     """Extents of a node as numbers; None if any is symbolic."""
-    found = {i: constant_value(e) for i, e in node.value.domain.items()}
-    known = {i: n for i, n in found.items() if n is not None}
-    return known if len(known) == len(found) else None
+    extents = {i: constant_value(e) for i, e in node.value.domain.items()}
+    known = {i: n for i, n in extents.items() if n is not None}
+    return known if len(known) == len(extents) else None
 
 
 def least(a: Ints | int, b: Ints | int) -> Ints | int:

@@ -5,12 +5,13 @@ The predicted time of a group is the search's and is not changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, operands
 from tilec.ir.plan import Cost, Group, Plan
+from tilec.ir.program import Program
 from tilec.ir.types import TTYPES, element_count, tensor_bytes
 from tilec.lower.counts.footprint import footprint
 from tilec.lower.counts.traffic import traffic
@@ -18,24 +19,34 @@ from tilec.lower.counts.transactions import transactions
 from tilec.lower.lowering import lower
 
 
-def with_costs(plan: Plan) -> Plan:
-    """The plan with the cost of its groups; groups with equal kernels are lowered once."""
+def with_costs(plan: Plan, programs: Mapping[str, Program] | None = None) -> Plan:
+    """The plan with the cost of its groups, counted on the `programs` of its kernels."""
+    programs = lowered_programs(plan) if programs is None else programs
     by_kernel: dict[str, Cost] = {}
     groups: list[Group] = []
     for group in plan.groups:
         kernel = group.variants[0].kernel
         if kernel not in by_kernel:
-            by_kernel[kernel] = _cost(group, plan)
+            by_kernel[kernel] = _cost(group, plan, programs[kernel])
         groups.append(replace(group, cost=by_kernel[kernel]))
     counted = replace(plan, groups=tuple(groups))
     return replace(counted, unfused_traffic=unfused_traffic(counted))
 
 
-def _cost(group: Group, plan: Plan) -> Cost:
+def lowered_programs(plan: Plan) -> dict[str, Program]:
+    """Kernel -> tile program; groups with equal kernels are lowered once."""
+    programs: dict[str, Program] = {}
+    for group in plan.groups:
+        variant = group.variants[0]
+        if variant.kernel not in programs:
+            programs[variant.kernel] = lower(group, variant, plan)
+    return programs
+
+
+def _cost(group: Group, plan: Plan, program: Program) -> Cost:
     """The cost counted on the tile program; while sizes are symbols, traffic and transactions are the compulsory
     ones."""
     variant = group.variants[0]
-    program = lower(group, variant, plan)
     if plan.symbols:
         core = variant.levels[min(1, len(variant.levels) - 1)]
         read, written = {core: _total(_operands(group), plan)}, {core: _total(group.outputs, plan)}

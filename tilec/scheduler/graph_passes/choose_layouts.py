@@ -65,9 +65,13 @@ def _ordered(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset
         if candidates:
             vector = max(candidates, key=lambda i: (constant_value(expr.domain[i]) or 1 << 30, expr.spatial.index(i)))
             return (*(i for i in expr.spatial if i != vector), vector)
-        found = operands_of(expr)
-        alone = [i for o in found for i in exclusive(expr, {o.access.tensor})]
-        if not any(o.access.tensor in constants for o in found) and expr.spatial[-1:] and expr.spatial[-1] in alone:
+        all_operands = operands_of(expr)
+        alone = [i for o in all_operands for i in exclusive(expr, {o.access.tensor})]
+        if (
+            not any(o.access.tensor in constants for o in all_operands)
+            and expr.spatial[-1:]
+            and expr.spatial[-1] in alone
+        ):
             return expr.spatial
     return inherited(expr, orders, constants)
 
@@ -82,11 +86,11 @@ def inherited(expr: TensorExpr, orders: Mapping[str, Order], constants: frozense
     for operand in operands_of(expr):
         if operand.access.tensor in constants:
             continue
-        found = tuple(i for i in stored_iterators(operand.access, orders) if i in expr.spatial)
+        covered = tuple(i for i in stored_iterators(operand.access, orders) if i in expr.spatial)
         affine = all(is_affine(i, frozenset(expr.iterators)) for i in operand.access.index)
         plain = not is_data_dependent(operand.access)
-        if (len(found), plain, affine) > rank:
-            best, rank = found, (len(found), plain, affine)
+        if (len(covered), plain, affine) > rank:
+            best, rank = covered, (len(covered), plain, affine)
     refill = iter(best)
     return tuple(next(refill) if i in best else i for i in expr.spatial)
 
@@ -94,14 +98,14 @@ def inherited(expr: TensorExpr, orders: Mapping[str, Order], constants: frozense
 def stored_iterators(access: Access, orders: Mapping[str, Order]) -> tuple[str, ...]:
     """The iterators of an access in storage order of the dimensions that they move along."""
     stored = orders.get(access.tensor, tuple(range(len(access.index))))
-    found: dict[str, None] = {}
+    iterators: dict[str, None] = {}
     for dimension in stored:
         index = access.index[dimension]
         terms = linear_form(index)[0]
         weights = {atom.name: abs(scale) for atom, scale in terms.items() if isinstance(atom, Var)}
         for name in sorted(variables(index), key=lambda i: (-weights.get(i, 0), i)):
-            found[name] = None
-    return tuple(found)
+            iterators[name] = None
+    return tuple(iterators)
 
 
 def reduce_order(expr: TensorExpr, orders: Mapping[str, Order], constants: frozenset[str]) -> tuple[str, ...]:
@@ -109,9 +113,9 @@ def reduce_order(expr: TensorExpr, orders: Mapping[str, Order], constants: froze
     best: tuple[str, ...] = ()
     for operand in operands_of(expr):
         if operand.access.tensor not in constants:
-            found = tuple(i for i in stored_iterators(operand.access, orders) if i in expr.reduce)
-            if len(found) > len(best):
-                best = found
+            covered = tuple(i for i in stored_iterators(operand.access, orders) if i in expr.reduce)
+            if len(covered) > len(best):
+                best = covered
     refill = iter(best)
     return tuple(next(refill) if i in best else i for i in expr.reduce)
 

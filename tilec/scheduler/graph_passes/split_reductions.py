@@ -21,8 +21,8 @@ def split_reductions(expr: TensorExpr) -> TensorExpr:
     checks:
         c is a constant that divides the extent of k
     """
-    while (found := _divided(expr)) is not None:
-        expr = _split(expr, *found)
+    while (division := _divided(expr)) is not None:
+        expr = _split(expr, *division)
     return expr
 
 

@@ -111,9 +111,9 @@ class ChainSearch:
         """Every mapping of the node's reduce iterators to the reduce iterators of the chain's first member with equal
         extents."""
         first = self.nodes[chain.members[0]]
-        for own in permutations(node.reduce, len(first.reduce)):
-            if all(node.domain[i] == first.domain[axis] for i, axis in zip(own, first.reduce, strict=True)):
-                yield dict(zip(own, first.reduce, strict=True))
+        for iterators in permutations(node.reduce, len(first.reduce)):
+            if all(node.domain[i] == first.domain[axis] for i, axis in zip(iterators, first.reduce, strict=True)):
+                yield dict(zip(iterators, first.reduce, strict=True))
 
     def _with_rules(self, chain: ReductionChain, names: tuple[str, ...]) -> ReductionChain | None:
         rescale = dict(chain.rescale)
@@ -146,9 +146,9 @@ class ChainSearch:
         if access.tensor == chain.count:
             return RunningReduction("sum", {ONE: terms_of(Const(1))[ONE]})
         node = self.nodes[access.tensor]
-        back = {axis: own for own, axis in chain.axes[reader.tensor].items()}
+        back = {axis: iterator for iterator, axis in chain.axes[reader.tensor].items()}
         values: dict[str, Expr] = dict(zip(node.spatial, access.index, strict=True))
-        values |= {own: Var(back[axis]) for own, axis in chain.axes[access.tensor].items() if axis in back}
+        values |= {iterator: Var(back[axis]) for iterator, axis in chain.axes[access.tensor].items() if axis in back}
         if not set(node.reduce) <= values.keys():
             raise _NoRuleError
         body = _canonical(substitute(self._body(chain, access.tensor), values), reader)
@@ -163,21 +163,21 @@ class ChainSearch:
 
     def ahead(self, name: str) -> set[str]:
         """Tensors that a node reads, directly or through elementwise nodes."""
-        waiting, found = list(self._reads[name]), set[str]()
+        waiting, reached = list(self._reads[name]), set[str]()
         while waiting:
             tensor = waiting.pop()
-            if tensor in self.nodes and tensor not in found:
-                found.add(tensor)
+            if tensor in self.nodes and tensor not in reached:
+                reached.add(tensor)
                 waiting += () if self.nodes[tensor].reduce else self._reads[tensor]
-        return found
+        return reached
 
     def _behind(self, members: tuple[str, ...], last: str) -> set[str]:
         """The members, and the nodes up to `last` that depend on one."""
-        found = set(members)
+        dependent = set(members)
         for name in islice(self.nodes, self._place[members[0]], self._place[last]):
-            if not found.isdisjoint(self._reads[name]):
-                found.add(name)
-        return found
+            if not dependent.isdisjoint(self._reads[name]):
+                dependent.add(name)
+        return dependent
 
     def _body(self, chain: ReductionChain, name: str) -> Expr:
         """The body of a member in terms of other members, reductions outside the chain and tensors outside the

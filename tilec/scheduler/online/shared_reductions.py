@@ -127,13 +127,13 @@ def _reading(node: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
 
 def _shared(chain: ReductionChain, nodes: Mapping[str, TensorExpr], tensors: Mapping[str, Tensor]) -> dict[str, Shared]:
     leader = chain.members[-1]
-    own = {axis: iterator for iterator, axis in chain.axes[leader].items()}
+    leader_iterator = {axis: iterator for iterator, axis in chain.axes[leader].items()}
     shared: dict[str, Shared] = {}
     if chain.estimated:
-        iterators = {axis: own[axis] for axis in nodes[chain.members[0]].reduce}
+        iterators = {axis: leader_iterator[axis] for axis in nodes[chain.members[0]].reduce}
         shared[chain.count] = Shared(leader, iterators, Access(chain.count, ()))
     for name in chain.members:
-        iterators = {iterator: own[axis] for iterator, axis in chain.axes[name].items()}
+        iterators = {iterator: leader_iterator[axis] for iterator, axis in chain.axes[name].items()}
         shared[name] = Shared(leader, iterators, typed(chain.rescale[name], name, tensors))
     return shared
 

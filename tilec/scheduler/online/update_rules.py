@@ -31,18 +31,18 @@ RunningReductions = Mapping[Access, RunningReduction]
 """The accesses of a body to reductions that are not complete yet."""
 
 
-def update_rule(own: Access, body: Expr, running: RunningReductions, count: Access | None) -> Expr | None:
-    """The partial sum `own` over `body` after the reductions it depends on took a step, before this step's elements are
-    added.
+def update_rule(partial: Access, body: Expr, running: RunningReductions, count: Access | None) -> Expr | None:
+    """The value `partial` of a sum over `body` after the reductions it depends on took a step.
 
-    `count` is the running number of elements, if there is one. None when no rule applies.
+    The elements of this step are not added yet. `count` is the running number of elements, if there is one. None when
+    no rule applies.
     """
     if not any(isinstance(part, Access) and part in running for part in walk(body)):
-        return own
-    scaled = _scaled(own, terms_of(body), running)
+        return partial
+    scaled = _scaled(partial, terms_of(body), running)
     if scaled is not None or count is None:
         return scaled
-    return _shifted(own, body, running, count) or _centred(own, body, running, count)
+    return _shifted(partial, body, running, count) or _centred(partial, body, running, count)
 
 
 def previous_value(value: Expr) -> Expr:
@@ -53,7 +53,7 @@ def previous_value(value: Expr) -> Expr:
 # acc * g(new) / g(old)
 
 
-def _scaled(own: Access, body: Terms, running: RunningReductions) -> Expr | None:
+def _scaled(partial: Access, body: Terms, running: RunningReductions) -> Expr | None:
     """acc * g(new) / g(old), for a product with exponentials and reciprocals of running values; None if one can
     overflow."""
     parts_of_terms = [_growing_part(term, running) for term in body]
@@ -72,7 +72,7 @@ def _scaled(own: Access, body: Terms, running: RunningReductions) -> Expr | None
         factors.append(Call("where", (Binary("==", old, value), Const(1.0), factor)))
         neutral = Const(NEUTRAL[running[value].reducer])
         resets.append(Binary("and", Binary("==", old, neutral), Binary("!=", old, value)))
-    return Call("where", (_joined("or", resets), Const(0.0), _joined("*", [own, *factors])))
+    return Call("where", (_joined("or", resets), Const(0.0), _joined("*", [partial, *factors])))
 
 
 def _exp(value: Expr, slope: Fraction) -> Expr:
@@ -150,13 +150,13 @@ def _divides(share: Term, term: Term) -> bool:
 # acc + count * (g(new) - g(old))
 
 
-def _shifted(own: Access, body: Expr, running: RunningReductions, count: Access) -> Expr | None:
+def _shifted(partial: Access, body: Expr, running: RunningReductions, count: Access) -> Expr | None:
     """acc + count * (g(new) - g(old)), for a sum of constant summands and of running means."""
     ends = _means(body, running, count)
     if not ends:
         return None
     moved = _joined("+", [_difference(sign, part, running) for sign, part in ends])
-    return _counted(own, count, Binary("*", previous_value(count), moved))
+    return _counted(partial, count, Binary("*", previous_value(count), moved))
 
 
 def _means(body: Expr, running: RunningReductions, count: Access) -> list[tuple[int, Expr]] | None:
@@ -197,14 +197,14 @@ def _former(expr: Expr, running: RunningReductions) -> Expr:
     return rebuild(expr, lambda part: _former(part, running))
 
 
-def _counted(own: Access, count: Access, more: Expr) -> Expr:
-    return Call("where", (Binary("==", previous_value(count), Const(0.0)), own, Binary("+", own, more)))
+def _counted(partial: Access, count: Access, more: Expr) -> Expr:
+    return Call("where", (Binary("==", previous_value(count), Const(0.0)), partial, Binary("+", partial, more)))
 
 
 # acc + s * count * (mean_old - mean_new)**2
 
 
-def _centred(own: Access, body: Expr, running: RunningReductions, count: Access) -> Expr | None:
+def _centred(partial: Access, body: Expr, running: RunningReductions, count: Access) -> Expr | None:
     """acc + s * count * (mean_old - mean_new)**2, for squared distances from a running mean."""
     split = _square(body, running)
     if split is None:
@@ -215,7 +215,7 @@ def _centred(own: Access, body: Expr, running: RunningReductions, count: Access)
         return None
     moved = _joined("+", [_difference(sign, part, running) for sign, part in ends])
     more = Binary("*", previous_value(count), Binary("*", moved, moved))
-    return _counted(own, count, more if scale == 1 else Binary("*", more, Const(float(scale))))
+    return _counted(partial, count, more if scale == 1 else Binary("*", more, Const(float(scale))))
 
 
 def _square(body: Expr, running: RunningReductions) -> tuple[Expr, Fraction] | None:

@@ -21,7 +21,7 @@ Measure = Callable[[Sequence[Plan]], Sequence[float | None]]
 Keep = Callable[[Entry, Entry | None], Record]
 
 RECORDED, MEASURED = "recorded", "measured"
-"""Where choices come from; all else are reasons why the model made one."""
+"""Origins of choices; any other origin is a reason why the cost model chose."""
 
 MARGIN = 0.02
 """Relative speed-up that a candidate must show over one the model ranks higher; smaller differences are noise."""
@@ -96,8 +96,8 @@ class Tuner:
             return f"{len(entry.trials)} candidates measured, {budget} asked for"
         wanted = entry.trials[entry.chosen].decisions
         places = sorted(range(len(candidates)), key=lambda n: n != entry.chosen)
-        found = next((n for n in places if decisions(plan_of(candidates[n])) == wanted), None)
-        return "what it has chosen is no candidate now" if found is None else found
+        place = next((n for n in places if decisions(plan_of(candidates[n])) == wanted), None)
+        return "what it has chosen is no candidate now" if place is None else place
 
     def _measured(self, group: Signature, candidates: Sequence[C], plan_of: Callable[[C], Plan], why: str) -> int:
         assert self._tuning.measure is not None

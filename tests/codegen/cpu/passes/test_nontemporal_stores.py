@@ -15,7 +15,7 @@ from tests.codegen.cpu.running import AVX2, AVX512, NEON
 from tests.lower.cases import Case
 from tilec.codegen.cpu import build_model as model_module
 from tilec.codegen.cpu.compile.compile_tir import compile_function
-from tilec.codegen.cpu.emit.emit_kernel import emit
+from tilec.codegen.cpu.emit.emit_kernel import emit, emit_lowered
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.pipeline import Job, compile_model
 from tilec.runtime import load
@@ -106,11 +106,11 @@ def test_models_whose_tensors_no_cache_holds(tmp_path: Path, monkeypatch, column
     save(path, nodes, [value("x", 32, 24)], [value("y", 32, 16)], [weight("w", 24, columns), weight("v", columns, 16)])
     asked: list[frozenset[str]] = []
 
-    def noted(program, target, symbol, large):
-        asked.append(frozenset(large))
-        return emit(program, target, symbol, large)
+    def noted(kernel, target, symbol):
+        asked.append(kernel.nontemporal)
+        return emit_lowered(kernel, target, symbol)
 
-    monkeypatch.setattr(model_module, "emit", noted)
+    monkeypatch.setattr(model_module, "emit_lowered", noted)
     whole, recipe = host().device, host().recipe
     small = whole.levels[1].model_copy(update={"capacity": 1024, "units": 1})
     device = whole.model_copy(update={"levels": (whole.levels[0], small, *whole.levels[2:])})

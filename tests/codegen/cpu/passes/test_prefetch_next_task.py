@@ -173,7 +173,7 @@ def test_kernels_fetch_large_results_that_they_read(target: CpuTarget) -> None:
     )
 
     def fetches(*large: str) -> int:
-        kernel = emit(case.program(), target, "k", frozenset(large))
+        kernel = emit(case.program(), target, "k", large=frozenset(large))
         texts = [function.script() for function in (kernel.function, *kernel.parts.values())]
         return sum(line.endswith(", 1, 2, 1)") for text in texts for line in text.splitlines() if "prefetch" in line)
 

@@ -2,7 +2,7 @@ from tests.codegen.cpu.passes.test_flatten_statements import rows
 from tests.programs import compute, tensor
 from tilec.codegen.cpu.kernel_ir import Array, Tile
 from tilec.codegen.cpu.passes.flatten_statements import compute_tile
-from tilec.codegen.cpu.passes.promote_registers import promote_registers
+from tilec.codegen.cpu.passes.promote_registers import register_pieces
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import Const
 
@@ -26,7 +26,7 @@ def tile(text: str, extents: dict[str, int], target: str, source: str, shape: tu
 
 
 def pieces(*body: Tile) -> dict[str, tuple[tuple[int, int], ...]]:
-    return promote_registers(body, MEMORIES, CpuTarget(), {})
+    return register_pieces(body, MEMORIES, CpuTarget(), {})
 
 
 INTO = tile("C[m, n] = A[m, n] + 1.0", {"m": 4, "n": 32}, "C", "A", (4, 32))
@@ -40,6 +40,13 @@ def test_a_tile_that_all_touch_in_the_same_vectors_is_registers():
 def test_other_pieces_of_the_same_elements_are_memory():
     columns = tile("Y[n, m] = C[m, n]", {"m": 4, "n": 32}, "Y", "C", (4, 32))
     assert pieces(INTO, columns) == {}
+
+
+def test_vectors_that_have_an_element_in_common_are_memory():
+    low = tile("C[n] = A[n] + 1.0", {"n": 16}, "C", "A", (16,))
+    for first in (0, 15, 16):
+        high = tile(f"Y[n] = C[n + {first}] * 2.0", {"n": 16}, "Y", "C", (64,))
+        assert pieces(low, high) == {0: {"C": ((0, 16),)}, 15: {}, 16: {"C": ((0, 16), (16, 16))}}[first]
 
 
 def test_a_short_reduction_over_a_tile_is_unrolled():

@@ -1,14 +1,14 @@
-from tilec.codegen.cpu.kernel_ir import Array
-from tilec.codegen.cpu.passes.scratch_allocation import Life, allocate_scratch
+from tilec.codegen.cpu.kernel_ir import Array, KernelIR
+from tilec.codegen.cpu.passes.scratch_allocation import allocate_scratch
 
 
-def life(name: str, elements: int, first: int, last: int, ttype: str = "f32", kind: str = "scratch") -> Life:
-    return Life(Array(name, ttype, elements, kind), first, last)  # type: ignore[arg-type]
+def life(name: str, elements: int, first: int, last: int, ttype: str = "f32", kind: str = "scratch") -> Array:
+    return Array(name, ttype, elements, kind, life=(first, last))  # type: ignore[arg-type]
 
 
-def places(*lives: Life) -> tuple[dict[str, int], int]:
-    memories, total = allocate_scratch(lives)
-    return {m.name: m.offset for m in memories}, total
+def places(*arrays: Array) -> tuple[dict[str, int | None], int]:
+    kernel = allocate_scratch(KernelIR("k", arrays, (), 0))
+    return {array.name: array.offset for array in kernel.memories}, kernel.scratch_bytes
 
 
 def test_memories_in_use_together_lie_apart():

@@ -88,7 +88,7 @@ def filled(program: Program) -> list[int | None]:
     """How many elements each tile fills that does; None where that depends on the task."""
     sizes = [
         [dim.size for dim in tile.dims]
-        for tile in tiles(assign_storage(program, AVX2, {}).nests[0].body)
+        for tile in tiles(assign_storage(program, AVX2).nests[0].body)
         if isinstance(tile.value, Const)
     ]
     return [None if None in each else prod(n for n in each if n is not None) for each in sizes]

@@ -3,6 +3,8 @@
 from tests.programs import buffer, compute, loop, tensor, whole
 from tilec.codegen.cpu.kernel_ir import KernelIR, tiles
 from tilec.codegen.cpu.passes.assign_storage import assign_storage
+from tilec.codegen.cpu.passes.promote_registers import promote_registers
+from tilec.codegen.cpu.passes.scratch_allocation import allocate_scratch
 from tilec.codegen.cpu.passes.window_storage import strides_of
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.plan import PlanLevel
@@ -16,7 +18,8 @@ BOX = {"i": "p*4:p*4 + 4", "j": "0:64"}
 
 def resolved(*body: Statement, outputs: tuple[str, ...] = ("Y",), parameters=(IN, OUT)) -> KernelIR:
     inside = loop("p", 2, *body, scope="core")
-    return assign_storage(Program("k", LEVELS, (), parameters, outputs, (inside,)), CpuTarget(), {})
+    program = Program("k", LEVELS, (), parameters, outputs, (inside,))
+    return allocate_scratch(promote_registers(assign_storage(program, CpuTarget()), CpuTarget(), {}))
 
 
 def own(tree: KernelIR) -> dict[str, str]:

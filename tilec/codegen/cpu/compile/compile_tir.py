@@ -88,7 +88,7 @@ def llvm_target(target: Target) -> Any:
 
 
 def compile_function(function: PrimFunc, target: Target) -> bytes:
-    """The object file of one TIR function with a global symbol; see `sign_masks` for why it may be made twice."""
+    """The object file of one TIR function with a global symbol; see `sign_masks` for why it may be compiled twice."""
     module = tvm.IRModule({tvm.ir.GlobalVar(str(function.attrs["global_symbol"])): function})
     pipeline = PRINTED if PRINTED in function.attrs else PIPELINE
     described = llvm_target(target)

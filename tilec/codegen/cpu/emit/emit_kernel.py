@@ -11,7 +11,6 @@ from tvm.script.ir_builder import IRBuilder
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
 from tilec.codegen.cpu.compile.compile_tir import PRINTED
-from tilec.codegen.cpu.decide import lowered_kernel
 from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
 from tilec.codegen.cpu.emit.indices import Indices
 from tilec.codegen.cpu.emit.kernel_function import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
@@ -30,7 +29,7 @@ from tilec.codegen.cpu.kernel_ir import (
     memories_of,
 )
 from tilec.codegen.cpu.passes.nontemporal_stores import nontemporal_stores, whole
-from tilec.codegen.cpu.passes.outline_reductions import outline_reductions
+from tilec.codegen.cpu.pipeline import KernelContext, lower_kernel
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import Var
 from tilec.ir.program import Program
@@ -58,13 +57,17 @@ def emit(
 ) -> Kernel:
     """The kernel of a program under a C symbol, by default the program's name, as it is decided.
 
-    Results that are `large` begin at multiples of a vector.
-    Raises UnsupportedError for sizes that are not bound and for statements that a core cannot run.
+    Results that are `large`, and lie in no cache when they are read, or that are decided to be streamed begin at
+    multiples of a vector. Raises UnsupportedError for sizes that are not bound and for statements that a core cannot
+    run.
     """
-    lowered = lowered_kernel(program, target, decisions, large)
-    tree = outline_reductions(lowered.tree)
-    printer = _Printer(tree, target, symbol or tree.name, lowered.streamed)
-    return Kernel(printer.kernel(), tree.tasks, tree.scratch_bytes, printer.parts())
+    return emit_lowered(lower_kernel(KernelContext(program, target, frozenset(large), decisions)), target, symbol)
+
+
+def emit_lowered(kernel: KernelIR, target: CpuTarget, symbol: str | None = None) -> Kernel:
+    """A kernel after all passes under a C symbol, by default its name."""
+    printer = _Printer(kernel, target, symbol or kernel.name)
+    return Kernel(printer.kernel(), kernel.tasks, kernel.scratch_bytes, printer.parts())
 
 
 def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
@@ -85,7 +88,6 @@ class _Printer:
     tree: KernelIR
     target: CpuTarget
     symbol: str
-    streamed: Set[str]
 
     @property
     def operands(self) -> list[Operand]:
@@ -123,7 +125,7 @@ class _Printer:
         return function.with_attr(PRINTED, True)
 
     def _streaming(self, used: Set[str]) -> AbstractContextManager[None]:
-        past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.streamed]
+        past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.tree.nontemporal]
         return nontemporal_stores(past, self.target.vector_bytes)
 
     def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str]) -> _Place:
@@ -132,7 +134,7 @@ class _Printer:
         buffers: dict[str, Buffer] = dict(operands)
         places: dict[int, int] = {}
         for memory in self.tree.memories:
-            if memory.kind == "scratch":
+            if memory.offset is not None:
                 places[memory.offset] = max(places.get(memory.offset, 0), memory.elements)
         made: dict[int, Buffer] = {}
         pieces: dict[tuple[str, int, int], Buffer] = {}
@@ -141,12 +143,14 @@ class _Printer:
                 continue
             for offset, lanes in memory.pieces:
                 pieces[memory.name, offset, lanes] = register(stored(memory.ttype), lanes)
-            if memory.kind == "scratch":
+            if memory.offset is not None:
                 if memory.offset not in made:
                     made[memory.offset] = scratch.buffer(memory.offset, places[memory.offset], stored(memory.ttype))
                 buffers[memory.name] = made[memory.offset]
         table = {m.name: m for m in self.tree.memories}
-        vectors = {name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.streamed & used}
+        vectors = {
+            name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.tree.nontemporal & used
+        }
         memories = Memories(table, buffers, pieces, vectors)
         return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
 

@@ -1,4 +1,9 @@
-"""A tile program as a kernel tree: storage for every buffer, loops in versions of fixed widths, flat tiles."""
+"""A tile program as kernel IR: storage for every buffer, loops in versions of fixed widths, flat tiles.
+
+Loops are cut (`peel_loops`) while buffers get storage, for the width of a window, and with it the size of an array, is
+a number in the ranges of the version alone. Tiles that straddle a condition are cut here too: their iterators, in
+tensor coordinates, are gone when they are flat.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from tilec.codegen.cpu.decisions import NodeDecision
-from tilec.codegen.cpu.emit.expand_pow import expand_pow
-from tilec.codegen.cpu.kernel_ir import Array, CallFunction, For, If, KernelIR, ParallelNest, Step, Storage, Tile, tiles
+from tilec.codegen.cpu.kernel_ir import Array, For, If, KernelIR, ParallelNest, Step, Storage, Tile, tiles
 from tilec.codegen.cpu.passes.buffer_uses import outside
-from tilec.codegen.cpu.passes.flatten_statements import Operand, compute_tile, copy_tile, fill_tile, fuse
+from tilec.codegen.cpu.passes.flatten_statements import Operand, compute_tile, copy_tile, fill_tile
 from tilec.codegen.cpu.passes.peel_loops import Interval, peel_loops
-from tilec.codegen.cpu.passes.promote_registers import promote_registers
-from tilec.codegen.cpu.passes.scratch_allocation import Life, allocate_scratch
-from tilec.codegen.cpu.passes.specialize_guards import specialize_guards, split_straddling
+from tilec.codegen.cpu.passes.specialize_guards import split_straddling
 from tilec.codegen.cpu.passes.task_loops import TaskLoops, task_loops
 from tilec.codegen.cpu.passes.window_copies import filled_copy, filled_outside
 from tilec.codegen.cpu.passes.window_storage import BufferWindow, UnplacedBuffer, strides_of, viewed, written_through
@@ -41,6 +42,15 @@ from tilec.ir.types import TTYPES
 
 REGISTER_BYTES = 8 << 10
 """Largest buffer of the highest level that becomes a local one, which LLVM keeps in registers if it can."""
+
+
+@dataclass(slots=True)
+class Life:
+    """An array that is no operand, and from which to which tile it is used."""
+
+    memory: Array
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,20 +217,12 @@ class _Resolver:
 
     # -- tiles --------------------------------------------------------------------------------------------
 
-    def fused(self, tile: Tile | None) -> list[Step]:
-        """A tile with neighbouring dimensions merged; vectors never straddle rows of local buffers."""
-        if tile is None:
-            return []
-        local = [name for name, life in self.lives.items() if life.memory.kind == "local"]
-        return [fuse(tile, local, self.target.lanes(tile.ttype))]
-
     def fill(self, window: BufferWindow, value: Scalar, scope: Scope) -> list[Step]:
         box = tuple(zip(window.lo, window.hi, strict=True))
         if window.outside is None or repr(window.outside) != repr(value):
-            return self.fused(fill_tile(window.storage, box, value, scope.ranges))
+            return _present(fill_tile(window.storage, box, value, scope.ranges))
         valid = tuple((Const(0), extent) for extent in self.shape(window.buffer.tensor, window.buffer))
-        parts = filled_outside(window.storage, box, valid, value, scope.ranges)
-        return [self.refused(part) for part in parts]
+        return [*filled_outside(window.storage, box, valid, value, scope.ranges)]
 
     def load(self, target: BufferWindow, source: BufferWindow, fill: Scalar | None, scope: Scope) -> list[Step]:
         if target.storage is source.storage:
@@ -236,21 +238,8 @@ class _Resolver:
         if fill is None:
             first, last = _largest(scope, target.lo, lo), _smallest(scope, target.hi, hi)
             box = tuple(zip(first, last, strict=True))
-            return self.fused(copy_tile(target.storage, source.storage, box, scope.ranges))
-        parts = filled_copy(target.storage, source.storage, box, valid, fill, scope.ranges)
-        return [self.refused(part) for part in parts]
-
-    def refused(self, step: Step) -> Step:
-        """The tiles inside a step fused."""
-        match step:
-            case For():
-                return replace(step, body=tuple(map(self.refused, step.body)))
-            case If():
-                return replace(step, yes=tuple(map(self.refused, step.yes)), no=tuple(map(self.refused, step.no)))
-            case Tile():
-                return self.fused(step)[0]
-            case CallFunction():
-                raise AssertionError(step)
+            return _present(copy_tile(target.storage, source.storage, box, scope.ranges))
+        return [*filled_copy(target.storage, source.storage, box, valid, fill, scope.ranges)]
 
     def store(self, statement: StoreTiles, scope: Scope) -> list[Step]:
         source, target = scope.live[statement.source], scope.live[statement.target]
@@ -263,7 +252,7 @@ class _Resolver:
         hi = _smallest(scope, _smallest(scope, hi, target.hi), shape)
         box = tuple(zip(lo, hi, strict=True))
         combine: Combine = statement.combine
-        return self.fused(copy_tile(target.storage, source.storage, box, scope.ranges, combine))
+        return _present(copy_tile(target.storage, source.storage, box, scope.ranges, combine))
 
     def compute(self, statement: ComputeTile, scope: Scope) -> list[Step]:
         if statement.unit:
@@ -280,12 +269,7 @@ class _Resolver:
             return [self.in_pieces(statement, *cut, scope)]
         operands = {tensor: _operand(scope.live[name]) for tensor, name in statement.operands}
         target = _operand(scope.live[statement.target])
-        tile = compute_tile(statement, target, operands, scope.ranges)
-        if tile is None:
-            return []
-        ttypes = {operand.storage.memory: operand.storage.ttype for operand in operands.values()}
-        tile = replace(tile, value=expand_pow(tile.value, ttypes))
-        return [self.refused(step) for step in specialize_guards(tile, scope.ranges)]
+        return _present(compute_tile(statement, target, operands, scope.ranges))
 
     def cut(self, statement: ComputeTile, scope: Scope) -> tuple[str, int] | None:
         """Along which iterator a tile is computed in pieces, and their width; never where it reads or writes what may
@@ -311,6 +295,10 @@ class _Resolver:
         inside = scope.with_loop(variable, Interval(0, size // width - 1))
         steps = self.compute(replace(statement, box=tuple(box)), inside)
         return For(variable, Const(0), Const(size // width), tuple(steps))
+
+
+def _present(tile: Tile | None) -> list[Step]:
+    return [] if tile is None else [tile]
 
 
 def _operand(window: BufferWindow) -> Operand:
@@ -340,8 +328,8 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
     return found | {p.tensor: tuple(map(simplify, p.hi)) for p in program.parameters}
 
 
-def assign_storage(program: Program, target: CpuTarget, nodes: Mapping[str, NodeDecision]) -> KernelIR:
-    """The kernel tree of a program; what is decided of its `nodes` says which buffers can be registers.
+def assign_storage(program: Program, target: CpuTarget) -> KernelIR:
+    """The kernel IR of a program; arrays have no places yet, and those that may become registers are local.
 
     Raises UnsupportedError for sizes that are not bound and units without code.
     """
@@ -355,9 +343,6 @@ def assign_storage(program: Program, target: CpuTarget, nodes: Mapping[str, Node
         storage = Storage(parameter.name, parameter.ttype, lo, strides_of(shape, parameter.layout))
         live[parameter.name] = BufferWindow(parameter, lo, hi, storage, frozenset({parameter.name}))
     nests = tuple(resolver.nest(part, Scope({}, {}, live)) for part in task_loops(program))
-    table = {m.name: m for m in (*operands, *(life.memory for life in resolver.lives.values()))}
-    pieces = promote_registers([tile for nest in nests for tile in tiles(nest.body)], table, target, nodes)
-    for name, life in resolver.lives.items():
-        life.memory = replace(life.memory, kind="local" if name in pieces else "scratch", pieces=pieces.get(name, ()))
-    placed, scratch = allocate_scratch(tuple(resolver.lives.values()))
-    return KernelIR(program.name, (*operands, *placed), nests, scratch)
+    lives = resolver.lives.values()
+    arrays = (replace(life.memory, life=(life.first, life.last)) for life in lives)
+    return KernelIR(program.name, (*operands, *arrays), nests, 0)

@@ -1,4 +1,4 @@
-"""What a list of statements does with a buffer: who fills, loads, computes, reads and stores it."""
+"""Uses of a buffer in a list of statements: those that fill, load, compute, read and store it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilec.ir.program import Allocate, Buffer, ComputeTile, Fill, LoadTiles, Loo
 
 @dataclass(slots=True)
 class BufferUses:
-    """Statements that touch one buffer; `looped` says that an accumulating one stands in a loop of its own."""
+    """Statements that touch one buffer; `looped` when a computation that accumulates stands in a loop among them."""
 
     loads_into: list[LoadTiles] = field(default_factory=list)
     loads_from: list[LoadTiles] = field(default_factory=list)
@@ -24,7 +24,7 @@ class BufferUses:
 
     @property
     def writes(self) -> int:
-        """How many statements write it."""
+        """Number of statements that write it."""
         return len(self.loads_into) + len(self.stores_into) + len(self.fills) + len(self.computes)
 
 
@@ -37,36 +37,36 @@ def flat(statements: Sequence[Statement], depth: int = 0) -> Iterator[tuple[Stat
 
 
 def buffer_uses(name: str, statements: Sequence[Statement]) -> BufferUses:
-    """How the statements use buffer `name`."""
-    found = BufferUses()
+    """The uses of buffer `name`."""
+    uses = BufferUses()
     for statement, depth in flat(statements):
         match statement:
             case LoadTiles(target, source, _, _):
                 if target == name:
-                    found.loads_into.append(statement)
+                    uses.loads_into.append(statement)
                 if source == name:
-                    found.loads_from.append(statement)
+                    uses.loads_from.append(statement)
             case StoreTiles(target, source, _, _, _):
                 if target == name:
-                    found.stores_into.append(statement)
+                    uses.stores_into.append(statement)
                 if source == name:
-                    found.stores_from.append(statement)
+                    uses.stores_from.append(statement)
             case Fill(buffer, _) if buffer == name:
-                found.fills.append(statement)
+                uses.fills.append(statement)
             case ComputeTile(_, _, target, operands, accumulate, _):
                 if target == name:
-                    found.computes.append(statement)
-                    found.looped = found.looped or (accumulate and depth > 0)
+                    uses.computes.append(statement)
+                    uses.looped = uses.looped or (accumulate and depth > 0)
                 if any(buffer == name for _, buffer in operands):
-                    found.reads.append(statement)
+                    uses.reads.append(statement)
             case _:
                 pass
-    return found
+    return uses
 
 
 def outside(buffer: Buffer, after: Sequence[Statement]) -> Scalar | None:
-    """What elements of a buffer outside its tensor hold, if they are filled as it is loaded or before it is computed;
-    None for a buffer whose elements inside start from what is filled too."""
+    """The value of a buffer's elements outside of its tensor, where a load or a fill before the computation sets them;
+    None for a buffer whose elements inside start from that value too."""
     for statement in after:
         match statement:
             case LoadTiles(target, _, fill, _) if target == buffer.name and fill is not None:

@@ -26,22 +26,22 @@ from tilec.codegen.cpu.kernel_ir import (
 from tilec.ir.expr import Expr, Var, variables
 
 
-def outline_reductions(tree: KernelIR) -> KernelIR:
-    """The tree with such loops as parts that it runs."""
-    outliner = _Outliner(tree)
+def outline_reductions(kernel: KernelIR) -> KernelIR:
+    """The kernel with such loops as functions that it calls."""
+    outliner = _Outliner(kernel)
     nests = tuple(
         ParallelNest(nest.spread, outliner.steps(nest.body, tuple(name for name, _ in nest.spread)))
-        for nest in tree.nests
+        for nest in kernel.nests
     )
-    return replace(tree, nests=nests, parts=tuple(outliner.parts))
+    return replace(kernel, nests=nests, parts=tuple(outliner.parts))
 
 
 class _Outliner:
-    def __init__(self, tree: KernelIR) -> None:
+    def __init__(self, kernel: KernelIR) -> None:
         self.parts: list[Function] = []
-        local = {memory.name for memory in tree.memories if memory.kind == "local"}
+        local = {memory.name for memory in kernel.memories if memory.kind == "local"}
         self.uses: dict[str, int] = {}
-        for nest in tree.nests:
+        for nest in kernel.nests:
             for name in memories_of(nest.body):
                 if name in local:
                     self.uses[name] = self.uses.get(name, 0) + 1
@@ -49,11 +49,11 @@ class _Outliner:
     def steps(self, steps: Sequence[Step], scope: tuple[str, ...]) -> tuple[Step, ...]:
         """Steps inside loops over the variables of `scope`."""
         groups = [tuple(group) for _, group in groupby(steps, _loop)]
-        made: list[Step] = []
+        result: list[Step] = []
         for group in groups:
             inner = tuple(self._inside(step, scope) for step in group)
-            made += (self._run(inner, group, scope),) if len(groups) > 1 and self._apart(group) else inner
-        return tuple(made)
+            result += (self._run(inner, group, scope),) if len(groups) > 1 and self._apart(group) else inner
+        return tuple(result)
 
     def _inside(self, step: Step, scope: tuple[str, ...]) -> Step:
         match step:

@@ -7,10 +7,11 @@ touched in any other way go to scratch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from tilec.codegen.cpu.decisions import NodeDecision
-from tilec.codegen.cpu.kernel_ir import Array, Blocking, Tile
+from tilec.codegen.cpu.kernel_ir import Array, Blocking, KernelIR, Tile, tiles
 from tilec.codegen.cpu.passes.block_tiles import Blocker, full_tiles
 from tilec.codegen.cpu.stride_analysis import Form, form_of
 from tilec.codegen.cpu.strip_mining import neighbours
@@ -96,7 +97,21 @@ def _apart(found: Iterable[Piece]) -> bool:
     return True
 
 
-def promote_registers(
+def promote_registers(kernel: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecision]) -> KernelIR:
+    """The kernel with its local arrays as registers where they can be as its `nodes` are decided, in scratch where
+    not."""
+    table = {array.name: array for array in kernel.memories}
+    pieces = register_pieces([tile for nest in kernel.nests for tile in tiles(nest.body)], table, target, nodes)
+    memories = (
+        replace(array, kind="local" if array.name in pieces else "scratch", pieces=pieces.get(array.name, ()))
+        if array.kind == "local"
+        else array
+        for array in kernel.memories
+    )
+    return replace(kernel, memories=tuple(memories))
+
+
+def register_pieces(
     body: Sequence[Tile], memories: Mapping[str, Array], target: CpuTarget, nodes: Mapping[str, NodeDecision]
 ) -> dict[str, tuple[Piece, ...]]:
     """Local memory -> its pieces, for those that become registers."""

@@ -50,7 +50,7 @@ def _relays(nest: TaskLoops, parameter: str) -> bool:
 def _nests(program: Program) -> Iterator[TaskLoops | None]:
     """The nests that make up the program; None when something else stands between or a nest depends on another."""
     parameters = frozenset(p.name for p in program.parameters)
-    seen: list[tuple[set[str], set[str]]] = []
+    earlier: list[tuple[set[str], set[str]]] = []
     for statement in program.body:
         if isinstance(statement, Barrier):
             continue
@@ -59,11 +59,11 @@ def _nests(program: Program) -> Iterator[TaskLoops | None]:
             return
         nest = _nest(statement)
         read, written = _touched(statement, parameters)
-        if any(read & other[1] or written & (other[0] | other[1]) for other in seen):
+        if any(read & other[1] or written & (other[0] | other[1]) for other in earlier):
             yield None
         if any(not _relays(nest, name) for name in read & written):
             yield None
-        seen.append((read, written))
+        earlier.append((read, written))
         yield nest
 
 

@@ -1,4 +1,4 @@
-"""Where the window of a buffer lives: seen in place in the memory below, written through to it, or on its own.
+"""Storage of a buffer's window: in place in the memory below, written through to it, or an array for itself.
 
 On a CPU a load is a view unless it fills, changes the layout or would be overwritten; a buffer that is stored
 once is the memory that it is stored to, unless partial results would show there.
@@ -34,7 +34,7 @@ class BufferWindow:
 
 @dataclass(frozen=True, slots=True)
 class UnplacedBuffer:
-    """What is known of a buffer before it has storage."""
+    """A buffer before it has storage, and its window `[lo, hi)` in the current ranges."""
 
     buffer: Buffer
     lo: tuple[Expr, ...]
@@ -68,10 +68,10 @@ def viewed(
 ) -> BufferWindow | None:
     """The window that a loaded buffer is a view of; `after` are the statements of its scope."""
     buffer = plain.buffer
-    found = buffer_uses(buffer.name, after)
-    if found.writes != 1 or len(found.loads_into) != 1:
+    uses = buffer_uses(buffer.name, after)
+    if uses.writes != 1 or len(uses.loads_into) != 1:
         return None
-    load = found.loads_into[0]
+    load = uses.loads_into[0]
     source = live.get(load.source)
     if source is None or source.buffer.ttype != buffer.ttype or not _same_layout(buffer, source.buffer):
         return None
@@ -108,19 +108,19 @@ def written_through(
 ) -> BufferWindow | None:
     """The window that a computed buffer is written to directly; `top` says that its level is the highest."""
     buffer = plain.buffer
-    found = buffer_uses(buffer.name, after)
+    uses = buffer_uses(buffer.name, after)
     stores = [s for s in after if isinstance(s, StoreTiles) and s.source == buffer.name]
-    if len(stores) != 1 or len(found.stores_from) != 1 or stores[0].combine != "none":
+    if len(stores) != 1 or len(uses.stores_from) != 1 or stores[0].combine != "none":
         return None
     target = live.get(stores[0].target)
     if target is None or target.buffer.ttype != buffer.ttype or not _same_layout(buffer, target.buffer):
         return None
-    partial = bool(found.fills or found.loads_into or any(c.accumulate for c in found.computes))
-    if partial and (stores[0].lo or (found.looped and top)):
+    partial = bool(uses.fills or uses.loads_into or any(c.accumulate for c in uses.computes))
+    if partial and (stores[0].lo or (uses.looped and top)):
         return None
-    if top and (found.reads or found.fills):
+    if top and (uses.reads or uses.fills):
         return None
-    if any(load.source != target.buffer.name or load.fill is not None for load in found.loads_into):
+    if any(load.source != target.buffer.name or load.fill is not None for load in uses.loads_into):
         return None
     if any(load.target != buffer.name for load in buffer_uses(target.buffer.name, after).loads_from):
         return None
