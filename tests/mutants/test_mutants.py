@@ -74,7 +74,7 @@ def test_the_tests_of_a_mutant_decide_what_becomes_of_it(checkout: Path, given: 
         ("3 * n", "n + 2", "occurs 0 times"),
         ("n", "m", "occurs 3 times"),
         ("2 * n", "2 * n)", "is no Python"),
-        ("2 * n", "(2 * n)", "means the same"),
+        ("2 * n", "2 * n", "changes nothing"),
     ],
 )
 def test_a_mutant_that_does_not_apply_is_stale(checkout: Path, old: str, new: str, why: str) -> None:
