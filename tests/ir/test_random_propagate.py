@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import SLOW, examples
 from tests.random_graphs import Array, Model, models
 from tilec.ir.algebra import linear_form
 from tilec.ir.evaluate import Points, TensorWindow, scalar_value
 from tilec.ir.expr import Access, Call, Const, Expr, TensorExpr, Var, as_expr, children
 from tilec.ir.propagate import NUMPY, SYMBOLIC, propagate
 
-SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
-QUICK = settings(max_examples=250, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
 LONG = settings(max_examples=5000, deadline=None, suppress_health_check=SLOW)
 Box = Mapping[str, tuple[int, int]]
 Ends = tuple[tuple[int, int], ...]
@@ -107,7 +106,7 @@ def check(model: Model, data: st.DataObject) -> None:
 
 
 @pytest.mark.feature("W04", "W05")
-@QUICK
+@examples(100, seed=1)
 @given(models(), st.data())
 def test_windows_cover_what_is_read(model: Model, data: st.DataObject) -> None:
     check(model, data)

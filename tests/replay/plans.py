@@ -22,6 +22,12 @@ DEVICES = ("avx2", "zen5-avx512", "neon", "a100", "mi250", "ipu-mk2")
 QUICK = ("avx2", "a100")
 """The devices that every test run replays; `make replay` replays all."""
 
+LONG = (
+    *(("nafnet", "avx2"), ("nafnet", "a100"), ("shufflenet-v2", "avx2"), ("shufflenet-v2", "a100")),
+    ("llama-layer-decode", "a100"),
+)
+"""What takes longest to plan on these devices: left to `make replay` as well."""
+
 MODELS = {
     "mobilenet-v2": ("mobilenet-v2", "fused", False),
     "shufflenet-v2": ("shufflenet-v2", "fused", False),

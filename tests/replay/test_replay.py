@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from replay.plans import FOLDER, QUICK, cases, planned
+from replay.plans import FOLDER, LONG, QUICK, cases, planned
 
 from tilec.analysis.diff import diff_plans
 from tilec.artifact import pretty
@@ -21,7 +21,8 @@ from tilec.report.diff_text import diff_text
 
 def marked() -> list[object]:
     """The cases; what is not quick is left to `make replay` and `make test-all`."""
-    return [pytest.param(n, d, marks=() if d in QUICK else pytest.mark.slow, id=f"{n}-{d}") for n, d in cases()]
+    quick = {(n, d) for n, d in cases() if d in QUICK}.difference(LONG)
+    return [pytest.param(*c, marks=() if c in quick else pytest.mark.slow, id="-".join(c)) for c in cases()]
 
 
 def replay(plan: Plan, file: Path, update: bool) -> None:

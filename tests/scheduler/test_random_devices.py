@@ -7,11 +7,12 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler.graphs import make_graph
 from scheduler.running import device
 
+from tests.examples import SLOW, examples
 from tests.random_devices import KIB, device_files, devices, read
 from tests.random_graphs import Model, models
 from tilec.errors import ConfigError
@@ -31,8 +32,6 @@ from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
 FUSION = get_args(ScheduleOptions.model_fields["fusion"].annotation)
-SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
-QUICK = settings(max_examples=100, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
 LONG = settings(max_examples=4000, deadline=None, suppress_health_check=SLOW)
 
 
@@ -96,13 +95,13 @@ def agrees(found: np.ndarray, expected: np.ndarray) -> None:
 
 @pytest.mark.feature("W10", "W15", "W17", "W30")
 @pytest.mark.parametrize("fusion", FUSION)
-@QUICK
+@examples(30, seed=2)
 @given(problems(KIB))
 def test_random_devices(fusion: str, problem: tuple[Model, DeviceSpec]) -> None:
     check(*problem, fusion)
 
 
-@settings(QUICK, max_examples=40)
+@examples(20, seed=1)
 @given(problems(6))
 def test_levels_of_a_few_elements(problem: tuple[Model, DeviceSpec]) -> None:
     check(*problem, FUSION[-1])

@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 
-from tests.acceptance.miniatures import shrunk
+from tests.acceptance.miniatures import SEQ, shrunk
 from tilec import zoo
 from tilec.zoo.registry import MODELS
 
@@ -20,7 +20,10 @@ Arrays = dict[str, NDArray[Any]]
 Dims = tuple[int | str, ...]
 FORMS: tuple[zoo.Form, ...] = ("fused", "decomposed")
 SMALL = ("gpt2", "vit-b16", "swin-t", "mobilevit-s", "restormer", "bsrn", "conformer")
-"""Models that run here with few and narrow layers; the others as they are."""
+"""Models that never run here but with few and narrow layers."""
+LARGE = ("bert-base", "vgg16", "resnet-50", "unet", "vit-s32", "llama-layer-prefill", "llama-layer-decode")
+"""Models that run here small as well, and as they are among the slow tests; the others are small as they are."""
+NAMES = [*zoo.names(), *(pytest.param(f"{name}, whole", marks=pytest.mark.slow) for name in LARGE)]
 LENGTHS = {"bert-base": 9, "nerf-mlp": 33, "llama-layer-prefill": 7, "llama-layer-decode": 12, "unet": 32}
 LENGTHS |= {"gpt2": 9, "conformer": 8}
 """The sequence lengths used here; the other models have none, or keep theirs."""
@@ -43,11 +46,15 @@ class Observed:
 @functools.cache
 def observe(name: str, form: zoo.Form, dynamic: bool = False) -> Observed:
     """Build, check and run a model on all cases, and let go of it: bert-base has 440 MB."""
-    entry = MODELS[name]
-    kept = replace(entry, symbol=LENGTHS[name]) if name in LENGTHS and isinstance(entry.symbol, int) else entry
-    size = shrunk(name) if name in SMALL else nullcontext()
-    with size, mock.patch.dict(MODELS, {name: kept}):
-        model = zoo.build(name, form=form, dynamic=dynamic, seq=None if dynamic else LENGTHS.get(name))
+    name, _, whole = name.partition(", ")
+    small = name in (*SMALL, *LARGE) and not whole
+    size = shrunk(name) if small else nullcontext()
+    seq = LENGTHS.get(name, SEQ.get(name) if small else None)
+    with size, mock.patch.dict(MODELS):
+        entry = MODELS[name]
+        if name in LENGTHS and isinstance(entry.symbol, int):
+            MODELS[name] = replace(entry, symbol=LENGTHS[name])
+        model = zoo.build(name, form=form, dynamic=dynamic, seq=None if dynamic else seq)
     serialized = model.SerializeToString()
     onnx.checker.check_model(serialized, full_check=True)
     inputs = tuple(
@@ -120,7 +127,7 @@ def _distance(actual: NDArray[Any], expected: NDArray[Any]) -> float:
     return float(np.max(np.abs(actual - expected)) / np.max(np.abs(expected)))
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", NAMES)
 def test_forms_are_what_exporters_write(name: str) -> None:
     fused, decomposed = observe(name, "fused"), observe(name, "decomposed")
     assert fused.opset >= 20
@@ -137,7 +144,7 @@ def test_forms_are_what_exporters_write(name: str) -> None:
         assert {"Constant", "Shape", "Gather", "Unsqueeze", "Concat", "Reshape"} <= decomposed.operators
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("case", ["first", "mean 3"])
 def test_outputs_are_well_scaled(name: str, case: str) -> None:
     for output in observe(name, "fused").outputs[case].values():
@@ -146,14 +153,14 @@ def test_outputs_are_well_scaled(name: str, case: str) -> None:
         assert np.max(np.abs(output)) < 100
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", NAMES)
 def test_outputs_depend_on_inputs(name: str) -> None:
     outputs = observe(name, "fused").outputs
     for key, output in outputs["first"].items():
         assert _distance(outputs["second"][key], output) > 0.01
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("case", ["first", "second", "mean 3", "all masked"])
 def test_forms_agree(name: str, case: str) -> None:
     fused, decomposed = observe(name, "fused"), observe(name, "decomposed")
@@ -163,7 +170,7 @@ def test_forms_agree(name: str, case: str) -> None:
         assert _distance(decomposed.outputs[case][key], output) < 1e-4
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("form", FORMS)
 def test_dynamic_equals_static_item_by_item(name: str, form: zoo.Form) -> None:
     static, dynamic = observe(name, form), observe(name, form, dynamic=True)
@@ -174,7 +181,7 @@ def test_dynamic_equals_static_item_by_item(name: str, form: zoo.Form) -> None:
         assert _distance(dynamic.outputs["second"][key], second) < 1e-4
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("form", FORMS)
 def test_dynamic_symbols(name: str, form: zoo.Form) -> None:
     dynamic = observe(name, form, dynamic=True)

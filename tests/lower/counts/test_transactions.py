@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import SLOW
 from tests.lower.cases import CASES, CPU, DRAM, L2, LANES, REG, SHARED, Case
 from tests.lower.runs import Walk
-from tests.machine.test_random_plans import SLOW
 from tests.random_graphs import Case as Random
 from tests.random_plans import cases
 from tilec.ir.expr import Expr, Var
