@@ -85,7 +85,7 @@ class Backend:
     """A code generator and how its code runs.
 
     `kind` is the `target.backend` of its devices, `loader` the function, as `module:name`, by which the runtime opens
-    its models (`tilec.runtime.executor.Loader`; it is recorded in the manifest and must need no compiler); `passes` are
+    its models (`tilec.runtime.executor.Loader`; the manifest records it, and it must need no compiler); `passes` are
     those over its kernel IR, in the order in which they run, imported when they are asked for.
 
     `decide` has the rules by which the plan of a device fixes vectors, unrolling, fetches and stores of a kernel

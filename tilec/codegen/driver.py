@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tilec.abi.manifest import LOADER
 from tilec.artifact import encode
 from tilec.codegen.backend import Observe, backend_of
 from tilec.codegen.kernels import Advance, lower_plan
@@ -46,5 +47,6 @@ def codegen(
         "steps": [encode(step) for step in kernels.steps],
     }
     if backend is not None:
-        body["runtime"] = dict(backend.build(plan, kernels, device, options, folder, cache, observe))
+        runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe))
+        body["runtime"] = runtime if backend.loader == LOADER else {**runtime, "loader": backend.loader}
     return body

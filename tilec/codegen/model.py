@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from tilec.abi.job_layout import ABI
-from tilec.abi.manifest import LOADER, CallSpec, Constant, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
+from tilec.abi.manifest import CallSpec, Constant, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
 from tilec.codegen.kernels import Kernels
 from tilec.codegen.launch_table import Launch, PointerTable
 from tilec.codegen.tensor_places import TensorPlaces
@@ -48,8 +48,8 @@ class Model(Generic[Code]):
         results = sum(len(call.outputs) for call in self.calls)
         return PointerTable(len(self.inputs) + results, len(self.outputs), len(self.constants))
 
-    def manifest(self, library: LibraryFile | None, loader: str = LOADER) -> Manifest:
-        """The manifest of the model with its library, which that loader opens."""
+    def manifest(self, library: LibraryFile | None) -> Manifest:
+        """The manifest of the model with its library; the stage adds the loader of the back end."""
         return Manifest(
             abi=ABI,
             library=library,
@@ -63,7 +63,6 @@ class Model(Generic[Code]):
             threads=self.threads,
             calls=self.calls,
             taken=self.taken,
-            loader=loader,
         )
 
 

@@ -9,8 +9,6 @@ from tilec.artifact import digest_bytes, encode
 from tilec.codegen.backend import Backend, Obstacle
 from tilec.codegen.model import KernelCode, Model, model_of
 
-LOADER = "tests.codegen.toy_backend.loader:load"
-
 
 def build(plan, kernels, device, options, folder, cache, observe):
     code = {
@@ -24,7 +22,7 @@ def build(plan, kernels, device, options, folder, cache, observe):
     library = folder / f"kernels-{digest_bytes(text.encode())[:16]}.so"
     flags = ["-O1", "-shared", "-fPIC", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-unused"]
     subprocess.run(["gcc", *flags, "-o", str(library), str(source), "-lm"], check=True)
-    return encode(model.manifest(LibraryFile(library.name, digest_bytes(library.read_bytes())), LOADER))
+    return encode(model.manifest(LibraryFile(library.name, digest_bytes(library.read_bytes()))))
 
 
 def run_text(model: Model[str]) -> str:
@@ -40,4 +38,6 @@ def can_build(device):
     return None if shutil.which("gcc") else Obstacle("gcc is not there", "Install gcc.")
 
 
-BACKEND = Backend("c", LOADER, build, can_build, can_run=lambda *_: None, can_time=lambda *_: None)
+BACKEND = Backend(
+    "c", "tests.codegen.toy_backend.loader:load", build, can_build, can_run=lambda *_: None, can_time=lambda *_: None
+)
