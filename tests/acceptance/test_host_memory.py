@@ -23,8 +23,8 @@ from tilec.lower.lowering import lower
 from tilec.machine import execute
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.graph_passes.rewrite import live
+from tilec.scheduler.pipeline import GRAPH_PASSES
 from tilec.scheduler.refusals import RewrittenGraph
-from tilec.scheduler.schedule import GRAPH_PASSES
 from tilec.spec.resolve import resolve_device
 
 LEAST = {("unet", "v100-16g-host"): 3.11, ("vgg16", "v100-16g-host"): 2.90}
@@ -70,8 +70,8 @@ def network(name: str, pixels: int) -> Network:
     ):
         graph = import_model(zoo.export(name, Path(folder) / "model.onnx", seq=pixels)).graph
     draft = RewrittenGraph(live(graph))
-    for step in GRAPH_PASSES.values():
-        draft = step(draft)
+    for step in GRAPH_PASSES:
+        draft = step.run(draft)
     return Network(draft.graph, fuse_registers(draft.graph).parts)
 
 

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from cli import models
+from tilec.scheduler.pipeline import SEARCH
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -216,15 +217,19 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
         ran = cli("schedule", "g.json", "--device", "a100", "--recipe", "r.yaml", "-o", "p.json")
         told = [line for line in ran.err.splitlines() if line.startswith("after ")]
         assert told[0] == "after import: 4 nodes"
-        assert [line.split()[1] for line in told[1:]] == [
-            "literals:",
+        passes = [
+            "inline_scalars:",
             "compose:",
-            "fold:",
-            "reindex:",
-            "layout:",
-            "inline:",
+            "fold_movement:",
+            "align_iterators:",
+            "choose_layouts:",
+            "rematerialize:",
         ]
+        assert [line.split()[1] for line in told[1:7]] == passes
         assert told[1].endswith("unchanged")
+        assert "  rule: constants of one element become literals of what reads them" in ran.err.splitlines()
+        steps = {line.split()[1].rstrip(":") for line in told[7:]}
+        assert steps == {step.name for step in SEARCH} - {"partition_levels", "tune_groups"}
     ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
     assert "schedule: unchanged, skipped" in ran.err
     assert "after " not in cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "q.json", "-q").err

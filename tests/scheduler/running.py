@@ -47,7 +47,7 @@ def tiny(managed: str = "implicit", threads: int = 1) -> DeviceSpec:
     return cpu.model_copy(update={"levels": levels, "vector": vector})
 
 
-def atoms_of(graph: Graph, target: TargetModel, objective: Objective = "time") -> FusionProblem:
+def problem_of(graph: Graph, target: TargetModel, objective: Objective = "time") -> FusionProblem:
     """What a graph's groups are made of."""
     outputs = frozenset(port.tensor for port in graph.outputs)
     return FusionProblem(graph, fuse_registers(graph).parts, target, Candidates(), objective, outputs)

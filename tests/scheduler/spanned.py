@@ -13,8 +13,9 @@ from tilec.lower.counts.footprint import footprint
 from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
 from tilec.scheduler.analysis.access import is_data_dependent
-from tilec.scheduler.memory_levels.level_groups import LevelGroup, level_groups
+from tilec.scheduler.memory_levels.level_groups import level_groups
 from tilec.scheduler.refusals import edge_name
+from tilec.scheduler.state import LevelGroup
 from tilec.scheduler.target_model import TargetModel, target_model_of
 
 Parts = Sequence[Sequence[Node]]

@@ -15,13 +15,14 @@ from scheduler.running import device
 
 from tilec.importer import import_model
 from tilec.ir.graph import Graph, Node, Port
-from tilec.scheduler.fusion.select_groups import search_groups
+from tilec.scheduler.fusion.local_search import LocalSearch, local_search
+from tilec.scheduler.fusion.partition import PartitionGroups, partition_parts
 from tilec.scheduler.fusion.split_parts import split_parts
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import computed_nodes, fuse_registers
 from tilec.scheduler.graph_passes.rewrite import live
+from tilec.scheduler.pipeline import GRAPH_PASSES
 from tilec.scheduler.refusals import RewrittenGraph
-from tilec.scheduler.schedule import GRAPH_PASSES
 from tilec.scheduler.target_model import target_model_of
 
 DEVICES = ("a100", "zen5-avx512", "mi250")
@@ -32,8 +33,8 @@ def prepared(name: str) -> Graph:
     """A small model as the search sees it."""
     with TemporaryDirectory() as folder:
         draft = RewrittenGraph(live(import_model(miniature(name, "fused", Path(folder))).graph))
-    for step in GRAPH_PASSES.values():
-        draft = step(draft)
+    for step in GRAPH_PASSES:
+        draft = step.run(draft)
     return draft.graph
 
 
@@ -77,10 +78,11 @@ def gap(graph: Graph, name: str) -> float:
     target = target_model_of(device(name))
     outputs = frozenset(port.tensor for port in graph.outputs)
     parted = fuse_registers(graph)
-    atoms = FusionProblem(graph, parted.parts, target, NUMBERS, "time", outputs)
-    atoms = replace(atoms, parts=split_parts(parted, atoms).parts)
-    atoms, grouping = search_groups(atoms, {})
-    found = sum(atoms.core_tiles(members)[0].objective for members in grouping.groups)
+    problem = FusionProblem(graph, parted.parts, target, NUMBERS, "time", outputs)
+    problem = replace(problem, parts=split_parts(parted, problem, 0.99).parts)
+    grouping = partition_parts(problem, {}, PartitionGroups())
+    problem, grouping = local_search(problem, grouping, {}, LocalSearch())
+    found = sum(problem.core_tiles(members)[0].objective for members in grouping.groups)
     best = Exhaustive(graph, target, outputs).best(computed_nodes(graph))
     return max(0.0, found / best - 1)
 
@@ -97,10 +99,10 @@ def sample(count: int) -> list[Graph]:
             if graph is None:
                 sources.remove(source)
                 continue
-            atoms = FusionProblem(
+            problem = FusionProblem(
                 graph, fuse_registers(graph).parts, target_model_of(device("a100")), NUMBERS, "time", frozenset()
             )
-            if (key := tuple(each.content for each in atoms.descriptions)) not in seen:
+            if (key := tuple(each.content for each in problem.descriptions)) not in seen:
                 seen.add(key)
                 found.append(graph)
     return found[:count]

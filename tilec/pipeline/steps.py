@@ -117,17 +117,18 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     from tilec.ir.verify.graph import check_graph
     from tilec.pipeline.code_decisions import decide_for
     from tilec.scheduler import schedule
+    from tilec.scheduler.trace import NO_TRACE
 
     assert job.device is not None
     graph = graph_from_json(source.body, source.place)
     _refuse("graph", check_graph(graph), source)
     files = {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {}
-    watch = PassPrinter(job.listener.note) if job.recipe.schedule.print_between_passes else None
-    if watch is not None:
-        watch("import", graph)
+    printer = PassPrinter(job.listener.note) if job.recipe.schedule.print_between_passes else None
+    if printer is not None:
+        printer("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
         decide = decide_for(job.device)
-        plan = schedule(graph, job.device, job.recipe.schedule, observe=watch, tuner=tuner, decide=decide)
+        plan = schedule(graph, job.device, job.recipe.schedule, printer or NO_TRACE, tuner, decide)
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:

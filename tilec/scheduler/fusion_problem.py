@@ -1,7 +1,7 @@
-"""atoms: the parts that groups are made of, numbered, with what does not change while groups are tried (W41).
+"""The problem of fusion: parts in execution order on a target, and costs of groups of them, remembered by content.
 
-Two sets of parts that are alike up to the names of tensors have one key, so that what was found for the first layer
-of a network holds for all others.
+Two groups that are alike up to the names of tensors have one key, so that a decision on the first layer of a network
+holds for all others (W41).
 """
 
 from __future__ import annotations
@@ -14,22 +14,16 @@ from math import prod
 from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
-from tilec.ir.plan import Refusal
-from tilec.scheduler.analysis.vector_iterator import Vector, vector_of
+from tilec.scheduler.analysis.vector_iterator import vector_of
 from tilec.scheduler.analysis.window_propagation import extent_of, propagate_windows, volume
-from tilec.scheduler.building.block import Extents
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.online.shared_reductions import SharedReductions
+from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchCache
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_box
-from tilec.scheduler.tiling.tiling_problem import Objective, TilingProblem
-
-Part = tuple[Node, ...]
-
-Content = tuple[object, tuple[str, ...]]
-"""What a part computes, up to the names of tensors, and these names in order of appearance."""
+from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
 
 CLOSE_LOOK_GAIN = 0.7
 """A closer look finds tiles that take no less than this fraction of what a first look found."""
@@ -41,40 +35,17 @@ SMALLER_REGISTER_COUNTS = (40, 20, 12, 8, 5)
 """Registers that are tried instead of all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartDescription:
-    """A part, kept alive: its content and a number for it, how its first node is vectorised, and the tensors that its
-    reductions read outside of, so that guards keep them in; elements that it reads of every tensor at least."""
-
-    part: Part
-    content: Content
-    number: int
-    vector: Vector
-    halos: frozenset[str]
-    elements: Mapping[str, int]
-
-    def twin(self, part: Part, content: Content) -> PartDescription:
-        """A part that is the same but for the names of tensors."""
-        names = dict(zip(self.content[1], content[1], strict=True))
-        return PartDescription(
-            part,
-            content,
-            self.number,
-            self.vector.renamed(names),
-            frozenset(names[tensor] for tensor in self.halos),
-            {names[tensor]: count for tensor, count in self.elements.items()},
-        )
-
-
 @dataclass(frozen=True)
 class FusionProblem:
-    """Parts in execution order.
+    """Parts in execution order, which groups are to be made of, on a target.
 
-    `outputs` are tensors that must leave every group, `extents` how far the iterators of a node run in the tile of
-    the level below (absent: all of it).  Groups that hold all of a `chain` run its reductions in one loop.
-    `numbering`, `registers`, `known`, `looks`, `fitting` and `objections` remember contents and decisions by content,
-    `described` what parts are like, by the identity of their nodes: a node of several graphs reads the same in all;
-    `alike` the first of the parts of a content.
+    graph      the graph of the nodes; `parts` are those of it that depend on the model's inputs
+    numbers    sizes that symbols are taken for
+    objective  what is minimised: time, traffic or footprint
+    outputs    tensors that must leave every group
+    extents    node -> iterator -> its extent in the tile of the level below (absent: all of it)
+    chain      reductions that run in one loop in a group that holds all of them
+    cache      what is remembered by content for this target
     """
 
     graph: Graph
@@ -85,14 +56,7 @@ class FusionProblem:
     outputs: frozenset[str]
     extents: Mapping[str, Extents] = field(default_factory=dict)
     chain: SharedReductions | None = None
-    numbering: dict[object, int] = field(default_factory=dict)
-    registers: dict[object, tuple[RegisterTile, ...]] = field(default_factory=dict)
-    known: dict[object, tuple[int, tuple[TaskTile, ...]]] = field(default_factory=dict)
-    looks: dict[object, tuple[int, float]] = field(default_factory=dict)
-    fitting: dict[object, tuple[int, ...]] = field(default_factory=dict)
-    objections: dict[object, Refusal] = field(default_factory=dict)
-    described: dict[tuple[int, ...], PartDescription] = field(default_factory=dict)
-    alike: dict[int, PartDescription] = field(default_factory=dict)
+    cache: SearchCache = field(default_factory=SearchCache)
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -120,28 +84,28 @@ class FusionProblem:
     @cached_property
     def users(self) -> dict[str, frozenset[int]]:
         """Tensor -> other parts that read it."""
-        found: dict[str, set[int]] = {}
+        readers: dict[str, set[int]] = {}
         for number, edges in enumerate(self.edges):
             for tensor, _ in edges:
-                found.setdefault(tensor, set()).add(number)
-        return {tensor: frozenset(numbers) for tensor, numbers in found.items()}
+                readers.setdefault(tensor, set()).add(number)
+        return {tensor: frozenset(numbers) for tensor, numbers in readers.items()}
 
     @cached_property
     def descriptions(self) -> tuple[PartDescription, ...]:
-        """What every part is like."""
-        found = []
+        """The properties of every part."""
+        descriptions = []
         for part in self.parts:
             key = tuple(map(id, part))
-            if key not in self.described:
-                self.described[key] = self._described(part)
-            found.append(self.described[key])
-        return tuple(found)
+            if key not in self.cache.described:
+                self.cache.described[key] = self._described(part)
+            descriptions.append(self.cache.described[key])
+        return tuple(descriptions)
 
     def _described(self, part: Part) -> PartDescription:
         content = self._content(part)
-        number = self.numbering.setdefault(content[0], len(self.numbering))
-        if number in self.alike:
-            return self.alike[number].twin(part, content)
+        number = self.cache.numbering.setdefault(content[0], len(self.cache.numbering))
+        if number in self.cache.alike:
+            return self.cache.alike[number].twin(part, content)
         tensors = self.graph.tensors
         halos = frozenset(
             access.tensor
@@ -154,8 +118,8 @@ class FusionProblem:
             for tensor, count in self._read(node).items():
                 elements[tensor] = max(count, elements.get(tensor, 0))
         vector = vector_of(part[0].expr, self.graph, self.constants)
-        self.alike[number] = PartDescription(part, content, number, vector, halos, elements)
-        return self.alike[number]
+        self.cache.alike[number] = PartDescription(part, content, number, vector, halos, elements)
+        return self.cache.alike[number]
 
     def _read(self, node: Node) -> dict[str, int]:
         """Elements of the windows of all that a node reads, no more than there are."""
@@ -174,8 +138,8 @@ class FusionProblem:
             for tensor in (*operands(node.expr), node.name):
                 names.setdefault(tensor, f"t{len(names)}")
         exprs = tuple(_renamed(node.expr, names) for node in part)
-        seen = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
-        return (exprs, seen), tuple(names)
+        tensors = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
+        return (exprs, tensors), tuple(names)
 
     @cached_property
     def together(self) -> frozenset[int]:
@@ -208,15 +172,15 @@ class FusionProblem:
         part, described = self.parts[number], self.descriptions[number]
         content = described.number
         key = (content, tuple(sorted((within or {}).items())))
-        known = self.registers.get(key)
+        known = self.cache.registers.get(key)
         if known is None:
             targets = [self.target]
             if self.target.threads > 1 and part[0].expr.reduce:
                 targets += [
                     replace(self.target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < self.target.registers
                 ]
-            found = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
-            known = self.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in found}.values())
+            tiles = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
+            known = self.cache.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in tiles}.values())
             return known
         return tuple(replace(tile, vector=described.vector) for tile in known)
 
@@ -226,7 +190,10 @@ class FusionProblem:
         if group not in self._leaving:
             inside = frozenset(group)
             self._leaving[group] = tuple(
-                name for number in group for name, users in self._made[number] if users is None or not users <= inside
+                name
+                for number in group
+                for name, users in self._results[number]
+                if users is None or not users <= inside
             )
         return self._leaving[group]
 
@@ -235,14 +202,14 @@ class FusionProblem:
         return {}
 
     @cached_property
-    def _made(self) -> tuple[tuple[tuple[str, frozenset[int] | None], ...], ...]:
+    def _results(self) -> tuple[tuple[tuple[str, frozenset[int] | None], ...], ...]:
         """For every part what it makes, with the other parts that read it (None: it is an output)."""
-        found: list[tuple[tuple[str, frozenset[int] | None], ...]] = []
+        results: list[tuple[tuple[str, frozenset[int] | None], ...]] = []
         for part in self.parts:
             names = [node.name for node in part]
             users = [None if name in self.outputs else self.users.get(name, frozenset()) for name in names]
-            found.append(tuple(zip(names, users, strict=True)))
-        return tuple(found)
+            results.append(tuple(zip(names, users, strict=True)))
+        return tuple(results)
 
     def key(self, members: Sequence[int], outputs: Sequence[str]) -> object:
         """What decisions about a group depend on, up to the names of tensors."""
@@ -257,18 +224,20 @@ class FusionProblem:
 
     def _key(self, members: tuple[int, ...], outputs: tuple[str, ...]) -> object:
         names: dict[str, int] = {}
-        found = []
+        parts = []
         for number in members:
             described = self.descriptions[number]
-            _, own = described.content
-            found.append((described.number, tuple(names.setdefault(t, len(names)) for t in own)))
+            _, tensors = described.content
+            parts.append((described.number, tuple(names.setdefault(t, len(names)) for t in tensors)))
         final = self.parts[members[-1]][-1].name
         extents = tuple(sorted(self.extents.get(final, {}).items()))
         chain = self.chain_of(members)
         shared = tuple(names[name] for name in chain.members) if chain is not None else ()
-        return tuple(found), tuple(names[t] for t in outputs), extents, shared
+        return tuple(parts), tuple(names[t] for t in outputs), extents, shared
 
-    def problem(self, members: Sequence[int], outputs: tuple[str, ...], tiles: Sequence[RegisterTile]) -> TilingProblem:
+    def tiling_problem(
+        self, members: Sequence[int], outputs: tuple[str, ...], tiles: Sequence[RegisterTile]
+    ) -> TilingProblem:
         """The group of some parts with their register tiles."""
         parts = tuple(self.parts[n] for n in members)
         extents = self.extents.get(parts[-1][-1].name, {})
@@ -296,14 +265,14 @@ class FusionProblem:
         outputs = self.leaving(members)
         key = self.key(members, outputs)
         places = [node.name for n in members for node in self.parts[n]]
-        count, known = self.known.get(key, (0, ()))
+        count, known = self.cache.tiles.get(key, (0, ()))
         if count < most:
             count = max(most, LOWERED_CANDIDATES)
-            found = self._found(members, outputs, count)
+            tiles = self._search_tiles(members, outputs, count)
             numbers = {name: str(i) for i, name in enumerate(places)}
-            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in found)
-            self.known[key] = count, known
-            return found[:most]
+            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in tiles)
+            self.cache.tiles[key] = count, known
+            return tiles[:most]
         vectors = [self.descriptions[n].vector for n in members]
         return tuple(
             replace(
@@ -314,35 +283,37 @@ class FusionProblem:
             for tile in known[:most]
         )
 
-    def _found(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[TaskTile, ...]:
+    def _search_tiles(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[TaskTile, ...]:
         """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile
         leaves them."""
         if len(members) == 1:
-            found = [
-                t for tile in self.tiles(members[0]) for t in task_tiles(self.problem(members, outputs, [tile]), most)
+            tiles = [
+                t
+                for register in self.tiles(members[0])
+                for t in task_tiles(self.tiling_problem(members, outputs, [register]), most)
             ]
-            return self._best(found, most)
+            return self._best(tiles, most)
         usual = self.usual(members)
-        first = self.problem(members, outputs, usual)
-        found = list(task_tiles(first, most))
+        first = self.tiling_problem(members, outputs, usual)
+        tiles = list(task_tiles(first, most))
         apart = sum(self.singles[n].objective for n in members)
-        if found[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
-            options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, found[0]), strict=True)]
-            found += task_tiles(self.problem(members, outputs, fitted(first, found[0], options)), most)
-        return self._best(found, most)
+        if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
+            options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, tiles[0]), strict=True)]
+            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most)
+        return self._best(tiles, most)
 
-    def _best(self, found: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:
+    def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:
         """Those that are worth most and fit, the smallest if none does."""
-        kept = [t for t in found if t.fits] or found
-        return tuple(sorted(kept, key=lambda t: ranked(self.target, t) if t.fits else t.held)[:most])
+        fitting = [t for t in tiles if t.fits] or tiles
+        return tuple(sorted(fitting, key=lambda t: ranked(self.target, t) if t.fits else t.held)[:most])
 
     def look(self, members: Sequence[int]) -> tuple[int, float]:
         """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""
         outputs = self.leaving(members)
         key = self.key(members, outputs)
-        if key not in self.looks:
-            self.looks[key] = look(self.problem(members, outputs, self.usual(members)))
-        return self.looks[key]
+        if key not in self.cache.looks:
+            self.cache.looks[key] = look(self.tiling_problem(members, outputs, self.usual(members)))
+        return self.cache.looks[key]
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:

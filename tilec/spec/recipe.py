@@ -53,14 +53,18 @@ class ScheduleOptions(Spec):
 
     fusion: Literal["none", "register", "full"] = "full"
     objective: Literal["time", "traffic", "footprint"] = "time"
-    passes: tuple[str, ...] | None = None
+    passes: tuple[str, ...] | None = Field(
+        default=None,
+        description="graph passes that run, in order, and steps of the search (default: all; names of one kind alone "
+        "leave the other kind as it is)",
+    )
     closed: tuple[str, ...] = Field(default=(), description="levels below a core's at which nothing is connected")
     budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly, or measured")
     profile: bool = Field(default=False, description="measure candidates on this machine, keep the times in a record")
     record: str | None = Field(
         default=None, description="file of the tuning record (default with profile: tuning.json beside the plan)"
     )
-    print_between_passes: bool = Field(default=False, description="say what every pass alters")
+    print_between_passes: bool = Field(default=False, description="say what every pass and step alters")
     bounds: bool = Field(default=True, description="whether the plan carries the least traffic known of its groups")
 
 

@@ -15,6 +15,7 @@ from tilec.artifact import encode
 from tilec.importer import import_model
 from tilec.report.explain.edge_text import edge_text
 from tilec.scheduler import schedule
+from tilec.scheduler.plan_candidates import cheapest
 from tilec.spec.recipe import ScheduleOptions
 
 FAST = (
@@ -33,27 +34,30 @@ SLOW = (
     ("mobilenet-v2", "avx2", {"core": 32768}),
     ("mobilenet-v2", "avx2", {"core": 8192}),
 )
+CORE = ("partition_groups", "local_search", "join_reductions")
+"""Steps that decide what a core's level holds together."""
+
 ALL = [*FAST, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOW)]
 
 
 def agrees(story: EdgeExplanation, found: Replay) -> None:
     """The story's reason is the search's, its decisive stage says the same, its figures are those of the reason."""
     assert story.reason == found.refusals[story.edge]
-    decisive = next(look for look in reversed(story.looks) if look.stage == story.decided_by)
+    decisive = next(each for each in reversed(story.steps) if each.step == story.decided_by)
     assert decisive.reason == story.reason
     assert decisive.rule
     numbers = story.reason.numbers
-    if story.decided_by == "core" and story.reason.code == "slower":
+    if story.decided_by in CORE and story.reason.code == "slower":
         joined, best = story.joined, story.joined.best
         assert numbers["joined"] in (joined.bound, joined.rough, joined.hoped, best.objective)
         assert numbers["apart"] in (joined.apart, joined.pieces)
-    if story.decided_by == "tier" and story.reason.code == "slower":
+    if story.decided_by == "partition_levels" and story.reason.code == "slower":
         below = story.below
         assert numbers["joined"] == below.joined.objective
         assert abs(numbers["apart"] - sum(held.objective for held in below.apart)) <= 1
-    if story.decided_by == "core" and story.reason.code == "length":
+    if story.decided_by in CORE and story.reason.code == "length":
         assert story.joined.reason == type(story.reason)("->", "length", numbers)
-    if story.decided_by == "core" and story.reason.code == "capacity":
+    if story.decided_by in CORE and story.reason.code == "capacity":
         assert numbers["bytes"] in (story.joined.least_bytes, story.joined.best.prediction.held_bytes)
         assert numbers["capacity"] == story.joined.capacity_bytes
 
@@ -69,7 +73,7 @@ def test_every_edge_has_its_story(name, device, options):
         if story.connected is None:
             agrees(story, found)
             told.add(story.edge)
-        elif story.decided_by == "core":
+        elif story.decided_by in CORE:
             assert story.connected != found.target.top or found.target.top == found.target.core_level
             assert len(story.joined.sides) == 2
         json.dumps(encode(story))
@@ -128,16 +132,17 @@ def test_a_cycle_names_the_groups_on_the_other_way():
 
 def test_a_whole_plan_with_less_fusion_that_costs_less_decides():
     found = replayed("nerf-mlp", "a100")
-    connected = {edge for group in found.best.outline.plan.groups for edge in group.connect}
-    cheaper = tuple(replace(rival, outline=replace(rival.outline, hoped=0)) for rival in found.rivals)
-    for rival in cheaper:
-        vars(rival)["cost"] = 7 * (rival.fusion != "none")
-    other = Replay(found.options, found.target, cheaper)
+    connected = {edge for group in found.best.plan.groups for edge in group.connect}
+    cheaper = tuple(map(replace, found.candidates))
+    for candidate in cheaper:
+        vars(candidate).update(cost=7 * (candidate.fusion != "none"), lower_bound=0)
+    state = replace(found.state, candidates=cheaper, best=cheapest(cheaper))
+    other = Replay(found.options, state, found.trace)
     assert other.best.fusion == "none"
     assert connected
     for edge in connected:
         story = explain_edge(other, *edge.split("->"))
-        assert (story.connected, story.decided_by) == (None, "plans")
+        assert (story.connected, story.decided_by) == (None, "compare_plans")
         assert (story.reason.code, story.reason.numbers) == ("slower", {"joined": 7, "apart": 0})
         assert "is compared with those with less fusion" in edge_text(story)
 

@@ -69,14 +69,14 @@ def test_a_node_knows_its_part_and_its_edges():
         explain_node(found, found.plan, "nothing")
 
 
-def test_a_summary_counts_groups_edges_and_rivals():
+def test_a_summary_counts_groups_edges_and_plans():
     found = replayed("mobilenet-v2", "avx2")
     summary = summarised(found, found.plan)
     assert summary.same
     assert [group.number for group in summary.groups] == list(range(1, len(found.plan.groups) + 1))
     assert sum(summary.refused.values()) == len(found.refusals)
-    (taken,) = [rival for rival in summary.rivals if rival.taken]
-    assert taken.cost == min(rival.cost for rival in summary.rivals)
+    (taken,) = [each for each in summary.candidates if each.taken]
+    assert taken.cost == min(each.cost for each in summary.candidates)
     assert taken.cost == sum(group.picoseconds for group in summary.groups)
     assert "tilec explain m.tilec --group 1" in summary_text(summary, "m.tilec")
 

@@ -27,7 +27,7 @@ from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
 BOTH = frozenset({"f16", "bf16"})
-WHOLE = ScheduleOptions(passes=("literals",))
+WHOLE = ScheduleOptions(passes=("inline_scalars",))
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from unittest import mock
 import pytest
 from scheduler.graphs import make_graph
 from scheduler.models import attention
-from scheduler.running import atoms_of, device, tiny
+from scheduler.running import device, problem_of, tiny
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Refusal
 from tilec.scheduler.fusion import interval_partition as searching
 from tilec.scheduler.fusion.group_costs import GroupCosts
 from tilec.scheduler.fusion.interval_partition import partition_intervals
-from tilec.scheduler.fusion.partition import partition_parts
+from tilec.scheduler.fusion.partition import PartitionGroups, partition_parts
 from tilec.scheduler.parallel import work_partition
 from tilec.scheduler.refusals import refusal
 from tilec.scheduler.schedule import schedule
@@ -43,7 +43,7 @@ def chain(count: int) -> Graph:
 class Priced(GroupCosts):
     """Four parts, each reading the one before it; the first two stay together and are too large without the third."""
 
-    def hope(self, members: tuple[int, ...]) -> float | Refusal:
+    def lower_bound(self, members: tuple[int, ...]) -> float | Refusal:
         return self.cost(members)
 
     def cost(self, members: tuple[int, ...], limit: float = inf) -> float | Refusal:
@@ -54,9 +54,9 @@ class Priced(GroupCosts):
 def test_runs_that_begin_behind_what_cannot_be_a_group_are_not_tried() -> None:
     parts = [(f"t{n + 1}[s] = exp(t{n}[s])", {"s": 8}) for n in range(4)]
     graph = make_graph({"t0": (8,)}, parts, ["t4"])
-    atoms = replace(atoms_of(graph, TINY), parts=tuple((node,) for node in graph.nodes))
-    vars(atoms)["together"] = frozenset({0, 1})
-    assert partition_intervals(Priced(atoms)) == ((0, 1, 2), (3,))
+    problem = replace(problem_of(graph, TINY), parts=tuple((node,) for node in graph.nodes))
+    vars(problem)["together"] = frozenset({0, 1})
+    assert partition_intervals(Priced(problem, 0.99), 16) == ((0, 1, 2), (3,))
 
 
 @pytest.mark.parametrize(("graph", "name"), [(attention(), "a100"), (chain(4), "tiny"), (chain(3), "zen5-avx512")])
@@ -76,14 +76,14 @@ def test_what_other_processes_find_is_not_looked_at_again() -> None:
     graph = chain(6)
     looks = {}
     for count in (1, 3):
-        atoms = atoms_of(graph, TINY)
+        problem = problem_of(graph, TINY)
         original = GroupCosts._cost
         with (
             mock.patch.object(searching, "process_count", return_value=count),
             mock.patch.object(work_partition, "MIN_PARTS", 1),
             mock.patch.object(GroupCosts, "_cost", autospec=True, side_effect=original) as counted,
         ):
-            partition_parts(atoms, {})
+            partition_parts(problem, {}, PartitionGroups())
         looks[count] = counted.call_count
     assert looks[3] < 0.8 * looks[1]
 
@@ -91,21 +91,21 @@ def test_what_other_processes_find_is_not_looked_at_again() -> None:
 def test_a_process_that_dies_changes_nothing() -> None:
     found = []
     for work in (None, mock.Mock(side_effect=MemoryError)):
-        trial = GroupCosts(atoms_of(chain(6), TINY))
+        costs = GroupCosts(problem_of(chain(6), TINY), 0.99)
         with (
             mock.patch.object(searching, "process_count", return_value=3),
             mock.patch.object(work_partition, "MIN_PARTS", 1),
-            mock.patch.object(searching, "_found_out", work or searching._found_out),
+            mock.patch.object(searching, "_new_costs", work or searching._new_costs),
         ):
-            found.append(partition_intervals(trial))
+            found.append(partition_intervals(costs, 16))
     assert found[0] == found[1]
 
 
 def test_what_a_group_costs_does_not_depend_on_what_was_tried_before() -> None:
     graph = chain(2)
-    fresh, used = (GroupCosts(atoms_of(graph, TINY)) for _ in range(2))
+    fresh, used = (GroupCosts(problem_of(graph, TINY), 0.99) for _ in range(2))
     members = (0, 1)
     cost = used.cost(members)
     assert isinstance(cost, float)
     for limit in (cost * 0.1, cost * 0.9, cost, cost * 2):
-        assert used.cost(members, limit) == GroupCosts(fresh.atoms).cost(members, limit)
+        assert used.cost(members, limit) == GroupCosts(fresh.problem, 0.99).cost(members, limit)

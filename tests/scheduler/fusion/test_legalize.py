@@ -14,8 +14,8 @@ from tilec.ir.intervals import Candidates
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.scheduler.building.group_builder import GroupBuilder
-from tilec.scheduler.fusion.legalize import LOWERED_CANDIDATES, illegality, legalize_groups
-from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.fusion.legalize import illegality, legalize_groups
+from tilec.scheduler.fusion_problem import LOWERED_CANDIDATES, FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target_model import TargetModel, target_model_of
@@ -48,16 +48,16 @@ def softmax(target: TargetModel) -> tuple[FusionProblem, GroupBuilder]:
 def test_a_group_that_fits_nowhere_falls_apart() -> None:
     gpu = target_model_of(device("a100"))
     small = replace(gpu, levels=(gpu.levels[0], replace(gpu.levels[1], capacity=1024), gpu.levels[2]))
-    atoms, builder = softmax(small)
-    assert [members for members, _ in legalize_groups([(0, 1, 2, 3)], atoms, builder)] == [(0,), (1,), (2,), (3,)]
+    problem, builder = softmax(small)
+    assert [group.members for group in legalize_groups([(0, 1, 2, 3)], problem, builder)] == [(0,), (1,), (2,), (3,)]
     assert builder.packs == {}
 
 
 def test_caches_need_no_second_look() -> None:
-    atoms, builder = softmax(target_model_of(device("zen5-avx512")))
-    ((members, tiles),) = legalize_groups([(0, 1, 2, 3)], atoms, builder, 3)
-    assert members == (0, 1, 2, 3)
-    assert 1 < len(tiles) <= 3
+    problem, builder = softmax(target_model_of(device("zen5-avx512")))
+    (group,) = legalize_groups([(0, 1, 2, 3)], problem, builder, 3)
+    assert group.members == (0, 1, 2, 3)
+    assert 1 < len(group.tiles) <= 3
 
 
 @cache
@@ -72,29 +72,29 @@ def concatenated() -> tuple[FusionProblem, tuple[int, ...]]:
     ]
     graph = make_graph({"x": (4, 13)}, nodes, ["c", "y"])
     target = target_model_of(device("zen5-avx512"))
-    atoms = FusionProblem(graph, fuse_registers(graph).parts, target, Candidates(), "time", frozenset({"c", "y"}))
-    whole = tuple(range(len(atoms.parts)))
-    halves = replace(atoms.core_tiles(whole)[0], sizes={"s": 4})
-    atoms.known[atoms.key(whole, atoms.leaving(whole))] = (LOWERED_CANDIDATES, (halves,))
-    return atoms, whole
+    problem = FusionProblem(graph, fuse_registers(graph).parts, target, Candidates(), "time", frozenset({"c", "y"}))
+    whole = tuple(range(len(problem.parts)))
+    halves = replace(problem.core_tiles(whole)[0], sizes={"s": 4})
+    problem.cache.tiles[problem.key(whole, problem.leaving(whole))] = (LOWERED_CANDIDATES, (halves,))
+    return problem, whole
 
 
 @pytest.mark.feature("W06")
 def test_tasks_that_need_one_of_two_results_have_a_legal_program() -> None:
-    atoms, whole = concatenated()
-    ((members, (tile,)),) = legalize_groups([whole], atoms, GroupBuilder(atoms.graph))
-    assert members == whole
-    assert tile.sizes == {"s": 4}
+    problem, whole = concatenated()
+    (group,) = legalize_groups([whole], problem, GroupBuilder(problem.graph))
+    assert group.members == whole
+    assert group.tiles[0].sizes == {"s": 4}
 
 
 @pytest.mark.feature("W06")
 def test_a_group_without_a_legal_program_falls_apart_and_says_so() -> None:
-    atoms, whole = concatenated()
-    atoms = replace(atoms, fitting={})
+    problem, whole = concatenated()
+    problem = replace(problem, cache=replace(problem.cache, legal={}))
     with mock.patch("tilec.scheduler.fusion.legalize.check_program", return_value=("c is written twice",)):
-        found = legalize_groups([whole], atoms, GroupBuilder(atoms.graph))
-    assert [members for members, _ in found] == [(n,) for n in whole]
-    assert illegality(whole, atoms, GroupBuilder(atoms.graph)).code == "illegal"
+        found = legalize_groups([whole], problem, GroupBuilder(problem.graph))
+    assert [group.members for group in found] == [(n,) for n in whole]
+    assert illegality(whole, problem, GroupBuilder(problem.graph)).code == "illegal"
 
 
 @pytest.mark.feature("W17")
@@ -106,10 +106,10 @@ def test_a_group_that_fell_apart_says_what_would_fit(size: int, most: int, fits:
     graph = make_graph({"A": (64, 256), "B": (256, 64)}, nodes, ["top"])
     gpu = target_model_of(device("a100"))
     small = replace(gpu, levels=(gpu.levels[0], replace(gpu.levels[1], capacity=most), gpu.levels[2]))
-    atoms = FusionProblem(graph, fuse_registers(graph).parts, small, Candidates(), "time", frozenset({"top"}))
-    tile = replace(atoms.core_tiles((0, 1))[0], sizes={"m": size}, steps={})
-    atoms.known[atoms.key((0, 1), ("top",))] = (LOWERED_CANDIDATES, (tile,))
-    reason = illegality((0, 1), atoms, GroupBuilder(graph))
+    problem = FusionProblem(graph, fuse_registers(graph).parts, small, Candidates(), "time", frozenset({"top"}))
+    tile = replace(problem.core_tiles((0, 1))[0], sizes={"m": size}, steps={})
+    problem.cache.tiles[problem.key((0, 1), ("top",))] = (LOWERED_CANDIDATES, (tile,))
+    reason = illegality((0, 1), problem, GroupBuilder(graph))
     assert reason.code == "capacity"
     assert {name: n for name, n in reason.numbers.items() if name not in ("level", "bytes", "capacity")} == fits
 
@@ -119,9 +119,10 @@ def test_a_part_whose_tiles_do_not_fit_takes_a_smaller_one() -> None:
     """However wrong the estimate was, what a plan says fits."""
     gpu = target_model_of(device("a100"))
     graph = make_graph({"x": (512, 512)}, [("y[s, n] = exp(x[s, n])", {"s": 512, "n": 512})], ["y"])
-    atoms = FusionProblem(graph, fuse_registers(graph).parts, gpu, Candidates(), "time", frozenset({"y"}))
-    whole = replace(atoms.core_tiles((0,))[0], sizes={}, held=0)
+    problem = FusionProblem(graph, fuse_registers(graph).parts, gpu, Candidates(), "time", frozenset({"y"}))
+    whole = replace(problem.core_tiles((0,))[0], sizes={}, held=0)
     with mock.patch.object(FusionProblem, "core_tiles", return_value=(whole,)):
-        ((members, (tile, *_)),) = legalize_groups([(0,)], atoms, GroupBuilder(graph))
-    assert members == (0,)
+        (group,) = legalize_groups([(0,)], problem, GroupBuilder(graph))
+    tile = group.tiles[0]
+    assert group.members == (0,)
     assert 4 * tile.sizes["s"] * tile.sizes["n"] < (gpu.levels[gpu.core].capacity or 0)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from scheduler.graphs import make_graph
 from scheduler.models import attention
-from scheduler.running import atoms_of, device, tiny
+from scheduler.running import device, problem_of, tiny
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import PlanLevel
-from tilec.scheduler.fusion.group_costs import lower_bound
-from tilec.scheduler.fusion.partition import Partition, partition_parts, separate_parts
+from tilec.scheduler.fusion.group_costs import roofline
+from tilec.scheduler.fusion.partition import Partition, PartitionGroups, partition_parts, separate_parts
 from tilec.scheduler.graph_passes.compose import compose
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.graph_passes.rematerialize import rematerialize
@@ -29,7 +29,7 @@ def with_capacity(size: int) -> TargetModel:
 
 
 def joined(graph: Graph, target: TargetModel = TARGET, objective: Objective = "time") -> Partition:
-    return partition_parts(atoms_of(graph, target, objective), fuse_registers(graph).refused)
+    return partition_parts(problem_of(graph, target, objective), fuse_registers(graph).refused, PartitionGroups())
 
 
 def names(graph: Graph, grouping: Partition) -> list[list[list[str]]]:
@@ -132,7 +132,7 @@ def test_a_path_through_another_group_keeps_groups_apart() -> None:
 @pytest.mark.feature("W49")
 def test_separate_keeps_parts() -> None:
     graph = make_graph({"x": (8, 6)}, SOFTMAX, ["y"])
-    assert separate_parts(atoms_of(graph, TARGET), {}).groups == tuple(
+    assert separate_parts(problem_of(graph, TARGET), {}).groups == tuple(
         (n,) for n in range(len(fuse_registers(graph).parts))
     )
 
@@ -147,9 +147,9 @@ def test_layers_that_are_alike_are_decided_once() -> None:
                 text = text.replace(f"{old}[", f"{old}{layer}[")
             nodes.append((text.replace("y[", f"{y}[").replace("x[", f"{x}[").replace(f"ma{x}[", "max["), sizes))
     graph = make_graph({"x": (8, 6)}, nodes, ["y5"])
-    atoms = atoms_of(graph, TARGET)
-    partition_parts(atoms, {})
-    assert len({each.number for each in atoms.descriptions}) == 4
+    problem = problem_of(graph, TARGET)
+    partition_parts(problem, {}, PartitionGroups())
+    assert len({each.number for each in problem.descriptions}) == 4
 
 
 @pytest.mark.feature("W06")
@@ -177,7 +177,7 @@ def test_what_a_group_cannot_fall_short_of_counts_what_it_reads_of_a_table() -> 
     e = {"s": 8, "n": 16}
     nodes = [("top[s] = max(n, x[s, n])", e), ("y[s, n] = x[s, n] - top[s] + t[s + 5, n]", e)]
     graph = make_graph({"x": (8, 16), "t": (100_000, 16)}, nodes, ["y"])
-    atoms = atoms_of(graph, TARGET)
-    members = tuple(range(len(atoms.parts)))
-    assert atoms.elements(members, "t") == 8 * 16
-    assert lower_bound(atoms, members) <= atoms.core_tiles(members)[0].objective
+    problem = problem_of(graph, TARGET)
+    members = tuple(range(len(problem.parts)))
+    assert problem.elements(members, "t") == 8 * 16
+    assert roofline(problem, members) <= problem.core_tiles(members)[0].objective

@@ -30,7 +30,7 @@ def graph_of(extent: int) -> Graph:
 def cut_of(graph: Graph, target: TargetModel) -> RegisterFusion:
     parted = fuse_registers(graph)
     assert len(parted.parts) == 1
-    return split_parts(parted, FusionProblem(graph, parted.parts, target, Candidates(), "time", frozenset({"y"})))
+    return split_parts(parted, FusionProblem(graph, parted.parts, target, Candidates(), "time", frozenset({"y"})), 0.99)
 
 
 @pytest.mark.feature("W16")

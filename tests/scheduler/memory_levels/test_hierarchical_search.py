@@ -111,7 +111,9 @@ def test_layers_that_are_alike_are_decided_once_below_a_core_too() -> None:
 
     def looks(layers: int) -> tuple[int, int]:
         with (
-            mock.patch.object(FusionProblem, "_found", autospec=True, side_effect=FusionProblem._found) as found,
+            mock.patch.object(
+                FusionProblem, "_search_tiles", autospec=True, side_effect=FusionProblem._search_tiles
+            ) as found,
             mock.patch.object(hierarchical_search, "overflows", side_effect=overflows) as counted,
         ):
             schedule(chain(layers, 16), device("v100-16g-host"), ScheduleOptions(closed=("dram",)))

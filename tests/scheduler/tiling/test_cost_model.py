@@ -23,7 +23,7 @@ def test_bytes_of_poor_candidates_do_not_overflow() -> None:
         graph, fuse_registers(graph).parts, target_model_of(device("a100")), Candidates(), "time", frozenset("C")
     )
     members = tuple(range(len(atoms.parts)))
-    problem = atoms.problem(members, atoms.leaving(members), atoms.usual(members))
+    problem = atoms.tiling_problem(members, atoms.leaving(members), atoms.usual(members))
     tiles = np.asarray([1, 128])
     steps = {node.name: {"k": tiles} for node in problem.nodes}
     found = estimate(problem, {"m": tiles, "n": tiles}, steps)
@@ -43,7 +43,7 @@ def test_costly_inputs_of_a_concatenation_count_though_the_first_tile_reads_anot
     graph = make_graph({"a": (192, 256, 256), "b": (64, 256, 256)}, nodes, ["y"])
     target = target_model_of(device("zen5-avx512"))
     atoms = FusionProblem(graph, fuse_registers(graph).parts, target, Candidates(), "time", frozenset("y"))
-    problem = atoms.problem((0, 1), ("y",), atoms.usual((0, 1)))
+    problem = atoms.tiling_problem((0, 1), ("y",), atoms.usual((0, 1)))
     cut = {"j": np.asarray([1, 1]), "k": np.asarray([256, 1]), "l": np.asarray([256, 64])}
     whole, fine = estimate(problem, cut, {}).seconds
     assert fine > 10 * whole

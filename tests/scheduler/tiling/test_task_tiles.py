@@ -211,7 +211,7 @@ def test_objectives_move_less_or_hold_less() -> None:
 
 def staged(graph: Graph) -> frozenset[str]:
     atoms = FusionProblem(graph, fuse_registers(graph).parts, ZEN5, NUMBERS, "time", frozenset({"y"}))
-    return atoms.problem((0,), ("y",), atoms.tiles(0)).staged
+    return atoms.tiling_problem((0,), ("y",), atoms.tiles(0)).staged
 
 
 def test_halos_are_staged() -> None:

@@ -1,4 +1,4 @@
-"""Why an edge is connected at a level, or why it is not: all that the search looked at, with its figures (W15, W16)."""
+"""Why an edge is connected at a level, or why it is not: the verdicts of the search with its figures (W15, W16)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import constant_value, operands
 from tilec.ir.plan import Group, Plan, Refusal
 from tilec.ir.types import tensor_bytes
-from tilec.scheduler.fusion.group_costs import MAX_PARTS
-from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN
+from tilec.scheduler.explain_search import CLOSE_LOOK_GAIN
 from tilec.scheduler.refusals import edge_name, refusal
 
 
@@ -60,7 +59,8 @@ class EdgeExplanation:
     """Why an edge is as it is.
 
     connected   the level at which it is connected; None where it is not, and `reason` says why
-    decided_by  the stage of the search whose word is the last, `looks` what every stage said
+    decided_by  the step of the search whose verdict the plan has
+    steps       the verdicts of the steps that changed it, in order
     joined      what joining comes to at a core's level, `below` at a level below it
     path        groups on another way from producer to reader
     relaxations what would have to be otherwise, the cheapest first
@@ -73,7 +73,7 @@ class EdgeExplanation:
     connected: str | None
     reason: Refusal | None
     decided_by: str
-    looks: tuple[StepVerdict, ...]
+    steps: tuple[StepVerdict, ...]
     joined: Joined | None
     below: LevelJoin | None
     path: tuple[str, ...]
@@ -81,15 +81,15 @@ class EdgeExplanation:
 
 
 def explain_edge(replay: Replay, tensor: str, node: str, relax: bool = True) -> EdgeExplanation:
-    """The story of an edge of the plan that the search comes to; both ends are nodes of its groups. Without `relax` it
-    leaves out what would have to be otherwise at a core's level, which takes longest."""
+    """The explanation of an edge of the plan that the search comes to; both ends are nodes of its groups. Without
+    `relax` it leaves out what would have to be otherwise at a core's level, which takes longest."""
     name, plan = edge_name(tensor, node), replay.plan
     producer, reader = group_with(plan, tensor), group_with(plan, node)
     level = producer.connect.get(name) if producer is reader else None
     reason = None if level is not None else replay.refusals.get(name)
     below = level_join(replay, tensor, node) if level is None else None
     home = replay.home(tensor, node)
-    found = tuple(step_verdicts(replay, home, below, tensor, node))
+    steps = tuple(step_verdicts(replay, tensor, node))
     join = join_of(replay, home, tensor, node) if home is not None and below is None else None
     tried = relax and reason is not None and reason.code in ("slower", "capacity")
     return EdgeExplanation(
@@ -99,11 +99,11 @@ def explain_edge(replay: Replay, tensor: str, node: str, relax: bool = True) -> 
         reader.name,
         level,
         reason,
-        _decided(found, level, reason),
-        found,
-        _joined(join) if join is not None else None,
+        _decided(steps, level, reason),
+        steps,
+        _joined(join, replay.thresholds.max_parts) if join is not None else None,
         below,
-        _path(replay.fullest.outline.plan, producer.name, reader.name) if reason is not None else (),
+        _path(replay.fullest.plan, producer.name, reader.name) if reason is not None else (),
         below.relaxations if below is not None else relaxations(join) if tried and join is not None else (),
     )
 
@@ -118,43 +118,43 @@ def group_with(plan: Plan, node: str) -> Group:
 
 def tensor_size(plan: Plan, tensor: str) -> int:
     """Bytes of a tensor; 0 where they depend on symbols."""
-    found = plan.tensors[tensor]
-    return constant_value(simplify(tensor_bytes(found.ttype, found.shape))) or 0
+    of = plan.tensors[tensor]
+    return constant_value(simplify(tensor_bytes(of.ttype, of.shape))) or 0
 
 
-def _decided(found: tuple[StepVerdict, ...], level: str | None, reason: Refusal | None) -> str:
-    """The stage whose word the plan has: the last one that connects the edge, or gives that very reason."""
-    for look in reversed(found):
-        if look.reason == reason and (level is None or look.level == level):
-            return look.stage
-    return found[-1].stage if found else ""
+def _decided(steps: tuple[StepVerdict, ...], level: str | None, reason: Refusal | None) -> str:
+    """The step whose verdict the plan has: the last one that connects the edge, or gives that very reason."""
+    for verdict in reversed(steps):
+        if verdict.reason == reason and (level is None or verdict.level == level):
+            return verdict.step
+    return steps[-1].step if steps else ""
 
 
-def _joined(join: Join) -> Joined:
-    atoms = join.atoms
-    level = atoms.target.levels[atoms.target.core]
+def _joined(join: Join, max_parts: int) -> Joined:
+    problem = join.problem
+    level = problem.target.levels[problem.target.core]
     held, rough = join.look
-    allowed = len(join.members) <= MAX_PARTS
+    allowed = len(join.members) <= max_parts
     return Joined(
         level.name,
-        unit_of(atoms.objective),
+        unit_of(problem.objective),
         tuple(_side(join, members) for members in join.groups),
-        whole(join.apart, atoms),
-        whole(join.pieces, atoms),
-        whole(join.wanted, atoms),
-        whole(join.bound, atoms),
-        whole(rough, atoms) if rough < inf else None,
-        whole(rough * CLOSE_LOOK_GAIN, atoms) if rough < inf else None,
+        whole(join.apart, problem),
+        whole(join.pieces, problem),
+        whole(join.wanted, problem),
+        whole(join.bound, problem),
+        whole(rough, problem) if rough < inf else None,
+        whole(rough * CLOSE_LOOK_GAIN, problem) if rough < inf else None,
         held,
-        atoms.target.capacity if level.capacity is not None else None,
-        candidate(atoms, join.members, join.tile) if allowed else None,
-        join.verdict if allowed else refusal("", "", "length", parts=len(join.members), most=MAX_PARTS),
+        problem.target.capacity if level.capacity is not None else None,
+        candidate(problem, join.members, join.tile) if allowed else None,
+        join.verdict if allowed else refusal("", "", "length", parts=len(join.members), most=max_parts),
     )
 
 
 def _side(join: Join, members: tuple[int, ...]) -> Side:
-    nodes = tuple(node.name for number in members for node in join.atoms.parts[number])
-    return Side(nodes, candidate(join.atoms, members, join.atoms.core_tiles(members)[0]))
+    nodes = tuple(node.name for number in members for node in join.problem.parts[number])
+    return Side(nodes, candidate(join.problem, members, join.problem.core_tiles(members)[0]))
 
 
 def _path(plan: Plan, producer: str, reader: str) -> tuple[str, ...]:
@@ -166,12 +166,12 @@ def _path(plan: Plan, producer: str, reader: str) -> tuple[str, ...]:
     }
     first = sorted(read.get(reader, set()) - {producer})
     waiting: deque[tuple[str, tuple[str, ...]]] = deque((each, (each, reader)) for each in first)
-    seen: set[str] = set()
+    visited: set[str] = set()
     while waiting:
         here, way = waiting.popleft()
         if here == producer:
             return way
-        if here not in seen:
-            seen.add(here)
+        if here not in visited:
+            visited.add(here)
             waiting += ((each, (each, *way)) for each in sorted(read[here]))
     return ()

@@ -9,10 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tilec.ir.plan import Refusal
-from tilec.scheduler.fusion.group_costs import JOIN_GAIN, PICO, costs_of, lower_bound
-from tilec.scheduler.fusion_problem import FusionProblem
-from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms
-from tilec.scheduler.tiling.task_tiles import TaskTile
+from tilec.scheduler.explain_search import PICO, FusionProblem, TaskTile, cost_terms_of, costs_of, roofline
 
 Sizes = Mapping[str, int]
 
@@ -49,41 +46,32 @@ class Candidate:
     prediction: Prediction
 
 
-def terms_of(atoms: FusionProblem, members: Sequence[int], tile: TaskTile) -> CostTerms:
-    """The terms of the prediction for one tile of a group, by the function that the search ranks candidates with."""
-    problem = atoms.problem(tuple(members), atoms.leaving(members), tile.registers)
-    whole = {i: problem.extent(i) for i in problem.final.spatial}
-    sizes = {i: np.asarray(n, np.int64) for i, n in {**whole, **tile.sizes}.items()}
-    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
-    return cost_terms(problem, sizes, steps)
-
-
-def candidate(atoms: FusionProblem, members: Sequence[int], tile: TaskTile) -> Candidate:
+def candidate(problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> Candidate:
     """A tile of a group of parts in whole numbers."""
-    found = terms_of(atoms, members, tile)
+    terms = cost_terms_of(problem, members, tile)
     times = {
-        name: _pico(getattr(found, name)) for name in ("compute", "stream", "copy", "task", "span", "drawn", "launch")
+        name: _pico(getattr(terms, name)) for name in ("compute", "stream", "copy", "task", "span", "drawn", "launch")
     }
-    finals = [atoms.parts[number][-1].name for number in members]
+    finals = [problem.parts[number][-1].name for number in members]
     return Candidate(
         dict(tile.sizes),
         {node: dict(of) for node, of in tile.steps.items()},
         {name: dict(register.sizes) for name, register in zip(finals, tile.registers, strict=True) if register.sizes},
-        whole(tile.objective, atoms),
+        whole(tile.objective, problem),
         tile.fits,
         Prediction(
-            int(np.max(found.tasks)),
+            int(np.max(terms.tasks)),
             **times,
-            picoseconds=_pico(found.seconds),
-            held_bytes=int(np.max(found.held)),
-            moved_bytes=int(np.max(found.moved)),
+            picoseconds=_pico(terms.seconds),
+            held_bytes=int(np.max(terms.held)),
+            moved_bytes=int(np.max(terms.moved)),
         ),
     )
 
 
-def whole(value: float, atoms: FusionProblem) -> int:
+def whole(value: float, problem: FusionProblem) -> int:
     """What the objective counts as a whole number, as refusals have it."""
-    return int(value * (PICO if atoms.objective == "time" else 1))
+    return int(value * (PICO if problem.objective == "time" else 1))
 
 
 def _pico(seconds: object) -> int:
@@ -96,10 +84,12 @@ class Join:
 
     apart     what they cost as they are, without bound where one of them may not be
     pieces    what all their parts cost by themselves
+    gain      the joined group has to cost less than this fraction of either
     """
 
-    atoms: FusionProblem
+    problem: FusionProblem
     groups: tuple[tuple[int, ...], ...]
+    gain: float
 
     @cached_property
     def members(self) -> tuple[int, ...]:
@@ -109,38 +99,38 @@ class Join:
     @cached_property
     def apart(self) -> float:
         """What the groups cost as they are."""
-        return sum(self.atoms.core_tiles(members)[0].objective for members in self.groups)
+        return sum(self.problem.core_tiles(members)[0].objective for members in self.groups)
 
     @cached_property
     def pieces(self) -> float:
         """What the parts cost by themselves."""
-        return sum(self.atoms.singles[number].objective for number in self.members)
+        return sum(self.problem.singles[number].objective for number in self.members)
 
     @cached_property
     def wanted(self) -> float:
         """What the joined group has to stay below."""
-        return self.apart * JOIN_GAIN
+        return self.apart * self.gain
 
     @cached_property
     def bound(self) -> float:
         """What no group of these parts can fall short of."""
-        return lower_bound(self.atoms, self.members)
+        return roofline(self.problem, self.members)
 
     @cached_property
     def look(self) -> tuple[int, float]:
         """Bytes that a core's level must hold at least, and about what the best tile comes to."""
-        return self.atoms.look(self.members)
+        return self.problem.look(self.members)
 
     @cached_property
     def tile(self) -> TaskTile:
         """The best tile of the joined group."""
-        return self.atoms.core_tiles(self.members)[0]
+        return self.problem.core_tiles(self.members)[0]
 
     @cached_property
     def verdict(self) -> Refusal | None:
         """Why the joined group may not be one, or does not pay against its parts; None where it may."""
-        found = costs_of(self.atoms, self.members)[1]
-        return found if isinstance(found, Refusal) else None
+        cost = costs_of(self.problem, self.members, self.gain)[1]
+        return cost if isinstance(cost, Refusal) else None
 
     @cached_property
     def pays(self) -> bool:

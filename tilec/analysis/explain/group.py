@@ -4,30 +4,29 @@ where its bytes go (W07, W16, W17)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tilec.analysis.explain.edge import tensor_size
 from tilec.analysis.explain.figures import Candidate, candidate, whole
 from tilec.analysis.explain.replay import Replay, unit_of
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan, Refusal
-from tilec.ir.verify.program import check_program
-from tilec.lower.checks.check_plan import overflows
-from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.counts.traffic import traffic_by_tensor
 from tilec.lower.lowering import lower
-from tilec.scheduler.building.group_builder import GroupBuilder
-from tilec.scheduler.fusion.legalize import single_group_plan
-from tilec.scheduler.fusion_problem import FusionProblem
-from tilec.scheduler.refusals import refusal
-from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.task_tiles import TaskTile
+from tilec.scheduler.explain_search import (
+    FusionProblem,
+    GroupBuilder,
+    LegalGroup,
+    RegisterTile,
+    TaskTile,
+    program_objection,
+)
 
 MOST = 8
-"""Candidates that are told."""
+"""Candidates that are listed."""
 
 BLOCKS = 4
-"""Blocks of a group whose candidates are told; of a group with more, those of a node can be asked for."""
+"""Blocks of a group whose candidates are listed; of a group with more, those of a node can be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +107,10 @@ class GroupExplanation:
 
 
 def explain_group(replay: Replay, plan: Plan, group: Group) -> GroupExplanation:
-    """The story of a group of a plan that the search comes to again; figures of traffic are those of `plan`."""
-    made = {node.name for node in group.nodes}
+    """The explanation of a group of a plan that the search comes to again; figures of traffic are those of `plan`."""
+    results = {node.name for node in group.nodes}
     edges = sorted(replay.refusals.items())
-    own = [found for final, found in replay.chosen.items() if final in made]
+    blocks = [block for final, block in replay.chosen.items() if final in results]
     return GroupExplanation(
         plan.groups.index(group) + 1,
         group.name,
@@ -119,36 +118,35 @@ def explain_group(replay: Replay, plan: Plan, group: Group) -> GroupExplanation:
         " ".join(dict.fromkeys(node.op or "(none)" for node in group.nodes)),
         group.cost.picoseconds,
         dict(group.connect),
-        tuple(reason for e, reason in edges if made & set(e.split("->"))),
-        tuple(block_explanation(*found) for found in own) if len(own) <= BLOCKS else (),
-        len(own) if len(own) > BLOCKS else 0,
+        tuple(reason for e, reason in edges if results & set(e.split("->"))),
+        tuple(block_explanation(*block) for block in blocks) if len(blocks) <= BLOCKS else (),
+        len(blocks) if len(blocks) > BLOCKS else 0,
         tuple(at_levels(group, plan)),
         tuple(_moved(group, plan)),
     )
 
 
-def block_explanation(
-    atoms: FusionProblem, members: tuple[int, ...], tile: TaskTile, builder: GroupBuilder
-) -> BlockExplanation:
-    """The story of what a core's level holds together."""
-    ranked = _ranked(atoms, members, tile, builder)
+def block_explanation(group: LegalGroup, builder: GroupBuilder) -> BlockExplanation:
+    """The explanation of what a core's level holds together."""
+    problem, members, tile = group.problem, group.members, group.tiles[0]
+    ranked = _ranked(problem, members, tile, builder)
     return BlockExplanation(
-        atoms.target.levels[atoms.target.core].name,
-        unit_of(atoms.objective),
-        tuple(_part(atoms, number, register) for number, register in zip(members, tile.registers, strict=True)),
-        whole(sum(atoms.singles[number].objective for number in members), atoms),
-        whole(tile.objective, atoms),
-        _limit(ranked[0].candidate, atoms),
+        problem.target.levels[problem.target.core].name,
+        unit_of(problem.objective),
+        tuple(_part(problem, number, register) for number, register in zip(members, tile.registers, strict=True)),
+        whole(sum(problem.singles[number].objective for number in members), problem),
+        whole(tile.objective, problem),
+        _limit(ranked[0].candidate, problem),
         ranked,
     )
 
 
-def _part(atoms: FusionProblem, number: int, register: RegisterTile) -> PartExplanation:
+def _part(problem: FusionProblem, number: int, register: RegisterTile) -> PartExplanation:
     vector = register.vector
     along = f" along {vector.iterator}" if vector.iterator else ""
     return PartExplanation(
-        tuple(node.name for node in atoms.parts[number]),
-        whole(atoms.singles[number].objective, atoms),
+        tuple(node.name for node in problem.parts[number]),
+        whole(problem.singles[number].objective, problem),
         dict(register.sizes),
         register.cycles,
         f"{vector.kind}{along}",
@@ -156,17 +154,17 @@ def _part(atoms: FusionProblem, number: int, register: RegisterTile) -> PartExpl
 
 
 def _ranked(
-    atoms: FusionProblem, members: tuple[int, ...], tile: TaskTile, builder: GroupBuilder
+    problem: FusionProblem, members: tuple[int, ...], tile: TaskTile, builder: GroupBuilder
 ) -> tuple[Ranked, ...]:
     """The tile that is taken, then what else the search likes, best first."""
-    others = [other for other in atoms.core_tiles(members, MOST) if _key(other) != _key(tile)]
-    level = atoms.target.levels[atoms.target.core]
-    lowered = (level.managed == "explicit" or len(members) > 1) and not atoms.graph.symbols
+    others = [other for other in problem.core_tiles(members, MOST) if _key(other) != _key(tile)]
+    level = problem.target.levels[problem.target.core]
+    lowered = (level.managed == "explicit" or len(members) > 1) and not problem.graph.symbols
     return tuple(
         Ranked(
             each is tile,
-            candidate(atoms, members, each),
-            _objection(atoms, members, each, builder) if lowered else None,
+            candidate(problem, members, each),
+            program_objection(problem, members, each, builder) if lowered else None,
         )
         for each in [tile, *others[: MOST - 1]]
     )
@@ -177,23 +175,9 @@ def _key(tile: TaskTile) -> object:
     return dict(tile.sizes), steps, [dict(register.sizes) for register in tile.registers]
 
 
-def _objection(atoms: FusionProblem, members: tuple[int, ...], tile: TaskTile, builder: GroupBuilder) -> Refusal | None:
-    """Why no program comes of a tile, or the level that it exceeds."""
-    plan = single_group_plan(members, tile, atoms, builder)
-    (group,) = plan.groups
-    try:
-        program = lower(group, group.variants[0], plan)
-    except PlanError as error:
-        return error.refusal
-    shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
-    if len(members) > 1 and check_program(program, shapes):
-        return refusal("", "", "illegal", parts=len(members))
-    return next((replace(over, edge="") for over in overflows(program)), None)
-
-
-def _limit(found: Candidate, atoms: FusionProblem) -> str:
+def _limit(tile: Candidate, problem: FusionProblem) -> str:
     """The largest term of a prediction."""
-    of, target = found.prediction, atoms.target
+    of, target = tile.prediction, problem.target
     if of.drawn > of.span:
         return f"bandwidth of {target.levels[target.core - 1].name}"
     work = {"computing": of.compute, f"filling {target.levels[target.core].name}": of.stream, "copies": of.copy}
@@ -203,7 +187,7 @@ def _limit(found: Candidate, atoms: FusionProblem) -> str:
 
 def at_levels(group: Group, plan: Plan) -> list[AtLevel]:
     """What a group moves and holds at every level above the lowest, lowest first."""
-    found: list[AtLevel] = []
+    levels: list[AtLevel] = []
     for level in plan.levels[1:]:
         sides = [table[level.name] for table in (group.cost.read, group.cost.written) if level.name in table]
         sizes = [constant_value(size) for size in sides]
@@ -211,8 +195,8 @@ def at_levels(group: Group, plan: Plan) -> list[AtLevel]:
         proved, held = group.bounds.get(level.name), group.cost.footprint.get(level.name)
         if moved is not None or held is not None:
             least, known = (proved.least, proved.known) if proved is not None else (None, None)
-            found.append(AtLevel(level.name, moved, least, known, constant_value(held) if held is not None else None))
-    return found
+            levels.append(AtLevel(level.name, moved, least, known, constant_value(held) if held is not None else None))
+    return levels
 
 
 def _moved(group: Group, plan: Plan) -> list[Bytes]:

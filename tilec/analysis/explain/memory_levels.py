@@ -9,12 +9,17 @@ from math import inf
 from tilec.analysis.explain.relax import FACTORS, Relaxation
 from tilec.analysis.explain.replay import Replay, unit_of
 from tilec.ir.plan import Refusal
-from tilec.scheduler.fusion.group_costs import PICO
-from tilec.scheduler.memory_levels.incremental_cost import LevelCost
-from tilec.scheduler.memory_levels.interval_costs import IntervalCosts
-from tilec.scheduler.memory_levels.level_groups import LevelGroup
-from tilec.scheduler.memory_levels.level_partition import Set, joining
-from tilec.scheduler.memory_levels.level_problem import LevelProblem
+from tilec.scheduler.explain_search import (
+    PICO,
+    IntervalCosts,
+    LevelCost,
+    LevelProblem,
+    Members,
+    joining,
+    joint_group,
+    last_decision,
+    problem_of_level,
+)
 from tilec.scheduler.refusals import refusal
 
 
@@ -45,73 +50,71 @@ class LevelJoin:
 def level_join(replay: Replay, tensor: str, node: str) -> LevelJoin | None:
     """What the last level below a core's that was asked to hold both ends of an edge says of it; None where it holds
     both, or there is no such level."""
-    found = _last(replay, tensor, node)
-    if found is None or replay.fullest.fusion != "full":
+    if replay.fullest.fusion != "full":
         return None
-    tier, spans = found
-    sets = [span.members for span in spans]
-    pair = _of(sets, tier.made[tensor]), _of(sets, tier.made[node])
-    if pair[0] == pair[1]:
-        return None
-    runs, capacity, level = IntervalCosts(tier), tier.capacity, tier.target.levels[tier.level].name
+    for state in replay.fullest.outline:
+        decision = last_decision(state, tensor, node)
+        if decision is not None and joint_group(decision, tensor, node) is None:
+            sets = [group.members for group in decision.groups]
+            return _level_join(replay, problem_of_level(state, decision), sets, tensor, node)
+    return None
+
+
+def _level_join(replay: Replay, problem: LevelProblem, sets: list[Members], tensor: str, node: str) -> LevelJoin:
+    pair = _of(sets, problem.home[tensor]), _of(sets, problem.home[node])
+    costs, capacity, level = IntervalCosts(problem), problem.capacity, problem.target.levels[problem.level].name
     closed = level in replay.options.closed
     return LevelJoin(
         level,
         None if capacity == inf else int(capacity),
-        (_held(runs, pair[0]), _held(runs, pair[1])),
-        _held(runs, tuple(sorted((*pair[0], *pair[1])))),
-        refusal("", "", "closed", level=level) if closed else joining(runs, sets, pair),
-        tuple(_relaxed(tier, pair)),
+        (_held(costs, pair[0]), _held(costs, pair[1])),
+        _held(costs, tuple(sorted((*pair[0], *pair[1])))),
+        refusal("", "", "closed", level=level) if closed else joining(costs, sets, pair),
+        tuple(_relaxed(problem, pair)),
     )
 
 
-def _relaxed(tier: LevelProblem, pair: tuple[Set, Set]) -> Iterator[Relaxation]:
+def _relaxed(problem: LevelProblem, pair: tuple[Members, Members]) -> Iterator[Relaxation]:
     """A larger level, or a slower link from the level below, with which both are predicted to cost less as one.
 
     A group whose program then exceeds the level after all would still be cut again.
     """
-    level, link = tier.target.levels[tier.level], tier.link
+    level, link = problem.target.levels[problem.level], problem.link
     has = level.capacity or 0
     for factor in FACTORS if has else ():
         enough = replace(level, capacity=has * factor)
-        levels = (*tier.target.levels[: tier.level], enough, *tier.target.levels[tier.level + 1 :])
-        found = _pays(replace(tier, target=replace(tier.target, levels=levels)), pair)
-        if found is not None:
-            yield Relaxation("capacity", level.name, has, has * factor, *found)
+        levels = (*problem.target.levels[: problem.level], enough, *problem.target.levels[problem.level + 1 :])
+        costs = _pays(replace(problem, target=replace(problem.target, levels=levels)), pair)
+        if costs is not None:
+            yield Relaxation("capacity", level.name, has, has * factor, *costs)
             break
     for factor in FACTORS:
-        links = tuple(n / factor if place == tier.level else n for place, n in enumerate(tier.target.links))
-        found = _pays(replace(tier, target=replace(tier.target, links=links)), pair)
-        if found is not None:
-            below = tier.target.levels[tier.level - 1].name
-            yield Relaxation("bandwidth", below, int(link), int(link / factor), *found)
+        links = tuple(n / factor if place == problem.level else n for place, n in enumerate(problem.target.links))
+        costs = _pays(replace(problem, target=replace(problem.target, links=links)), pair)
+        if costs is not None:
+            below = problem.target.levels[problem.level - 1].name
+            yield Relaxation("bandwidth", below, int(link), int(link / factor), *costs)
             break
 
 
-def _pays(tier: LevelProblem, pair: tuple[Set, Set]) -> tuple[int, int, str] | None:
+def _pays(problem: LevelProblem, pair: tuple[Members, Members]) -> tuple[int, int, str] | None:
     """What two sets cost as one and apart, if one is cheaper."""
-    runs = IntervalCosts(tier)
-    joined = runs.cost(tuple(sorted((*pair[0], *pair[1])))).value
-    apart = sum(runs.cost(members).value for members in pair)
-    unit = PICO if tier.objective == "time" else 1
-    return (int(joined * unit), int(apart * unit), unit_of(tier.objective)) if joined < apart < inf else None
+    costs = IntervalCosts(problem)
+    joined = costs.cost(tuple(sorted((*pair[0], *pair[1])))).value
+    apart = sum(costs.cost(members).value for members in pair)
+    unit = PICO if problem.objective == "time" else 1
+    return (int(joined * unit), int(apart * unit), unit_of(problem.objective)) if joined < apart < inf else None
 
 
-def _last(replay: Replay, tensor: str, node: str) -> tuple[LevelProblem, tuple[LevelGroup, ...]] | None:
-    segment = replay.segment(tensor, node)
-    tiers = segment.nest.tiers if segment is not None and segment.nest is not None else []
-    return next((found for found in reversed(tiers) if {tensor, node} <= found[0].made.keys()), None)
-
-
-def _of(sets: list[Set], number: int) -> Set:
+def _of(sets: list[Members], number: int) -> Members:
     return next(members for members in sets if number in members)
 
 
-def _held(runs: IntervalCosts, members: Set) -> Held:
-    tier, found = runs.tier, runs.cost(members)
-    nodes = tuple(node.name for number in members for node in tier.parts[number])
-    return Held(nodes, _whole(found, tier), int(found.moved), int(found.held))
+def _held(costs: IntervalCosts, members: Members) -> Held:
+    problem, cost = costs.problem, costs.cost(members)
+    nodes = tuple(node.name for number in members for node in problem.parts[number])
+    return Held(nodes, _whole(cost, problem), int(cost.moved), int(cost.held))
 
 
-def _whole(found: LevelCost, tier: LevelProblem) -> int | None:
-    return int(found.value * (PICO if tier.objective == "time" else 1)) if found.value < inf else None
+def _whole(cost: LevelCost, problem: LevelProblem) -> int | None:
+    return int(cost.value * (PICO if problem.objective == "time" else 1)) if cost.value < inf else None

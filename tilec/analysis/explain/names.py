@@ -40,11 +40,11 @@ def node_named(plan: Plan, text: str, option: str = "--node") -> str:
     nodes = [node for group in plan.groups for node in group.nodes]
     if any(node.name == text for node in nodes):
         return text
-    found = [node.name for node in nodes if _is_called(node, text)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UsageError(f"{len(found)} nodes come from {text!r}", option, f"They are {_few(found)}.")
+    sources = [node.name for node in nodes if _is_called(node, text)]
+    if len(sources) == 1:
+        return sources[0]
+    if sources:
+        raise UsageError(f"{len(sources)} nodes come from {text!r}", option, f"They are {_few(sources)}.")
     why = _elsewhere(plan, text)
     if why:
         raise UsageError(f"{text!r} is no node of a group: {why}", option, _near(text, [node.name for node in nodes]))
@@ -68,8 +68,8 @@ def edge_named(plan: Plan, text: str) -> tuple[str, str]:
     if not arrow:
         if len(readers) == 1:
             return tensor, readers[0]
-        told = f"Its readers are {_few(readers)}." if readers else "No node reads it: it is an output of the model."
-        raise UsageError(f"{tensor!r} has {len(readers)} readers", "--edge", told)
+        hint = f"Its readers are {_few(readers)}." if readers else "No node reads it: it is an output of the model."
+        raise UsageError(f"{tensor!r} has {len(readers)} readers", "--edge", hint)
     node = node_named(plan, second, "--edge")
     if node in readers:
         return tensor, node

@@ -13,9 +13,8 @@ from tilec.analysis.explain.replay import Replay
 from tilec.ir.expr import operands
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.text import tensor_text, text_of
-from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.explain_search import FusionProblem, register_options
 from tilec.scheduler.refusals import edge_name
-from tilec.scheduler.tiling.task_tiles import task_tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +56,11 @@ class NodeExplanation:
 
 
 def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
-    """The story of a node of a plan's groups. Raises KeyError for a node that is in none."""
+    """The explanation of a node of a plan's groups. Raises KeyError for a node that is in none."""
     group = group_with(plan, node)
-    own = next(each for each in group.nodes if each.name == node)
+    this = next(each for each in group.nodes if each.name == node)
     nodes = [each for one in plan.groups for each in one.nodes]
-    made = {each.name for each in nodes}
+    results = {each.name for each in nodes}
     states = {e: level for one in plan.groups for e, level in one.connect.items()}
 
     def state(name: str) -> EdgeState:
@@ -70,38 +69,32 @@ def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
     part: tuple[str, ...] = ()
     options: tuple[RegisterOption, ...] = ()
     block: BlockExplanation | None = None
-    found = next((each for each in replay.chosen.values() if _holds(each[0], each[1], node)), None)
-    if found is not None:
-        atoms, members, tile, builder = found
-        number = atoms.home[node]
-        part = tuple(each.name for each in atoms.parts[number])
-        options = _options(atoms, number)
-        block = block_explanation(atoms, members, tile, builder)
+    chosen = next((each for each in replay.chosen.values() if node in each[0].nodes), None)
+    if chosen is not None:
+        problem = chosen[0].problem
+        number = problem.home[node]
+        part = tuple(each.name for each in problem.parts[number])
+        options = _options(problem, number)
+        block = block_explanation(*chosen)
     return NodeExplanation(
         node,
-        own.op or "(none)",
-        own.origin,
-        tensor_text(own.expr),
-        {i: text_of(extent) for i, extent in own.expr.domain.items()},
+        this.op or "(none)",
+        this.origin,
+        tensor_text(this.expr),
+        {i: text_of(extent) for i, extent in this.expr.domain.items()},
         group.name,
         plan.groups.index(group) + 1,
         part,
         options,
-        tuple(state(edge_name(t, node)) for t in dict.fromkeys(operands(own.expr)) if t in made),
+        tuple(state(edge_name(t, node)) for t in dict.fromkeys(operands(this.expr)) if t in results),
         tuple(state(edge_name(node, each.name)) for each in nodes if node in operands(each.expr)),
         block,
     )
 
 
-def _holds(atoms: FusionProblem, members: tuple[int, ...], node: str) -> bool:
-    return atoms.home.get(node) in members
-
-
-def _options(atoms: FusionProblem, number: int) -> tuple[RegisterOption, ...]:
-    """The register tiles of a part by itself, each with the best core tile for it, as `singles` compares them."""
-    outputs = atoms.leaving((number,))
-    found = []
-    for tile in atoms.tiles(number):
-        best = task_tiles(atoms.problem((number,), outputs, [tile]), 1)[0]
-        found.append(RegisterOption(dict(tile.sizes), tile.cycles, whole(best.objective, atoms)))
-    return tuple(found)
+def _options(problem: FusionProblem, number: int) -> tuple[RegisterOption, ...]:
+    """The register tiles of a part by itself."""
+    return tuple(
+        RegisterOption(dict(tile.sizes), tile.cycles, whole(best.objective, problem))
+        for tile, best in register_options(problem, number)
+    )

@@ -8,8 +8,7 @@ from math import isqrt
 
 from tilec.analysis.explain.figures import Join, whole
 from tilec.analysis.explain.replay import unit_of
-from tilec.scheduler.fusion_problem import FusionProblem
-from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.explain_search import FusionProblem, TargetModel, with_parts_alone
 
 FACTORS = (2, 8, 64)
 """By how much a capacity is enlarged, or a bandwidth reduced, until joining pays."""
@@ -35,8 +34,8 @@ class Relaxation:
 def relaxations(join: Join) -> tuple[Relaxation, ...]:
     """The least change of each kind under which some groups would be joined; what changes only the recipe first, then
     the smallest change of the device."""
-    found = [*_objective(join), *_capacity(join), *_bandwidth(join)]
-    return tuple(sorted(found, key=_price))
+    changes = [*_objective(join), *_capacity(join), *_bandwidth(join)]
+    return tuple(sorted(changes, key=_price))
 
 
 def _price(relaxation: Relaxation) -> float:
@@ -48,22 +47,22 @@ def _price(relaxation: Relaxation) -> float:
 
 def _objective(join: Join) -> Iterator[Relaxation]:
     """Counting bytes instead of time."""
-    if join.atoms.objective == "time":
-        other = _alone(join, replace(join.atoms, objective="traffic"))
+    if join.problem.objective == "time":
+        other = _alone(join, replace(join.problem, objective="traffic"))
         if other.pays:
             yield _told("objective", "schedule.objective", "time", "traffic", other)
 
 
 def _capacity(join: Join) -> Iterator[Relaxation]:
     """A larger level of a core: as much as the group holds at least, else more and more."""
-    target = join.atoms.target
+    target = join.problem.target
     level, has = target.levels[target.core], target.capacity
     if level.capacity is None:
         return
 
     def roomier(capacity: int) -> Join:
         levels = (*target.levels[: target.core], replace(level, capacity=capacity), *target.levels[target.core + 1 :])
-        return _alone(join, replace(join.atoms, target=replace(target, levels=levels)))
+        return _alone(join, replace(join.problem, target=replace(target, levels=levels)))
 
     held, short = join.look[0], has
     for enough in ([held] if held > has else []) + [factor * has for factor in FACTORS]:
@@ -80,10 +79,10 @@ def _capacity(join: Join) -> Iterator[Relaxation]:
 
 def _bandwidth(join: Join) -> Iterator[Relaxation]:
     """A slower lowest level, of which a joined group asks less."""
-    target = join.atoms.target
+    target = join.problem.target
     now = target.links[target.core]
     for factor in FACTORS:
-        other = _alone(join, replace(join.atoms, target=_slower(target, factor)))
+        other = _alone(join, replace(join.problem, target=_slower(target, factor)))
         if other.pays:
             yield _told("bandwidth", target.levels[target.core - 1].name, int(now), int(now / factor), other)
             return
@@ -95,25 +94,13 @@ def _slower(target: TargetModel, factor: int) -> TargetModel:
 
 
 def _told(what: str, subject: str, before: int | str, after: int | str, join: Join) -> Relaxation:
-    atoms = join.atoms
-    joined, apart = whole(join.tile.objective, atoms), whole(join.apart, atoms)
-    return Relaxation(what, subject, before, after, joined, apart, unit_of(atoms.objective))
+    problem = join.problem
+    joined, apart = whole(join.tile.objective, problem), whole(join.apart, problem)
+    return Relaxation(what, subject, before, after, joined, apart, unit_of(problem.objective))
 
 
-def _alone(join: Join, atoms: FusionProblem) -> Join:
+def _alone(join: Join, problem: FusionProblem) -> Join:
     """The groups among no other parts, so that nothing else is looked at; what was decided before is forgotten."""
-    members = set(join.members)
     places = {number: place for place, number in enumerate(join.members)}
-    beyond = {t for n, edges in enumerate(atoms.edges) if n not in members for t, _ in edges}
-    made = {node.name for n in join.members for node in atoms.parts[n]}
-    own = replace(
-        atoms,
-        parts=tuple(atoms.parts[n] for n in join.members),
-        outputs=atoms.outputs | (beyond & made),
-        chain=atoms.chain_of(join.members),
-        registers={},
-        known={},
-        looks={},
-        fitting={},
-    )
-    return Join(own, tuple(tuple(places[n] for n in group) for group in join.groups))
+    groups = tuple(tuple(places[n] for n in group) for group in join.groups)
+    return Join(with_parts_alone(problem, join.members), groups, join.gain)

@@ -1,119 +1,132 @@
-"""The search for a plan, run again and kept: which rivals there were, and which parts were tried where."""
+"""The search for a plan, run again: which whole plans were compared, and which groups were decided where."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan, Refusal
-from tilec.scheduler.building.group_builder import GroupBuilder
-from tilec.scheduler.building.plan_costs import with_costs
-from tilec.scheduler.fusion.partition import Partition, separate_parts
-from tilec.scheduler.fusion_problem import FusionProblem
-from tilec.scheduler.plan_candidates import PlanCandidate, cheapest, plan_candidates, with_refusals
-from tilec.scheduler.schedule import prepare_search
-from tilec.scheduler.segment_schedule import SegmentSchedule
-from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.task_tiles import TaskTile
+from tilec.scheduler.explain_search import (
+    GroupBuilder,
+    GroupSet,
+    LegalGroup,
+    Members,
+    PartitionGroups,
+    PlanCandidate,
+    PlanState,
+    RecordedTrace,
+    SearchState,
+    TargetModel,
+    TraceEntry,
+    counted_plan,
+    last_core,
+    lineage,
+    partition_options,
+    replay_search,
+)
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
 
-@dataclass(frozen=True)
-class PartitionedParts:
-    """Where a core's level was filled: the parts that were tried together there, and their groups before programs of
-    them were looked at, with the reasons why there are no larger ones."""
-
-    atoms: FusionProblem
-    grouping: Partition
-
-    def has(self, *nodes: str) -> bool:
-        """Whether all of some nodes are among the parts."""
-        return all(name in self.atoms.home for name in nodes)
-
-    def group(self, node: str) -> tuple[int, ...]:
-        """The group that holds a node, as numbers of its parts."""
-        number = self.atoms.home[node]
-        return next(members for members in self.grouping.groups if number in members)
-
-
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What the search for a plan found when it was run again.
-
-    `plan` is what it comes to; `rivals` are the whole plans that were compared, `fullest` the one with most fusion of
-    the graph that was chosen: it gives the reasons.
-    """
+    """The search for a plan, run again: its last state and its trace."""
 
     options: ScheduleOptions
-    target: TargetModel
-    rivals: tuple[PlanCandidate, ...]
+    state: PlanState
+    trace: RecordedTrace
 
-    @cached_property
+    @property
+    def target(self) -> TargetModel:
+        """The device as the search sees it."""
+        return self.state.search.root.target
+
+    @property
+    def candidates(self) -> tuple[PlanCandidate, ...]:
+        """The whole plans that were compared, that with most fusion first."""
+        return self.state.candidates
+
+    @property
     def best(self) -> PlanCandidate:
-        """The rival that was taken."""
-        return cheapest(self.rivals)
+        """The candidate that was taken."""
+        return self.state.taken
 
     @cached_property
     def fullest(self) -> PlanCandidate:
-        """The rival with most fusion of the graph that was taken."""
-        return next(rival for rival in self.rivals if rival.draft is self.best.draft)
+        """The candidate with most fusion of the graph that was taken: it gives the reasons."""
+        return next(candidate for candidate in self.candidates if candidate.draft is self.best.draft)
+
+    @property
+    def thresholds(self) -> PartitionGroups:
+        """By which groups are joined at a core's level."""
+        return partition_options(self.state.search.steps)
 
     @cached_property
     def plan(self) -> Plan:
         """The plan, its traffic counted."""
-        return with_costs(with_refusals(self.best.outline.plan, self.rivals))
+        return counted_plan(self.state)
 
     @cached_property
     def refusals(self) -> dict[str, Refusal]:
         """Edge -> why it is not connected, as the search says it."""
         return {refusal.edge: refusal for refusal in self.plan.refusals}
 
-    def segment(self, *nodes: str) -> SegmentSchedule | None:
-        """The part of the graph, of the rival that gives the reasons, in which all of some nodes are."""
-        for segment in self.fullest.outline.segments:
-            if set(nodes) <= {node.name for part in segment.fused.parts for node in part}:
-                return segment
+    def entries(self, state: SearchState, *nodes: str) -> list[TraceEntry]:
+        """The steps that led to a state, in order; below a core's level with those of the last search at a core's
+        level that has all of some nodes, in front of the step that it was part of."""
+        known = {id(entry.after): entry for entry in self.trace.entries}
+        entries: list[TraceEntry] = []
+        for entry in lineage(known, state):
+            core = last_core(entry.after, *nodes) if entry.after.cores is not entry.before.cores else None
+            entries += [*(lineage(known, core) if core is not None else []), entry]
+        return entries
+
+    def home(self, *nodes: str) -> GroupSet | None:
+        """The last groups of the candidate that gives the reasons, before their programs were looked at, among which
+        all of some nodes are; None where there are none."""
+        for segment in reversed(self.fullest.outline):
+            for entry in reversed(self.entries(segment, *nodes)):
+                state: SearchState = entry.after
+                if state.legal is None and state.problem.target.core <= 1:
+                    for of in reversed(state.sets):
+                        if all(group_of(of, name) is not None for name in nodes):
+                            return of
         return None
 
     @cached_property
-    def homes(self) -> tuple[PartitionedParts, ...]:
-        """Where groups were chosen of the rival that gives the reasons, the last decision on a part last."""
-        segments = self.fullest.outline.segments
-        if self.fullest.fusion == "full":
-            return tuple(PartitionedParts(*found) for found in segments[0].builder.groupings)
-        apart = [segment.atoms for segment in segments if segment.atoms is not None]
-        return tuple(PartitionedParts(atoms, separate_parts(atoms, {})) for atoms in apart)
-
-    def home(self, *nodes: str) -> PartitionedParts | None:
-        """The last place where all of some nodes were among the parts; None where there is none."""
-        return next((home for home in reversed(self.homes) if home.has(*nodes)), None)
-
-    @cached_property
-    def chosen(self) -> dict[str, tuple[FusionProblem, tuple[int, ...], TaskTile, GroupBuilder]]:
-        """Last node of what a core's level holds together -> its parts and its tile, in the plan that was taken, in
-        execution order. Of nodes that were cut again with less room the last cut counts."""
-        found: dict[str, tuple[FusionProblem, tuple[int, ...], TaskTile, GroupBuilder]] = {}
+    def chosen(self) -> dict[str, tuple[LegalGroup, GroupBuilder]]:
+        """Last node of what a core's level holds together -> the group with its tiles, in the plan that was taken, in
+        execution order, and what builds it. Of nodes that were cut again with less room the last cut counts."""
+        chosen: dict[str, tuple[LegalGroup, GroupBuilder]] = {}
         taken: set[str] = set()
-        for segment in reversed(self.best.outline.segments):
-            nested = [each for _, own in segment.nest.cores for each in own] if segment.nest is not None else []
-            for own, members, tile in reversed([*(segment.settled.groups or []), *nested]):
-                nodes = [node.name for number in members for node in own.parts[number]]
-                if taken.isdisjoint(nodes):
-                    taken.update(nodes)
-                    found[nodes[-1]] = own, members, tile, segment.builder
-        return dict(reversed(found.items()))
+        for state in reversed(self.best.legal):
+            for group in reversed(list(_legal(state))):
+                if taken.isdisjoint(group.nodes):
+                    taken.update(group.nodes)
+                    chosen[group.nodes[-1]] = group, state.builder
+        return dict(reversed(chosen.items()))
+
+
+def _legal(state: SearchState) -> Iterator[LegalGroup]:
+    yield from state.legal or ()
+    for core in state.cores:
+        yield from core.legal or ()
+
+
+def group_of(of: GroupSet, node: str) -> Members | None:
+    """The group that has a node, None where no group has."""
+    number = of.problem.home.get(node)
+    return next((members for members in of.groups if number in members), None)
 
 
 def replay(graph: Graph, device: DeviceSpec, options: ScheduleOptions) -> Replay:
     """Run the search again, without a tuner. Raises what `schedule` raises."""
-    search = prepare_search(graph, device, options)
-    rivals = plan_candidates(search, search.drafts, search.options, search.root.numbers)
-    return Replay(options, search.root.target, rivals)
+    return Replay(options, *replay_search(graph, device, options))
 
 
 @cache
 def unit_of(objective: str) -> str:
-    """What the search counts in."""
+    """The unit of what the search minimises."""
     return "picoseconds" if objective == "time" else "bytes"

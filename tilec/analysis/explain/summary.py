@@ -13,12 +13,12 @@ from tilec.ir.plan import Group, Plan
 
 
 @dataclass(frozen=True, slots=True)
-class RivalRow:
+class CandidateRow:
     """A whole plan that was compared: how far it fuses, whether passes computed elements again for it, what it comes
     to (picoseconds or bytes), its groups, whether it was taken."""
 
     fusion: str
-    inlined: bool
+    computes_again: bool
     cost: int
     groups: int
     taken: bool
@@ -49,23 +49,22 @@ class Summary:
     fusion: str
     unit: str
     same: bool
-    rivals: tuple[RivalRow, ...]
+    candidates: tuple[CandidateRow, ...]
     groups: tuple[GroupRow, ...]
     refused: Mapping[str, int]
 
 
 def summarised(replay: Replay, plan: Plan) -> Summary:
     """The summary of a plan whose search was run again."""
-    best, most = replay.best, max(len(rival.draft.graph.nodes) for rival in replay.rivals)
-    rivals = [
-        RivalRow(
-            rival.fusion,
-            len(rival.draft.graph.nodes) < most,
-            rival.cost,
-            sum(len(segment.settled.seconds) for segment in rival.outline.segments),
-            rival is best,
+    candidates = [
+        CandidateRow(
+            each.fusion,
+            each.computes_again,
+            each.cost,
+            sum(len(state.seconds) for state in each.legal),
+            each is replay.best,
         )
-        for rival in replay.rivals
+        for each in replay.candidates
     ]
     return Summary(
         plan.name,
@@ -74,15 +73,15 @@ def summarised(replay: Replay, plan: Plan) -> Summary:
         replay.options.fusion,
         unit_of(replay.options.objective if replay.options.objective == "traffic" else "time"),
         same(plan, replay.plan),
-        tuple(rivals),
+        tuple(candidates),
         tuple(_row(number, group, plan, replay) for number, group in enumerate(plan.groups, 1)),
         _counted(reason.code for reason in replay.plan.refusals),
     )
 
 
-def same(plan: Plan, found: Plan) -> bool:
+def same(plan: Plan, other: Plan) -> bool:
     """Whether two plans decide the same; bounds are no decision."""
-    return _decided(plan) == _decided(found)
+    return _decided(plan) == _decided(other)
 
 
 def _decided(plan: Plan) -> Plan:
@@ -91,8 +90,8 @@ def _decided(plan: Plan) -> Plan:
 
 
 def _row(number: int, group: Group, plan: Plan, replay: Replay) -> GroupRow:
-    made = {node.name for node in group.nodes}
-    beside = [reason.code for e, reason in replay.refusals.items() if made & set(e.split("->"))]
+    results = {node.name for node in group.nodes}
+    beside = [reason.code for e, reason in replay.refusals.items() if results & set(e.split("->"))]
     return GroupRow(
         number,
         group.name,

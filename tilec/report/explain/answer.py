@@ -53,14 +53,14 @@ def answered(
     """
     agrees = same(plan, replay.plan)
     of = plan if agrees else replay.plan
-    said = (
-        "the search does not come to this plan again: it was edited, tuned, or made by another version; what is told "
-        "is the search's own plan"
+    differs = (
+        "the search does not come to this plan again: it was edited, tuned, or made by another version; what "
+        "is shown is the search's own plan"
     )
-    notes = () if agrees else (said,)
+    notes = () if agrees else (differs,)
     if edge is not None:
-        story = explain_edge(replay, *edge_named(of, edge))
-        return Answer(edge_text(story), {"edge": _plain(story), "same": agrees}, notes)
+        explanation = explain_edge(replay, *edge_named(of, edge))
+        return Answer(edge_text(explanation), {"edge": _plain(explanation), "same": agrees}, notes)
     if group is not None:
         about = explain_group(replay, of, group_named(of, group))
         return Answer(group_text(about), {"group": _plain(about), "same": agrees}, notes)
@@ -71,5 +71,5 @@ def answered(
     return Answer(summary_text(summary, called), {"plan": _plain(summary)}, notes)
 
 
-def _plain(story: object) -> Any:
-    return encode(story)
+def _plain(explanation: object) -> Any:
+    return encode(explanation)

@@ -14,12 +14,12 @@ ROWS = 24
 """Rows of long lists that are shown; `--json` has all."""
 
 
-def candidate_rows(found: Sequence[Candidate], heads: Sequence[str]) -> list[str]:
+def candidate_rows(candidates: Sequence[Candidate], heads: Sequence[str]) -> list[str]:
     """Candidates in rows, terms of their predictions in columns."""
     rows = [
         ["", "tile", "steps", "tasks", "compute", "stream", "copy", "task", "span", "lowest", "all", "held", "moved"]
     ]
-    for head, each in zip(heads, found, strict=True):
+    for head, each in zip(heads, candidates, strict=True):
         of = each.prediction
         steps = " ".join(f"{node}:{fact_text(dict(sizes))}" for node, sizes in each.steps.items())
         times = (of.compute, of.stream, of.copy, of.task, of.span, of.drawn, of.picoseconds)

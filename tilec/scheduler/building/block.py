@@ -10,9 +10,6 @@ from tilec.ir.graph import Node
 from tilec.ir.plan import Shared, Sizes
 from tilec.scheduler.refusals import edge_name
 
-Extents = Mapping[str, int]
-"""Iterator of a block's final node -> its extent in the tile of the block around it (absent: all of it)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Block:

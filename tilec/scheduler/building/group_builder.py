@@ -1,4 +1,4 @@
-"""build: groups become a plan: blocks with tiles, packed weights, connections, loads, layouts and names (W15, W41)."""
+"""Groups of a plan: blocks with tiles, packed weights, connections, loads, layouts and names (W15, W41)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tilec.scheduler.analysis.window_propagation import Ints
 from tilec.scheduler.building.block import Block
 from tilec.scheduler.building.kernel_names import kernel_name
 from tilec.scheduler.building.pack_weights import pack_weights
-from tilec.scheduler.fusion.partition import Partition
-from tilec.scheduler.fusion_problem import FusionProblem, Part
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.search_cache import Part
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import common_iterators
 from tilec.scheduler.tiling.cost_model import direct
@@ -48,10 +48,13 @@ class TiledGroup:
 
 @dataclass
 class GroupBuilder:
-    """Turns decisions into blocks; `graph` grows by the tensors of packed weights, `packs` are their nodes.
+    """Turns decisions into blocks and groups.
 
-    `orders` remembers loop orders by content, in the `numbering` of all Atoms that blocks are made of; `groupings` are
-    the groups of parts before programs of them were looked at, with the reasons why there are no larger ones.
+    graph    grows by the tensors of packed weights
+    packs    packed tensor -> the node that makes it
+    layouts  last node of a core's block -> orders of dimensions of tensors in a core's level
+    direct   last node of a core's block -> operands that are read where they lie, below the core's level
+    orders   loop orders by content
     """
 
     graph: Graph
@@ -59,55 +62,53 @@ class GroupBuilder:
     layouts: dict[str, Orders] = field(default_factory=dict)
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
-    numbering: dict[object, int] = field(default_factory=dict)
-    groupings: list[tuple[FusionProblem, Partition]] = field(default_factory=list)
 
     def aside(self) -> GroupBuilder:
-        """Another builder that knows the same; what it makes stays with it."""
+        """A copy: what it builds leaves this builder as it is."""
         return replace(self, packs=dict(self.packs), layouts=dict(self.layouts), direct=dict(self.direct))
 
-    def core_block(self, atoms: FusionProblem, members: Sequence[int], tile: TaskTile) -> Block:
+    def core_block(self, problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> Block:
         """The block of a core's level, made of one block of the highest level for each part."""
-        target, chain = atoms.target, atoms.chain_of(members)
+        target, chain = problem.target, problem.chain_of(members)
         if chain is not None:
             self.graph = replace(self.graph, tensors={**self.graph.tensors, **chain.tensors})
         pieces: list[tuple[object, Part, RegisterTile]] = []
         for number, register in zip(members, tile.registers, strict=True):
-            part = atoms.parts[number]
+            part = problem.parts[number]
             if part[0].name in tile.steps and target.threads == 1 and len(part) > 1:
-                pieces += _apart(part, register, atoms)
+                pieces += _apart(part, register, problem)
             else:
-                pieces.append((atoms.descriptions[number].number, part, register))
-        problem = atoms.problem(members, atoms.leaving(members), tile.registers)
-        inner = tuple(self._register_block(*piece, problem, atoms) for piece in pieces)
+                pieces.append((problem.descriptions[number].number, part, register))
+        tiling = problem.tiling_problem(members, problem.leaving(members), tile.registers)
+        inner = tuple(self._register_block(*piece, tiling, problem) for piece in pieces)
         nodes = tuple(node for block in inner for node in block.nodes)
         self.layouts[nodes[-1].name] = _layouts(pieces)
-        self.direct[nodes[-1].name] = direct(problem, *_arrays(tile))
+        self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
         inner = inner if target.top != target.core_level else ()
-        key = (atoms.key(members, problem.outputs), tuple(tile.sizes.items()))
+        key = (problem.key(members, tiling.outputs), tuple(tile.sizes.items()))
         if key not in self.orders:
-            self.orders[key] = task_order(problem, tile.sizes)
+            self.orders[key] = task_order(tiling, tile.sizes)
         shared = chain.shared if chain is not None else {}
         return Block(target.core, nodes, tile.sizes, self.orders[key], tile.steps, inner, shared)
 
     def _register_block(
-        self, content: object, part: Part, register: RegisterTile, problem: TilingProblem, atoms: FusionProblem
+        self, content: object, part: Part, register: RegisterTile, tiling: TilingProblem, problem: FusionProblem
     ) -> Block:
         """A part at the highest level, its weights packed; loops in the order that keeps most in the nearest cache."""
-        target = atoms.target
+        target = problem.target
         width = register.sizes.get(register.along, 0)
-        expr, self.graph = pack_weights(part[0].expr, register.vector, width, self.graph, atoms.constants, self.packs)
+        expr, self.graph = pack_weights(part[0].expr, register.vector, width, self.graph, problem.constants, self.packs)
         part = (replace(part[0], expr=expr), *part[1:])
         key = (content, tuple(register.sizes.items()))
         if register.sizes and key not in self.orders:
-            own = replace(problem, parts=(part,), tiles=(register,), graph=self.graph, extents={})
-            sizes = {i: register.sizes.get(i, own.extent(i)) for i in own.final.spatial}
-            self.orders[key] = kept_order(own, register.sizes, sizes, target.near // 2)
+            alone = replace(tiling, parts=(part,), tiles=(register,), graph=self.graph, extents={})
+            sizes = {i: register.sizes.get(i, alone.extent(i)) for i in alone.final.spatial}
+            self.orders[key] = kept_order(alone, register.sizes, sizes, target.near // 2)
         order = self.orders.get(key, ())
         return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped)
 
-    def draught(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
-        """The group of a block: what its tree says as the tables of a variant."""
+    def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
+        """The group of a block, its tree as the tables of a variant."""
         names = {i: level.name for i, level in enumerate(target.levels)}
         connect = {e: names[level] for e, level in block.connections().items()}
         tiles: dict[str, dict[str, Sizes]] = {}
@@ -145,7 +146,7 @@ class GroupBuilder:
         return TiledGroup(block, outputs, connect, replace(variant, kernel=kernel), seconds)
 
 
-def _apart(part: Part, register: RegisterTile, atoms: FusionProblem) -> list[tuple[object, Part, RegisterTile]]:
+def _apart(part: Part, register: RegisterTile, problem: FusionProblem) -> list[tuple[object, Part, RegisterTile]]:
     """A reduction that runs in steps, and what is computed on its result, as parts of their own: its partial sums
     wait in the core's level, where no unit of a higher level keeps them."""
     anchor, rest = part[0], part[1:]
@@ -153,7 +154,7 @@ def _apart(part: Part, register: RegisterTile, atoms: FusionProblem) -> list[tup
     sizes = {shared[i][anchor.name]: n for i, n in register.sizes.items() if i in shared}
     along = register.vector.iterator if register.vector.kind == "spatial" else ""
     first = RegisterTile(sizes, register.vector, along, register.cycles)
-    tile = register_tile(rest, atoms.graph, atoms.constants, atoms.target, atoms.numbers)
+    tile = register_tile(rest, problem.graph, problem.constants, problem.target, problem.numbers)
     return [((anchor.name,), (anchor,), first), ((anchor.name, "rest"), rest, tile)]
 
 
@@ -166,7 +167,7 @@ def _arrays(tile: TaskTile) -> tuple[dict[str, Ints], dict[str, dict[str, Ints]]
 def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tuple[str, ...]]:
     """Operands travel through every level above the one they wait in, up to a core's, and are read there, those in
     `direct` up to the level below it; tables that data index stay where they are."""
-    made = {node.name for node in block.nodes}
+    results = {node.name for node in block.nodes}
     waits: dict[str, int] = {}
     for e, level in block.connections().items():
         tensor = e.split("->")[0]
@@ -175,10 +176,10 @@ def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tup
     for node in block.nodes:
         for access in accesses(node.expr):
             tensor = access.tensor
-            below = waits[tensor] if tensor in made else 0
+            below = waits[tensor] if tensor in results else 0
             if below > target.core:
                 continue
-            stays = is_data_dependent(access) and tensor not in made
+            stays = is_data_dependent(access) and tensor not in results
             if loads.get(tensor) != ():
                 top = target.core + (tensor not in direct)
                 loads[tensor] = () if stays else tuple(level.name for level in target.levels[below + 1 : top])
@@ -203,15 +204,15 @@ def levels_of(target: TargetModel) -> tuple[PlanLevel, ...]:
     return target.levels
 
 
-def plan_group(draught: TiledGroup) -> Group:
+def plan_group(group: TiledGroup) -> Group:
     """The plan's group, its traffic not yet counted."""
     return Group(
-        draught.nodes[-1].name,
-        draught.nodes,
-        draught.outputs,
-        draught.connect,
-        (draught.variant,),
-        Cost({}, {}, {}, picoseconds=picoseconds(draught.seconds)),
+        group.nodes[-1].name,
+        group.nodes,
+        group.outputs,
+        group.connect,
+        (group.variant,),
+        Cost({}, {}, {}, picoseconds=picoseconds(group.seconds)),
     )
 
 

@@ -1,7 +1,7 @@
-"""trials: groups that are tried, what they cost, or why they may not be (W16, W24; the reasons of A05).
+"""Predicted costs of groups of parts, or why some parts may not be a group (W16, W24; the reasons of A05).
 
-What is answered depends on the group and the limit alone, not on what was tried before: plans are the same bytes
-however the search is divided.
+A cost depends on the group and the limit alone, not on what was asked before: plans are the same bytes however the
+search is divided among processes.
 """
 
 from __future__ import annotations
@@ -18,153 +18,147 @@ from tilec.scheduler.building.plan_costs import flops
 from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
 from tilec.scheduler.refusals import refusal
 
-MAX_PARTS = 16
-"""Parts of a group that are tried in one run."""
-
-JOIN_GAIN = 0.99
-"""A group is joined where it is expected to take less than this fraction of its pieces' time."""
-
 PICO = 1e12
 
 
 @dataclass(frozen=True)
 class GroupCosts:
-    """Groups that were tried, by members and by content: what they cost, or why they may not be; `hopes` are what they
-    may cost at best, `keys` their contents."""
+    """Costs of groups, by members and by content.
 
-    atoms: FusionProblem
+    gain    a group has to cost less than this fraction of its parts by themselves
+    tried   group -> its cost, or why it is none
+    alike   content of a group -> the same
+    bounds  content of a group -> its lower bound, or why it is none
+    keys    group -> its content
+    """
+
+    problem: FusionProblem
+    gain: float
     tried: dict[tuple[int, ...], float | Refusal] = field(default_factory=dict)
     alike: dict[object, float | Refusal] = field(default_factory=dict)
-    hopes: dict[object, float | Refusal] = field(default_factory=dict)
+    bounds: dict[object, float | Refusal] = field(default_factory=dict)
     keys: dict[tuple[int, ...], object] = field(default_factory=dict)
 
     @cached_property
     def single(self) -> tuple[float, ...]:
-        """What every part costs by itself."""
-        return tuple(tile.objective for tile in self.atoms.singles)
+        """Cost of every part by itself."""
+        return tuple(tile.objective for tile in self.problem.singles)
 
     def cost(self, members: tuple[int, ...], limit: float = inf) -> float | Refusal:
-        """What a group is predicted to cost, or why it may not be one; the edge is filled in by the caller.
+        """Predicted cost of a group, or why it may not be one; the edge is filled in by the caller.
 
-        One that cannot be hoped to stay below a `limit` is refused as slower, without a close look.
+        A group whose lower bound is not below a `limit` is refused as slower, without a close look.
         """
         if limit < inf:
-            hope = self.hope(members)
-            if isinstance(hope, Refusal):
-                return hope
-            hope = max(hope, self._expected(members))
-            if hope >= limit:
-                return refusal("", "", "slower", **cost_numbers(hope, limit, self.atoms))
-        found = self.tried.get(members)
-        if found is None:
+            bound = self.lower_bound(members)
+            if isinstance(bound, Refusal):
+                return bound
+            bound = max(bound, self._expected(members))
+            if bound >= limit:
+                return refusal("", "", "slower", **cost_numbers(bound, limit, self.problem))
+        cost = self.tried.get(members)
+        if cost is None:
             key = self._key(members)
             if key not in self.alike:
-                hope = self.hope(members)
-                self.alike[key] = hope if isinstance(hope, Refusal) else self._cost(members)
-            found = self.tried[members] = self.alike[key]
-        return found
+                bound = self.lower_bound(members)
+                self.alike[key] = bound if isinstance(bound, Refusal) else self._cost(members)
+            cost = self.tried[members] = self.alike[key]
+        return cost
 
     def total(self, groups: Iterable[tuple[int, ...]]) -> float:
-        """What some groups cost together, without bound if one of them may not be."""
-        found = [self.cost(members) for members in groups]
-        return sum(c if not isinstance(c, Refusal) else inf for c in found)
+        """Cost of several groups together, infinite if one of them may not be a group."""
+        costs = [self.cost(members) for members in groups]
+        return sum(c if not isinstance(c, Refusal) else inf for c in costs)
 
     @property
     def memories(self) -> tuple[dict[Any, Any], ...]:
-        """What is remembered by content, here and by the atoms; it depends on nothing else."""
-        return self.alike, self.hopes, self.atoms.registers, self.atoms.known, self.atoms.looks
+        """The tables by content, of these costs and of the problem's cache; they depend on nothing else."""
+        cache = self.problem.cache
+        return self.alike, self.bounds, cache.registers, cache.tiles, cache.looks
 
-    def hope(self, members: tuple[int, ...]) -> float | Refusal:
-        """What a group may cost at best, or why it may not be one."""
+    def lower_bound(self, members: tuple[int, ...]) -> float | Refusal:
+        """Cost that a group cannot fall short of, or why it may not be one, by bounds and a few candidates."""
         key = self._key(members)
-        if key not in self.hopes:
-            self.hopes[key] = self._hope(members)
-        return self.hopes[key]
+        if key not in self.bounds:
+            self.bounds[key] = self._lower_bound(members)
+        return self.bounds[key]
 
     def _expected(self, members: tuple[int, ...]) -> float:
-        """What a close look finds at best after what a first look found; nothing is known of chains."""
-        if len(members) == 1 or self.atoms.chain_of(members) is not None:
+        """Cost that a close look finds at best, by what a first look found; nothing is known of chains."""
+        if len(members) == 1 or self.problem.chain_of(members) is not None:
             return 0.0
-        return self.atoms.look(members)[1] * CLOSE_LOOK_GAIN
+        return self.problem.look(members)[1] * CLOSE_LOOK_GAIN
 
     def _key(self, members: tuple[int, ...]) -> object:
         if members not in self.keys:
-            key = self.atoms.key(members, self.atoms.leaving(members))
+            key = self.problem.key(members, self.problem.leaving(members))
             self.keys[members] = key, tuple(self.single[n] for n in members)
         return self.keys[members]
 
-    def _hope(self, members: tuple[int, ...]) -> float | Refusal:
-        """By bounds and a few candidates."""
+    def _lower_bound(self, members: tuple[int, ...]) -> float | Refusal:
         if len(members) == 1:
             return self.single[members[0]]
-        atoms = self.atoms
-        if not _all_lead_to_last(atoms, members):
+        problem = self.problem
+        if not _all_lead_to_last(problem, members):
             return refusal("", "", "outputs-differ")
         apart = sum(self.single[n] for n in members)
-        bound = lower_bound(atoms, members)
-        if bound >= apart * JOIN_GAIN:
-            return refusal("", "", "slower", **cost_numbers(bound, apart, atoms))
-        level = atoms.target.levels[atoms.target.core]
-        held, rough = atoms.look(members)
-        if held > atoms.target.capacity:
-            return refusal("", "", "capacity", level=level.name, bytes=held, capacity=atoms.target.capacity)
-        if rough * CLOSE_LOOK_GAIN >= apart and atoms.chain_of(members) is None:
-            return refusal("", "", "slower", **cost_numbers(rough, apart, atoms))
+        bound = roofline(problem, members)
+        if bound >= apart * self.gain:
+            return refusal("", "", "slower", **cost_numbers(bound, apart, problem))
+        level = problem.target.levels[problem.target.core]
+        least, rough = problem.look(members)
+        if least > problem.target.capacity:
+            return refusal("", "", "capacity", level=level.name, bytes=least, capacity=problem.target.capacity)
+        if rough * CLOSE_LOOK_GAIN >= apart and problem.chain_of(members) is None:
+            return refusal("", "", "slower", **cost_numbers(rough, apart, problem))
         return bound
 
     def _cost(self, members: tuple[int, ...]) -> float | Refusal:
         if len(members) == 1:
             return self.single[members[0]]
-        atoms = self.atoms
+        problem = self.problem
         apart = sum(self.single[n] for n in members)
-        level = atoms.target.levels[atoms.target.core]
-        tile = atoms.core_tiles(members)[0]
+        level = problem.target.levels[problem.target.core]
+        tile = problem.core_tiles(members)[0]
         if not tile.fits:
-            return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=atoms.target.capacity)
-        if tile.objective >= apart * JOIN_GAIN:
-            return refusal("", "", "slower", **cost_numbers(tile.objective, apart, atoms))
+            return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=problem.target.capacity)
+        if tile.objective >= apart * self.gain:
+            return refusal("", "", "slower", **cost_numbers(tile.objective, apart, problem))
         return tile.objective
 
 
-def cost_numbers(joined: float, apart: float, atoms: FusionProblem) -> dict[str, int | str]:
-    """What a group and its pieces cost, as whole picoseconds or bytes."""
-    unit = PICO if atoms.objective == "time" else 1
+def cost_numbers(joined: float, apart: float, problem: FusionProblem) -> dict[str, int | str]:
+    """Costs of a group and of its pieces as a refusal has them: whole picoseconds or bytes."""
+    unit = PICO if problem.objective == "time" else 1
     return {"joined": int(joined * unit), "apart": int(apart * unit)}
 
 
-def _all_lead_to_last(atoms: FusionProblem, members: Sequence[int]) -> bool:
+def _all_lead_to_last(problem: FusionProblem, members: Sequence[int]) -> bool:
     """Whether the last node depends on all others."""
-    reached = {atoms.parts[members[-1]][-1].name}
+    reached = {problem.parts[members[-1]][-1].name}
     for number in reversed(members):
-        for node in reversed(atoms.parts[number]):
+        for node in reversed(problem.parts[number]):
             if node.name not in reached:
                 return False
             reached.update(operands(node.expr))
     return True
 
 
-def lower_bound(atoms: FusionProblem, members: Sequence[int]) -> float:
-    """What no group of these parts can fall short of: its arithmetic at full rate, what it must read and write."""
-    target, inside = atoms.target, frozenset(members)
-    problem = atoms.problem(members, atoms.leaving(members), ())
-    if any(atoms.extents.get(node.name) for node in problem.nodes):
+def roofline(problem: FusionProblem, members: Sequence[int]) -> float:
+    """Cost that no tiling of a group falls short of: its arithmetic at full rate, its compulsory traffic."""
+    target, inside = problem.target, frozenset(members)
+    tiling = problem.tiling_problem(members, problem.leaving(members), ())
+    if any(problem.extents.get(node.name) for node in tiling.nodes):
         return 0.0
-    moved = float(sum(problem.whole(t) for t in problem.outputs))
-    moved += sum(problem.bytes_of(t) * atoms.elements(members, t) for t in problem.operands if t not in problem.indexed)
-    if atoms.objective == "traffic":
+    moved = float(sum(tiling.whole(t) for t in tiling.outputs))
+    moved += sum(tiling.bytes_of(t) * problem.elements(members, t) for t in tiling.operands if t not in tiling.indexed)
+    if problem.objective == "traffic":
         return moved
-    if atoms.objective == "footprint" or not inside:
+    if problem.objective == "footprint" or not inside:
         return 0.0
-    work = sum(float(atoms.numbers.size(flops(n.expr))) for n in problem.nodes if _multiplies(n.expr.reduce))
+    work = sum(float(problem.numbers.size(flops(n.expr))) for n in tiling.nodes if _multiplies(n.expr.reduce))
     return target.launch + max(work / target.peak, moved / target.refill / target.cores)
 
 
 def _multiplies(reduce: Iterable[str]) -> bool:
     return any(True for _ in reduce)
-
-
-def costs_of(atoms: FusionProblem, members: tuple[int, ...]) -> tuple[float | Refusal, float | Refusal]:
-    """What a group of parts may cost at best by bounds and a few candidates, and what it is predicted to cost; or why
-    it may not be one.  The edge of a refusal is empty."""
-    trial = GroupCosts(atoms)
-    return trial.hope(members), trial.cost(members)

@@ -1,7 +1,7 @@
-"""runs: the best cut of the order of parts into groups, by dynamic programming (W16).
+"""The cheapest cut of the order of parts into intervals, each a group, by dynamic programming (W16).
 
-Most of a search is spent here.  Where processors are idle, processes beside this one go through later stretches of the
-order and hand back what they found out about groups; this one goes through all of it, with less left to look at.
+Most of a search is spent here.  Where processors are idle, child processes go through later stretches of the order and
+return the costs that they worked out; this process goes through all of it, with less left to work out.
 """
 
 from __future__ import annotations
@@ -14,79 +14,85 @@ from math import inf
 from typing import Any
 
 from tilec.ir.plan import Refusal
-from tilec.scheduler.fusion.group_costs import MAX_PARTS, GroupCosts
+from tilec.scheduler.fusion.group_costs import GroupCosts
 from tilec.scheduler.parallel.child_process import in_child_process, process_count
 from tilec.scheduler.parallel.work_partition import partition_work
 
 
-def partition_intervals(trial: GroupCosts) -> tuple[tuple[int, ...], ...]:
-    """The best cut of the parts' order into runs; parts that stay together are not cut."""
-    whole = _Walk(trial, 0)
-    first, *others = partition_work(trial.atoms, process_count())
+def partition_intervals(costs: GroupCosts, max_parts: int) -> tuple[tuple[int, ...], ...]:
+    """The cheapest cut of the parts' order into intervals of up to `max_parts` parts; parts that stay together are not
+    cut."""
+    whole = _Cuts(costs, max_parts, 0)
+    first, *others = partition_work(costs.problem, process_count(), max_parts)
     with ExitStack() as running:
-        found = [running.enter_context(in_child_process(partial(_found_out, trial, own))) for own in others]
+        answers = [
+            running.enter_context(in_child_process(partial(_new_costs, costs, max_parts, stretch)))
+            for stretch in others
+        ]
         whole.go_to(first.stop)
-        for own, answer in zip(others, found, strict=True):
-            for memory, news in zip(trial.memories, answer() or (), strict=False):
+        for stretch, answer in zip(others, answers, strict=True):
+            for memory, news in zip(costs.memories, answer() or (), strict=False):
                 memory.update((key, value) for key, value in news.items() if key not in memory)
-            whole.go_to(own.stop)
+            whole.go_to(stretch.stop)
     return whole.groups()
 
 
-def _found_out(trial: GroupCosts, stretch: range) -> tuple[dict[Any, Any], ...]:
-    """What going through a stretch adds to what is remembered."""
-    before = [len(memory) for memory in trial.memories]
-    _Walk(trial, stretch.start).go_to(stretch.stop)
+def _new_costs(costs: GroupCosts, max_parts: int, stretch: range) -> tuple[dict[Any, Any], ...]:
+    """Entries that a stretch of the order adds to the tables by content."""
+    before = [len(memory) for memory in costs.memories]
+    _Cuts(costs, max_parts, stretch.start).go_to(stretch.stop)
     return tuple(
-        dict(islice(memory.items(), count, None)) for memory, count in zip(trial.memories, before, strict=True)
+        dict(islice(memory.items(), count, None)) for memory, count in zip(costs.memories, before, strict=True)
     )
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """The best cuts of parts from `first` on: for every place what the parts before it cost, and where the last of
-    their groups begins."""
+class _Cuts:
+    """The cheapest cuts of parts from `first` on: for every place the cost of the parts before it, and where the last
+    of their groups begins."""
 
-    trial: GroupCosts
+    costs: GroupCosts
+    max_parts: int
     first: int
     best: list[float] = field(default_factory=lambda: [0.0])
     cut: list[int] = field(default_factory=list)
 
     def go_to(self, stop: int) -> None:
-        """Find the best cuts of the parts up to another place."""
+        """Find the cheapest cuts of the parts up to another place."""
         for end in range(self.first + len(self.best), stop + 1):
             cost, start = self._last(end)
             self.best.append(cost)
             self.cut.append(start)
 
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The best cut of all parts so far."""
-        found: list[tuple[int, ...]] = []
+        """The cheapest cut of all parts so far."""
+        groups: list[tuple[int, ...]] = []
         end = self.first + len(self.cut)
         while end > self.first:
-            found.append(tuple(range(self.cut[end - self.first - 1], end)))
-            end = found[-1][0]
-        return tuple(reversed(found))
+            groups.append(tuple(range(self.cut[end - self.first - 1], end)))
+            end = groups[-1][0]
+        return tuple(reversed(groups))
 
     def _last(self, end: int) -> tuple[float, int]:
-        """What the parts before a place cost at best, and where the last of their groups begins."""
-        trial, inside = self.trial, self.trial.atoms.inside
+        """The least cost of the parts before a place, and where the last of their groups begins."""
+        costs, problem = self.costs, self.costs.problem
+        inside = problem.inside
         where = next(start for start in range(end - 1, -1, -1) if start not in inside)
-        found = self._before(where) + trial.total([tuple(range(where, end))]) if end not in inside else inf
+        least = self._before(where) + costs.total([tuple(range(where, end))]) if end not in inside else inf
         promising: list[tuple[float, int]] = []
-        for start in range(where - 1, max(self.first - 1, end - 1 - MAX_PARTS), -1):
-            if start in inside or end in inside or self._before(start) == inf or not trial.atoms.joins(start, end):
+        for start in range(where - 1, max(self.first - 1, end - 1 - self.max_parts), -1):
+            if start in inside or end in inside or self._before(start) == inf or not problem.joins(start, end):
                 continue
-            hope = trial.hope(tuple(range(start, end)))
-            if not isinstance(hope, Refusal):
-                promising.append((self._before(start) + trial.atoms.look(tuple(range(start, end)))[1], start))
-            elif hope.code == "capacity":
+            bound = costs.lower_bound(tuple(range(start, end)))
+            if not isinstance(bound, Refusal):
+                promising.append((self._before(start) + problem.look(tuple(range(start, end)))[1], start))
+            elif bound.code == "capacity":
                 break  # what is put before these parts takes room as well
         for _, start in sorted(promising):
-            cost = trial.cost(tuple(range(start, end)), found - self._before(start))
-            if not isinstance(cost, Refusal) and self._before(start) + cost < found:
-                found, where = self._before(start) + cost, start
-        return found, where
+            cost = costs.cost(tuple(range(start, end)), least - self._before(start))
+            if not isinstance(cost, Refusal) and self._before(start) + cost < least:
+                least, where = self._before(start) + cost, start
+        return least, where
 
     def _before(self, start: int) -> float:
         return self.best[start - self.first]

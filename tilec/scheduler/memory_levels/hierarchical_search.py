@@ -1,7 +1,7 @@
-"""nest: groups of devices with explicit levels below a core's: a span of each level around those above it (W10, W46).
+"""Groups of devices with explicit levels below a core's: a group of each level around those above it (W10, W46).
 
 The groups of a plan are what the first of these levels holds together; each level up they are cut further, in the tile
-of the level below, and at a core's level into the groups that `partition` finds there.
+of the level below, and at a core's level into the groups that the rest of SEARCH finds there.
 """
 
 from __future__ import annotations
@@ -10,82 +10,121 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import ClassVar
 
 from tilec.errors import ConfigError, did_you_mean
 from tilec.ir.expr import operands
 from tilec.ir.graph import Graph, Node
-from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Refusal
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.scheduler.building.block import Block
-from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of, plan_group
+from tilec.scheduler.building.group_builder import TiledGroup, levels_of, plan_group
 from tilec.scheduler.building.subplan import subplan
-from tilec.scheduler.fusion.select_groups import SelectedGroups, partition_groups, select_groups
-from tilec.scheduler.fusion_problem import FusionProblem, Part
 from tilec.scheduler.memory_levels.incremental_cost import OVERLAP
-from tilec.scheduler.memory_levels.level_groups import LevelGroup, search_level
+from tilec.scheduler.memory_levels.level_groups import search_level
+from tilec.scheduler.memory_levels.level_options import LevelOptions
 from tilec.scheduler.memory_levels.level_problem import LevelProblem, OuterExtents
 from tilec.scheduler.refusals import edge_name, refusal
+from tilec.scheduler.search_cache import Part
+from tilec.scheduler.state import LevelDecision, LevelGroup, SearchState, SearchStep, run_steps
 from tilec.scheduler.target_model import TargetModel
-from tilec.spec.recipe import ScheduleOptions
-
-RETRY_SHARE, MIN_SHARE = 0.8, 0.1
-"""What is left of the capacities when a group did not fit and is cut again, and where that ends."""
-
-CORE_RETRY_SHARE = 0.95
-"""The same of a core's level, beside what it was exceeded by: windows inside of tiles that move are held with some
-room."""
+from tilec.scheduler.trace import Trace
 
 
 @dataclass(frozen=True)
-class HierarchyCache:
-    """What nests for a device remember by content (W41): decisions at a core's level, by what is left of it, and how
-    many times over the capacities groups are, by their kernels."""
+class PartitionLevels(LevelOptions, SearchStep):
+    """Parts held together by explicit levels below a core's; the core's own groups are searched inside of them."""
 
-    atoms: dict[TargetModel, FusionProblem] = field(default_factory=dict)
-    excess: dict[str, tuple[float, float]] = field(default_factory=dict)
+    name: ClassVar[str] = "partition_levels"
+    template: ClassVar[str] = "sets of parts are joined at a level as long as that is predicted to cost less"
+    required: ClassVar[str] = "levels below a core's hold what it decides, on devices that have such levels"
+
+    retry_share: float = 0.8
+    """What is left of the capacities when the program of a group exceeds a level below a core's and it is cut again."""
+
+    min_share: float = 0.1
+    """The share of a capacity where that ends."""
+
+    core_retry_share: float = 0.95
+    """What is left of a core's level when a program exceeds it, beside what it was exceeded by: windows inside of tiles
+    that move are held with some room."""
+
+    pool_share: float = 0.5
+    """Part of a pool that a level takes where higher levels need some too, as long as anything fits."""
+
+    def applies(self, state: SearchState) -> bool:
+        """On devices with explicit levels below a core's."""
+        return state.problem.target.core > 1
+
+    def run(self, state: SearchState, trace: Trace) -> SearchState:
+        """The groups, built."""
+        search = HierarchicalSearch(state, self, trace, dict(state.refused))
+        groups = tuple(search.groups(state.problem.parts))
+        return replace(
+            state, groups=groups, refused=search.refused, levels=tuple(search.levels), cores=tuple(search.cores)
+        )
 
 
 @dataclass(frozen=True)
 class HierarchicalSearch:
-    """What all groups of a graph share while they are built; `refused` gathers why edges are not connected, `tiers`
-    and `cores` what was chosen where, and `core_share` of a core's level may be used."""
+    """The search below a core's level for one state.
 
-    graph: Graph
-    builder: GroupBuilder
-    target: TargetModel
-    numbers: Candidates
-    options: ScheduleOptions
-    outputs: frozenset[str]
-    known: HierarchyCache
-    refused: dict[str, Refusal] = field(default_factory=dict)
+    refused     edge -> why it is not connected, gathered
+    core_share  fraction of a core's level that may be used
+    levels      decisions at levels below a core's, gathered
+    cores       searches at a core's level, gathered
+    """
+
+    state: SearchState
+    options: PartitionLevels
+    trace: Trace
+    refused: dict[str, Refusal]
     core_share: float = 1.0
-    tiers: list[tuple[LevelProblem, tuple[LevelGroup, ...]]] = field(default_factory=list)
-    cores: list[tuple[FusionProblem, SelectedGroups]] = field(default_factory=list)
+    levels: list[LevelDecision] = field(default_factory=list)
+    cores: list[SearchState] = field(default_factory=list)
 
-    def draughts(self, parts: Sequence[Part], share: float = 1.0) -> list[TiledGroup]:
+    @property
+    def graph(self) -> Graph:
+        """The graph of the parts."""
+        return self.state.problem.graph
+
+    @property
+    def target(self) -> TargetModel:
+        """The whole device."""
+        return self.state.problem.target
+
+    @cached_property
+    def core_steps(self) -> tuple[SearchStep, ...]:
+        """Steps that search a core's level in the tile of a level below: those behind this one, until tiles are
+        legal."""
+        steps = self.state.steps
+        return tuple(step for step in steps[steps.index(self.options) + 1 :] if step.stage != "built")
+
+    def groups(self, parts: Sequence[Part], share: float = 1.0) -> list[TiledGroup]:
         """The groups of some parts in execution order; `share` of the capacities may be used.
 
         A group whose tile program exceeds a level after all is cut again, with less room there.
         """
-        found: list[TiledGroup] = []
-        for span, block, seconds in self._blocks(parts, 1, {}, 0, share):
-            draught = self.builder.draught(block, self._leaving(block), self.target, seconds)
-            low, high = self._excess(draught)
-            own = [parts[n] for n in span.members]
-            if low > 1 and share * RETRY_SHARE >= MIN_SHARE:
-                found += self.draughts(own, share * RETRY_SHARE)
-            elif high > 1 >= low and self.core_share / high >= MIN_SHARE:
-                found += replace(self, core_share=CORE_RETRY_SHARE * self.core_share / high).draughts(own, share)
+        options = self.options
+        tiled: list[TiledGroup] = []
+        for group, block, seconds in self._blocks(parts, 1, {}, 0, share):
+            whole = self.state.builder.tiled_group(block, self._leaving(block), self.target, seconds)
+            low, high = self._excess(whole)
+            again = [parts[n] for n in group.members]
+            if low > 1 and share * options.retry_share >= options.min_share:
+                tiled += self.groups(again, share * options.retry_share)
+            elif high > 1 >= low and self.core_share / high >= options.min_share:
+                smaller = replace(self, core_share=options.core_retry_share * self.core_share / high)
+                tiled += smaller.groups(again, share)
             else:
-                found.append(draught)
-        return found
+                tiled.append(whole)
+        return tiled
 
     def _leaving(self, block: Block) -> tuple[str, ...]:
         names = {node.name for node in block.nodes}
-        own = [node.name for node in block.nodes]
-        return tuple(name for name in own if name in self.outputs or self._read_beyond(name, names))
+        outputs = self.state.problem.outputs
+        return tuple(n.name for n in block.nodes if n.name in outputs or self._read_beyond(n.name, names))
 
     def _read_beyond(self, tensor: str, names: Set[str]) -> bool:
         return any(reader.name not in names for reader in self.readers.get(tensor, ()))
@@ -95,23 +134,23 @@ class HierarchicalSearch:
         """Tensor -> nodes that read it."""
         return self.graph.consumers()
 
-    def _excess(self, draught: TiledGroup) -> tuple[float, float]:
+    def _excess(self, group: TiledGroup) -> tuple[float, float]:
         """How many times over the capacity a group is when it is lowered: of levels below a core's, and of that and
         those above it; 1 at most where it fits, and while sizes are symbols."""
         if self.graph.symbols:
             return 1.0, 1.0
-        kernel, known = draught.variant.kernel, self.known.excess
-        if kernel not in known:
-            known[kernel] = self._counted(draught)
-        return known[kernel]
+        kernel, excess = group.variant.kernel, self.state.problem.cache.excess
+        if kernel not in excess:
+            excess[kernel] = self._counted(group)
+        return excess[kernel]
 
-    def _counted(self, draught: TiledGroup) -> tuple[float, float]:
-        levels, tensors = levels_of(self.target), self.builder.graph.tensors
-        plan = subplan([plan_group(draught)], draught.outputs, tensors, levels, self.target.name)
+    def _counted(self, group: TiledGroup) -> tuple[float, float]:
+        levels, tensors = levels_of(self.target), self.state.builder.graph.tensors
+        plan = subplan([plan_group(group)], group.outputs, tensors, levels, self.target.name)
         below = levels[: self.target.core]
         names = {level.name for level in below} | {f"pool {level.pool.name}" for level in below if level.pool}
         low = high = 1.0
-        for over in overflows(lower(plan.groups[0], draught.variant, plan)):
+        for over in overflows(lower(plan.groups[0], group.variant, plan)):
             times = int(over.numbers["bytes"]) / max(1, int(over.numbers["capacity"]))
             if over.numbers["level"] in names:
                 low = max(low, times)
@@ -122,69 +161,77 @@ class HierarchicalSearch:
     def _blocks(
         self, parts: Sequence[Part], level: int, around: OuterExtents, taken: int, share: float
     ) -> list[tuple[LevelGroup, Block, float]]:
-        """Spans of a level, their blocks and the seconds each takes; lower levels hold `taken` bytes of a pool."""
-        tier = LevelProblem(parts, self.graph, self.target, level, self.numbers, self.options.objective, around, share)
-        closed = self.options.fusion != "full" or self.target.levels[level].name in self.options.closed
-        found, refused = search_level(tier, closed)
-        self.tiers.append((tier, found))
+        """Groups of a level, their blocks and the seconds each takes; lower levels hold `taken` bytes of a pool."""
+        options = self.state.options
+        problem = level_problem(self.state, parts, level, around, share)
+        closed = options.fusion != "full" or self.target.levels[level].name in options.closed
+        groups, refused = search_level(problem, self.options, closed)
+        self.levels.append(LevelDecision(level, tuple(map(tuple, parts)), around, share, groups))
         self.refused.update(refused)
-        if self.options.fusion == "full" and closed:
-            self._close(tier)
-        return [(span, *self._block(tier, span, taken)) for span in found]
+        if options.fusion == "full" and closed:
+            self._close(problem)
+        return [(group, *self._block(problem, group, taken)) for group in groups]
 
-    def _block(self, tier: LevelProblem, span: LevelGroup, taken: int) -> tuple[Block, float]:
-        """A span around the blocks of the next level."""
-        level, members = self.target.levels[tier.level], [tuple(tier.parts[n]) for n in span.members]
-        extents = span.extents if span.sizes or tier.around else {}
-        held = taken + (span.held if level.pool else 0)
-        if tier.level + 1 == self.target.core:
-            inner = self._cores(members, extents, held)
+    def _block(self, problem: LevelProblem, group: LevelGroup, taken: int) -> tuple[Block, float]:
+        """A group around the blocks of the next level."""
+        level, members = self.target.levels[problem.level], [tuple(problem.parts[n]) for n in group.members]
+        extents = group.extents if group.sizes or problem.around else {}
+        held = taken + (group.held if level.pool else 0)
+        if problem.level + 1 == self.target.core:
+            inner = self._core_blocks(members, extents, held, level.name)
         else:
-            spans = self._blocks(members, tier.level + 1, extents, held, tier.share)
-            inner = [(block, seconds) for _, block, seconds in spans]
-        whole = tier.facts[members[-1][-1].name].extents
-        tiles = prod(-(-whole[iterator] // size) for iterator, size in span.sizes.items())
+            above = self._blocks(members, problem.level + 1, extents, held, problem.share)
+            inner = [(block, seconds) for _, block, seconds in above]
+        whole = problem.facts[members[-1][-1].name].extents
+        tiles = prod(-(-whole[iterator] // size) for iterator, size in group.sizes.items())
         busy = -(-tiles // level.units) * sum(seconds for _, seconds in inner)
-        link = span.moved / tier.link
+        link = group.moved / problem.link
         blocks = tuple(block for block, _ in inner)
         nodes = tuple(node for block in blocks for node in block.nodes)
         seconds = max(link, busy) + OVERLAP * min(link, busy)
-        return Block(tier.level, nodes, span.sizes, span.order, inner=blocks), seconds
+        return Block(problem.level, nodes, group.sizes, group.order, inner=blocks), seconds
 
-    def _cores(self, parts: Sequence[Part], around: OuterExtents, taken: int) -> list[tuple[Block, float]]:
+    def _core_blocks(
+        self, parts: Sequence[Part], around: OuterExtents, taken: int, level: str
+    ) -> list[tuple[Block, float]]:
         """The groups at a core's level, in what lower levels leave it of a pool."""
+        whole, builder = self.state.problem, self.state.builder
         target = upper_levels(self.target, taken, self.core_share)
         names = {node.name for part in parts for node in part}
-        outputs = self.outputs | {name for name in names if self._read_beyond(name, names)}
-        if target not in self.known.atoms:
-            self.known.atoms[target] = FusionProblem(
-                self.graph,
-                (),
-                target,
-                self.numbers,
-                self.options.objective,
-                frozenset(),
-                numbering=self.builder.numbering,
-            )
-        alike = self.known.atoms[target]
-        atoms = replace(alike, graph=self.graph, parts=tuple(parts), outputs=outputs, extents=around)
-        groups, refused = select_groups(partition_groups(atoms, self.refused, self.builder, self.options), self.builder)
-        self.cores.append((atoms, groups))
-        self.refused.update(refused)
+        outputs = whole.outputs | {name for name in names if self._read_beyond(name, names)}
+        cache = whole.cache.of_target(target)
+        problem = replace(whole, target=target, outputs=outputs, extents=around, cache=cache)
+        start = replace(self.state, problem=problem, level=level, levels=(), cores=(), tuner=None)
+        core = run_steps(self.core_steps, start.with_parts(parts, dict(self.refused)), self.trace)
+        assert core.legal is not None
+        self.cores.append(core)
+        self.refused.update(core.refused)
         blocks: list[tuple[Block, float]] = []
-        for own, members, tile in groups:
-            block = self.builder.core_block(own, members, tile)
-            blocks.append((_raised(block, self.target.core - 1), tile.seconds))
+        for group in core.legal:
+            block = builder.core_block(group.problem, group.members, group.tiles[0])
+            blocks.append((_raised(block, self.target.core - 1), group.tiles[0].seconds))
         return blocks
 
-    def _close(self, tier: LevelProblem) -> None:
+    def _close(self, problem: LevelProblem) -> None:
         """Note that the recipe closes a level."""
-        name = self.target.levels[tier.level].name
-        for number, part in enumerate(tier.parts):
+        name = self.target.levels[problem.level].name
+        for number, part in enumerate(problem.parts):
             for node in part:
                 for tensor in operands(node.expr):
-                    if tier.made.get(tensor, number) != number:
+                    if problem.home.get(tensor, number) != number:
                         self.refused[edge_name(tensor, node.name)] = refusal(tensor, node.name, "closed", level=name)
+
+
+def level_problem(
+    state: SearchState, parts: Sequence[Part], level: int, around: OuterExtents, share: float
+) -> LevelProblem:
+    """The problem of one level below a core's; `around` says how far nodes run in the tile of the level below, `share`
+    how much of the capacity may be used."""
+    whole = state.problem
+    pool_share = next(step.pool_share for step in state.steps if isinstance(step, PartitionLevels))
+    return LevelProblem(
+        parts, whole.graph, whole.target, level, whole.numbers, whole.objective, around, share, pool_share
+    )
 
 
 def require_levels(closed: Sequence[str], target: TargetModel) -> None:

@@ -1,9 +1,9 @@
-"""tier walk: what a run of parts costs at a level below a core's, while the run grows backward (W07, W08, W46).
+"""Cost of an interval of parts at a level below a core's, while it grows backward (W07, W08, W46).
 
-The tile loops of the run's final node are serial: an operand comes over the link once for every tile of the loops from
-the outermost down to the innermost one that moves its window, as long as the level has room to keep it; results that
-leave go back once.  Every part's result and what it reads is held from where it is made or first needed to its last
-use, so that what higher levels connect only leaves room.
+The tile loops of the interval's final node are serial: an operand comes over the link once for every tile of the loops
+from the outermost down to the innermost one that moves its window, as long as the level has room to keep it; results
+that leave go back once.  Every part's result and what it reads is held from where it is made or first needed to its
+last use, so that what higher levels connect only leaves room.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class _Load:
 class IncrementalCost:
     """Parts added one by one, consumers before producers; after each the cost of all of them together."""
 
-    def __init__(self, tier: LevelProblem, tiles: LevelTiles, final: int, inside: Container[int]) -> None:
-        self.tier, self.tiles = tier, tiles
-        self.follower = WindowPropagation(tier, tiles, tier.parts[final][-1].expr, inside)
+    def __init__(self, problem: LevelProblem, tiles: LevelTiles, final: int, inside: Container[int]) -> None:
+        self.problem, self.tiles = problem, tiles
+        self.follower = WindowPropagation(problem, tiles, problem.parts[final][-1].expr, inside)
         self.count = tiles.number.size
         self.loops = len(tiles.loops)
         self.held = np.zeros((self.loops + 1, 8, self.count))
@@ -70,23 +70,23 @@ class IncrementalCost:
 
     def add(self, number: int) -> None:
         """One part more, all of whose readers inside are there already."""
-        tier, follower, step = self.tier, self.follower, len(self.members)
+        problem, follower, step = self.problem, self.follower, len(self.members)
         if step == self.held.shape[1]:
             self.held = np.concatenate([self.held, np.zeros_like(self.held)], axis=1)
-        names = {node.name for node in tier.parts[number]}
+        names = {node.name for node in problem.parts[number]}
         flops: Floats = np.zeros(self.count)
         windows: dict[str, MovedWindow] = {}
         moved: Floats = np.zeros(self.count)
-        for node in reversed(tier.parts[number]):
+        for node in reversed(problem.parts[number]):
             placed = follower.place(node)
             self.boxes[node.name] = placed.box
-            flops = flops + placed.points * tier.facts[node.name].work
+            flops = flops + placed.points * problem.facts[node.name].work
             read, gathered = follower.read(node, placed)
             for tensor, elements in gathered.items():
-                size = elements * tier.bytes_of(tensor)
+                size = elements * problem.bytes_of(tensor)
                 moved = moved + size
                 self.gathered[tensor] = self.gathered.get(tensor, 0.0) + size
-                follower.ask(tensor, _all_of(tier.shapes[tensor]))
+                follower.ask(tensor, _all_of(problem.shapes[tensor]))
                 self.last.setdefault(tensor, step)
             for tensor, window in read.items():
                 if tensor in names:
@@ -94,7 +94,7 @@ class IncrementalCost:
                 else:
                     windows[tensor] = windows[tensor].joined(window) if tensor in windows else window
             if node.expr is follower.final or node.name in self.last or follower.leaves(node.name):
-                size = follower.buffer(node, placed) * tier.bytes_of(node.name)
+                size = follower.buffer(node, placed) * problem.bytes_of(node.name)
                 moved = moved + size
                 self._make(node.name, size, step)
         for tensor, window in windows.items():
@@ -102,12 +102,12 @@ class IncrementalCost:
             follower.ask(tensor, window)
         self._join(number)
         self.members.append(number)
-        self.work = self.work + np.maximum(flops / tier.target.peak, moved / tier.feed) + tier.target.launch
+        self.work = self.work + np.maximum(flops / problem.target.peak, moved / problem.feed) + problem.target.launch
 
     def _join(self, number: int) -> None:
         """Which members are connected by what they make."""
-        names = {node.name for node in self.tier.parts[number]}
-        readers = {n for name in names for n in self.tier.readers.get(name, ())}
+        names = {node.name for node in self.problem.parts[number]}
+        readers = {n for name in names for n in self.problem.readers.get(name, ())}
         touched = [piece for piece in self.pieces if piece & readers]
         self.pieces = [piece for piece in self.pieces if not piece & readers]
         self.pieces.append({number}.union(*touched))
@@ -121,13 +121,13 @@ class IncrementalCost:
         leaves = self.follower.leaves(tensor)
         last = 0 if leaves else self.last.get(tensor, step)
         self.held[:, last : step + 1] += size
-        self.leaving += self.tier.whole(tensor) if leaves else 0
+        self.leaving += self.problem.whole(tensor) if leaves else 0
 
     def _load(self, tensor: str, window: MovedWindow, step: int) -> Floats:
         """A window read from outside the part; an earlier one that holds the later ones spares their transfers."""
-        tier = self.tier
-        size = window.volume(tier.shapes[tensor]) * tier.bytes_of(tensor)
-        moved, held, loops, last = size, window.volume() * tier.bytes_of(tensor), window.loops, step
+        problem = self.problem
+        size = window.volume(problem.shapes[tensor]) * problem.bytes_of(tensor)
+        moved, held, loops, last = size, window.volume() * problem.bytes_of(tensor), window.loops, step
         known = self.loads.get(tensor)
         if known is not None:
             spared = window.contains(known.window)
@@ -151,15 +151,15 @@ class IncrementalCost:
 
     def extents(self, candidate: int) -> OuterExtents:
         """How far the iterators of every node run in one tile."""
-        found: dict[str, dict[str, int]] = {}
+        extents: dict[str, dict[str, int]] = {}
         for name, box in self.boxes.items():
             widths = {i: np.atleast_2d(hi - lo).max(axis=0) for i, (lo, hi) in box.items()}
-            found[name] = {i: int(width[candidate % width.size]) for i, width in widths.items()}
-        return found
+            extents[name] = {i: int(width[candidate % width.size]) for i, width in widths.items()}
+        return extents
 
     def best(self, limit: float | None = None) -> LevelCost:
         """The best candidate for the parts so far, holding the level's capacity or less; among equals the largest."""
-        tier, tiles, number = self.tier, self.tiles, self.tiles.number
+        problem, tiles, number = self.problem, self.tiles, self.tiles.number
         held = self.kept + self.held[:, : len(self.members)].max(axis=1)
         once: dict[int, Floats] = {}
         for load in self.loads.values():
@@ -168,13 +168,13 @@ class IncrementalCost:
         each = sum(once.values(), every) * number
         kept = sum((size * tiles.times(loops) for loops, size in once.items()), every * number)
         room = np.take_along_axis(held, tiles.inner, axis=0)
-        limit = tier.capacity if limit is None else limit
-        if len(self.members) == 1 and limit < float(held[self.loops].min()) <= tier.most:
+        limit = problem.capacity if limit is None else limit
+        if len(self.members) == 1 and limit < float(held[self.loops].min()) <= problem.most:
             limit = float(held[self.loops].min())
-        keeps = (room <= limit) & (tier.units == 1)
+        keeps = (room <= limit) & (problem.units == 1)
         moved = np.where(keeps, kept, each) + self.leaving
         room = np.where(keeps, room, held[self.loops])
-        link, inner = moved / tier.link, self.work * -(-number // tier.units)
+        link, inner = moved / problem.link, self.work * -(-number // problem.units)
         seconds = np.maximum(link, inner) + OVERLAP * np.minimum(link, inner)
         value = self._objective(seconds, moved, room) * tiles.handicap
         value = np.where(self._valid() & (room <= limit), value, np.inf)
@@ -195,7 +195,7 @@ class IncrementalCost:
         return valid
 
     def _objective(self, seconds: Floats, moved: Floats, room: Floats) -> Floats:
-        match self.tier.objective:
+        match self.problem.objective:
             case "time":
                 return seconds
             case "traffic":

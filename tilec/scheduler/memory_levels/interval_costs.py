@@ -1,4 +1,4 @@
-"""tier runs: what sets of parts cost at a level below a core's; equal ones (up to names) are walked once (W41)."""
+"""Costs of sets of parts at a level below a core's; those that are alike up to names are worked out once (W41)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tilec.scheduler.minimum_capacity import LevelTooSmallError
 
 @dataclass(frozen=True)
 class IntervalCosts:
-    """Sets of parts that were looked at."""
+    """Costs of sets of parts of a level's problem, by content."""
 
-    tier: LevelProblem
+    problem: LevelProblem
     known: dict[int, LevelCost] = field(default_factory=dict)
     keys: dict[object, int] = field(default_factory=dict)
     grids: dict[int, LevelTiles] = field(default_factory=dict)
@@ -23,8 +23,8 @@ class IntervalCosts:
     def grid(self, number: int) -> LevelTiles:
         """Candidate tiles of a part's last node."""
         if number not in self.grids:
-            expr = self.tier.parts[number][-1].expr
-            self.grids[number] = coarse(expr, self.tier.facts[expr.tensor].extents)
+            expr = self.problem.parts[number][-1].expr
+            self.grids[number] = coarse(expr, self.problem.facts[expr.tensor].extents)
         return self.grids[number]
 
     def cost(self, members: Sequence[int]) -> LevelCost:
@@ -32,27 +32,28 @@ class IntervalCosts:
         run = GrowingInterval(self, members[-1], frozenset(members))
         for number in reversed(members):
             run.extend(number)
-        return run.found()
+        return run.best()
 
     def walk(self, members: Sequence[int], tiles: LevelTiles) -> IncrementalCost:
         """Some parts, in topological order, under given candidates."""
-        walk = IncrementalCost(self.tier, tiles, members[-1], frozenset(members))
+        walk = IncrementalCost(self.problem, tiles, members[-1], frozenset(members))
         for number in reversed(members):
             walk.add(number)
         return walk
 
-    def too_small(self, number: int, found: LevelCost) -> LevelTooSmallError:
+    def too_small(self, number: int, cost: LevelCost) -> LevelTooSmallError:
         """What to say of a part of which no tile fits."""
-        tier, level = self.tier, self.tier.target.levels[self.tier.level]
-        node = tier.parts[number][-1].name
-        return LevelTooSmallError(f"level {level.name}", int(found.held), level.capacity or 0, node, tier.target.name)
+        problem = self.problem
+        level = problem.target.levels[problem.level]
+        node = problem.parts[number][-1].name
+        return LevelTooSmallError(f"level {level.name}", int(cost.held), level.capacity or 0, node, problem.target.name)
 
 
 class GrowingInterval:
     """Parts added backward, whose cost is only worked out where no equal run is known."""
 
-    def __init__(self, runs: IntervalCosts, final: int, inside: Container[int]) -> None:
-        self.runs, self.final, self.inside = runs, final, inside
+    def __init__(self, costs: IntervalCosts, final: int, inside: Container[int]) -> None:
+        self.costs, self.final, self.inside = costs, final, inside
         self.walk: IncrementalCost | None = None
         self.waiting: list[int] = []
         self.names: dict[str, int] = {}
@@ -60,23 +61,23 @@ class GrowingInterval:
 
     def extend(self, number: int) -> None:
         """One part more."""
-        tier, keys = self.runs.tier, self.runs.keys
-        form = tier.forms[number]
+        problem, keys = self.costs.problem, self.costs.keys
+        form = problem.forms[number]
         places = tuple(self.names.setdefault(t, len(self.names)) for t in form.tensors)
-        leaving = tuple(tier.made.get(t) == number and tier.leaves(t, self.inside) for t in form.tensors)
+        leaving = tuple(problem.home.get(t) == number and problem.leaves(t, self.inside) for t in form.tensors)
         self.key = keys.setdefault((self.key, form.number, places, leaving), len(keys))
         self.waiting.append(number)
 
-    def found(self) -> LevelCost:
+    def best(self) -> LevelCost:
         """The best tile."""
-        known = self.runs.known.get(self.key)
+        known = self.costs.known.get(self.key)
         if known is None:
-            known = self.runs.known[self.key] = self._walked().best()
+            known = self.costs.known[self.key] = self._walked().best()
         return known
 
     def _walked(self) -> IncrementalCost:
         if self.walk is None:
-            self.walk = IncrementalCost(self.runs.tier, self.runs.grid(self.final), self.final, self.inside)
+            self.walk = IncrementalCost(self.costs.problem, self.costs.grid(self.final), self.final, self.inside)
         for number in self.waiting:
             self.walk.add(number)
         self.waiting = []

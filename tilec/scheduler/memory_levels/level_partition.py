@@ -1,8 +1,8 @@
-"""tier partition: parts cut into convex sets for a level below a core's (W16).
+"""Parts cut into convex sets for a level below a core's (W16).
 
-Dynamic programming finds the cheapest runs of an order that keeps chains together; a run is extended as long as it may
-still pay.  Runs join neighbours of the order only: afterwards sets that share an edge are tried as one, and parts at
-such an edge on its other side, while that gains.
+Dynamic programming finds the cheapest intervals of an order that keeps chains together; an interval is extended as long
+as it may still pay.  Intervals join neighbours of the order only: afterwards sets that share an edge are tried as one,
+and parts at such an edge on its other side, while that gains.
 """
 
 from __future__ import annotations
@@ -16,25 +16,13 @@ from tilec.ir.plan import Refusal
 from tilec.scheduler.fusion.group_costs import PICO
 from tilec.scheduler.graph_passes.fuse_registers import execution_order
 from tilec.scheduler.memory_levels.interval_costs import GrowingInterval, IntervalCosts
+from tilec.scheduler.memory_levels.level_options import LevelOptions
 from tilec.scheduler.refusals import edge_name, refusal
 
 Set = tuple[int, ...]
 """Numbers of parts, ascending."""
 
 Needs = Sequence[frozenset[int]]
-
-PATIENCE, TRIED = 8, 2048
-"""Parts by which a run is extended although every run since the best one cost more than its pieces; more where that
-leaves it at so many runs altogether."""
-
-CAPACITY_PATIENCE = 4
-"""Parts by which a run is extended although no tile of it fits."""
-
-COSTS_PER_PART = 40
-"""Sets for every part that are looked at before changes stop."""
-
-CHANGE_GAIN = 1e-6
-"""Relative gain for which a set is changed."""
 
 
 def components(needs: Needs) -> list[Set]:
@@ -46,34 +34,34 @@ def components(needs: Needs) -> list[Set]:
     return [tuple(sorted(piece)) for piece in sorted(pieces, key=min)]
 
 
-def partition_level(runs: IntervalCosts) -> list[Set]:
-    """The cheapest sets that were found. Raises LevelTooSmallError for a part of which no tile fits."""
-    needs = runs.tier.needs
+def partition_level(costs: IntervalCosts, options: LevelOptions) -> list[Set]:
+    """The cheapest sets of the search. Raises LevelTooSmallError for a part of which no tile fits."""
+    needs = costs.problem.needs
     orders = {tuple(range(len(needs))): None, tuple(chained(needs)): None}
-    found = min((_cut(runs, order) for order in orders), key=lambda cut: cut[0])[1]
-    while (better := next(_improved(runs, found), None)) is not None:
-        found = better
-    return found
+    sets = min((_cut(costs, order, options) for order in orders), key=lambda cut: cut[0])[1]
+    while (better := next(_improved(costs, sets, options), None)) is not None:
+        sets = better
+    return sets
 
 
-def _cut(runs: IntervalCosts, order: Sequence[int]) -> tuple[float, list[Set]]:
+def _cut(costs: IntervalCosts, order: Sequence[int], options: LevelOptions) -> tuple[float, list[Set]]:
     """Dynamic programming over the ends of runs: what the parts up to each place cost at least."""
     least, start = [0.0], [0]
-    patience = max(PATIENCE, TRIED // len(order))
+    patience = max(options.patience, options.least_intervals // len(order))
     for end, final in enumerate(order):
-        run = GrowingInterval(runs, final, frozenset(order[: end + 1]))
+        run = GrowingInterval(costs, final, frozenset(order[: end + 1]))
         best, first, worse, full = inf, end, 0, 0
         for at in range(end, -1, -1):
             run.extend(order[at])
-            found = run.found()
-            if at == end and found.value == inf:
-                raise runs.too_small(final, found)
-            total = least[at] + found.value
+            cost = run.best()
+            if at == end and cost.value == inf:
+                raise costs.too_small(final, cost)
+            total = least[at] + cost.value
             worse = 0 if total <= best else worse + 1
-            full = full + 1 if found.held > runs.tier.capacity else 0
+            full = full + 1 if cost.held > costs.problem.capacity else 0
             if total <= best:
                 best, first = total, at
-            if worse > patience or full > CAPACITY_PATIENCE:
+            if worse > patience or full > options.capacity_patience:
                 break
         least.append(best)
         start.append(first)
@@ -85,55 +73,55 @@ def _cut(runs: IntervalCosts, order: Sequence[int]) -> tuple[float, list[Set]]:
     return least[-1], cut[::-1]
 
 
-def _improved(runs: IntervalCosts, found: Sequence[Set]) -> Iterator[list[Set]]:
+def _improved(costs: IntervalCosts, sets: Sequence[Set], options: LevelOptions) -> Iterator[list[Set]]:
     """Changes that gain, while there is time to look for them."""
-    needs = runs.tier.needs
-    for old, new in changes(needs, found):
-        if len(runs.known) > COSTS_PER_PART * len(needs):
+    needs = costs.problem.needs
+    for old, new in changes(needs, sets):
+        if len(costs.known) > options.costs_per_part * len(needs):
             return
-        after = [members for members in found if members not in old] + list(new)
+        after = [members for members in sets if members not in old] + list(new)
         if running_order(needs, after) is not None:
-            spent = sum(runs.cost(members).value for members in old)
-            if sum(runs.cost(members).value for members in new) < spent * (1 - CHANGE_GAIN):
+            spent = sum(costs.cost(members).value for members in old)
+            if sum(costs.cost(members).value for members in new) < spent * (1 - options.change_gain):
                 yield after
 
 
-def level_refusals(runs: IntervalCosts, found: Sequence[Set]) -> dict[str, Refusal]:
+def level_refusals(costs: IntervalCosts, sets: Sequence[Set]) -> dict[str, Refusal]:
     """Why edges between sets are not inside one: what joining the two comes to."""
-    tier = runs.tier
-    home = {number: members for members in found for number in members}
+    problem = costs.problem
+    home = {number: members for members in sets for number in members}
     reasons: dict[tuple[Set, Set], Refusal] = {}
     refused: dict[str, Refusal] = {}
-    for number, part in enumerate(tier.parts):
+    for number, part in enumerate(problem.parts):
         for node in part:
             for tensor in operands(node.expr):
-                pair = home[tier.made.get(tensor, number)], home[number]
+                pair = home[problem.home.get(tensor, number)], home[number]
                 if pair[0] != pair[1]:
                     if pair not in reasons:
-                        reasons[pair] = joining(runs, found, pair)
+                        reasons[pair] = joining(costs, sets, pair)
                     refused[edge_name(tensor, node.name)] = replace(reasons[pair], edge=edge_name(tensor, node.name))
     return refused
 
 
-def joining(runs: IntervalCosts, found: Sequence[Set], pair: tuple[Set, Set]) -> Refusal:
+def joining(costs: IntervalCosts, sets: Sequence[Set], pair: tuple[Set, Set]) -> Refusal:
     """Why two of some sets are not one; the edge is filled in by the caller."""
-    tier, joined = runs.tier, tuple(sorted((*pair[0], *pair[1])))
-    if running_order(tier.needs, [members for members in found if members not in pair] + [joined]) is None:
+    problem, joined = costs.problem, tuple(sorted((*pair[0], *pair[1])))
+    if running_order(problem.needs, [members for members in sets if members not in pair] + [joined]) is None:
         return refusal("", "", "cycle")
-    cost, apart = runs.cost(joined), [runs.cost(members) for members in pair]
+    cost, apart = costs.cost(joined), [costs.cost(members) for members in pair]
     if cost.value < inf:
-        unit = PICO if tier.objective == "time" else 1
+        unit = PICO if problem.objective == "time" else 1
         spent = sum(each.value for each in apart if each.value < inf)
         return refusal("", "", "slower", joined=int(cost.value * unit), apart=int(spent * unit))
-    if cost.held > tier.capacity:
-        level = tier.target.levels[tier.level].name
-        return refusal("", "", "capacity", level=level, bytes=int(cost.held), capacity=int(tier.capacity))
+    if cost.held > problem.capacity:
+        level = problem.target.levels[problem.level].name
+        return refusal("", "", "capacity", level=level, bytes=int(cost.held), capacity=int(problem.capacity))
     return refusal("", "", "outputs-differ")
 
 
-def changes(needs: Needs, found: Sequence[Set]) -> Iterator[tuple[tuple[Set, Set], tuple[Set, ...]]]:
+def changes(needs: Needs, sets: Sequence[Set]) -> Iterator[tuple[tuple[Set, Set], tuple[Set, ...]]]:
     """Sets to replace, and what replaces them: for every edge between two, both as one, or one end moved over."""
-    home = {number: members for members in found for number in members}
+    home = {number: members for members in sets for number in members}
     joined: set[tuple[Set, Set]] = set()
     for reader, below in enumerate(needs):
         for producer in sorted(below):
@@ -149,12 +137,12 @@ def changes(needs: Needs, found: Sequence[Set]) -> Iterator[tuple[tuple[Set, Set
                     yield (a, b), (left, tuple(sorted((*target, number))))
 
 
-def running_order(needs: Needs, found: Sequence[Set]) -> list[int] | None:
+def running_order(needs: Needs, sets: Sequence[Set]) -> list[int] | None:
     """An order in which sets can run; None if they wait for each other."""
-    home = {number: at for at, members in enumerate(found) for number in members}
-    between = [{home[n] for m in members for n in needs[m]} - {at} for at, members in enumerate(found)]
+    home = {number: at for at, members in enumerate(sets) for number in members}
+    between = [{home[n] for m in members for n in needs[m]} - {at} for at, members in enumerate(sets)]
     try:
-        return execution_order(between, [members[-1] for members in found])
+        return execution_order(between, [members[-1] for members in sets])
     except ValueError:
         return None
 

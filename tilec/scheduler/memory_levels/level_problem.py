@@ -1,4 +1,4 @@
-"""tier: what the search below a core's level asks about one level and about the parts that it is to hold (W46)."""
+"""The problem of one level below a core's: its capacity and links, and the parts that it is to hold (W46)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,6 @@ Parts = Sequence[Sequence[Node]]
 
 OuterExtents = Mapping[str, Mapping[str, int]]
 """Node -> spatial iterator -> its extent in the tile of the level below (absent: all of it)."""
-
-
-POOLED = 0.5
-"""Part of a pool that a level takes where higher levels need some too, as long as anything fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,8 @@ class LevelProblem:
     """One level below a core's, and the parts whose tiles it holds.
 
     `level` indexes the target's levels; `around` says how far nodes run in the tile of the level below, `share` how
-    much of the capacity may be used.
+    much of the capacity may be used, `pool_share` the part of a pool that the level takes where higher levels need some
+    too.
     """
 
     parts: Parts
@@ -72,19 +69,20 @@ class LevelProblem:
     objective: Objective
     around: OuterExtents = field(default_factory=dict)
     share: float = 1.0
+    pool_share: float = 0.5
 
     @property
     def most(self) -> float:
         """Bytes of one instance of the level."""
-        found = self.target.levels[self.level].capacity
-        return float("inf") if found is None else found
+        capacity = self.target.levels[self.level].capacity
+        return float("inf") if capacity is None else capacity
 
     @property
     def capacity(self) -> float:
         """Bytes that one instance of the level should hold at most: of its pool higher levels get their part."""
         pool, above = self.target.levels[self.level].pool, self.target.levels[self.level + 1 :]
         shared = pool is not None and any(level.pool is not None and level.pool.name == pool.name for level in above)
-        return self.most * self.share * (POOLED if shared else 1)
+        return self.most * self.share * (self.pool_share if shared else 1)
 
     @property
     def units(self) -> int:
@@ -102,26 +100,26 @@ class LevelProblem:
         return self.target.links[self.target.core]
 
     @cached_property
-    def made(self) -> dict[str, int]:
+    def home(self) -> dict[str, int]:
         """Tensor -> number of the part that computes it."""
         return {node.name: number for number, part in enumerate(self.parts) for node in part}
 
     @cached_property
     def readers(self) -> dict[str, tuple[int, ...]]:
         """Tensor -> the parts that read it, without the one that computes it."""
-        found: dict[str, dict[int, None]] = {}
+        readers: dict[str, dict[int, None]] = {}
         for number, part in enumerate(self.parts):
             for node in part:
                 for tensor in operands(node.expr):
-                    if self.made.get(tensor) != number:
-                        found.setdefault(tensor, {})[number] = None
-        return {tensor: tuple(numbers) for tensor, numbers in found.items()}
+                    if self.home.get(tensor) != number:
+                        readers.setdefault(tensor, {})[number] = None
+        return {tensor: tuple(numbers) for tensor, numbers in readers.items()}
 
     @cached_property
     def needs(self) -> tuple[frozenset[int], ...]:
         """For every part the parts that it reads."""
         return tuple(
-            frozenset(self.made[t] for node in part for t in operands(node.expr) if self.made.get(t, number) != number)
+            frozenset(self.home[t] for node in part for t in operands(node.expr) if self.home.get(t, number) != number)
             for number, part in enumerate(self.parts)
         )
 
@@ -129,8 +127,8 @@ class LevelProblem:
     def wanted(self) -> frozenset[str]:
         """Tensors made here that others than these parts need."""
         readers = self.graph.consumers()
-        found = {port.tensor for port in self.graph.outputs if port.tensor in self.made}
-        return frozenset(found | {t for t in self.made if any(node.name not in self.made for node in readers[t])})
+        needed = {port.tensor for port in self.graph.outputs if port.tensor in self.home}
+        return frozenset(needed | {t for t in self.home if any(node.name not in self.home for node in readers[t])})
 
     def leaves(self, tensor: str, inside: Container[int]) -> bool:
         """Whether a tensor made here is needed beyond some parts."""
@@ -191,12 +189,12 @@ class LevelProblem:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Extents of every tensor, of those made here as far as the tile of the level below reaches."""
         outside = {t for facts in self.facts.values() for t in facts.shapes}
-        found = {t: tuple(int(self.numbers.size(e)) for e in self.graph.tensors[t].shape) for t in outside}
+        shapes = {t: tuple(int(self.numbers.size(e)) for e in self.graph.tensors[t].shape) for t in outside}
         for part in self.parts:
             for node in part:
                 extents = self.facts[node.name].extents
-                found[node.name] = tuple(extents[i] for i in node.expr.spatial)
-        return found
+                shapes[node.name] = tuple(extents[i] for i in node.expr.spatial)
+        return shapes
 
     def whole(self, tensor: str) -> int:
         """Bytes of a tensor, as far as the tile of the level below reaches."""
@@ -204,13 +202,13 @@ class LevelProblem:
 
 
 def _plain(expr: TensorExpr) -> tuple[tuple[str, tuple[str | int, ...]], ...] | None:
-    found: list[tuple[str, tuple[str | int, ...]]] = []
+    plain: list[tuple[str, tuple[str | int, ...]]] = []
     for read in reads(expr):
         places = [_place(index, expr) for index in read.index]
         if None in places or read.iterator_guards or read.index_guards:
             return None
-        found.append((read.tensor, tuple(place for place in places if place is not None)))
-    return tuple(found)
+        plain.append((read.tensor, tuple(place for place in places if place is not None)))
+    return tuple(plain)
 
 
 def _place(index: Expr | None, expr: TensorExpr) -> str | int | None:

@@ -1,4 +1,4 @@
-"""tier tiles: candidate tiles of a node at a level below a core's, as arrays, the largest first (W19)."""
+"""Candidate tiles of a node at a level below a core's, as arrays, the largest first (W19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tier windows: what candidate tiles need of every tensor, followed backward part by part (W04, W05).
+"""Windows that candidate tiles need of every tensor, propagated backward part by part (W04, W05).
 
 Tiles are looked at at the origin, in the middle, where no window is cut, and at the far end, where windows that
 several readers ask for have moved apart if they ever do; everywhere, where a choice is made sure of.  Arrays have the
@@ -97,7 +97,7 @@ class PlacedBox:
 class WindowPropagation:
     """Boxes of nodes, found from their readers' windows; `inside` holds the parts that may read within the tile."""
 
-    tier: LevelProblem
+    problem: LevelProblem
     tiles: LevelTiles
     final: TensorExpr
     inside: Container[int]
@@ -106,7 +106,7 @@ class WindowPropagation:
 
     def leaves(self, tensor: str) -> bool:
         """Whether a tensor is needed beyond the tile."""
-        return self.tier.leaves(tensor, self.inside)
+        return self.problem.leaves(tensor, self.inside)
 
     def ask(self, tensor: str, window: MovedWindow) -> None:
         """Note that a reader needs a window."""
@@ -115,7 +115,7 @@ class WindowPropagation:
 
     def place(self, node: Node) -> PlacedBox:
         """The box of a node all of whose readers are known."""
-        expr, extents = node.expr, self.tier.facts[node.name].extents
+        expr, extents = node.expr, self.problem.facts[node.name].extents
         window = self.asked.get(node.name)
         if expr is self.final:
             ends, moved = self._own(expr, extents)
@@ -144,7 +144,7 @@ class WindowPropagation:
             return MovedWindow(box, ()).volume()
         ends: list[Interval] = []
         for i, (lo, hi), (first, last) in zip(node.expr.spatial, window.ends, box, strict=True):
-            extent = self.tier.facts[node.name].extents[i]
+            extent = self.problem.facts[node.name].extents[i]
             inside = ((lo <= first) & (last <= hi)).all(axis=0)
             over = np.maximum(-lo, 0).max(axis=0) + np.maximum(hi - extent, 0).max(axis=0)
             width = np.maximum(hi - lo, last - first) + np.where(inside, 0, over)
@@ -153,10 +153,10 @@ class WindowPropagation:
 
     def read(self, node: Node, placed: PlacedBox) -> tuple[dict[str, MovedWindow], dict[str, Floats]]:
         """The windows that a node reads, and of what data index instead the elements."""
-        facts = self.tier.facts[node.name]
+        facts = self.problem.facts[node.name]
         if facts.plain is not None:
             return _boxes(facts.plain, placed), {}
-        found = propagate(facts.bare, placed.box, facts.shapes, self.tier.numbers)
+        found = propagate(facts.bare, placed.box, facts.shapes, self.problem.numbers)
         moved = {tensor: [0] * len(shape) for tensor, shape in facts.shapes.items()}
         for tensor, index in facts.indices:
             for at, names in enumerate(index):
@@ -191,7 +191,7 @@ class WindowPropagation:
     def _aligned(self, expr: TensorExpr, extents: Mapping[str, int]) -> tuple[dict[str, Interval], dict[str, int]]:
         """The box of another tensor that leaves: loops of the final node move its iterators of the same name, or else
         place; candidates with a loop that finds none are not valid (W06)."""
-        whole = self.tier.facts[self.final.tensor].extents
+        whole = self.problem.facts[self.final.tensor].extents
         own, _ = self._own(self.final, whole)
         ends = {i: (np.asarray(0, np.int64), np.asarray(extents[i], np.int64)) for i in expr.spatial}
         moved: dict[str, int] = {}

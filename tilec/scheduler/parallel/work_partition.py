@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from tilec.scheduler.fusion.group_costs import MAX_PARTS
 from tilec.scheduler.fusion_problem import FusionProblem
 
 MIN_PARTS = 2000
@@ -16,41 +15,41 @@ CandidateCounts = Sequence[tuple[int, object]]
 """Groups that end with a part: how many parts stand before it, and what they are up to the names of tensors."""
 
 
-def partition_work(atoms: FusionProblem, most: int) -> tuple[range, ...]:
-    """The places of the parts in up to `most` stretches: groups that are alike are looked at once in each, and what a
-    look takes grows with their parts.  Parts that stay together are in one."""
-    places = range(len(atoms.parts))
+def partition_work(problem: FusionProblem, most: int, max_parts: int) -> tuple[range, ...]:
+    """The places of the parts in up to `most` stretches, for groups of up to `max_parts` parts: groups that are alike
+    are looked at once in each, and what a look takes grows with their parts.  Parts that stay together are in one."""
+    places = range(len(problem.parts))
     if most == 1:
         return (places,)
-    looks = _looks(atoms)
+    looks = _looks(problem, max_parts)
     whole = sum({key: before for ending in looks for before, key in ending}.values())
     count = max(1, min(most, whole // MIN_PARTS))
     if count == 1:
         return (places,)
-    inside = atoms.inside
+    inside = problem.inside
     least = bisect_left(range(whole), True, key=lambda work: len(_divided(looks, inside, work)) <= count)
     return _divided(looks, inside, least)
 
 
-def _looks(atoms: FusionProblem) -> list[CandidateCounts]:
+def _looks(problem: FusionProblem, max_parts: int) -> list[CandidateCounts]:
     """For every part the groups that end with it; parts behind the same ones in the same order have the same."""
-    numbers = [described.number for described in atoms.descriptions]
+    numbers = [described.number for described in problem.descriptions]
     known: dict[tuple[int, ...], CandidateCounts] = {}
     found: list[CandidateCounts] = []
     for last in range(len(numbers)):
-        window = tuple(numbers[max(0, last + 1 - MAX_PARTS) : last + 1])
+        window = tuple(numbers[max(0, last + 1 - max_parts) : last + 1])
         if window not in known:
-            known[window] = _ending(atoms, last)
+            known[window] = _ending(problem, last, max_parts)
         found.append(known[window])
     return found
 
 
-def _ending(atoms: FusionProblem, last: int) -> CandidateCounts:
+def _ending(problem: FusionProblem, last: int, max_parts: int) -> CandidateCounts:
     found = []
-    for start in range(last - 1, max(-1, last - MAX_PARTS), -1):
+    for start in range(last - 1, max(-1, last - max_parts), -1):
         members = tuple(range(start, last + 1))
-        if atoms.joins(start, last + 1):
-            found.append((last - start, atoms.key(members, atoms.leaving(members))))
+        if problem.joins(start, last + 1):
+            found.append((last - start, problem.key(members, problem.leaving(members))))
     return found
 
 

@@ -16,7 +16,6 @@ from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.lower.shared_loops import BEFORE, earlier
 from tilec.scheduler.analysis.promote_halves import wide_inside
 from tilec.scheduler.analysis.window_propagation import ReadIndex, extent_of, extents_of, read_indices
-from tilec.scheduler.building.block import Extents
 from tilec.scheduler.graph_passes.rematerialize import arithmetic
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.target_model import TargetModel
@@ -25,6 +24,9 @@ from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import Movers, element_bytes, movers, shapes_of
 
 Objective = Literal["time", "traffic", "footprint"]
+
+Extents = Mapping[str, int]
+"""Iterator of a node -> its extent in the tile of the level below (absent: all of it)."""
 
 S = TypeVar("S")
 
