@@ -12,6 +12,7 @@ import tvm
 from tests.cpu_models import write_manifest
 from tilec.abi.manifest import TensorSpec
 from tilec.codegen.cpu.compile.build_library import compile_model
+from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
 from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
 from tilec.codegen.cpu.emit.kernel_function import PrimFunc
 from tilec.codegen.cpu.kernel_ir import KernelIR
@@ -50,9 +51,15 @@ class Batch:
 
     jobs: list[Job] = field(default_factory=list)
 
-    def add(self, program: Program, arrays: Mapping[str, Array], target: CpuTarget = AVX512) -> Kernel:
-        """A tile program and values for its inputs; its kernel."""
-        kernel = emit(program, target, f"k{len(self.jobs)}", observe=verified)
+    def add(
+        self,
+        program: Program,
+        arrays: Mapping[str, Array],
+        target: CpuTarget = AVX512,
+        decisions: Decisions = UNDECIDED,
+    ) -> Kernel:
+        """A tile program, values for its inputs and what is decided of its code; its kernel."""
+        kernel = emit(program, target, f"k{len(self.jobs)}", observe=verified, decisions=decisions)
         operands = [
             (p.tensor, p.ttype, tuple(int(constant_value(n)) for n in p.shape))  # type: ignore[arg-type]
             for p in program.parameters

@@ -93,7 +93,7 @@ _REMEDIES: dict[str, str] = {
     "permutation": "List each iterator or dimension once.",
     "unused": "Take the decision out, or put it on the final node of the part.",
     "vector": "Name an iterator along which the result is contiguous, a reduce iterator, or nothing for scalar code.",
-    "unroll": "Write a smaller number, or leave the entry out.",
+    "unroll": "Write a smaller number, or take the node out of `vectors` and `unroll` to have them chosen anew.",
     "accumulators": "Write a smaller number, or unroll fewer points of the node.",
     "prefetch": "Take the entry out, or write the kind that is possible.",
     "streamed": "Take the tensor out of `streamed`.",

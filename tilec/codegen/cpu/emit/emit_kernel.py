@@ -29,7 +29,7 @@ from tilec.codegen.cpu.kernel_ir import (
     memories_of,
 )
 from tilec.codegen.cpu.passes.nontemporal_stores import nontemporal_stores, whole
-from tilec.codegen.cpu.pipeline import KernelContext, lower_kernel
+from tilec.codegen.cpu.pipeline import KernelContext, Observe, lower_kernel
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import Var
 from tilec.ir.program import Program
@@ -53,15 +53,17 @@ def emit(
     target: CpuTarget,
     symbol: str | None = None,
     large: Set[str] = frozenset(),
+    observe: Observe | None = None,
     decisions: Decisions = UNDECIDED,
 ) -> Kernel:
     """The kernel of a program under a C symbol, by default the program's name, as it is decided.
 
     Results that are `large`, and lie in no cache when they are read, or that are decided to be streamed begin at
-    multiples of a vector. Raises UnsupportedError for sizes that are not bound and for statements that a core cannot
-    run.
+    multiples of a vector. `observe` is called after every pass. Raises UnsupportedError for sizes that are not bound
+    and for statements that a core cannot run.
     """
-    return emit_lowered(lower_kernel(KernelContext(program, target, frozenset(large), decisions)), target, symbol)
+    kernel = lower_kernel(KernelContext(program, target, frozenset(large), decisions), observe)
+    return emit_lowered(kernel, target, symbol)
 
 
 def emit_lowered(kernel: KernelIR, target: CpuTarget, symbol: str | None = None) -> Kernel:
