@@ -16,8 +16,8 @@ from tilec.ir.verify.program import check_program
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.lowering import lower
+from tilec.scheduler.building.code_decisions import Decide
 from tilec.scheduler.building.group_builder import GroupBuilder
-from tilec.scheduler.building.plan_costs import with_costs
 from tilec.scheduler.edge_verdict import (
     EdgeVerdict,
     copies_of,
@@ -38,7 +38,7 @@ from tilec.scheduler.memory_levels.level_partition import joining
 from tilec.scheduler.memory_levels.level_problem import LevelProblem
 from tilec.scheduler.plan_candidates import PlanCandidate, PlanState, cheapest
 from tilec.scheduler.refusals import refusal
-from tilec.scheduler.schedule import search_plan
+from tilec.scheduler.schedule import complete_plan, search_plan
 from tilec.scheduler.state import GroupSet, LegalGroup, LevelDecision, Members, SearchState, SearchStep
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms
@@ -52,6 +52,7 @@ __all__ = [
     "CLOSE_LOOK_GAIN",
     "PICO",
     "CostTerms",
+    "Decide",
     "EdgeVerdict",
     "FusionProblem",
     "GroupBuilder",
@@ -103,9 +104,9 @@ def replay_search(
     return search_plan(graph, device, options, trace, sizes=sizes), trace
 
 
-def counted_plan(state: PlanState) -> Plan:
-    """The plan that is taken, its traffic counted."""
-    return with_costs(state.plan)
+def counted_plan(state: PlanState, decide: Decide | None = None) -> Plan:
+    """The plan that is taken, its traffic counted, with the decisions about code of a back end's rules."""
+    return complete_plan(state.plan, decide)
 
 
 def partition_options(steps: Sequence[object]) -> PartitionGroups:

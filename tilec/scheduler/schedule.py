@@ -40,13 +40,16 @@ def schedule(
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
     Symbolic sizes stay symbols in the plan; tiles are chosen for those in `sizes`, else for `DEFAULT_SYMBOL_SIZE`.
-    `trace` sees every pass and step with what it changed.  A `tuner` chooses
-    among the candidates that are predicted best; without one the first is taken.  With the rules of a back end,
-    `decide`, the plan fixes vectors, unrolling, prefetches and stores of its code; without them code generation does.
-    Raises ConfigError for a pass that does not exist, LevelTooSmallError for a level that cannot hold one element's
-    tile.
+    `trace` sees every pass and step with what it changed.  A `tuner` chooses among the candidates that are predicted
+    best; without one the first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling,
+    prefetches and stores of its code; without them code generation does.  Raises ConfigError for a pass that does not
+    exist, LevelTooSmallError for a level that cannot hold one element's tile.
     """
-    plan = search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes).plan
+    return complete_plan(search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes).plan, decide)
+
+
+def complete_plan(plan: Plan, decide: Decide | None = None) -> Plan:
+    """The plan with the costs of its groups, counted on their tile programs, and a back end's decisions about code."""
     programs = lowered_programs(plan)
     plan = with_costs(plan, programs)
     return plan if decide is None else with_code_decisions(plan, programs, decide)

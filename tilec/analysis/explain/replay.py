@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan, Refusal
 from tilec.scheduler.explain_search import (
+    Decide,
     GroupBuilder,
     GroupSet,
     LegalGroup,
@@ -37,6 +38,7 @@ class Replay:
     options: ScheduleOptions
     state: PlanState
     trace: RecordedTrace
+    decide: Decide | None = None
 
     @property
     def target(self) -> TargetModel:
@@ -66,7 +68,7 @@ class Replay:
     @cached_property
     def plan(self) -> Plan:
         """The plan, its traffic counted."""
-        return counted_plan(self.state)
+        return counted_plan(self.state, self.decide)
 
     @cached_property
     def refusals(self) -> dict[str, Refusal]:
@@ -122,10 +124,15 @@ def group_of(of: GroupSet, node: str) -> Members | None:
 
 
 def replay(
-    graph: Graph, device: DeviceSpec, options: ScheduleOptions, sizes: Mapping[str, int] | None = None
+    graph: Graph,
+    device: DeviceSpec,
+    options: ScheduleOptions,
+    sizes: Mapping[str, int] | None = None,
+    decide: Decide | None = None,
 ) -> Replay:
-    """Run the search again, without a tuner. Raises what `schedule` raises."""
-    return Replay(options, *replay_search(graph, device, options, sizes))
+    """Run the search again, without a tuner; `decide` are the rules of the device's back end. Raises the errors of
+    `schedule`."""
+    return Replay(options, *replay_search(graph, device, options, sizes), decide)
 
 
 @cache
