@@ -1,4 +1,4 @@
-"""Whether a group's plan can be lowered, and whether its program fits: asked before choosing, never by an exception."""
+"""Legality of a group's plan before lowering, and capacity check of its program, by refusals instead of exceptions."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ Nodes = Mapping[str, TensorExpr]
 
 
 def problems(group: Group, variant: Variant, plan: Plan) -> tuple[Refusal, ...]:
-    """Everything about a group under one variant that `lower` would refuse; empty for a legal plan."""
+    """Every refusal of a group under one variant; empty for a plan that can be lowered."""
     known = {level.name for level in plan.levels}
-    found = [Refusal(group.name, "unknown-level", {"level": name}) for name in variant.levels if name not in known]
-    if found:
-        return tuple(found)
+    refusals = [Refusal(group.name, "unknown-level", {"level": name}) for name in variant.levels if name not in known]
+    if refusals:
+        return tuple(refusals)
     nodes = {node.name: node.expr for node in group.nodes}
     ranks = {name: len(tensor.shape) for name, tensor in plan.tensors.items()}
-    found = [*_levels(group, variant), *_names(variant, nodes, ranks), *_sizes(variant, nodes)]
-    found += [*_permutations(variant, nodes, ranks), *_order(group), *shared_names(variant, nodes)]
-    found += _wide(group, variant, plan)
-    if not found:
+    refusals = [*_levels(group, variant), *_names(variant, nodes, ranks), *_sizes(variant, nodes)]
+    refusals += [*_permutations(variant, nodes, ranks), *_order(group), *shared_names(variant, nodes)]
+    refusals += _wide(group, variant, plan)
+    if not refusals:
         s = lowering_context(group, variant, plan)
-        found = [refusal for chain in s.chains.values() for refusal in shared_order(group, chain, nodes)]
-        found = found or _cycles(s, tuple(s.nodes), 0)
-        found = found or [refusal for chain in s.chains.values() for refusal in shared_levels(s, chain)]
-    return tuple(found)
+        refusals = [refusal for loop in s.shared.values() for refusal in shared_order(group, loop, nodes)]
+        refusals = refusals or _cycles(s, tuple(s.nodes), 0)
+        refusals = refusals or [refusal for loop in s.shared.values() for refusal in shared_levels(s, loop)]
+    return tuple(refusals)
 
 
 def overflows(program: Program) -> tuple[Refusal, ...]:
-    """Explicit levels and pools that a program overflows; a footprint in unbound symbols is not judged (W17)."""
-    held, shared = footprint(program), pools_of(program.body, program.levels)
+    """Explicit levels and pools whose capacity a program exceeds (MemFootprint > capacity; Welder, 3.2). A footprint in
+    unbound symbols is not checked."""
+    sizes, shared = footprint(program), pools_of(program.body, program.levels)
     explicit = [level for level in program.levels if level.managed == "explicit"]
-    limits = [(level.name, held[level.name], level.capacity) for level in explicit if level.capacity is not None]
+    limits = [(level.name, sizes[level.name], level.capacity) for level in explicit if level.capacity is not None]
     pools = {level.pool.name: level.pool.capacity for level in explicit if level.pool is not None}
     limits += [(f"pool {name}", shared.get(name, Const(0)), capacity) for name, capacity in pools.items()]
     return tuple(
@@ -57,7 +58,7 @@ def _unknown(edge: str, what: str, name: str, options: Collection[str]) -> Refus
 
 
 def _levels(group: Group, variant: Variant) -> Iterator[Refusal]:
-    """Levels that the variant does not have."""
+    """Names of levels that the variant does not have."""
     named = [(edge, level) for edge, level in group.connect.items()]
     for table in (variant.tiles, variant.steps, variant.order, variant.tails, variant.copies, variant.layouts):
         named += [(group.name, level) for level in table]
@@ -69,19 +70,19 @@ def _levels(group: Group, variant: Variant) -> Iterator[Refusal]:
 
 
 def _names(variant: Variant, nodes: Nodes, tensors: Collection[str]) -> Iterator[Refusal]:
-    """Nodes and tensors that the group and the plan do not have."""
+    """Names of nodes and tensors that the group and the plan do not have."""
     for table in (variant.tiles, variant.steps, variant.order, variant.tails):
         for level, entries in table.items():
             yield from (_unknown(level, "node", name, nodes) for name in entries if name not in nodes)
     yield from (_unknown("units", "node", name, nodes) for name in variant.units if name not in nodes)
-    for held in (variant.copies, variant.layouts):
-        for level, of in held.items():
+    for storage in (variant.copies, variant.layouts):
+        for level, of in storage.items():
             yield from (_unknown(level, "tensor", name, tensors) for name in of if name not in tensors)
     yield from (_unknown("loads", "tensor", name, tensors) for name in variant.loads if name not in tensors)
 
 
 def _wide(group: Group, variant: Variant, plan: Plan) -> Iterator[Refusal]:
-    """Tensors that cannot be held as f32: others than those of half precision that stay inside."""
+    """Tensors that cannot be stored as f32: only half precision tensors that stay inside the group can."""
     inside = [node.name for node in group.nodes if node.name not in group.outputs]
     halves = [name for name in inside if plan.tensors[name].ttype in HALVES]
     what = "half precision tensor that stays inside"
@@ -89,7 +90,7 @@ def _wide(group: Group, variant: Variant, plan: Plan) -> Iterator[Refusal]:
 
 
 def _sizes(variant: Variant, nodes: Nodes) -> Iterator[Refusal]:
-    """Tiles, steps and copies of iterators that a node does not have, or below 1."""
+    """Tiles and steps of iterators that a node does not have, and sizes and copies below 1."""
     for what, table in (("tile", variant.tiles), ("reduce step", variant.steps)):
         for level, entries in table.items():
             for name, sizes in entries.items():
@@ -108,7 +109,7 @@ def _small(edge: str, what: str, level: str, size: int) -> Refusal:
 
 
 def _permutations(variant: Variant, nodes: Nodes, ranks: Mapping[str, int]) -> Iterator[Refusal]:
-    """Orders with a foreign or a repeated iterator, layouts that leave out a dimension."""
+    """Orders with an unknown or repeated iterator, layouts that are no permutation of the dimensions."""
     for level, orders in variant.order.items():
         for name, order in orders.items():
             if name in nodes and (len(set(order)) < len(order) or not set(order) <= set(nodes[name].spatial)):
@@ -120,7 +121,7 @@ def _permutations(variant: Variant, nodes: Nodes, ranks: Mapping[str, int]) -> I
 
 
 def _order(group: Group) -> Iterator[Refusal]:
-    """Nodes that stand before one that they read, and outputs that no node computes."""
+    """Nodes listed before one that they read, and outputs that no node computes."""
     names = [node.name for node in group.nodes]
     for position, node in enumerate(group.nodes):
         for tensor in operands(node.expr):
