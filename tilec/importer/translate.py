@@ -1,4 +1,4 @@
-"""Walks a model's nodes and translates each; collects what it cannot, so that one run names everything."""
+"""Translation of a model's nodes in order; failures are collected, so that one run reports all of them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tilec.ir.graph import Unsupported
 
 Scope = dict[str, NamedValue]
 
-MOST_INNER = 1 << 15
-"""Nodes that functions, branches and loops may unfold to."""
+MAX_INNER_NODES = 1 << 15
+"""Maximal number of nodes that functions, branches and loops may unfold to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What nodes are read against: opset and the model's functions.
+    """The context of nodes: opset and the model's functions.
 
-    Inside of a node of the model: that node's name, the path to the nodes, how many nodes they stand in, and the names
-    under which the outside knows the results.
+    Inside of a node of the model also: that node's name (`outer`), the path to the nodes, their nesting depth, and the
+    names of results outside (`renamed`).
     """
 
     file: str
@@ -45,14 +45,14 @@ class Context:
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def qualified(self, name: str) -> str:
-        """What a tensor is called outside: by the name that it has there, or by its path."""
+        """A tensor's name outside: its renamed result, or its path."""
         if name in self.renamed:
             return self.renamed[name]
         return f"{self.path}/{name}" if self.path and name else name
 
 
 class Translator:
-    """Translates nodes into `builder`; `unsupported` collects those that cannot be."""
+    """Translates nodes into `builder`; `unsupported` collects those that cannot be translated."""
 
     def __init__(self, builder: Builder, files: Files) -> None:
         self.builder = builder
@@ -61,7 +61,7 @@ class Translator:
         self.inner = 0
 
     def run(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context) -> None:
-        """Translate nodes in order; their outputs join `scope`. Nodes behind a failed one are passed over."""
+        """Translate nodes in order; their outputs join `scope`. Nodes that depend on a failed one are skipped."""
         for number, node in nodes:
             name = label(node, number)
             path = f"{context.path}/{name}" if context.path else name
@@ -111,12 +111,12 @@ class Translator:
         return called(region, function)
 
     def body(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context, origin: Origin) -> None:
-        """`run` for the nodes inside of one node: what one of them cannot do, that node cannot."""
+        """`run` for the nodes inside of one node, which fails if one of them does."""
         before = len(self.unsupported)
         within = tuple(nodes)
         self.inner += len(within)
-        if self.inner > MOST_INNER:
-            reason = f"functions, branches and loops unfold to more than {MOST_INNER} nodes"
+        if self.inner > MAX_INNER_NODES:
+            reason = f"functions, branches and loops unfold to more than {MAX_INNER_NODES} nodes"
             raise UnsupportedError(reason, origin.place, "Make the model smaller.")
         self.run(within, scope, context)
         if len(self.unsupported) > before:
