@@ -2,8 +2,11 @@
 
 Tiles pass through the buffer, so the first operator writes what the second reads, tile by tile with the same rows and
 columns; from the second link on, whole rows pass, since partial sums do not. Only these choices can be on the front,
-others have equal traffic and need more buffer: - k and n that no link constrains are whole, or 1 wide: the cost of a
-loop over them does not depend on its trips; - W is kept whole, or passes an element at a time.
+others have equal traffic and need more buffer:
+
+- k and n that no link constrains are whole, or 1 wide: the cost of a loop over them does not
+  depend on its trips;
+- W is kept whole, or passes an element at a time.
 
 `extended_templates` has the mappings that the templates leave out.
 """
