@@ -134,7 +134,7 @@ def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str)
         schema: Any = onnx.defs.get_schema(node.op_type, opset)
     except onnx.defs.SchemaError:
         return
-    bound: dict[str, tuple[int, str]] = {}
+    first_uses: dict[str, tuple[int, str]] = {}
     for position, ttype in enumerate(ttypes):
         parameter = schema.inputs[min(position, len(schema.inputs) - 1)]
         if ttype is None:
@@ -142,7 +142,7 @@ def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str)
         if ONNX_TYPES[ttype] not in parameter.types:
             taken = ", ".join(sorted(t for t, name in ONNX_TYPES.items() if name in parameter.types)) or "no tensor"
             raise ConfigError(f"input {position} ({parameter.name}) is {ttype}", place, f"It must be one of {taken}.")
-        other, wanted = bound.setdefault(parameter.type_str, (position, ttype))
+        other, wanted = first_uses.setdefault(parameter.type_str, (position, ttype))
         if parameter.is_homogeneous and wanted != ttype:
             message = f"input {position} ({parameter.name}) is {ttype}, input {other} is {wanted}"
             raise ConfigError(message, place, "Both must be of one type; insert a Cast.")
