@@ -6,7 +6,7 @@ from tilec.errors import UnsupportedError
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.operator import Op
 from tilec.importer.shapes import UndecidedError
-from tilec.importer.work_estimate import FREE_STEPS, STEPS_AN_ELEMENT, require_affordable
+from tilec.importer.work_estimate import MAX_FREE_STEPS, MAX_STEPS_PER_ELEMENT, require_affordable
 from tilec.ir.expr import Const, Expr, Var
 
 
@@ -21,13 +21,13 @@ def extents(*shape: int | str) -> list[Expr]:
 
 
 def test_few_steps_are_affordable_whatever_the_operands() -> None:
-    require_affordable(op(1), extents(FREE_STEPS))
+    require_affordable(op(1), extents(MAX_FREE_STEPS))
 
 
 def test_steps_in_proportion_to_an_operand_or_a_result_are_affordable() -> None:
-    require_affordable(op(1 << 20), extents(1 << 20, STEPS_AN_ELEMENT))
-    require_affordable(op(1), extents(1 << 20, STEPS_AN_ELEMENT), extents(1 << 20))
-    require_affordable(op("n", 4096), extents("n", 4096, STEPS_AN_ELEMENT))
+    require_affordable(op(1 << 20), extents(1 << 20, MAX_STEPS_PER_ELEMENT))
+    require_affordable(op(1), extents(1 << 20, MAX_STEPS_PER_ELEMENT), extents(1 << 20))
+    require_affordable(op("n", 4096), extents("n", 4096, MAX_STEPS_PER_ELEMENT))
 
 
 def test_absurd_work_is_refused_with_its_number() -> None:

@@ -129,7 +129,7 @@ class TestSizes:
             seen.append(np.size(value))
             return value
 
-        monkeypatch.setattr(module, "PIECE", 64)
+        monkeypatch.setattr(module, "MAX_ELEMENTS", 64)
         monkeypatch.setattr(module, "scalar_value", spy)
         a, b = normal(9, 30), normal(30, 11)
         product = evaluate(tensor("C[m, n] = sum(k, exp(A[m, k]) * B[k, n])", m=9, n=11, k=30), {"A": a, "B": b})

@@ -149,6 +149,6 @@ def test_too_many_pieces_are_not_followed(monkeypatch: object) -> None:
 def test_long_loops_are_sampled_at_their_ends() -> None:
     inner, outer = np.arange(4096).reshape(4096, 1), np.arange(4096)
     (small,) = sampled((PRESENT, (inner * 2 + outer, inner * 2 + outer + 5)))
-    assert small[1][0].size <= module.POSITIONS
+    assert small[1][0].size <= module.MAX_POSITIONS
     assert small[1][0].max() == 4095 * 3
     assert not disjoint((PRESENT, (inner, inner + 1)), (PRESENT, (outer, outer + 1)))

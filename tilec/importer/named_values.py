@@ -1,5 +1,4 @@
-"""What a name stands for while a model is imported: a tensor, a sequence, an optional, an absent input, or a value that
-only onnxruntime has."""
+"""Values of names during import: tensors, sequences, optionals, absent inputs, and values that only onnxruntime has."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from tilec.importer.value import Value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """A sequence of tensors whose length is known at import; `ttype` is None when no element has said it yet."""
+    """A sequence of tensors whose length is known at import; `ttype` is None while no element determines it."""
 
     held: tuple[Value, ...]
     ttype: str | None = None
@@ -20,21 +19,21 @@ class Items:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Maybe:
-    """An optional: what it holds, None when it is empty."""
+    """An optional: its element, None when it is empty."""
 
     held: Value | Items | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outside:
-    """A value that no tensor expression can read: `name` in the graph and its ONNX type (B19)."""
+    """A value that no tensor expression can read: `name` in the graph and its ONNX type."""
 
     name: str
     type: Any
 
     @property
     def described(self) -> str:
-        """Why it cannot be read, to follow its name."""
+        """The reason why it cannot be read, a clause that follows its name."""
         text, extents = type_text(self.type), extents_text(self.type)
         if not text:
             return "whose type is not known before it is computed"

@@ -1,4 +1,4 @@
-"""What an ONNX node was given: operands, attributes, contents known at compile time, and errors that name the node."""
+"""Inputs of an ONNX node: operands, attributes, contents known at compile time, and errors that name the node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilec.ir.text import text_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeInputs:
-    """What an ONNX node was given: operands, attributes, and how to say that they are wrong."""
+    """An ONNX node's operands and attributes, with errors that name the node."""
 
     kind: str
     opset: int
@@ -28,21 +28,21 @@ class NodeInputs:
 
     def value(self, position: int) -> Value:
         """A required input."""
-        found = self.optional(position)
-        if found is None:
+        operand = self.optional(position)
+        if operand is None:
             raise self.invalid(f"input {position} is missing")
-        return found
+        return operand
 
     def optional(self, position: int) -> Value | None:
         """An input, or None when it is absent."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     def values(self) -> tuple[Value, ...]:
-        """All inputs of an operator that takes any number of them."""
+        """All inputs of an operator with any number of them."""
         return tuple(self.value(i) for i in range(len(self.inputs)))
 
     def wants(self, output: int) -> bool:
-        """Whether anyone may read an output."""
+        """Whether an output may be read."""
         return output < len(self.outputs) and bool(self.outputs[output])
 
     def integer(self, name: str, default: int = 0) -> int:
@@ -50,7 +50,7 @@ class NodeInputs:
         return int(self.attributes.get(name, default))
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """A float attribute, as the float32 that the model holds."""
+        """A float attribute, rounded to the float32 in the model."""
         return float(np.float32(self.attributes.get(name, default)))
 
     def text(self, name: str, default: str = "") -> str:
@@ -78,29 +78,29 @@ class NodeInputs:
         known = self.contents(position)
         if known is None:
             return None
-        found = [constant_value(e) for e in known]
-        for expr, value in zip(known, found, strict=True):
+        numbers = [constant_value(e) for e in known]
+        for expr, value in zip(known, numbers, strict=True):
             if value is None:
                 reason = f"input {position} depends on a symbolic size: {text_of(expr)}"
                 raise self.unsupported(reason, "Bind it with --shape SYMBOL=SIZE.")
-        return tuple(value for value in found if value is not None)
+        return tuple(value for value in numbers if value is not None)
 
     def single(self, position: int) -> Expr:
-        """The one element of an integer input as an expression of the symbols."""
+        """The only element of an integer input as an expression of the symbols."""
         known = self.contents(position)
         if known is None or len(known) != 1:
             raise self.invalid(f"input {position} must have one element")
         return known[0]
 
     def required(self, position: int) -> Scalar:
-        """The one element of a constant input."""
+        """The only element of a constant input."""
         value = self.value(position).literal
         if value is None:
             raise self.unknown(position)
         return value.value
 
     def setting(self, position: int, attribute: str) -> tuple[Expr, ...] | None:
-        """What newer opsets take as an input and older ones as an attribute of integers."""
+        """An input of newer opsets that older ones have as an attribute of integers."""
         given = self.integers(attribute)
         return self.contents(position) if given is None else tuple(Const(v) for v in given)
 
@@ -111,26 +111,26 @@ class NodeInputs:
         return axis % rank
 
     def axes(self, position: int, attribute: str, rank: int) -> tuple[int, ...] | None:
-        """Axes given by attribute or input, counted from the front, sorted; None when absent or empty."""
+        """Axes from an attribute or input, counted from the front, sorted; None when absent or empty."""
         given = self.integers(attribute)
         given = self.constants(position) if given is None else given
         return tuple(sorted({self.axis(a, rank) for a in given})) if given else None
 
     def axes_in_order(self, position: int, rank: int) -> tuple[int, ...] | None:
-        """Axes given by an input, counted from the front, in the order given; None when absent."""
+        """Axes from an input, counted from the front, in the given order; None when absent."""
         given = self.constants(position)
         return None if given is None else tuple(self.axis(a, rank) for a in given)
 
     def unknown(self, position: int) -> TilecError:
-        """The contents of an input would have to be known at compile time."""
+        """The error for an input whose contents are required at compile time and not known."""
         self.builder.ask(self.value(position))
         reason = f"input {position} must be known at compile time and is computed from the model's inputs"
         return self.unsupported(reason, "Bind the symbols it depends on (--shape SYMBOL=SIZE), or make it a constant.")
 
     def invalid(self, message: str, hint: str | None = None) -> TilecError:
-        """The model is wrong here."""
+        """The error for a model that is wrong here."""
         return ConfigError(message, self.origin.place, hint)
 
     def unsupported(self, reason: str, remedy: str | None = None) -> TilecError:
-        """The model is right, but this is beyond what import can do."""
+        """The error for a valid model beyond the abilities of import."""
         return UnsupportedError(reason, self.origin.place, remedy)

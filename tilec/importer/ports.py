@@ -1,4 +1,4 @@
-"""The model's inputs: types, and symbols for the extents that are not fixed (B02, B06)."""
+"""Inputs of a model: types, and symbols for the extents that are not fixed (BladeDISC, shape constraints)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InputPort:
 
 
 def readable(info: Any) -> bool:
-    """Whether an input can be read by tensor expressions: a tensor of known rank and of a type with a tType."""
+    """Whether tensor expressions can read an input: a tensor of known rank and of a type with a tType."""
     tensor = info.type.tensor_type
     return (
         info.type.WhichOneof("value") == "tensor_type"
@@ -39,7 +39,7 @@ def readable(info: Any) -> bool:
 def input_ports(
     infos: Sequence[Any], sizes: Mapping[str, int], file: str
 ) -> tuple[tuple[InputPort, ...], tuple[str, ...]]:
-    """The inputs and the symbols that stay, in order of first appearance; `sizes` binds symbols beforehand.
+    """The inputs and the remaining symbols, in order of first appearance; `sizes` binds symbols beforehand.
 
     A dim_param is a symbol; one like `past + 1`, of names that are dim_params themselves, is an expression of them; an
     extent without a name gets a symbol of its own. Raises UnsupportedError for inputs that are not tensors of known
@@ -78,7 +78,7 @@ class _Symbols:
         return self._known[param]
 
     def fresh(self, wanted: str) -> Expr:
-        """A new symbol with a name like the one wanted."""
+        """A new symbol with a name derived from `wanted`."""
         name = self._names.take(identifier(wanted, "dim"))
         self.order.append(name)
         return Var(name)

@@ -1,4 +1,4 @@
-"""Walks a model's nodes and translates each; collects what it cannot, so that one run names everything."""
+"""Translation of a model's nodes in order; failures are collected, so that one run reports all of them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
 from tilec.ir.graph import Unsupported
 
-MOST_INNER = 1 << 15
-"""Nodes that functions, branches and loops may unfold to."""
+MAX_INNER_NODES = 1 << 15
+"""Maximal number of nodes that functions, branches and loops may unfold to."""
 
 
 class Translator:
-    """Translates nodes into `builder`; `unsupported` collects those that cannot be."""
+    """Translates nodes into `builder`; `unsupported` collects those that cannot be translated."""
 
     def __init__(self, builder: Builder, files: Files) -> None:
         self.builder = builder
@@ -36,7 +36,7 @@ class Translator:
         self.inner = 0
 
     def run(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context) -> None:
-        """Translate nodes in order; their outputs join `scope`. Nodes behind a failed one are passed over."""
+        """Translate nodes in order; their outputs join `scope`. Nodes that depend on a failed one are skipped."""
         for number, node in nodes:
             name = label(node, number)
             path = f"{context.path}/{name}" if context.path else name
@@ -86,12 +86,12 @@ class Translator:
         return called(region, function)
 
     def body(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context, origin: Origin) -> None:
-        """`run` for the nodes inside of one node: what one of them cannot do, that node cannot."""
+        """`run` for the nodes inside of one node, which fails if one of them does."""
         before = len(self.unsupported)
         within = tuple(nodes)
         self.inner += len(within)
-        if self.inner > MOST_INNER:
-            reason = f"functions, branches and loops unfold to more than {MOST_INNER} nodes"
+        if self.inner > MAX_INNER_NODES:
+            reason = f"functions, branches and loops unfold to more than {MAX_INNER_NODES} nodes"
             raise UnsupportedError(reason, origin.place, "Make the model smaller.")
         self.run(within, scope, context)
         if len(self.unsupported) > before:

@@ -1,4 +1,4 @@
-"""Models of opsets before those that import reads, brought to the first of them by ONNX's own converter."""
+"""Upgrade of models older than the supported opsets to the first supported one, by ONNX's own converter."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tilec.importer.check import OPSETS, OWN_DOMAINS, opset_of
 from tilec.importer.loader import Model
 
 _INITIALIZERS_APART = 4
-"""From this IR version on initializers need not be inputs, without which ONNX's converter does not know them."""
+"""The first IR version in which initializers need not be inputs; ONNX's converter does not see such ones."""
 
 
 def modern(model: Model) -> Model:
-    """The model as it is, or, when it is too old, as the first opset of `OPSETS` says the same.
+    """The model unchanged or, when it is too old, converted to the first opset of `OPSETS`.
 
-    What the converter does not take stays as it is, and so does what it gets wrong.
+    A model that the converter does not accept, or converts wrongly, is returned unchanged.
     """
     proto = model.proto
     if opset_of(proto) >= OPSETS.start or any(entry.domain not in OWN_DOMAINS for entry in proto.opset_import):
@@ -36,7 +36,8 @@ def modern(model: Model) -> Model:
 
 
 def _misread(node: Any, inputs: Sequence[Any]) -> bool:
-    """Whether the converter gets a node wrong: slopes of `PRelu`, which were channels' then, and what holds bodies."""
+    """Whether the converter gets a node wrong: slopes of `PRelu`, which were per channel then, and nodes with
+    bodies."""
     if any(attribute.type in _BODIES for attribute in node.attribute):
         return True
     known = {info.name: prod(dim.dim_value for dim in info.type.tensor_type.shape.dim) for info in inputs}

@@ -1,4 +1,4 @@
-"""Work: whether an operator's tensor expression costs about what the operator itself does, or absurdly more."""
+"""Work estimate: the number of evaluations of a tensor expression relative to the operator's operands and results."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.text import text_of
 
-FREE_STEPS = 1 << 20
-"""Evaluations of a body that cost less than leaving the compiled model: always affordable."""
+MAX_FREE_STEPS = 1 << 20
+"""Number of evaluations that cost less than leaving the compiled model: always affordable."""
 
-STEPS_AN_ELEMENT = 256
-"""Evaluations that an expression may take for every element of the operator's largest operand or result."""
+MAX_STEPS_PER_ELEMENT = 256
+"""Maximal number of evaluations for every element of the operator's largest operand or result."""
 
 
 def require_affordable(op: Op, steps: Sequence[Expr], *results: Sequence[Expr]) -> None:
-    """Refuse a tensor expression that searches far more than the operator touches (a scatter as a search for updates).
+    """Refuse a tensor expression that evaluates far more points than the operator touches elements (a scatter as a
+    search).
 
-    `steps` are the extents of what is evaluated, spatial and reduced; `results` are shapes of results, which count
-    like the operator's inputs.  Raises UnsupportedError with the number of evaluations, UndecidedError when that
-    depends on symbolic sizes.
+    `steps` are the extents of the evaluated points, spatial and reduced; `results` are shapes of results, which count
+    like the operator's inputs. Raises UnsupportedError with the number of evaluations, UndecidedError when that depends
+    on symbolic sizes.
     """
     total = size_of(steps)
     number = constant_value(total)
-    if number is not None and number <= FREE_STEPS:
+    if number is not None and number <= MAX_FREE_STEPS:
         return
     shapes = [*results, *(value.shape for value in op.inputs if value is not None)]
     for size in {size_of(shape) for shape in shapes}:
         each = constant_value(simplify(Binary("//", total, size))) if size != Const(0) else None
-        if each is not None and each <= STEPS_AN_ELEMENT:
+        if each is not None and each <= MAX_STEPS_PER_ELEMENT:
             return
     if number is None:
         message = (

@@ -100,7 +100,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
 
 
 def graph_from_json(data: Any, place: str = "") -> Graph:
-    """Read a graph; `place` names the file. Raises ArtifactError with the path of what is wrong."""
+    """Decode a graph; `place` names the file. Raises ArtifactError with the path of the invalid value."""
     return decode(Graph, data, place)
 
 
@@ -110,7 +110,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 
 def plan_from_json(data: Any, place: str = "") -> Plan:
-    """Read a plan; `place` names the file. Raises ArtifactError with the path of what is wrong."""
+    """Decode a plan; `place` names the file. Raises ArtifactError with the path of the invalid value."""
     plan = decode(Plan, data, place)
     if not plan.levels:
         raise ArtifactError("the plan has no levels", place or None)

@@ -23,7 +23,7 @@ from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, select, tty
 from tilec.ir.scalars import BITCASTS, is_weak, type_of
 from tilec.ir.types import TTYPES, is_float, numpy_dtype
 
-PIECE = 1 << 22
+MAX_ELEMENTS = 1 << 22
 """Maximal number of elements of an intermediate result; larger boxes are split."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -227,10 +227,10 @@ def _is_view(expr: Expr) -> bool:
 
 
 def _split(expr: TensorExpr, box: Mapping[str, tuple[int, int]]) -> str | None:
-    """The iterator to halve so that intermediate arrays shrink below PIECE; None when they are small enough."""
+    """The iterator to halve so that intermediate arrays shrink below MAX_ELEMENTS; None when they are small enough."""
     extents = {name: hi - lo for name, (lo, hi) in box.items()}
     largest = max(_supports(expr), key=lambda s: prod(extents[i] for i in s), default=frozenset[str]())
-    if prod(extents[i] for i in largest) <= PIECE:
+    if prod(extents[i] for i in largest) <= MAX_ELEMENTS:
         return None
     return next(i for i in expr.iterators if i in largest and extents[i] > 1)
 

@@ -67,5 +67,5 @@ def program_to_json(program: Program) -> dict[str, Any]:
 
 
 def program_from_json(data: Any, place: str = "") -> Program:
-    """Read a program; `place` names the file. Raises ArtifactError with the path of what is wrong."""
+    """Decode a program; `place` names the file. Raises ArtifactError with the path of the invalid value."""
     return decode(Program, data, place)

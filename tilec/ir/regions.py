@@ -19,9 +19,9 @@ Bools = NDArray[np.bool_]
 Ends = tuple[Ints, Ints]
 Region = tuple[Ends, ...]
 
-POSITIONS = 1 << 18
+MAX_POSITIONS = 1 << 18
 """Maximal number of loop positions that one comparison evaluates."""
-PIECES = 256
+MAX_PIECES = 256
 """Maximal number of boxes into which a union that is no box is split."""
 _FAR = np.int64(1) << 60
 
@@ -60,7 +60,7 @@ def sampled(*regions: Region) -> tuple[Region, ...]:
     loops: windows move monotonically with loops, so that a property of these holds in between."""
     shape = list(np.broadcast_shapes(*(end.shape for end in arrays_of(*regions))))
     chosen: dict[int, Ints] = {}
-    while prod(shape) > POSITIONS and max(shape) > 5:
+    while prod(shape) > MAX_POSITIONS and max(shape) > 5:
         axis = shape.index(max(shape))
         n = shape[axis]
         chosen[axis - len(shape)] = ints(sorted({0, 1, n // 2, n - 2, n - 1}))
@@ -115,7 +115,7 @@ def covered(region: Region, boxes: Sequence[Region]) -> bool:
 
 def _cheap(*regions: Region) -> bool:
     shapes = (end.shape for end in arrays_of(*regions))
-    return prod(np.broadcast_shapes(*shapes)) <= POSITIONS
+    return prod(np.broadcast_shapes(*shapes)) <= MAX_POSITIONS
 
 
 def at_position(region: Region, position: Ints, shape: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -180,7 +180,7 @@ def united(region: Region, depth: int) -> list[Region] | None:
         swept = _sweep(region, moving[0] if moving else 0, depth) if len(moving) <= 1 else None
         if swept is not None:
             return [swept]
-    if trips > PIECES or not _cheap(region):
+    if trips > MAX_PIECES or not _cheap(region):
         return None
     return merged([at_iteration(region, depth, i) for i in range(trips)])
 

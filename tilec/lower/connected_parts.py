@@ -1,4 +1,4 @@
-"""Connected parts: the nodes that stay together from a level upward, in an order in which they can run (W10, W18)."""
+"""Connected parts: the nodes connected from a level upward, in topological order (ExtractSubgraph; Welder, 3.2)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.lowering_context import LoweringContext
 
 ConnectedPart = tuple[str, ...]
-"""Names of nodes in topological order; the last one is the part's final node, whose tile the others follow."""
+"""Names of nodes in topological order; the last one is the part's final node, from whose tile the others are
+propagated."""
 
 
 def connected_parts(s: LoweringContext, part: Sequence[str], level: int) -> tuple[ConnectedPart, ...]:
-    """The parts of `part` connected at `level` or higher; producers before consumers.
+    """The parts of `part` connected at `level` or higher, producers before consumers.
 
-    Raises PlanError `cycle` when two parts wait for each other.
+    Raises PlanError `cycle` when two parts depend on each other.
     """
     if level > s.top:
         return tuple((name,) for name in part)
@@ -56,12 +57,12 @@ def _ordered(s: LoweringContext, parts: list[ConnectedPart], level: int) -> tupl
 def _before(
     s: LoweringContext, part: ConnectedPart, home: dict[str, ConnectedPart]
 ) -> list[tuple[str, str, ConnectedPart]]:
-    """What a part waits for: tensors, their readers in it, and the parts that compute them.
+    """Dependences of a part: (tensor, its reader in the part, the part that computes it).
 
-    A reader of a reduction in a shared loop waits for all that share the loop, unless it runs in there itself.
+    A reader of a reduction in a shared loop depends on all members of the loop, unless it runs inside the loop.
     """
     waits = [(t, name, home[t]) for name in part for t in s.operands[name] if t in home]
-    for chain in s.chains.values():
-        behind = [(t, n) for t, n, _ in waits if t in chain.members and n not in chain.inside]
-        waits += [(t, n, home[m]) for t, n in behind for m in chain.members if m in home]
+    for shared in s.shared.values():
+        behind = [(t, n) for t, n, _ in waits if t in shared.members and n not in shared.inside]
+        waits += [(t, n, home[m]) for t, n in behind for m in shared.members if m in home]
     return waits

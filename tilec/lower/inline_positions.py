@@ -1,4 +1,4 @@
-"""Puts the definitions of named positions back into the statements of a program."""
+"""Substitution of named positions by their definitions in the statements of a program."""
 
 from __future__ import annotations
 

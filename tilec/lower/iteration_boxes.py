@@ -1,4 +1,4 @@
-"""Boxes of all nodes of a part for one tile of its final node: Propagate from the outputs backwards (W04, W15)."""
+"""Iteration boxes of all nodes of a part for one tile of its final node: Propagate, outputs first (Welder, 3.1)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tilec.lower.windows import contains, cut, hull, inside
 
 @dataclass(frozen=True, slots=True)
 class ProducerRegion:
-    """The boxes of a part as seen from inside some reduce loops.
+    """The boxes of a part inside some reduce loops.
 
-    boxes    node -> all its iterators
+    boxes    node -> box of all its iterators
     reads    node -> tensor -> window of its reads, which may leave the tensor
     wanted   tensor of the part -> hull of the reads of its consumers in the part
-    owned    tensor that leaves the part -> what of its box is stored
-    clipped  node -> tensor -> window of its reads, cut to the tensor and by guards; filled as it is asked for
+    owned    tensor that leaves the part -> the region of its box that is stored
+    clipped  node -> tensor -> window of its reads, cut to the tensor and by guards; filled on demand
     """
 
     boxes: dict[str, Box]
@@ -44,7 +44,8 @@ def producer_region(
 ) -> ProducerRegion:
     """Boxes inside the reduce loops of the nodes `loops`, whose reduce iterators run through `chunks`.
 
-    `growing` gives the windows of reductions that share one of these loops: all steps add to the same elements.
+    `growing` gives the windows of reductions that share one of these loops: all steps accumulate into the same
+    elements.
     """
     result = ProducerRegion({}, {}, {}, {})
     for name in reversed(task.part):
@@ -62,29 +63,29 @@ def producer_region(
 
 
 def _reads(s: LoweringContext, name: str, box: Box) -> dict[str, Window]:
-    """What a node reads to compute its box and to rescale it."""
-    found = propagate(_bare(s, s.nodes[name]), box, s.shapes, s.sizes)
-    for chain in s.chains.values():
-        if name in chain.rescale:
-            rescale = present(chain.rescale[name])
-            own = {iterator: box[iterator] for iterator in rescale.spatial}
-            for tensor, window in propagate(rescale, own, s.shapes, s.sizes).items():
-                found[tensor] = hull(s, (w for w in (found.get(tensor), window) if w is not None)) or ()
-    return found
+    """Windows that a node reads to compute its box and to rescale it."""
+    windows = propagate(_bare(s, s.nodes[name]), box, s.shapes, s.sizes)
+    for shared in s.shared.values():
+        if name in shared.rescale:
+            rescale = present(shared.rescale[name])
+            spatial = {iterator: box[iterator] for iterator in rescale.spatial}
+            for tensor, window in propagate(rescale, spatial, s.shapes, s.sizes).items():
+                windows[tensor] = hull(s, (w for w in (windows.get(tensor), window) if w is not None)) or ()
+    return windows
 
 
-def clipped_reads(s: LoweringContext, node: str, seen: ProducerRegion) -> dict[str, Window]:
-    """What a node reads for its box, cut to the tensors and by its guards."""
-    known = seen.clipped.get(node)
+def clipped_reads(s: LoweringContext, node: str, region: ProducerRegion) -> dict[str, Window]:
+    """Windows that a node reads for its box, cut to the tensors and by its guards."""
+    known = region.clipped.get(node)
     if known is None:
-        known = seen.clipped[node] = propagate(s.nodes[node], seen.boxes[node], s.shapes, s.sizes, clip=True)
+        known = region.clipped[node] = propagate(s.nodes[node], region.boxes[node], s.shapes, s.sizes, clip=True)
     return known
 
 
 def absorbing(s: LoweringContext, node: str) -> dict[str, Const]:
-    """Tensors that a node may read without its guards once a constant stands around them."""
-    found = {tensor: fill_of(s.nodes[node], tensor, s.shapes[tensor]) for tensor in s.operands[node]}
-    return {tensor: fill for tensor, fill in found.items() if fill is not None}
+    """Tensors that a node may read without its guards if a constant surrounds them, with that constant."""
+    fills = {tensor: fill_of(s.nodes[node], tensor, s.shapes[tensor]) for tensor in s.operands[node]}
+    return {tensor: fill for tensor, fill in fills.items() if fill is not None}
 
 
 def _bare(s: LoweringContext, expr: TensorExpr) -> TensorExpr:
@@ -118,8 +119,9 @@ def _spatial(
 
 
 def _aligned(s: LoweringContext, task: TileRequest, tiling: Tiling, sink: str) -> Window:
-    """The box of a further sink of a part: the final node's tile loops move its iterators of the same name, or else
-    position, and width; its other iterators run through all that is asked for (W06)."""
+    """The box of a further sink of a part (multi-output alignment; Welder, 3.2): the final node's tile loops move its
+    iterators of the same name, or else of the same position, and width; its other iterators run through the whole
+    region."""
     spatial = s.nodes[sink].spatial
     region = dict(zip(spatial, task.targets[sink].region, strict=True))
     for iterator, pieces in tiling.pieces.items():

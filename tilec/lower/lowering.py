@@ -1,4 +1,4 @@
-"""Lowering: a group's plan becomes a tile program."""
+"""Lowering of a group's plan to a tile program."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tilec.lower.windows import window_of
 def lower(group: Group, variant: Variant, plan: Plan) -> Program:
     """The tile program of a group under one of its variants.
 
-    Its parameters are what the group reads from outside, in order of first use, then its outputs.  Raises PlanError
-    with a code of `REASONS` for a plan that is not legal.
+    Its parameters are the tensors that the group reads from outside, in order of first use, then its outputs. Raises
+    PlanError with a code of `REASONS` for a plan that is not legal.
     """
     refused = problems(group, variant, plan)
     if refused:

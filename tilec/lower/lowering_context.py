@@ -1,4 +1,4 @@
-"""What stays the same while one group is lowered: its nodes, tensors, levels and decisions, and the names given."""
+"""Lowering context: the nodes, tensors, levels and decisions of one group, constant while it is lowered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilec.lower.shared_loops import SharedLoop, present, previous_tensors, shar
 from tilec.lower.symbolic_bounds import SymbolicBounds
 
 Interval = tuple[Expr, Expr]
-"""`[lo, hi)`."""
+"""`[lo, hi)` of an iterator or a dimension."""
 Box = dict[str, Interval]
 """Iterator -> interval."""
 Window = tuple[Interval, ...]
@@ -26,12 +26,12 @@ Window = tuple[Interval, ...]
 
 @dataclass(slots=True)
 class Names:
-    """Gives out names, each once."""
+    """A generator of unique names."""
 
     taken: set[str] = field(default_factory=set)
 
     def new(self, wish: str) -> str:
-        """The wish itself, or the wish with the first free number."""
+        """`wish` itself, or `wish` with the first free number."""
         name, number = wish, 1
         while name in self.taken:
             number += 1
@@ -44,10 +44,10 @@ class Names:
 class LoweringContext:
     """One group under one variant.
 
-    `nodes` are in topological order, `operands` the tensors that each of them reads, `readers` who reads a tensor, to
-    compute its own or to rescale it; `chains` are reductions that share a loop, by leader.
-    `sizes` knows the ranges of the symbols that the variant's guard implies and of every loop so far; `filled` notes
-    which buffers hold a constant outside their tensor.
+    `nodes` are in topological order, `operands` the tensors that each of them reads, `readers` the nodes that read a
+    tensor, to compute or to rescale their own; `shared` are shared loops by leader. `sizes` has the ranges of the
+    symbols that the variant's guard implies and of every loop so far; `filled` maps buffers to the constant outside
+    their tensor.
     """
 
     nodes: Mapping[str, TensorExpr]
@@ -62,11 +62,11 @@ class LoweringContext:
     names: Names
     sizes: SymbolicBounds
     filled: dict[str, Scalar]
-    chains: Mapping[str, SharedLoop]
+    shared: Mapping[str, SharedLoop]
 
     @property
     def top(self) -> int:
-        """The highest level, where tiles are computed."""
+        """Position of the highest level, where tiles are computed."""
         return len(self.levels) - 1
 
     def spread(self, level: int) -> bool:
@@ -82,37 +82,37 @@ class LoweringContext:
         return self.levels[level].scope or self.levels[level].name
 
     def copied(self, tensor: str, level: int) -> bool:
-        """Whether a tensor has a buffer of its own at a level on its way up."""
+        """Whether a tensor has a buffer at a level on its way up."""
         levels = self.variant.loads.get(tensor)
         return levels is None or self.levels[level].name in levels
 
     def consumers(self, tensor: str, part: Sequence[str]) -> list[str]:
-        """Nodes of a part that read a tensor."""
-        found = [name for name in self.readers.get(tensor, ()) if name in part]
-        return sorted(found, key=part.index) if len(found) > 1 else found
+        """Nodes of a part that read a tensor, in the order of the part."""
+        names = [name for name in self.readers.get(tensor, ()) if name in part]
+        return sorted(names, key=part.index) if len(names) > 1 else names
 
 
 def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringContext:
-    """Gather what lowering needs of a group, one of its variants and the plan."""
+    """The lowering context of a group, one of its variants and the plan."""
     by_name = {level.name: level for level in plan.levels}
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if variant.wide else {}
     nodes = {node.name: promote_halves(node.expr, variant.wide, ttypes) for node in group.nodes}
-    held = {name: replace(plan.tensors[name], ttype=PROMOTED_TTYPE) for name in variant.wide}
+    promoted = {name: replace(plan.tensors[name], ttype=PROMOTED_TTYPE) for name in variant.wide}
     read = {name: operands(expr) for name, expr in nodes.items()}
     readers: dict[str, list[str]] = {}
-    for name, found in read.items():
-        for tensor in found:
+    for name, tensors_read in read.items():
+        for tensor in tensors_read:
             readers.setdefault(tensor, []).append(name)
     shared = shared_loops(variant.shared, nodes)
-    for chain in shared.values():
-        for name, rescale in chain.rescale.items():
+    for loop in shared.values():
+        for name, rescale in loop.rescale.items():
             for tensor in operands(present(rescale)):
                 if name not in readers.setdefault(tensor, []) and tensor != name:
                     readers[tensor].append(name)
     taken = set(plan.symbols) | set(plan.tensors) | {i for expr in nodes.values() for i in expr.iterators}
     names = Names(taken)
     before = {tensor: names.new(f"{tensor}_before") for tensor in previous_tensors(shared.values())}
-    tensors = {**plan.tensors, **held}
+    tensors = {**plan.tensors, **promoted}
     tensors |= {name: tensors[tensor] for tensor, name in before.items()}
     loads = {name: variant.loads[tensor] for tensor, name in before.items() if tensor in variant.loads}
     return LoweringContext(
@@ -128,12 +128,12 @@ def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringCont
         names=names,
         sizes=SymbolicBounds(KnownRanges(symbol_ranges(variant.guard))),
         filled={},
-        chains={leader: replace(chain, before=before) for leader, chain in shared.items()},
+        shared={leader: replace(loop, before=before) for leader, loop in shared.items()},
     )
 
 
 def symbol_ranges(guard: Expr) -> dict[str, Interval]:
-    """The least and, where it has them, largest values of symbols that a variant's guard implies (B09)."""
+    """Smallest and, where there are any, largest values of symbols that a variant's guard implies."""
     ranges: dict[str, Interval] = {}
     for part in at_least_zero(guard):
         terms, constant = linear_form(part)
@@ -146,7 +146,7 @@ def symbol_ranges(guard: Expr) -> dict[str, Interval]:
 
 
 def neutral(reducer: str, ttype: str) -> Scalar:
-    """What a reduction starts from, in the range of its type."""
+    """The neutral element of a reduction in the range of its type."""
     value = NEUTRAL[reducer]
     kind = TTYPES[ttype]
     if kind.kind == "float":

@@ -1,4 +1,4 @@
-"""What happens to a partial result in a step of a shared loop before its node adds to it (online softmax, Welford)."""
+"""Online updates: rescaling of a partial result in a step of a shared loop (online softmax, Welford)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Statements = Callable[[LoweringContext, TileRequest], tuple[Statement, ...]]
 
 
 def online_update(
-    frame: PartFrame, chain: SharedLoop, name: str, loops: tuple[str, ...], statements: Statements
+    frame: PartFrame, shared: SharedLoop, name: str, loops: tuple[str, ...], statements: Statements
 ) -> list[Statement]:
-    """Keep the former value of a member for those behind it, and rescale it to what those in front have become.
+    """Save the previous value of a member for later members, and rescale it to the current values of earlier ones.
 
-    `statements` writes a task of the levels above.
+    `statements` emits a task of the levels above.
     """
     s, node, result = frame.s, frame.s.nodes[name], list[Statement]()
     box = {iterator: frame.view(loops).boxes[name][iterator] for iterator in node.spatial}
-    if name in chain.before:
-        former = chain.before[name]
-        own = Access(name, tuple(map(Var, node.spatial)))
-        held = buffer(s, former, frame.task.level, tuple(box.values()))
-        frame.buffers[former] = held
-        result.append(Allocate(held))
-        copy = TensorExpr(former, node.spatial, (), node.shape, own)
-        result += _pointwise(frame, copy, name, box, held, statements)
-    rescale = chain.rescale.get(name)
+    if name in shared.before:
+        former = shared.before[name]
+        element = Access(name, tuple(map(Var, node.spatial)))
+        previous = buffer(s, former, frame.task.level, tuple(box.values()))
+        frame.buffers[former] = previous
+        result.append(Allocate(previous))
+        copy = TensorExpr(former, node.spatial, (), node.shape, element)
+        result += _pointwise(frame, copy, name, box, previous, statements)
+    rescale = shared.rescale.get(name)
     if rescale is not None:
-        expr = replace(rescale, body=with_names(rescale.body, chain.before))
+        expr = replace(rescale, body=with_names(rescale.body, shared.before))
         result += _pointwise(frame, expr, name, box, frame.buffers[name], statements)
     return result
 
@@ -44,7 +44,7 @@ def online_update(
 def _pointwise(
     frame: PartFrame, expr: TensorExpr, like: str, box: Box, target: Buffer, statements: Statements
 ) -> tuple[Statement, ...]:
-    """A pure tile of this level, which may read what it writes, tiled further up like the node `like`."""
+    """A pure tile of this level, which may read its target, tiled at higher levels like the node `like`."""
     s, name, read = frame.s, expr.tensor, operands(expr)
     if frame.task.level == s.top:
         ends = tuple((iterator, *box[iterator]) for iterator in expr.spatial)
@@ -55,7 +55,7 @@ def _pointwise(
         operands={name: read},
         readers={tensor: [name] for tensor in read},
         connect={},
-        chains={},
+        shared={},
         variant=tiled_like(s.variant, like, name),
     )
     task = TileRequest(

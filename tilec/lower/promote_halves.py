@@ -1,4 +1,4 @@
-"""Half precision tensors that a group holds as f32: its nodes make and read them unrounded; casts round as ever."""
+"""Promotion of half precision tensors inside a group to f32: nodes write and read them unrounded; casts still round."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tilec.ir.scalars import BITCASTS, type_of
 from tilec.ir.types import HALVES, TTYPES
 
 PROMOTED_TTYPE = "f32"
-"""The type in which half precision is computed, and held where it stays inside a group."""
+"""The type in which half precision is computed, and stored where it stays inside a group."""
 
 
 def promote_halves(expr: TensorExpr, wide: Collection[str], ttypes: Mapping[str, str]) -> TensorExpr:
-    """A node that makes or reads `wide` tensors, computed in f32; any other as it is. `ttypes` are those of the plan.
+    """A node that writes or reads `wide` tensors, computed in f32; any other unchanged. `ttypes` are those of the plan.
 
     rewrite, for P wide:
         P[s, t] = X[s, t] / D[s];  O[s, d] = sum(t, P[s, t] * V[t, d])
@@ -29,8 +29,8 @@ def promote_halves(expr: TensorExpr, wide: Collection[str], ttypes: Mapping[str,
 def _widened(expr: Expr, wide: Collection[str], ttypes: Mapping[str, str]) -> Expr:
     """A body whose parts of half precision are f32.
 
-    What reads nothing wide is widened as a whole, for a guard around an access may be one that a buffer makes
-    needless; factors are widened each.
+    A part that reads nothing wide is converted as a whole, since a guard around an access may be one that a filled
+    buffer makes redundant; factors are converted one by one.
     """
     half = type_of(expr, ttypes) in HALVES
     if not isinstance(expr, Binary) and all(access.tensor not in wide for access in accesses(expr)):

@@ -1,7 +1,7 @@
-"""Reductions that share a reduce loop though one reads another's result: their chain, and how a result follows (W09).
+"""Shared reduce loops: several reductions in one loop though one reads another's result (online reductions).
 
-While the loop runs, the results are partial.  In a step every member adds its share to its accumulator; before that,
-what it has added up so far is rescaled to what the earlier members have become.
+While the loop runs, the results are partial. In a step every member adds its contribution to its accumulator; before
+that, the accumulator is rescaled to the current values of the earlier members.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from tilec.ir.expr import Access, Call, Expr, TensorExpr, Var, operands, rebuild
 from tilec.ir.plan import Shared
 
 BEFORE = "before"
-"""What a rescaling calls the partial result that another member had before this step."""
+"""Name of the function in rescalings that refers to the value of another member before this step."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedLoop:
-    """Members of a shared loop in node order, the last one its leader, and every node that lives in it: `inside` are
-    the members and all nodes that read one and are read, directly or not, by another one.
+    """Members of a shared loop in node order, the last one its leader, and the nodes in it: `inside` are the members
+    and all nodes that read one and are read, directly or not, by another one.
 
-    `rescale` maps members to what their results become, `before` tensors to those that hold what they were.
+    `rescale` maps members to the updates of their results, `before` tensors to those with their previous values.
     """
 
     members: tuple[str, ...]
@@ -32,33 +32,33 @@ class SharedLoop:
 
     @property
     def leader(self) -> str:
-        """The member whose reduce steps make the loop."""
+        """The member whose reduce steps form the loop."""
         return self.members[-1]
 
     def moved(self, member: str, stepped: Collection[str]) -> list[str]:
-        """Reduce iterators of a member that steps of the leader along some of its own move."""
+        """Reduce iterators of a member that move with steps of the leader along `stepped`."""
         if member == self.leader:
             return list(stepped)
-        return [own for own, other in self.iterators[member].items() if other in stepped]
+        return [iterator for iterator, other in self.iterators[member].items() if other in stepped]
 
 
 def shared_loops(shared: Mapping[str, Shared], nodes: Mapping[str, TensorExpr]) -> dict[str, SharedLoop]:
-    """Leader -> its chain, rescalings as the plan writes them."""
-    found: dict[str, SharedLoop] = {}
+    """Leader -> its shared loop, with the rescalings of the plan."""
+    loops: dict[str, SharedLoop] = {}
     for leader in dict.fromkeys(entry.loop for entry in shared.values()):
         members = tuple(name for name in nodes if name in shared and shared[name].loop == leader)
-        found[leader] = SharedLoop(
+        loops[leader] = SharedLoop(
             members,
             inside_of(members, nodes),
             {name: shared[name].iterators for name in members},
             {name: expr for name in members if (expr := _rescale(nodes[name], shared[name].rescale)) is not None},
         )
-    return found
+    return loops
 
 
 def _rescale(node: TensorExpr, rescale: Expr) -> TensorExpr | None:
-    own = Access(node.tensor, tuple(map(Var, node.spatial)))
-    return None if rescale == own else TensorExpr(node.tensor, node.spatial, (), node.shape, rescale)
+    element = Access(node.tensor, tuple(map(Var, node.spatial)))
+    return None if rescale == element else TensorExpr(node.tensor, node.spatial, (), node.shape, rescale)
 
 
 def inside_of(members: Collection[str], nodes: Mapping[str, TensorExpr]) -> frozenset[str]:
@@ -76,13 +76,13 @@ def inside_of(members: Collection[str], nodes: Mapping[str, TensorExpr]) -> froz
 
 
 def earlier(rescale: Expr) -> tuple[str, ...]:
-    """Tensors whose former values a rescaling reads."""
+    """Tensors whose previous values a rescaling reads."""
     calls = (part.args for part in walk(rescale) if isinstance(part, Call) and part.fn == BEFORE)
     return tuple(dict.fromkeys(a.tensor for args in calls for a in args if isinstance(a, Access)))
 
 
 def with_names(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """`before(X[m])` as an access of the tensor that holds it."""
+    """The expression with `before(X[m])` replaced by an access of the tensor that stores it."""
     match expr:
         case Call("before", (Access(tensor, index),)):
             return Access(names[tensor], index)
@@ -90,7 +90,7 @@ def with_names(expr: Expr, names: Mapping[str, str]) -> Expr:
 
 
 def present(expr: TensorExpr) -> TensorExpr:
-    """A rescaling that reads every value as it is now: for windows, which are the same."""
+    """A rescaling with previous values replaced by current ones: for windows, which are the same."""
     return TensorExpr(expr.tensor, expr.spatial, (), expr.extents, _without(expr.body))
 
 
@@ -101,6 +101,6 @@ def _without(expr: Expr) -> Expr:
 
 
 def previous_tensors(members: Iterable[SharedLoop]) -> list[str]:
-    """Tensors of which chains need the former values."""
-    found = (tensor for chain in members for expr in chain.rescale.values() for tensor in earlier(expr.body))
-    return list(dict.fromkeys(found))
+    """Tensors whose previous values shared loops need."""
+    tensors = (tensor for loop in members for expr in loop.rescale.values() for tensor in earlier(expr.body))
+    return list(dict.fromkeys(tensors))

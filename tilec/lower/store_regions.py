@@ -1,4 +1,4 @@
-"""Which part of its window a tile stores, so that windows that overlap store every element once."""
+"""Store regions: the part of its window that a tile stores, so that overlapping windows store every element once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from tilec.lower.split import LoopHead, Tiling
 def store_region(
     s: LoweringContext, window: Window, region: Window, tiling: Tiling, box: Sequence[Interval]
 ) -> tuple[Window, Window]:
-    """The window of a tensor that leaves its part, made large enough, and the part of it that this tile stores.
+    """The window of a tensor that leaves its part, enlarged where necessary, and the region of it that this tile
+    stores.
 
-    `region` is what all tiles together must store and `box` holds the final node's untiled intervals.  A tile stores
-    what lies beyond the tile before it; loops that do not move the window store in their first iteration
-    only.  Where tiles are not a partition of each dimension by one loop, the first tile stores the whole region.
+    `region` is the union that all tiles must store and `box` gives the final node's untiled intervals. A tile stores
+    its window without that of the tile before it; loops that do not move the window store in their first iteration
+    only. Where tiles are not a partition of each dimension by one loop, the first tile stores the whole region.
     """
     loops = {head.variable: head for head in tiling.heads}
     used = [_variables(s, interval) & loops.keys() for interval in window]
@@ -30,11 +31,11 @@ def store_region(
         for interval, whole, names in zip(window, region, used, strict=True):
             if names:
                 (name,) = names
-                wide, own = _cut(s, interval, whole, loops[name], tiling, box)
+                wide, stored = _cut(s, interval, whole, loops[name], tiling, box)
             else:
-                wide = own = whole
+                wide = stored = whole
             grown.append(_around(s, interval, wide))
-            owned.append(own)
+            owned.append(stored)
         window = tuple(grown)
     idle = [name for name in loops if name not in moving and loops[name].extent != Const(1)]
     if idle and owned:
@@ -49,20 +50,20 @@ def first_tile(tiling: Tiling) -> Expr:
     return Call("where", (_all_zero(loops), Const(1), Const(0))) if loops else Const(1)
 
 
-def _around(s: LoweringContext, interval: Interval, own: Interval) -> Interval:
-    lo = interval[0] if s.sizes.at_most(interval[0], own[0]) else s.sizes.minimum(interval[0], own[0])
-    hi = interval[1] if s.sizes.at_most(own[1], interval[1]) else s.sizes.maximum(interval[1], own[1])
+def _around(s: LoweringContext, interval: Interval, stored: Interval) -> Interval:
+    lo = interval[0] if s.sizes.at_most(interval[0], stored[0]) else s.sizes.minimum(interval[0], stored[0])
+    hi = interval[1] if s.sizes.at_most(stored[1], interval[1]) else s.sizes.maximum(interval[1], stored[1])
     return lo, hi
 
 
 def _cut(
     s: LoweringContext, interval: Interval, region: Interval, loop: LoopHead, tiling: Tiling, box: Sequence[Interval]
 ) -> tuple[Interval, Interval]:
-    """What the window must hold at least, and what of it is stored."""
+    """The interval that the window must contain, and the part of it that is stored."""
     for (_, piece), whole in zip(tiling.pieces.items(), box, strict=True):
         if piece.piece == interval and whole == region:
-            own = (piece.own, interval[1])
-            return own, own
+            stored = (piece.own, interval[1])
+            return stored, stored
     before = tuple(_at(s, end, loop, Binary("-", Var(loop.variable), Const(1))) for end in interval)
     first, last = Const(0), Binary("-", loop.extent, Const(1))
     if s.sizes.at_most(before[1], interval[1]):
@@ -76,12 +77,12 @@ def _cut(
     else:
         return region, (region[0], Call("where", (_all_zero([loop.variable]), region[1], region[0])))
     # A region that is not the hull of all tiles cuts the tiles at its ends.
-    own = s.sizes.maximum(lo, region[0]), s.sizes.minimum(hi, region[1])
-    return own, own
+    stored = s.sizes.maximum(lo, region[0]), s.sizes.minimum(hi, region[1])
+    return stored, stored
 
 
 def _unless(s: LoweringContext, loop: LoopHead, position: Expr, end: Expr, other: Expr) -> Expr:
-    """`end`, or `other` in the iteration `position`, for which it stands if they are not the same there anyway."""
+    """`end`, or `other` in the iteration `position` if the two differ there."""
     if _at(s, end, loop, position) == other:
         return end
     return Call("where", (Binary("==", Var(loop.variable), s.sizes.size(position)), other, end))

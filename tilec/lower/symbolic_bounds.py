@@ -1,4 +1,4 @@
-"""Sizes and ends of windows while a program is built: simplified once, compared through `minimum` and `maximum`."""
+"""Symbolic sizes and window ends during lowering: simplified once, compared through `minimum` and `maximum`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, polynomial, si
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, rebuild, substitute, variables, walk
 from tilec.ir.intervals import Candidates, Ints, Symbolic
 
-_DEPTH = 3
-_POSITIONS = 1 << 16
+_MAX_DEPTH = 3
+_MAX_POSITIONS = 1 << 16
 _FAR = 1 << 62
 
 
@@ -20,9 +20,9 @@ _FAR = 1 << 62
 class SymbolicBounds(Symbolic):
     """Expressions over symbols and the loop variables introduced so far.
 
-    `ranges` grows by a loop variable before an expression with it is seen, so that results can be remembered.
-    Starts of windows that are cut by `minimum` and `maximum` get names (`position`), so that everything computed
-    from them stays affine; `resolve` puts their definitions back.
+    A loop variable is added to `ranges` before the first expression with it, so that results can be memoised. Starts of
+    windows that are cut by `minimum` and `maximum` get names (`position`), so that everything computed from them stays
+    affine; `resolve` substitutes their definitions.
     """
 
     ranges: KnownRanges = field(default_factory=KnownRanges)
@@ -34,7 +34,7 @@ class SymbolicBounds(Symbolic):
     _resolved: dict[Expr, Expr] = field(default_factory=dict)
 
     def size(self, expr: Expr) -> Expr:
-        """Canonical form."""
+        """The canonical form of an expression."""
         if isinstance(expr, Const | Var):
             return expr
         known = self._simple.get(expr)
@@ -43,7 +43,7 @@ class SymbolicBounds(Symbolic):
         return known
 
     def position(self, expr: Expr) -> Expr:
-        """A name for an expression with `minimum` or `maximum` in it, other expressions as they are."""
+        """A name for an expression with `minimum` or `maximum` in it; other expressions unchanged."""
         if not any(isinstance(e, Call) for e in walk(expr)):
             return expr
         known = self._positions.get(expr)
@@ -57,7 +57,7 @@ class SymbolicBounds(Symbolic):
         return known
 
     def resolve(self, expr: Expr) -> Expr:
-        """The expression without names of positions."""
+        """The expression with positions replaced by their definitions."""
         known = self._resolved.get(expr)
         if known is None:
             if isinstance(expr, Var):
@@ -69,7 +69,7 @@ class SymbolicBounds(Symbolic):
         return known
 
     def _opened(self, expr: Expr) -> Expr | None:
-        """The expression with its last position replaced by what it stands for; None if that tells nothing new."""
+        """The expression with its last position replaced by its definition; None if that adds no information."""
         names = variables(expr)
         positions = [name for name in names if name in self._definitions]
         if not positions or len(names & self.ranges.keys()) == 1:
@@ -98,13 +98,13 @@ class SymbolicBounds(Symbolic):
         return self.size(Binary("//", a, b))
 
     def minimum(self, a: Expr, b: Expr) -> Expr:
-        """The smaller; one of them where that is certain."""
+        """The smaller expression; an operand itself where the order is certain."""
         if self.at_most(a, b):
             return a
         return b if self.at_most(b, a) else self.size(Call("minimum", (a, b)))
 
     def maximum(self, a: Expr, b: Expr) -> Expr:
-        """The larger; one of them where that is certain."""
+        """The larger expression; an operand itself where the order is certain."""
         if self.at_most(a, b):
             return b
         return a if self.at_most(b, a) else self.size(Call("maximum", (a, b)))
@@ -117,7 +117,7 @@ class SymbolicBounds(Symbolic):
 
     def at_most(self, a: Expr, b: Expr) -> bool:
         """Whether a <= b is certain."""
-        return a == b or self._not_negative(self.subtract(b, a), _DEPTH)
+        return a == b or self._not_negative(self.subtract(b, a), _MAX_DEPTH)
 
     def _not_negative(self, expr: Expr, depth: int) -> bool:
         if isinstance(expr, Const):
@@ -148,10 +148,10 @@ class SymbolicBounds(Symbolic):
         return self.size(Binary("+", expr, Binary("*", Const(scale), Binary("-", value, atom))))
 
     def largest(self, expr: Expr) -> Expr:
-        """An upper bound over the loops around it: an integer, or an expression in symbols.
+        """An upper limit over the loops around it: an integer, or an expression in symbols.
 
-        Sharp for affine expressions, for ends cut by `minimum` and `maximum`, and for differences of two quotients
-        by the same divisor.
+        Sharp for affine expressions, for ends cut by `minimum` and `maximum`, and for differences of two quotients by
+        the same divisor.
         """
         expr = self.size(expr)
         if isinstance(expr, Const):
@@ -162,7 +162,7 @@ class SymbolicBounds(Symbolic):
         return known
 
     def smallest(self, expr: Expr) -> int | None:
-        """A lower bound over the loops around it, None where there is none."""
+        """A lower limit over the loops around it, None where there is none."""
         expr = self.size(expr)
         values = self._values(expr)
         return bounds_of(self.resolve(expr), self.ranges)[0] if values is None else int(values.min(initial=_FAR))
@@ -178,7 +178,7 @@ class SymbolicBounds(Symbolic):
                     spans.append(range(first, last + 1))
                 case _:
                     return None
-        if prod(map(len, spans)) > _POSITIONS:
+        if prod(map(len, spans)) > _MAX_POSITIONS:
             return None
         axes = np.ix_(*(np.asarray(span, np.int64) for span in spans))
         return np.asarray(Candidates(dict(zip(names, axes, strict=True))).size(expr))
@@ -211,7 +211,7 @@ class SymbolicBounds(Symbolic):
         return Const(high) if high is not None else self._pushed(expr)
 
     def _pushed(self, expr: Expr) -> Expr:
-        """Every loop variable at the end of its range that makes the expression largest; symbols stay."""
+        """The expression with every loop variable at the end of its range that maximises it; symbols remain."""
         for name in sorted(variables(expr) & self.ranges.keys()):
             low, high = self.ranges[name]
             if Var(name) not in (low, high):
@@ -221,7 +221,7 @@ class SymbolicBounds(Symbolic):
 
 
 def _simpler(a: Expr, b: Expr) -> Expr:
-    """The better of two upper bounds: the smaller integer, an integer before an expression, few factors, few terms."""
+    """The better of two upper limits: the smaller integer, an integer before an expression, few factors, few terms."""
     if isinstance(a, Const) and isinstance(b, Const):
         return a if a.value <= b.value else b
     if isinstance(a, Const) or isinstance(b, Const):

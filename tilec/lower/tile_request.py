@@ -1,4 +1,4 @@
-"""What a part is asked for by the level below it."""
+"""Tile requests: the task that a level passes to the level above."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilec.lower.split import LoopHead
 
 @dataclass(frozen=True, slots=True)
 class RequestTarget:
-    """Where a tensor of a part is stored: a buffer further down, and the region of it that the part answers for."""
+    """Destination of a tensor of a part: a buffer at a lower level, and the region of it that the part must store."""
 
     buffer: Buffer
     region: Window
@@ -21,7 +21,7 @@ class RequestTarget:
 
 @dataclass(frozen=True, slots=True)
 class ReduceNest:
-    """Reduce loops of one node, the box of one step, and what a step does before it goes a level up."""
+    """Reduce loops of one node, the box of one step, and the statements of a step in front of the level above."""
 
     heads: tuple[LoopHead, ...]
     chunk: Box
@@ -30,7 +30,7 @@ class ReduceNest:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The box that a node has at the level below, as long as it lives in the reduce loops of the nodes `inside`."""
+    """The box of a node at the level below, valid while the node is inside the reduce loops of the nodes `inside`."""
 
     inside: frozenset[str]
     box: Window
@@ -40,12 +40,12 @@ class Limit:
 class TileRequest:
     """A part to be computed at a level.
 
-    box         iterators of the final node; its reduce iterators as far as the level below has split them
+    box         box of the final node; its reduce iterators as far as lower levels have split them
     targets     tensors that leave the part
     sources     (node, tensor from outside) -> buffer of a lower level that it is read from
-    limits      node -> its boxes at the level below, which the ones here must not leave
-    accumulate  the final node's target holds a partial result to continue
-    pending     node -> reduce loops of lower levels that wait to be placed inside this part's tile loops
+    limits      node -> its boxes at lower levels, which the boxes at this level must not leave
+    accumulate  the final node's target contains a partial result to continue
+    pending     node -> reduce loops of lower levels to be placed inside this part's tile loops
     """
 
     part: ConnectedPart

@@ -1,4 +1,4 @@
-"""Windows: hulls, the part of a box that lies in its tensor, and the buffers that hold them."""
+"""Windows: hulls, intersections with the tensor, and the buffers that store them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tilec.lower.lowering_context import Interval, LoweringContext, Window
 
 
 def is_empty(window: Window) -> bool:
-    """Whether a window certainly holds nothing."""
+    """Whether a window certainly has no elements."""
     return any(lo == hi for lo, hi in window)
 
 
 def hull(s: LoweringContext, windows: Iterable[Window]) -> Window | None:
-    """The smallest window around all of them, empty ones left out; None for no window at all."""
+    """The smallest window around all windows, empty ones left out; None for no window at all."""
     result: Window | None = None
     for window in windows:
         if result is None or is_empty(result):
@@ -36,19 +36,19 @@ def leaves(s: LoweringContext, window: Window, shape: tuple[Expr, ...]) -> bool:
 
 
 def contains(s: LoweringContext, outer: Window, inner: Window) -> bool:
-    """Whether a window certainly holds all of another one."""
+    """Whether a window certainly contains another one."""
     return outer == inner or all(
         s.sizes.at_most(a, c) and s.sizes.at_most(d, b) for (a, b), (c, d) in zip(outer, inner, strict=True)
     )
 
 
 def cut(s: LoweringContext, window: Window, limit: Window) -> Window:
-    """What two windows have in common."""
+    """The intersection of two windows."""
     return tuple((s.sizes.maximum(a, c), s.sizes.minimum(b, d)) for (a, b), (c, d) in zip(window, limit, strict=True))
 
 
 def inside(s: LoweringContext, interval: Interval, extent: Expr) -> Interval:
-    """An interval in `[0, extent)` with everything of `interval` that lies there.
+    """An interval in `[0, extent)` that contains the part of `interval` in it.
 
     Of constant width where possible: an interval that sticks out is moved back rather than cut.
     """
@@ -66,7 +66,7 @@ def inside(s: LoweringContext, interval: Interval, extent: Expr) -> Interval:
 
 
 def widened_window(s: LoweringContext, interval: Interval, box: Interval, extent: Expr) -> Interval:
-    """An interval that may leave the tensor, made as large as needed to hold the `box` moved inside as well."""
+    """An interval that may leave the tensor, enlarged to contain also the `box` inside the tensor."""
     lo, hi = interval
     if s.sizes.at_most(lo, box[0]) and s.sizes.at_most(box[1], hi):
         return interval
@@ -77,7 +77,7 @@ def widened_window(s: LoweringContext, interval: Interval, box: Interval, extent
 
 
 def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffer:
-    """A new buffer for a window, with the layout and the copies that the plan gives it."""
+    """A new buffer for a window, with the layout and the number of copies in the plan."""
     name = s.levels[level].name
     widths = (s.sizes.largest(Binary("-", hi, lo)) for lo, hi in window)
     return Buffer(
@@ -93,6 +93,6 @@ def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffe
     )
 
 
-def window_of(held: Buffer) -> Window:
+def window_of(allocated: Buffer) -> Window:
     """The window of a buffer."""
-    return tuple(zip(held.lo, held.hi, strict=True))
+    return tuple(zip(allocated.lo, allocated.hi, strict=True))

@@ -1,4 +1,4 @@
-"""The tile machine: executes a tile program literally on a model of the device, in NumPy, and counts bytes (W31)."""
+"""The tile machine: executes tile programs literally on a model of the device, in NumPy, and counts bytes."""
 
 from tilec.ir.traffic import Traffic
 from tilec.machine.errors import MachineError

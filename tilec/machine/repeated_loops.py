@@ -1,5 +1,4 @@
-"""Spread loops that units around them repeat: where nothing in the body tells those units apart, one of them runs it
-and all of them are counted."""
+"""Spread loops with identical effects in several units: one unit runs the loop, all of them are counted."""
 
 from __future__ import annotations
 
@@ -10,21 +9,21 @@ from tilec.ir.lifetimes import reads, statements, writes
 from tilec.ir.program import Allocate, ComputeTile, Loop, Statement, StoreTiles
 
 
-def is_repeated(loop: Loop, own: Collection[str], shared: Collection[str]) -> bool:
-    """Whether a loop does the same for units that differ in the variables `own` only: it uses none of these, no buffers
-    from outside but those that the units have in `shared`, and adds to nothing."""
+def is_repeated(loop: Loop, private: Collection[str], shared: Collection[str]) -> bool:
+    """Whether a loop has identical effects in units that differ in the variables `private` only: it uses none of these,
+    no buffers from outside but the `shared` ones, and accumulates into nothing."""
     inside = tuple(statements((loop,)))
     known = {s.buffer.name for s in inside if isinstance(s, Allocate)} | set(shared)
     return not any(
         (isinstance(s, StoreTiles) and s.combine != "none")
         or not known.issuperset((*reads(s), *writes(s)))
-        or any(not variables(expr).isdisjoint(own) for expr in _expressions(s))
+        or any(not variables(expr).isdisjoint(private) for expr in _expressions(s))
         for s in inside
     )
 
 
 def _expressions(statement: Statement) -> Iterator[Expr]:
-    """Everything in a single statement that may name variables of loops."""
+    """All expressions of a single statement that may contain loop variables."""
     match statement:
         case Loop():
             yield statement.extent

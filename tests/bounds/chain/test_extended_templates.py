@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import pytest
 
 from tilec.bounds.chain.chain import Product, ProductChain
-from tilec.bounds.chain.extended_templates import MADE, MEANING, READ, extended_templates
+from tilec.bounds.chain.extended_templates import CONSUMER, MEANING, PRODUCER, extended_templates
 from tilec.bounds.chain.segments import chain_curve, segmented_curve
 
 
@@ -64,7 +64,7 @@ def test_a_link_in_parts_takes_the_room_and_the_traffic_that_running_it_takes(ro
     assert point is not None
     if kept and rows == 1:
         assert (point.buffer_bytes, point.traffic_bytes) == (most, moved)
-        assert [step.template for step in point.segments[0].steps] == [MADE.name, READ.name]
+        assert [step.template for step in point.segments[0].steps] == [PRODUCER.name, CONSUMER.name]
         assert str(point.segments[0].steps[0]) == "a (made in parts, tile m:1 k:2 n:1, all of W kept)"
     assert point.traffic_bytes <= moved
 

@@ -112,7 +112,7 @@ def test_runs_are_not_longer_than_they_may_be(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(intervals, "MAX_NODES", 2)
     assert [run.end for run in from_start(found)] == [1, 2]
     monkeypatch.undo()
-    monkeypatch.setattr(intervals, "MAX_INTERVALS", 1)
+    monkeypatch.setattr(intervals, "MAX_CONTRACTIONS", 1)
     assert {len(run.readers) for run in from_start(found)} == {1}
 
 

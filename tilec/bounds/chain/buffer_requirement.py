@@ -1,4 +1,4 @@
-"""The buffer that fused operators need together (O19, O20, O22)."""
+"""Buffer requirement of fused operators, sequential or pipelined (Orojenesis, buffer size requirement)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tilec.bounds.einsum.operand_traffic import total
 Bools = NDArray[np.bool_]
 
 Scheme = Literal[1, 2, "pipelined"]
-"""How the buffer of a segment adds up; `room` says how."""
+"""How the buffer of a segment adds up; see `buffer_requirement`."""
 
 
 @dataclass(frozen=True)
 class Placed:
     """Bits of the tiles of one operator in many mappings, and of one row of I and of O.
 
-    `kept` says that the tile of W stays while other operators run, `whole` that it is all of W.
+    `kept`: the tile of W stays in the buffer while other operators run; `whole`: that tile is all of W.
     """
 
     inputs: Ints
@@ -37,13 +37,13 @@ class Placed:
 
 
 def buffer_requirement(placed: Sequence[Placed], scheme: Scheme) -> Ints:
-    """Bits of buffer that a segment needs (O19, O20, O22).
+    """Bits of buffer that a segment needs.
 
-    1: the largest operator, a streamed W counted with it, and everything that is kept.
-    2: as the paper counts.  Operators side by side that keep all of W work row by row: their weights, the largest
-    rows between them, and the first tile of I or the last of O, which may take its place.  Others take their tiles.
-    The largest counts, although what is kept must stay while others run.
-    pipelined: all weights, and the largest I and O.
+    1          the largest operator, including a streamed W, plus everything that is kept
+    2          the paper's count: adjacent operators that keep all of W work row by row and need their weights, the
+               largest rows between them, and the first tile of I or the last of O, which share a place; others need
+               their tiles. The maximum counts, although kept tensors must stay while others run
+    pipelined  all weights, and the largest I and O
     """
     if scheme == "pipelined":
         return total([each.weights for each in placed]) + _largest([each.inputs + each.outputs for each in placed])

@@ -1,14 +1,13 @@
-"""Mappings of fused operators beyond the published templates: weights that stay beside small tiles, and links in parts.
+"""Mappings of fused operators beyond the published templates: weights kept beside small tiles, and links in parts.
 
-The templates keep W only beside whole rows of its operator, and hand on whole rows from the second operator on.  Two
-freedoms are left out, neither of which costs traffic:
+The templates keep W only beside whole rows of its operator, and pass whole rows from the second operator on. They leave
+out two freedoms, neither of which costs traffic:
 
-- W stays as a whole whatever the tiles are: the first I and the last O pass an element of every row at a time;
-- any link is handed on in parts, a column at a time: the rows of I that it is made of stay, and the partial sums of
-  the rows that are made from it, until all of it has passed.  Where W stays too, two small rows take the place of a
-  long one.
+- W stays as a whole for any tiles: the first I and the last O pass an element of every row at a time;
+- any link passes in parts, a column at a time: the rows of I from which it is computed stay, and so do the partial
+  sums of the rows computed from it, until all of it has passed. If W stays too, two small rows replace a long one.
 
-Two links side by side cannot both pass in parts: what is summed up from the first is complete only at its end.
+Two adjacent links cannot both pass in parts: the sums over the first are complete only at its end.
 """
 
 from __future__ import annotations
@@ -24,24 +23,25 @@ from tilec.bounds.chain.templates import FULL, TILED_K, TILED_N, Template
 
 MEANING = "weights kept beside tiles of any width, links handed on in parts"
 
-MADE = Template("made in parts", ("m", "n", "k"))
-READ = Template("read in parts", ("m", "k", "n"))
+PRODUCER = Template("made in parts", ("m", "n", "k"))
+CONSUMER = Template("read in parts", ("m", "k", "n"))
 
 Width = Literal["whole", "least"] | int
-"""Of a tile of k or n of one head."""
+"""Width of a tile of k or n of one head."""
 
 
 @dataclass(frozen=True)
 class ExtendedTemplate:
-    """How the operators run: template, widths of k and n of each; `parts` are the links that are handed on in parts,
-    by the operator that makes them."""
+    """Template and widths of k and n of each operator; `parts` are the links that pass in parts, each named by the
+    operator that writes it."""
 
     operators: tuple[tuple[Template, Width, Width], ...]
     parts: frozenset[int]
 
 
 def extended_templates(segment: Sequence[Product]) -> Iterator[ExtendedTemplate]:
-    """All that can be on the front: links in parts are a column wide, and only those that take less room so."""
+    """All combinations that can be on the front: links in parts are one column wide, and only links that need less
+    buffer that way."""
     links = [at for at in range(len(segment) - 1) if segment[at].rows == "free" and _spares(segment, at)]
     for count in range(len(links) + 1):
         for parts in combinations(links, count):
@@ -54,9 +54,9 @@ def extended_templates(segment: Sequence[Product]) -> Iterator[ExtendedTemplate]
 def _operator(segment: Sequence[Product], at: int, parts: Sequence[int]) -> tuple[Template, Width, Width]:
     last = at == len(segment) - 1
     if at in parts:
-        return MADE, "whole", _column(segment, at) // segment[at].heads
+        return PRODUCER, "whole", _column(segment, at) // segment[at].heads
     if at - 1 in parts:
-        return READ, _column(segment, at - 1) // segment[at].heads, "whole"
+        return CONSUMER, _column(segment, at - 1) // segment[at].heads, "whole"
     if at == 0:
         return TILED_K, "least", "whole"
     if last and segment[at].rows == "free":
@@ -65,17 +65,17 @@ def _operator(segment: Sequence[Product], at: int, parts: Sequence[int]) -> tupl
 
 
 def _column(segment: Sequence[Product], link: int) -> int:
-    """Columns of all heads that are handed on together at least."""
+    """Minimal number of columns of all heads that pass together."""
     return lcm(segment[link].heads, segment[link + 1].heads)
 
 
 def _spares(segment: Sequence[Product], link: int) -> bool:
-    """Whether the rows beside a link and a column of it take less room than whole rows of it."""
+    """Whether the rows beside a link and one column of it need less buffer than whole rows of it."""
     one, other = segment[link], segment[link + 1]
     before = one.heads * one.k * one.input_bits
     after = other.heads * other.n * other.output_bits
     whole, column = one.heads * one.n * one.output_bits, _column(segment, link) * one.output_bits
-    made = whole + (one.heads * one.input_bits if link == 0 else before)
+    producing = whole + (one.heads * one.input_bits if link == 0 else before)
     free = link + 2 == len(segment) and other.rows == "free"
-    read = whole + (other.heads * other.output_bits if free else after)
-    return before + column + after < max(made, read)
+    consuming = whole + (other.heads * other.output_bits if free else after)
+    return before + column + after < max(producing, consuming)

@@ -1,4 +1,4 @@
-"""Curves as staircases of arrays: added at equal buffer for what runs in turn, and the best of several."""
+"""Step curves of traffic over buffer size as arrays: sum at equal buffer for operators in turn, minimum of several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tilec.bounds.einsum.front import Ints, front
 
 @dataclass(frozen=True)
 class StepCurve:
-    """Bytes of buffer, rising, and bytes of traffic, falling; `choices` (slots x steps) say how, -1 for not at all."""
+    """Bytes of buffer, rising, and bytes of traffic, falling; `choices` (slots x steps) number the mappings, -1 for
+    none."""
 
     buffer: Ints
     traffic: Ints
@@ -20,14 +21,14 @@ class StepCurve:
 
     @classmethod
     def of(cls, buffer: Ints, traffic: Ints, first: int, slot: int, slots: int) -> StepCurve:
-        """A staircase whose steps are the choices `first`, `first` + 1, ... of one slot."""
+        """A step curve whose steps are the choices `first`, `first` + 1, ... of one slot."""
         choices = np.full((slots, len(buffer)), -1, np.int64)
         choices[slot] = first + np.arange(len(buffer))
         return cls(buffer, traffic, choices)
 
 
 def in_turn(one: StepCurve, other: StepCurve) -> StepCurve:
-    """What both move when each has the whole buffer; nothing below the larger of their least buffers."""
+    """Traffic of both when each has the whole buffer; undefined below the larger of their minimal buffers."""
     buffer = np.union1d(one.buffer, other.buffer)
     buffer = buffer[buffer >= max(one.buffer[0], other.buffer[0])]
     at_one = np.searchsorted(one.buffer, buffer, side="right") - 1
@@ -37,7 +38,7 @@ def in_turn(one: StepCurve, other: StepCurve) -> StepCurve:
 
 
 def best(several: Sequence[StepCurve]) -> StepCurve:
-    """The least traffic of any at every buffer; of equals the first."""
+    """The least traffic of any curve at every buffer; of equal ones the first."""
     buffer = np.concatenate([each.buffer for each in several])
     traffic = np.concatenate([each.traffic for each in several])
     keep = front(buffer, traffic)

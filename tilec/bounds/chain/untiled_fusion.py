@@ -1,4 +1,5 @@
-"""Fusion without templates: tensors between operators stay in the buffer whole, their operators are free (O16)."""
+"""Untiled fusion: intermediate tensors stay in the buffer whole, the operators are unconstrained (Orojenesis,
+fusion)."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from tilec.bounds.einsum.einsum import Operand
 
 
 def untiled_curve(chain: ProductChain, ragged: bool = False) -> ChainCurve:
-    """The least traffic over all sets of tensors that stay, each from the operator that makes it to the next.
+    """The least traffic over all sets of tensors that stay, each from the operator that writes it to the next.
 
-    While an operator runs, the buffer holds what stays of its input and output, and the tiles of its other tensors.
+    While an operator runs, the buffer contains its resident input and output, and the tiles of its other tensors.
     """
     choices = Choices()
     last = len(chain.operators) - 1
@@ -40,12 +41,12 @@ def _operator(chain: ProductChain, slot: int, read: bool, written: bool, ragged:
     """One operator whose input (`read`) or output (`written`) is in the buffer whole and moves nothing."""
     product = chain.operators[slot]
     full = product.einsum()
-    # A result of one byte that never moves stands for an output that stays, and is taken off again.
+    # A result of one byte stands for an output that stays; its byte is subtracted again.
     none = Operand("none", (), 8)
     left = replace(full, inputs=full.inputs[1:] if read else full.inputs, output=none if written else full.output)
     curve = cached(left, "oro+" if ragged else "oro")
     off = int(written)
-    held = _held(product, read, written)
+    resident = _resident_bytes(product, read, written)
     stay = ", ".join(name for name, stays in (("I", read), ("O", written)) if stays)
 
     def make(row: int) -> Segment:
@@ -53,13 +54,13 @@ def _operator(chain: ProductChain, slot: int, read: bool, written: bool, ragged:
         step = Step(product.name, f"{stay} whole" if stay else "alone", point.mapping.tiles)
         return Segment((step,), point.accesses - off)
 
-    buffer = np.array([point.buffer_bytes + held - off for point in curve.points], np.int64)
+    buffer = np.array([point.buffer_bytes + resident - off for point in curve.points], np.int64)
     traffic = np.array([point.traffic_bytes - off for point in curve.points], np.int64)
     first = choices.add(len(buffer), make, curve.mappings)
     return StepCurve.of(buffer, traffic, first, slot, len(chain.operators))
 
 
-def _held(product: Product, read: bool, written: bool) -> int:
+def _resident_bytes(product: Product, read: bool, written: bool) -> int:
     """Bytes of the tensors that stay whole."""
     bits = read * product.input_words * product.input_bits + written * product.output_words * product.output_bits
     return -(-bits // 8)

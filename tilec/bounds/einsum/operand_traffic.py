@@ -1,9 +1,9 @@
-"""What one operand moves whenever one loop over tiles advances, counted for many tilings at once.
+"""Traffic of one operand whenever one loop over tiles advances, counted for many tilings at once.
 
-When loop j advances, the loops outside it stand still, those inside it start again.  The new box of an operand
-then differs from the old one by a shift per index, and what is fetched is the new box less their intersection.
-Both are products over indices, so their sums over all positions of the outer loops are products of sums over a few
-cases: each loop stands on a full tile or on its last one, which may be ragged.
+When loop j advances, the loops outside it stand still, those inside it restart. The new box of an operand then differs
+from the old one by a shift per index, and the elements fetched are the new box less their intersection. Both are
+products over indices, so their sums over all positions of the outer loops are products of sums over a few cases: each
+loop stands on a full tile or on its last one, which may be ragged.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def times(values: Sequence[Ints]) -> Ints:
 
 @dataclass(frozen=True)
 class _Stand:
-    """Where an iterator stands before and after an advance: offset and size of its tile."""
+    """Position of an iterator before and after an advance: offset and size of its tile."""
 
     before: Ints
     size_before: Ints
@@ -78,40 +78,40 @@ class Steps:
 
     def of(self, loop: str, inside: frozenset[str]) -> Ints | None:
         """Words fetched over all advances of `loop` around the loops `inside`; None where nothing moves."""
-        own = self._operand.dims
-        moving = loop if loop in own else None
-        if moving is None and not inside & own:
+        dims = self._operand.dims
+        moving = loop if loop in dims else None
+        if moving is None and not inside & dims:
             return None
-        key = (moving, inside & own)
+        key = (moving, inside & dims)
         if key not in self._known:
-            new, kept = zip(*(self._sums(position, *key) for position in range(len(self._components))), strict=True)
-            if all(words is stay for words, stay in zip(new, kept, strict=True)):
-                self._known[key] = None  # loops that turn on full tiles: all that is needed is there
-            elif any(stay is ZERO for stay in kept):
+            new, overlap = zip(*(self._sums(position, *key) for position in range(len(self._components))), strict=True)
+            if all(words is stay for words, stay in zip(new, overlap, strict=True)):
+                self._known[key] = None  # loops that turn on full tiles: everything needed is in the buffer
+            elif any(stay is ZERO for stay in overlap):
                 self._known[key] = times(new)
             else:
-                self._known[key] = times(new) - times(kept)
+                self._known[key] = times(new) - times(overlap)
         known = self._known[key]
         if known is None:
             return None
-        repeats = [dim.trips for name, dim in self._dims.items() if name not in own | inside | {loop}]
+        repeats = [dim.trips for name, dim in self._dims.items() if name not in dims | inside | {loop}]
         if moving is None:
             repeats.append(self._dims[loop].trips - 1)
         return times([known, *repeats])
 
     def streamed(self, sliding: str | None) -> Ints:
-        """Words fetched where every tile reads all its slices anew, windows that slide only what is new in them."""
-        own, streams = self._operand.dims, self._operand.streamable
+        """Words fetched where every tile reads all its slices anew, sliding windows only their new elements."""
+        used, streams = self._operand.dims, self._operand.streamable
         whole = [
             self._slid(group, dims, sliding) if sliding in dims else self._sums(position, None, frozenset())[0]
             for position, (group, dims) in enumerate(self._components)
             if not dims <= streams
         ]
         slices = [np.array(self._dims[dim].extent) for dim in streams]
-        return times([*whole, *slices, *(dim.trips for name, dim in self._dims.items() if name not in own)])
+        return times([*whole, *slices, *(dim.trips for name, dim in self._dims.items() if name not in used)])
 
     def _slid(self, group: Sequence[Rank], dims: frozenset[str], sliding: str | None) -> Ints:
-        """The sum over all tiles of what a group of indices takes, one window after another along `sliding`."""
+        """Sum over all tiles of the words that a group of indices fetches, one window after another along `sliding`."""
         words = []
         for stands, count in self._cases(dims, None, frozenset()):
             sizes = {dim: stand.size_after for dim, stand in stands.items()}
@@ -129,27 +129,27 @@ class Steps:
         group, dims = self._components[position]
         key = (position, moving if moving in dims else None, inside & dims)
         if key not in self._parts and self._dims[min(dims)].turns:
-            # Linear in the tile, so that sums over positions need no cases; what stays is seen to stay.
+            # Linear in the tile, so that sums over positions need no cases, and unchanged tiles are identical arrays.
             dim = self._dims[min(dims)]
             whole = np.array(dim.extent)
             known = (dim.extent - dim.tile, ZERO) if key[1] else (dim.tile, dim.last) if key[2] else (whole, whole)
             self._parts[key] = known
         if key not in self._parts:
-            new, kept = [], []
+            new, overlap = [], []
             for stands, count in self._cases(dims, moving, inside):
                 before = {d: s.before for d, s in stands.items()}, {d: s.size_before for d, s in stands.items()}
                 after = {d: s.after for d, s in stands.items()}, {d: s.size_after for d, s in stands.items()}
                 extents = [extent(rank, after[1]) for rank in group]
                 overlaps = [_overlap(rank, e, before, after) for rank, e in zip(group, extents, strict=True)]
                 new.append(times([*extents, count]))
-                kept.append(times([*overlaps, count]))
-            self._parts[key] = total(new), total(kept)
+                overlap.append(times([*overlaps, count]))
+            self._parts[key] = total(new), total(overlap)
         return self._parts[key]
 
     def _cases(
         self, dims: frozenset[str], moving: str | None, inside: frozenset[str]
     ) -> Iterator[tuple[dict[str, _Stand], Ints]]:
-        """Where the iterators of a group stand around an advance, with the number of advances that look like that."""
+        """Positions of the iterators of a group around an advance, with the number of such advances."""
         choices: list[list[tuple[str, _Stand, Ints]]] = []
         for name in sorted(dims):
             dim = self._dims[name]
@@ -167,7 +167,7 @@ _Place = tuple[dict[str, Ints], dict[str, Ints]]
 
 
 def _overlap(rank: Rank, width: Ints, before: _Place, after: _Place) -> Ints:
-    """How many values of one index the boxes before and after an advance share."""
+    """Number of values of one index common to the boxes before and after an advance."""
     low, old_low = _low(rank, *after), _low(rank, *before)
     high = np.minimum(low + width, old_low + extent(rank, before[1]))
     shared: Ints = np.maximum(high - np.maximum(low, old_low), 0)

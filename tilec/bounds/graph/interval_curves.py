@@ -1,4 +1,4 @@
-"""Curves of runs: of a contraction, or a chain of them, and what surrounds it; equal ones are found once."""
+"""Curves of intervals: of a contraction, or a chain of them, and the nodes around it; equal ones are computed once."""
 
 from __future__ import annotations
 
@@ -24,17 +24,15 @@ Find = Callable[[Einsum], Curve]
 
 @dataclass(frozen=True)
 class CurveCache:
-    """Curves that were found before, of contractions and of runs, by what they depend on; of any number of graphs."""
+    """Curves of contractions and of intervals by content, for any number of graphs."""
 
     singles: dict[tuple[str, ...], Curve] = field(default_factory=dict)
     runs: dict[object, tuple[Ints, Ints]] = field(default_factory=dict)
 
 
 class IntervalCurves:
-    """What runs of a graph move at capacities; `find` gives curves of contractions, `ragged` those of chains.
-
-    `known` holds curves of the same kinds.
-    """
+    """Traffic of intervals of a graph at capacities; `find` gives curves of contractions, `ragged` those of chains.
+    `known` has curves of the same kinds."""
 
     def __init__(self, around: Surroundings, find: Find, ragged: bool, known: CurveCache | None = None) -> None:
         self._around = around
@@ -44,55 +42,56 @@ class IntervalCurves:
         self._costs: dict[object, Floats] = {}
         self._signatures: dict[str, tuple[str, ...]] = {}
 
-    def largest(self, run: NodeInterval) -> int:
-        """Bytes from which more buffer saves the run nothing."""
-        if run.resident or not run.readers:
-            return run.least
-        buffer, _ = self._curve(run)
+    def largest(self, interval: NodeInterval) -> int:
+        """Bytes of buffer beyond which the interval's traffic does not fall."""
+        if interval.resident or not interval.readers:
+            return interval.least
+        buffer, _ = self._curve(interval)
         return int(buffer[-1]) if len(buffer) else 0
 
-    def costs(self, runs: Sequence[NodeInterval], grid: Ints) -> Floats:
-        """Bytes that runs move, a row per run, at capacities, a column each; infinite where they do not fit."""
-        side = np.array([float(run.side) for run in runs])
-        moved = np.zeros((len(runs), len(grid)))
-        for row, run in zip(moved, runs, strict=True):
-            if run.readers and not run.resident:
-                row[:] = self._at(run, grid)
-        fits = grid >= np.array([run.least for run in runs])[:, None]
+    def costs(self, intervals: Sequence[NodeInterval], grid: Ints) -> Floats:
+        """Bytes that intervals move, a row per interval, at capacities, a column each; infinite where they do not
+        fit."""
+        side = np.array([float(interval.side) for interval in intervals])
+        moved = np.zeros((len(intervals), len(grid)))
+        for row, interval in zip(moved, intervals, strict=True):
+            if interval.readers and not interval.resident:
+                row[:] = self._at(interval, grid)
+        fits = grid >= np.array([interval.least for interval in intervals])[:, None]
         return np.where(fits, moved + side[:, None], np.inf)
 
-    def _at(self, run: NodeInterval, grid: Ints) -> Floats:
-        """Bytes that the curve of a run says at capacities."""
-        key = self._key(run)
+    def _at(self, interval: NodeInterval, grid: Ints) -> Floats:
+        """Bytes of the curve of an interval at capacities."""
+        key = self._key(interval)
         if key not in self._costs:
-            buffer, traffic = self._curve(run)
+            buffer, traffic = self._curve(interval)
             self._costs[key] = np.append(np.inf, traffic)[np.searchsorted(buffer, grid, side="right")]
         return self._costs[key]
 
-    def _key(self, run: NodeInterval) -> object:
-        if run.chain is None or len(run.readers) == 1:
-            return self._signature(run.readers[0].node), run.rows
-        return run.chain.unnamed, run.rows
+    def _key(self, interval: NodeInterval) -> object:
+        if interval.chain is None or len(interval.readers) == 1:
+            return self._signature(interval.readers[0].node), interval.rows
+        return interval.chain.unnamed, interval.rows
 
     def _signature(self, node: Node) -> tuple[str, ...]:
         if node.name not in self._signatures:
             self._signatures[node.name] = signature(node, self._around.tensors)
         return self._signatures[node.name]
 
-    def _curve(self, run: NodeInterval) -> tuple[Ints, Ints]:
-        key = self._key(run)
+    def _curve(self, interval: NodeInterval) -> tuple[Ints, Ints]:
+        key = self._key(interval)
         if key not in self._known.runs:
-            points = self._single(run) if len(run.readers) == 1 else self._fused(run)
+            points = self._single(interval) if len(interval.readers) == 1 else self._fused(interval)
             pairs = np.array(points, np.int64).reshape(-1, 2)
             self._known.runs[key] = pairs[:, 0], pairs[:, 1]
         return self._known.runs[key]
 
-    def _single(self, run: NodeInterval) -> list[tuple[int, int]]:
-        (reader,) = run.readers
+    def _single(self, interval: NodeInterval) -> list[tuple[int, int]]:
+        (reader,) = interval.readers
         key = self._signature(reader.node)
         if key not in self._known.singles:
             self._known.singles[key] = self._find(reader.einsum)
-        whole = _columns(reader, run.chain) if run.rows and run.chain else frozenset()
+        whole = _columns(reader, interval.chain) if interval.rows and interval.chain else frozenset()
         extents = reader.einsum.extents
         return [
             (point.buffer_bytes, point.traffic_bytes)
@@ -100,16 +99,16 @@ class IntervalCurves:
             if all(point.mapping.tiles[dim] == extents[dim] for dim in whole)
         ]
 
-    def _fused(self, run: NodeInterval) -> list[tuple[int, int]]:
-        assert run.chain is not None
-        last = run.chain.operators[-1]
+    def _fused(self, interval: NodeInterval) -> list[tuple[int, int]]:
+        assert interval.chain is not None
+        last = interval.chain.operators[-1]
         return [
             (point.buffer_bytes, point.traffic_bytes)
-            for point in chain_curve(run.chain, ragged=self._ragged).points
-            if not run.rows or point.segments[0].steps[-1].tiles["n"] == last.n
+            for point in chain_curve(interval.chain, ragged=self._ragged).points
+            if not interval.rows or point.segments[0].steps[-1].tiles["n"] == last.n
         ]
 
 
 def _columns(reader: Reader, chain: ProductChain) -> frozenset[str]:
-    """Iterators of a contraction that make up rows of its output."""
+    """Iterators of a contraction that form rows of its output."""
     return reader.columns | (reader.shared if chain.operators[0].heads > 1 else frozenset())

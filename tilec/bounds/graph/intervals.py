@@ -1,7 +1,7 @@
-"""Runs of consecutive nodes that are computed together, and what they move besides their contractions.
+"""Intervals of consecutive nodes that are computed together, and their traffic besides that of their contractions.
 
-A run has one contraction, a chain of them, or none.  What its nodes hand to each other on the way costs nothing; what
-enters and leaves moves once.  A tensor that is read again behind a later contraction goes through the backing store.
+An interval has one contraction, a chain of them, or none. Tensors between its nodes cost nothing; tensors that enter
+and leave move once. A tensor that is read again behind a later contraction goes through the backing store.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tilec.ir.expr import Expr, accesses, constant_value
 from tilec.ir.graph import Graph, Node
 
 MAX_NODES = 96
-"""Nodes of a run at most."""
+"""Maximal number of nodes of an interval."""
 
-MAX_INTERVALS = 8
-"""Contractions of a run at most."""
+MAX_CONTRACTIONS = 8
+"""Maximal number of contractions of an interval."""
 
 
 @dataclass(frozen=True)
 class NodeInterval:
     """The nodes from position `first` to before `end`, with contractions `readers`.
 
-    `side` bytes move besides what the curve of the `chain`, or of the only contraction, says, negative where nodes
-    around them spare traffic of their operands.  A run without contractions takes `least` bytes of buffer, and so
-    does one that is `resident`, whose contractions have no curves.  `rows` says that what follows the last contraction
-    needs whole rows of the chain.
+    `side` is the traffic in bytes besides that of the curve of the `chain`, or of the only contraction; negative where
+    nodes around them replace traffic of their operands. An interval without contractions needs `least` bytes of buffer,
+    and so does a `resident` one, whose contractions have no curves. `rows`: nodes behind the last contraction need
+    whole rows of the chain.
     """
 
     first: int
@@ -48,14 +48,15 @@ class NodeInterval:
 
 
 class Surroundings:
-    """What runs of a graph share: sizes, contractions, and who reads what; nodes in the `order` of the runs."""
+    """Data that intervals of a graph share: sizes, contractions, and readers of tensors; nodes in the `order` of
+    intervals."""
 
     def __init__(self, graph: Graph, order: Sequence[Node]) -> None:
         self.order = order
         self.tensors = graph.tensors
         self.bytes = {name: bytes_of(tensor) for name, tensor in graph.tensors.items()}
-        found = ((node.name, contraction_of(node, graph.tensors)) for node in order)
-        self.einsums: dict[str, Einsum] = {name: einsum for name, einsum in found if einsum is not None}
+        pairs = ((node.name, contraction_of(node, graph.tensors)) for node in order)
+        self.einsums: dict[str, Einsum] = {name: einsum for name, einsum in pairs if einsum is not None}
         self.readers = {name: len(nodes) for name, nodes in graph.consumers().items()}
         self.results = {port.tensor for port in graph.outputs}
         self.results |= {port.tensor for call in graph.calls for port in call.inputs}
@@ -64,13 +65,13 @@ class Surroundings:
         self._reads: dict[str, Mapping[str, int]] = {}
 
     def reads(self, node: Node) -> Mapping[str, int]:
-        """Bytes of every operand that a node reads at most: as many as it has reads, or lie in the box around all."""
+        """Upper limit in bytes of every operand that a node reads: its number of reads, or the box around all."""
         if node.name not in self._reads:
-            found: dict[str, set[tuple[Expr, ...]]] = {}
+            indices: dict[str, set[tuple[Expr, ...]]] = {}
             for access in accesses(node.expr):
-                found.setdefault(access.tensor, set()).add(access.index)
+                indices.setdefault(access.tensor, set()).add(access.index)
             points, ranges = _points(node.expr.extents), iterator_ranges(node.expr)
-            self._reads[node.name] = {name: self._bytes_at(name, at, points, ranges) for name, at in found.items()}
+            self._reads[node.name] = {name: self._bytes_at(name, at, points, ranges) for name, at in indices.items()}
         return self._reads[node.name]
 
     def _bytes_at(self, tensor: str, indices: Collection[tuple[Expr, ...]], points: int, ranges: Ranges) -> int:
@@ -80,7 +81,8 @@ class Surroundings:
 
 
 def _box(indices: Iterable[Sequence[Expr]], shape: Sequence[int], ranges: Ranges) -> int:
-    """Elements in the box around everything at some indices; where data or nothing tells, the whole side."""
+    """Number of elements in the box around all indices; the whole side where an index depends on data or has no
+    limit."""
     sides = []
     for size, along in zip(shape, zip(*indices, strict=True), strict=True):
         ends = [bounds_of(index, ranges) if not accesses(index) else (None, None) for index in along]
@@ -95,21 +97,21 @@ def _points(extents: Sequence[Expr]) -> int:
 
 
 def intervals_from(first: int, around: Surroundings) -> Iterator[NodeInterval]:
-    """All runs that begin at a position, by rising length."""
+    """All intervals that begin at a position, by rising length."""
     growing = _Growing(around)
     for end in range(first + 1, min(len(around.order), first + MAX_NODES) + 1):
         if not growing.add(around.order[end - 1]):
             return
-        yield growing.run(first, end)
+        yield growing.interval(first, end)
 
 
 @dataclass
 class _Growing:
-    """A run that takes one node after the other."""
+    """An interval under construction, node by node."""
 
     around: Surroundings
     inputs: dict[str, int] = field(default_factory=dict)
-    made: dict[str, int] = field(default_factory=dict)
+    computed_at: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
     spilled: set[str] = field(default_factory=set)
@@ -124,12 +126,12 @@ class _Growing:
     chain: ProductChain | None = None
 
     @property
-    def stage(self) -> int:
-        """How many contractions there are so far."""
+    def count(self) -> int:
+        """Number of contractions so far."""
         return len(self.readers)
 
     def add(self, node: Node) -> bool:
-        """Take a node; False where no run has it together with those before."""
+        """Add a node; False where no interval contains it together with those before."""
         einsum = self.around.einsums.get(node.name)
         if not (self._plain(node) if einsum is None else self._contraction(node, einsum)):
             return False
@@ -137,27 +139,27 @@ class _Growing:
         if einsum is not None or self.behind.intersection(used):
             self.behind.add(node.name)
         for name in used:
-            if name in self.made:
+            if name in self.computed_at:
                 self.unread[name] -= 1
                 self._write(name)
-        self.made[node.name] = self.stage
+        self.computed_at[node.name] = self.count
         self.unread[node.name] = self.around.readers[node.name]
         self._write(node.name)
         return True
 
     def _plain(self, node: Node) -> bool:
-        """A node that is no contraction."""
+        """Add a node that is no contraction."""
         if node.expr.reduce and not self._reduces(node):
             return False
         for name in self.around.reads(node):
-            if name not in self.made:
+            if name not in self.computed_at:
                 read = min(self.around.bytes[name], self.inputs.get(name, 0) + self.around.reads(node)[name])
                 self.bytes_in += read - self.inputs.get(name, 0)
                 self.inputs[name] = read
-            elif self.made[name] != self.stage and name not in self.spilled:
+            elif self.computed_at[name] != self.count and name not in self.spilled:
                 self.spilled.add(name)
                 self.bytes_in += self.around.bytes[name]
-        if self.stage:
+        if self.count:
             self.betweens[-1][node.name] = node
             if node.expr.reduce:
                 self.chain = chain_of(self.readers, self.betweens, self.around.paths)
@@ -165,25 +167,25 @@ class _Growing:
         return True
 
     def _reduces(self, node: Node) -> bool:
-        """A reduction: behind a contraction it needs rows, elsewhere room for what it reduces at once."""
-        if self.stage:
+        """Add a reduction: behind a contraction it needs rows, elsewhere buffer for its simultaneous operands."""
+        if self.count:
             return True
         rows = _points(node.expr.shape)
         if self.rows not in (None, rows):
             return False
         self.rows = rows
         at_once = _points(node.expr.extents) // max(rows, 1)
-        held = sum(min(self.around.bytes[name], -(-at_once * bits_of(self.around.tensors[name]) // 8))
+        size = sum(min(self.around.bytes[name], -(-at_once * bits_of(self.around.tensors[name]) // 8))
                    for name in self.around.reads(node))  # fmt: skip
-        self.slab = max(self.slab, held)
+        self.slab = max(self.slab, size)
         return True
 
     def _contraction(self, node: Node, einsum: Einsum) -> bool:
-        """The only contraction of a run, or the next of its chain."""
+        """Add the only contraction of an interval, or the next of its chain."""
         tensors = {operand.tensor for operand in einsum.inputs}
         reader: Reader | None = Reader(node, einsum)
-        if self.stage:
-            if self.stage == MAX_INTERVALS:
+        if self.count:
+            if self.count == MAX_CONTRACTIONS:
                 return False
             paths = self.around.paths
             reader = next_reader(self.readers[-1], node, einsum, self.betweens[-1], paths)
@@ -191,35 +193,35 @@ class _Growing:
             if reader is None or self.chain is None:
                 return False
             tensors.remove(einsum.inputs[reader.operand].tensor)
-        made = tensors & self.made.keys()
-        late = any(name in self.behind or self.made[name] != self.stage for name in made)
-        if reader is None or late or (not self.stage and (self.rows is not None or not self._spares(made))):
+        computed = tensors & self.computed_at.keys()
+        late = any(name in self.behind or self.computed_at[name] != self.count for name in computed)
+        if reader is None or late or (not self.count and (self.rows is not None or not self._spares(computed))):
             return False
         read = needed(einsum)
-        self.absorbed += sum(read[name] // 8 for name in made)
+        self.absorbed += sum(read[name] // 8 for name in computed)
         self.readers.append(reader)
         self.betweens.append({})
         return True
 
-    def _spares(self, made: set[str]) -> bool:
-        """Whether what is computed on the way in reads no more than the operands it makes, small things aside.
+    def _spares(self, computed: set[str]) -> bool:
+        """Whether producers of operands read no more bytes than the operands they write, small ones aside.
 
-        Operands come in as often as the mapping fetches them; what they are made of must not move more then.
+        The mapping may fetch operands several times; their sources must not have more traffic then.
         """
-        size = sum(self.around.bytes[name] for name in made)
+        size = sum(self.around.bytes[name] for name in computed)
         return sum(read for read in self.inputs.values() if 8 * read > size) <= size
 
     def _write(self, name: str) -> None:
-        """Note whether a tensor is written: for others, or to be read again."""
+        """Record whether a tensor is written: for nodes outside, or to be read again."""
         needed = self.unread[name] > 0 or name in self.around.results or name in self.spilled
         if needed != (name in self.written):
             self.bytes_out += self.around.bytes[name] if needed else -self.around.bytes[name]
             (self.written.add if needed else self.written.remove)(name)
 
-    def run(self, first: int, end: int) -> NodeInterval:
-        """The run so far."""
+    def interval(self, first: int, end: int) -> NodeInterval:
+        """The interval so far."""
         side = self.bytes_in + self.bytes_out
-        if not self.stage:
+        if not self.count:
             return NodeInterval(first, end, side, self.slab if end - first > 1 else 0)
         side -= self.absorbed + self.around.bytes[self.readers[-1].node.name]
         rows = any(node.expr.reduce for node in self.betweens[-1].values())

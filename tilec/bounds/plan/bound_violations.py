@@ -1,4 +1,4 @@
-"""Groups of a plan that move less than their bounds: below `least` is wrong, below `known` is better than was known."""
+"""Groups of a plan that move less than their bounds: below `least` is an error, below `known` an improvement."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MovedBytes = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class Finding:
-    """A group that moves `moved` bytes at a level, less than a `bound` that is `proved`, or than the least that was
-    known.  `mapping` says how it does that, `because` why the best known does not."""
+    """A group that moves `moved` bytes at a level, less than `bound`, which is `proved` or the best known. `mapping`
+    describes the group's mapping, `because` the best known one."""
 
     group: str
     level: str
@@ -38,22 +38,22 @@ class Finding:
 
 
 def moved_by(group: Group, level: str) -> int:
-    """Bytes that a group reads into a level and writes from it by plan."""
+    """Bytes that a group reads into a level and writes from it, as planned."""
     tables = (group.cost.read, group.cost.written)
     return sum(constant_value(table[level]) or 0 for table in tables if level in table)
 
 
 def bound_violations(plan: Plan, counted: MovedBytes | None = None, find: Find = cached) -> tuple[Finding, ...]:
-    """Every group, and all together, that move less than their bounds, by plan and where given as `counted` on a run.
+    """Every group, and all together, that move less than their bounds, as planned and as `counted` on a run.
 
-    Levels at which a group reads something in place have no bound and are not looked at.  What is proved is worked out
-    from the nodes anew, what is known stands in the plan.
+    Levels at which a group reads something in place have no bound and are skipped. Proven bounds are computed anew from
+    the nodes, best known ones are read from the plan.
     """
     return (*_below(plan, {}, find), *(_below(plan, counted, find) if counted else ()))
 
 
 def _below(plan: Plan, counted: MovedBytes, find: Find) -> Iterator[Finding]:
-    """By plan, or of the groups in `counted` by these counts."""
+    """Findings as planned, or with `counted` of the groups in it."""
     for group in plan.groups:
         if counted and group.name not in counted:
             continue
@@ -77,8 +77,8 @@ def _below(plan: Plan, counted: MovedBytes, find: Find) -> Iterator[Finding]:
 
 def mapping_of(group: Group) -> str:
     """Tiles and reduce steps of a group, level by level: `smem y m:16 n:32 steps k:8`."""
-    told = [_at(variant, level) for variant in group.variants[:1] for level in variant.levels]
-    return ", ".join(part for part in told if part) or "whole"
+    parts = [_at(variant, level) for variant in group.variants[:1] for level in variant.levels]
+    return ", ".join(part for part in parts if part) or "whole"
 
 
 def _at(variant: Variant, level: str) -> str:

@@ -1,4 +1,4 @@
-"""Sequences and optionals whose length is known at import: never built, only the tensors in them are named."""
+"""Sequences and optionals of known length: never materialised, import tracks the tensors in them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.expr import Const
 
-MOST_PARTS = 4096
-"""Parts that a tensor may be split into; each is a node."""
+MAX_PARTS = 4096
+"""Maximal number of parts of a split; each is a node."""
 
 
 def sequence(region: Region, position: int = 0) -> Items:
-    """An input that has to be a sequence. Raises ConfigError."""
-    held = region.held(position)
-    if not isinstance(held, Items):
+    """A required input that is a sequence. Raises ConfigError."""
+    value = region.optional(position)
+    if not isinstance(value, Items):
         raise region.invalid(f"input {position} is no sequence")
-    return held
+    return value
 
 
 def _joined(region: Region, values: Sequence[Value], ttype: str | None = None) -> Items:
@@ -63,9 +63,9 @@ def at(region: Region) -> list[NamedValue]:
 
 
 def insert(region: Region) -> list[NamedValue]:
-    """`SequenceInsert`: in front of a position, by default behind the last element."""
+    """`SequenceInsert`: before a position, by default behind the last element."""
     items = sequence(region)
-    place = len(items.held) if region.held(2) is None else _place(region, 2, len(items.held), beyond=1)
+    place = len(items.held) if region.optional(2) is None else _place(region, 2, len(items.held), beyond=1)
     return [_joined(region, [*items.held[:place], region.tensor(1), *items.held[place:]], items.ttype)]
 
 
@@ -73,9 +73,9 @@ def erase(region: Region) -> list[NamedValue]:
     """`SequenceErase`: by default the last element."""
     items = sequence(region)
     length = len(items.held)
-    if region.held(1) is None and not length:
+    if region.optional(1) is None and not length:
         raise region.invalid("an empty sequence has no element to erase")
-    place = length - 1 if region.held(1) is None else _place(region, 1, length)
+    place = length - 1 if region.optional(1) is None else _place(region, 1, length)
     return [Items((*items.held[:place], *items.held[place + 1 :]), items.ttype)]
 
 
@@ -89,8 +89,8 @@ def split(region: Region) -> list[NamedValue]:
     x = region.tensor(0)
     axis = region.op.axis(region.integer("axis"), x.rank)
     extent = region.number(x.shape[axis], "the extent that is split")
-    given = region.held(1)
-    if extent > MOST_PARTS:
+    given = region.optional(1)
+    if extent > MAX_PARTS:
         raise region.unsupported(f"up to {extent} parts", "Split less, or split on a longer step outside the model.")
     if given is None and not region.integer("keepdims", 1):
         return [Items(tuple(slice_of(region, x, {axis: i}, str(i)) for i in range(extent)), x.ttype)]
@@ -127,17 +127,17 @@ def concatenate(region: Region) -> list[NamedValue]:
 
 
 def mapped(region: Region) -> list[NamedValue]:
-    """`SequenceMap`: a body for every element; inputs that are tensors are the same for all."""
+    """`SequenceMap`: a body for every element; tensor inputs are the same for all."""
     first = sequence(region)
-    for position, held in enumerate(region.inputs):
-        if isinstance(held, Items) and len(held.held) != len(first.held):
-            raise region.invalid(f"sequences of {len(first.held)} and {len(held.held)} elements (input {position})")
+    for position, argument in enumerate(region.inputs):
+        if isinstance(argument, Items) and len(argument.held) != len(first.held):
+            raise region.invalid(f"sequences of {len(first.held)} and {len(argument.held)} elements (input {position})")
     body = Body(region, "body", region.path)
     outputs = len(region.node.output)
     body.expect(len(region.inputs), outputs, f"the node has {len(region.inputs)} inputs and {outputs} outputs")
     columns: list[list[Value]] = [[] for _ in range(outputs)]
     for step in range(len(first.held)):
-        arguments = [held.held[step] if isinstance(held, Items) else held for held in region.inputs]
+        arguments = [each.held[step] if isinstance(each, Items) else each for each in region.inputs]
         for column, value in zip(columns, body.call(arguments, str(step)), strict=True):
             if not isinstance(value, Value):
                 raise region.invalid("an output of the body is no tensor", "A sequence holds tensors only.")
@@ -148,23 +148,23 @@ def mapped(region: Region) -> list[NamedValue]:
 
 def optional(region: Region) -> list[NamedValue]:
     """`Optional`."""
-    held = region.held(0)
-    if held is None or isinstance(held, Value | Items):
-        return [Maybe(held)]
+    value = region.optional(0)
+    if value is None or isinstance(value, Value | Items):
+        return [Maybe(value)]
     raise region.invalid("input 0 is neither a tensor nor a sequence")
 
 
 def element(region: Region) -> list[NamedValue]:
-    """`OptionalGetElement`: what an optional holds; what is none is taken as it is."""
-    held = region.held(0)
-    found = held.held if isinstance(held, Maybe) else held
-    if found is None:
+    """`OptionalGetElement`: the element of an optional; any other value unchanged."""
+    value = region.optional(0)
+    content = value.held if isinstance(value, Maybe) else value
+    if content is None:
         raise region.invalid("the optional is empty", "Ask OptionalHasElement first.")
-    return [found]
+    return [content]
 
 
 def has_element(region: Region) -> list[NamedValue]:
     """`OptionalHasElement`."""
-    held = region.held(0)
-    found = held.held if isinstance(held, Maybe) else held
-    return [known(region, "has", found is not None)]
+    value = region.optional(0)
+    content = value.held if isinstance(value, Maybe) else value
+    return [known(region, "has", content is not None)]

@@ -1,4 +1,4 @@
-"""Rotary positions."""
+"""Rotary position embedding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilec.ir.expr import Const, Expr, constant_value
 
 @operator("RotaryEmbedding")
 def _rotary_embedding(op: Op) -> Value:
-    """Pairs of channels of a head, turned by the angle that the tables hold for a token's position."""
+    """Pairs of channels of a head, rotated by the tables' angle for the token's position."""
     x = op.value(0)
     cos, sin, positions = op.value(1), op.value(2), op.optional(3)
     heads = op.integer("num_heads")
@@ -45,11 +45,11 @@ def _rotary_embedding(op: Op) -> Value:
 
     def angle(table: Value) -> Expr:
         pair = formula("c // 2" if interleaved else "c % half", c=channel, half=half)
-        kept = formula("minimum(p, half - 1)", p=pair, half=half)
+        row_index = formula("minimum(p, half - 1)", p=pair, half=half)
         if positions is None:
-            return table.access([batch if table.shape[0] != Const(1) else Const(0), token, kept])
+            return table.access([batch if table.shape[0] != Const(1) else Const(0), token, row_index])
         row = positions.at([batch if positions.shape[0] != Const(1) else Const(0), token])
-        return table.access([looked_up(op, row, positions.ttype, table.shape[0]), kept])
+        return table.access([looked_up(op, row, positions.ttype, table.shape[0]), row_index])
 
     if interleaved:
         low = formula("c % 2 == 0", c=channel)
@@ -66,7 +66,7 @@ def _rotary_embedding(op: Op) -> Value:
 
 
 def _require_tables(x: Value, cos: Value, sin: Value, positions: Value | None, half: int) -> None:
-    """Raise ShapeError unless tables are `[position, half]`, or `[batch, token, half]` where there are no positions."""
+    """Raise ShapeError unless tables are `[position, half]`, or `[batch, token, half]` without positions."""
     for table in (cos, sin):
         if table.rank != (3 if positions is None else 2):
             raise ShapeError(f"a table of angles {shape_text(table.shape)}")

@@ -44,8 +44,8 @@ def biased(op: Op, total: Value, bias: Value | None) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """Iterators of a convolution, the conditions under which a window's element lies in the input, and where input and
-    weight are read."""
+    """Iterators of a convolution, the conditions under which a window's element lies in the input, and the indices into
+    input and weight."""
 
     axes: tuple[Axis, ...]
     reduce: tuple[Axis, ...]

@@ -1,4 +1,4 @@
-"""Gathers: indices that come from tensors, affine again where their values are known."""
+"""Gathers: data-dependent indices, affine again where their values are known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilec.ir.expr import Access, Call, Const, Expr, constant_value, walk
 
 
 def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
-    """An index read from a tensor, usable in an access: counted from the end where negative, and kept inside.
+    """An index from a tensor, usable in an access: counted from the end where negative, and clamped to the dimension.
 
     The reference refuses indices outside the tensor; here they read its first or last element, never other memory.
     """
@@ -56,7 +56,7 @@ def _gather_elements(op: Op) -> Value:
 
 @operator("GatherND")
 def _gather_nd(op: Op) -> Value:
-    """The last dimension of the indices holds the leading coordinates behind `batch_dims` shared dimensions."""
+    """The last dimension of the indices has the leading coordinates behind `batch_dims` shared dimensions."""
     x, indices = op.value(0), op.value(1)
     shared = op.integer("batch_dims")
     depth = constant_value(indices.shape[-1]) if indices.rank else None

@@ -1,6 +1,6 @@
-"""Normalisations, opened over their own axes with the variance as mean((x - mean)^2) (A04).
+"""Normalisations, opened over their own axes, with the variance as mean((x - mean)^2).
 
-onnx's own function bodies use E[x^2] - E[x]^2 and flatten axes: wrong where the mean is large beside the spread.
+onnx's own function bodies use E[x^2] - E[x]^2 and flatten axes: wrong where the mean is large relative to the spread.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Standardized(NamedTuple):
 def standardized(
     op: Op, x: Value, axes: Sequence[int], epsilon: float, inverse: str = "1.0 / sqrt(v + e)"
 ) -> Standardized:
-    """Bring a tensor to mean 0 and variance 1 over some axes; `inverse` says where epsilon `e` is added."""
+    """Normalise a tensor to mean 0 and variance 1 over some axes; `inverse` is the formula that adds epsilon `e`."""
     mean = op.mean(axes, x, part="mean")
     centered = less_mean(op, x, mean, axes, part="centered")
     variance = op.mean(axes, centered, "x * x", part="variance")
@@ -55,13 +55,13 @@ def _stash_type(op: Op) -> str:
 
 
 def _computed(op: Op, x: Value) -> Value:
-    """The input in the type that `stash_type` asks for; double precision is kept."""
+    """The input in the type of `stash_type`; double precision is kept."""
     ttype = _stash_type(op)
     return x if x.ttype in (ttype, "f64") else op.map(f"{ttype}(x)", x=x, part="wide")
 
 
 def _scaled(op: Op, normal: Value, inverse: Value, scale: Value | None, shift: Value | None, ttype: str) -> Value:
-    """`normal * inverse * scale + shift`, scale and shift applied in the type of the result."""
+    """`normal * inverse * scale + shift`, with scale and shift applied in the type of the result."""
     cast = "x * f" if normal.ttype == ttype else f"{ttype}(x * f)"
     text = "x * f" if scale is None else f"({cast}) * s"
     operands: dict[str, Value] = {"x": normal, "f": inverse}
@@ -121,7 +121,7 @@ def _mean_variance_normalization(op: Op) -> Value:
 def _group_normalization(op: Op) -> Value:
     """Statistics `[n, group]` over the channels of a group and all pixels; channel c belongs to group c // size.
 
-    Scale and shift are one for each group before opset 21, one for each channel since.
+    Scale and shift are per group before opset 21, per channel since.
     """
     x = op.value(0)
     if x.rank < 2:

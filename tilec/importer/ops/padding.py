@@ -15,7 +15,7 @@ MODES = {
     "reflect": "minimum(size - 1, minimum(i % maximum(2 * size - 2, 1), 2 * size - 2 - i % maximum(2 * size - 2, 1)))",
     "wrap": "i % size",
 }
-"""Mode -> the index inside the tensor for one that may lie outside."""
+"""Mode -> the index inside the tensor of an index that may lie outside."""
 
 REFLECT_ONCE = "size - 1 - maximum(size - 1 - maximum(i, -i), maximum(i, -i) - size + 1)"
 """Reflection by less than the extent, which stays affine within a tile."""
@@ -46,11 +46,11 @@ def _pad(op: Op) -> Value:
     if mode not in MODES:
         raise op.invalid(f"mode is {mode!r}", "It must be constant, edge, reflect or wrap.")
     places = zip(axes, before, after, x.shape, strict=True)
-    return op.emit(axes, x.at([_kept(op, mode, a.var, b, c, e) for a, b, c, e in places]), x.ttype)
+    return op.emit(axes, x.at([_repeated_index(op, mode, a.var, b, c, e) for a, b, c, e in places]), x.ttype)
 
 
-def _kept(op: Op, mode: str, i: Expr, before: Expr, after: Expr, extent: Expr) -> Expr:
-    """The index that element i of a padded dimension repeats. Negative padding crops before anything is repeated."""
+def _repeated_index(op: Op, mode: str, i: Expr, before: Expr, after: Expr, extent: Expr) -> Expr:
+    """The index repeated by element i of a padded dimension. Negative padding crops before anything is repeated."""
     first, last = (simplify(formula("maximum(-p, 0)", p=p)) for p in (before, after))
     low, high = (simplify(formula("maximum(p, 0)", p=p)) for p in (before, after))
     if low == Const(0) == high:

@@ -1,4 +1,4 @@
-"""Slices and splits, with bounds that may be expressions of the symbols."""
+"""Slices and splits, with limits that may be expressions of the symbols."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.text import text_of
 
 FAR = 1 << 31
-"""Bounds from here on stand for the end of the dimension, however long."""
+"""Limits from here on mean the end of the dimension, for any extent."""
 
 
 ENDLESS = ((1 << 31) - 1, (1 << 63) - 1)
-"""An end that onnxruntime takes for the last element in the direction of the step."""
+"""Ends that onnxruntime treats as the last element in the direction of the step."""
 
 
 def sliced(op: Op, x: Value, starts: dict[int, tuple[Expr, int, Expr]], output: int = 0) -> Value:
@@ -63,7 +63,7 @@ def _range(size: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, int, Ex
 
 
 def _clamped(place: Expr, size: Expr, low: Expr, high: Expr) -> Expr:
-    """A bound, counted from the end where negative, inside [low, high]."""
+    """A limit, counted from the end where negative, inside [low, high]."""
     known = constant_value(place)
     if known is not None and abs(known) >= FAR:
         return high if known > 0 else low
@@ -73,7 +73,7 @@ def _clamped(place: Expr, size: Expr, low: Expr, high: Expr) -> Expr:
     elif least is None or least < -1:
         message = f"whether the bound {text_of(place)} counts from the end depends on the sizes"
         raise UndecidedError(message, symbols_of((place,)))
-    # A bound that may be -1 is a size less 1 of a dimension that is then empty.
+    # A limit that may be -1 is a size minus 1 of a dimension that is then empty.
     return simplify(formula("minimum(maximum(place, low), high)", place=place, low=low, high=high))
 
 

@@ -1,4 +1,4 @@
-"""Sliding windows: where convolution and pooling read, and how far their output reaches."""
+"""Sliding windows of convolution and pooling: positions, padding and output extents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilec.ir.text import text_of
 
 SPATIAL = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
 KERNEL = {1: ("s",), 2: ("r", "s"), 3: ("q", "r", "s")}
-"""Iterators over the positions of a window and over the elements inside it."""
+"""Iterators over the positions of a window (`SPATIAL`) and over the elements inside it (`KERNEL`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class WindowFunction:
     out: Expr
 
     def position(self, at: Expr, inside: Expr) -> Expr:
-        """The element of the tensor that lies `inside` the window `at`; outside the tensor in the padding."""
+        """The index of the element `inside` the window `at`; outside the tensor in the padding."""
         return simplify(formula("at * s + i * d - p", at=at, s=self.stride, i=inside, d=self.dilation, p=self.before))
 
 
@@ -84,7 +84,8 @@ def _padding(op: Op, mode: str, size: Expr, span: int, stride: int, before: int,
 
 
 def _reach(size: Expr, span: int, stride: int, before: Expr, after: Expr, ceil: bool) -> Expr:
-    """How many windows fit; with `ceil` also one that begins inside the tensor or its front padding and reaches out."""
+    """The number of windows; with `ceil` including one that begins inside the tensor or its front padding and extends
+    beyond."""
     operands = {"size": size, "span": span, "stride": stride, "before": before, "after": after}
     room = simplify(formula("size + before + after - span", **operands))
     if not ceil:

@@ -61,7 +61,7 @@ def is_integer(expr: Expr) -> bool:
 
 
 @dataclass(slots=True)
-class _Nest:
+class _Position:
     """Position of a statement: the loops around it, and the buffers in scope with the loops around their allocation."""
 
     loops: tuple[Loop, ...]
@@ -112,7 +112,7 @@ class Structure:
         for name in program.outputs:
             if name not in visible:
                 self._say(f"output {name}", "is no parameter")
-        self._body(program.body, _Nest((), visible))
+        self._body(program.body, _Position((), visible))
         return list(dict.fromkeys(self.problems))
 
     def _say(self, place: str | Statement, problem: str) -> None:
@@ -124,8 +124,8 @@ class Structure:
             self._say(place, f"the name {name} is bound twice")
         self.taken.add(name)
 
-    def _body(self, body: tuple[Statement, ...], nest: _Nest) -> None:
-        inner = _Nest(nest.loops, dict(nest.buffers))
+    def _body(self, body: tuple[Statement, ...], position: _Position) -> None:
+        inner = _Position(position.loops, dict(position.buffers))
         for statement in body:
             match statement:
                 case Loop():
@@ -140,15 +140,15 @@ class Structure:
                 case _ if self._visible(statement, inner):
                     self._statement(statement, inner)
 
-    def _loop(self, loop: Loop, nest: _Nest) -> None:
+    def _loop(self, loop: Loop, position: _Position) -> None:
         self._name(loop, loop.variable)
-        self._integers(loop, (loop.extent,), nest.loops)
+        self._integers(loop, (loop.extent,), position.loops)
         if loop.kind not in ("serial", "spread"):
             self._say(loop, f"runs {loop.kind}, neither serial nor spread")
         if loop.kind == "spread" and loop.scope not in self.scopes:
             self._say(loop, f"no level has the scope {loop.scope}")
             return
-        self._body(loop.body, _Nest((*nest.loops, loop), nest.buffers))
+        self._body(loop.body, _Position((*position.loops, loop), position.buffers))
 
     def _integers(self, place: str | Statement, exprs: Iterable[Expr], loops: tuple[Loop, ...]) -> bool:
         known = set(self.program.symbols) | {loop.variable for loop in loops}
@@ -191,49 +191,49 @@ class Structure:
             if loop.variable in used:
                 self._say(place, f"{level} is shared by the units of {loop.scope}, but {loop.variable} is one unit's")
 
-    def _visible(self, statement: Statement, nest: _Nest) -> bool:
+    def _visible(self, statement: Statement, position: _Position) -> bool:
         sound = True
         for name in dict.fromkeys((*reads(statement), *writes(statement))):
-            if name not in nest.buffers:
+            if name not in position.buffers:
                 self._say(statement, f"{name} is not allocated here")
                 sound = False
                 continue
-            buffer, around = nest.buffers[name]
+            buffer, around = position.buffers[name]
             level = self.levels.get(buffer.level)
             if level is None:
                 return False
-            for loop in nest.loops[len(around) :]:
+            for loop in position.loops[len(around) :]:
                 if loop.kind == "spread" and self.scopes.get(loop.scope, level + 1) <= level:
                     self._say(statement, f"{name} at {buffer.level} is allocated outside the loop over {loop.scope}")
                     sound = False
         return sound
 
-    def _statement(self, statement: Statement, nest: _Nest) -> None:
+    def _statement(self, statement: Statement, position: _Position) -> None:
         inputs = {p.name for p in self.program.parameters} - set(self.program.outputs)
         for name in writes(statement):
             if name in inputs:
                 self._say(statement, f"{name} is an input")
         match statement:
             case Fill(name, value):
-                self._literal(statement, value, nest.buffers[name][0])
+                self._literal(statement, value, position.buffers[name][0])
             case LoadTiles(target, source, fill, stages):
-                to, from_ = nest.buffers[target][0], nest.buffers[source][0]
+                to, from_ = position.buffers[target][0], position.buffers[source][0]
                 self._transfer(statement, lower=from_, upper=to)
                 if fill is not None:
                     self._literal(statement, fill, to)
                 if stages < 1:
                     self._say(statement, f"{stages} stages")
             case StoreTiles(target, source, lo, hi, combine):
-                to, from_ = nest.buffers[target][0], nest.buffers[source][0]
+                to, from_ = position.buffers[target][0], position.buffers[source][0]
                 if combine not in ("none", *self.reducers.get(from_.tensor, ())):
                     self._say(statement, f"{from_.tensor} is not summed up by {combine}")
                 self._transfer(statement, lower=to, upper=from_)
                 if len(lo) != len(hi) or len(lo) not in (0, len(from_.lo)):
                     self._say(statement, f"{source} has {len(from_.lo)} dimensions, not {len(lo)} and {len(hi)}")
-                self._integers(statement, (*lo, *hi), nest.loops)
-                self._collective(statement, from_.level, (*lo, *hi), nest.loops)
+                self._integers(statement, (*lo, *hi), position.loops)
+                self._collective(statement, from_.level, (*lo, *hi), position.loops)
             case ComputeTile():
-                self._compute(statement, nest)
+                self._compute(statement, position)
 
     def _literal(self, statement: Statement, value: bool | int | float, buffer: Buffer) -> None:
         if buffer.ttype in TTYPES and not fits(f"weak {type(value).__name__}", buffer.ttype):
@@ -247,14 +247,14 @@ class Structure:
         if not _converts(lower.ttype, upper.ttype):
             self._say(statement, f"{lower.ttype} meets {upper.ttype}")
 
-    def _compute(self, statement: ComputeTile, nest: _Nest) -> None:
-        expr, target = statement.expr, nest.buffers[statement.target][0]
+    def _compute(self, statement: ComputeTile, position: _Position) -> None:
+        expr, target = statement.expr, position.buffers[statement.target][0]
         names = [i for i, _, _ in statement.box]
         if sorted(names) != sorted(expr.iterators):
             self._say(statement, f"the box has the iterators {names}, the expression {list(expr.iterators)}")
         ends = [end for _, lo, hi in statement.box for end in (lo, hi)]
-        self._integers(statement, ends, nest.loops)
-        self._collective(statement, target.level, ends, nest.loops)
+        self._integers(statement, ends, position.loops)
+        self._collective(statement, target.level, ends, position.loops)
         self._integers(statement, expr.extents, ())
         if target.tensor != expr.tensor or len(target.lo) != len(expr.spatial):
             self._say(statement, f"{target.name} holds {target.tensor}, the tile is one of {expr.tensor}")
@@ -268,9 +268,9 @@ class Structure:
         if sorted(t for t, _ in statement.operands) != sorted(operands(expr)):
             self._say(statement, f"its operands are not those of the expression, {', '.join(operands(expr))}")
             return
-        self._reads(statement, target, {t: nest.buffers[b][0] for t, b in statement.operands}, nest)
+        self._reads(statement, target, {t: position.buffers[b][0] for t, b in statement.operands}, position)
 
-    def _reads(self, statement: ComputeTile, target: Buffer, from_: Mapping[str, Buffer], nest: _Nest) -> None:
+    def _reads(self, statement: ComputeTile, target: Buffer, from_: Mapping[str, Buffer], position: _Position) -> None:
         expr = statement.expr
         identity = tuple(Var(i) for i in expr.spatial)
         for access in accesses(expr):
@@ -280,7 +280,7 @@ class Structure:
             if buffer.name == target.name and (access.index != identity or expr.reducer is not None):
                 self._say(statement, f"reads other elements of {target.name} than the one it writes")
         for buffer in from_.values():
-            for loop in self._units(nest.loops, self.levels[target.level]):
+            for loop in self._units(position.loops, self.levels[target.level]):
                 if self.levels[buffer.level] >= self.scopes[loop.scope]:
                     self._say(statement, f"{target.level} is shared by the units of {loop.scope}, {buffer.name} is not")
         self._types(statement, target, {t: b.ttype for t, b in from_.items()})

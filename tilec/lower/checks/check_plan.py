@@ -1,4 +1,4 @@
-"""Whether a group's plan can be lowered, and whether its program fits: asked before choosing, never by an exception."""
+"""Legality of a group's plan before lowering, and capacity check of its program, by refusals instead of exceptions."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ Nodes = Mapping[str, TensorExpr]
 
 
 def problems(group: Group, variant: Variant, plan: Plan) -> tuple[Refusal, ...]:
-    """Everything about a group under one variant that `lower` would refuse; empty for a legal plan."""
+    """Every refusal of a group under one variant; empty for a plan that can be lowered."""
     known = {level.name for level in plan.levels}
-    found = [Refusal(group.name, "unknown-level", {"level": name}) for name in variant.levels if name not in known]
-    if found:
-        return tuple(found)
+    refusals = [Refusal(group.name, "unknown-level", {"level": name}) for name in variant.levels if name not in known]
+    if refusals:
+        return tuple(refusals)
     nodes = {node.name: node.expr for node in group.nodes}
     parts = tuple(leaves(variant))
-    found = [*_levels(group, variant, parts), *_names(group, plan, nodes, parts), *_numbers(parts)]
-    found += [*_permutations(nodes, plan.tensors, parts), *_order(group)]
-    found = found or list(shared_entries(variant, nodes))
-    if not found:
+    refusals = [*_levels(group, variant, parts), *_names(group, plan, nodes, parts), *_numbers(parts)]
+    refusals += [*_permutations(nodes, plan.tensors, parts), *_order(group)]
+    refusals = refusals or list(shared_entries(variant, nodes))
+    if not refusals:
         s = lowering_context(group, variant, plan)
-        found = [refusal for chain in s.chains.values() for refusal in shared_order(group, chain, nodes)]
-        found = found or _cycles(s, tuple(s.nodes), 0)
-        found = found or [refusal for chain in s.chains.values() for refusal in shared_levels(s, chain)]
-    return tuple(found)
+        refusals = [refusal for loop in s.shared.values() for refusal in shared_order(group, loop, nodes)]
+        refusals = refusals or _cycles(s, tuple(s.nodes), 0)
+        refusals = refusals or [refusal for loop in s.shared.values() for refusal in shared_levels(s, loop)]
+    return tuple(refusals)
 
 
 def overflows(program: Program) -> tuple[Refusal, ...]:
-    """Explicit levels and pools that a program overflows; a footprint in unbound symbols is not judged (W17)."""
-    held, shared = footprint(program), pools_of(program.body, program.levels)
+    """Explicit levels and pools whose capacity a program exceeds (MemFootprint > capacity; Welder, 3.2). A footprint in
+    unbound symbols is not checked."""
+    sizes, shared = footprint(program), pools_of(program.body, program.levels)
     explicit = [level for level in program.levels if level.managed == "explicit"]
-    limits = [(level.name, held[level.name], level.capacity) for level in explicit if level.capacity is not None]
+    limits = [(level.name, sizes[level.name], level.capacity) for level in explicit if level.capacity is not None]
     pools = {level.pool.name: level.pool.capacity for level in explicit if level.pool is not None}
     limits += [(f"pool {name}", shared.get(name, Const(0)), capacity) for name, capacity in pools.items()]
     return tuple(
@@ -119,7 +120,7 @@ def _permutations(nodes: Nodes, tensors: Mapping[str, Tensor], found: Sequence[L
 
 
 def _order(group: Group) -> Iterator[Refusal]:
-    """Nodes that stand before one that they read, and outputs that no node computes."""
+    """Nodes listed before one that they read, and outputs that no node computes."""
     names = [node.name for node in group.nodes]
     for position, node in enumerate(group.nodes):
         for tensor in operands(node.expr):

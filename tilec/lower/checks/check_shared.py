@@ -1,4 +1,4 @@
-"""Whether reductions can share a reduce loop as a plan says: what its chains must be like, by closed codes."""
+"""Legality of shared reduce loops (online reductions) of a plan, by closed refusal codes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _entry(name: str, entry: Shared, shared: Mapping[str, Shared], nodes: Nodes)
     if members[-1] != entry.loop or node.reducer is None:
         yield Refusal(name, "shared-leader", {"loop": entry.loop})
         return
-    for own, other in entry.iterators.items():
-        if node.domain[own] != leader.domain[other]:
-            yield Refusal(name, "shared-extent", {"iterator": own, "loop": entry.loop, "other": other})
+    for follower, other in entry.iterators.items():
+        if node.domain[follower] != leader.domain[other]:
+            yield Refusal(name, "shared-extent", {"iterator": follower, "loop": entry.loop, "other": other})
     formers = [part.args for part in walk(entry.rescale) if isinstance(part, Call) and part.fn == "before"]
     for args in formers:
         if len(args) != 1 or not isinstance(args[0], Access) or args[0].tensor == name:
@@ -40,79 +40,82 @@ def _entry(name: str, entry: Shared, shared: Mapping[str, Shared], nodes: Nodes)
             yield Refusal(name, "shared-rescale", {"tensor": access.tensor})
 
 
-def shared_order(group: Group, chain: SharedLoop, nodes: Nodes) -> Iterator[Refusal]:
-    """What stands inside a chain and is needed outside, what reads a member and stands before the loop has ended."""
+def shared_order(group: Group, shared: SharedLoop, nodes: Nodes) -> Iterator[Refusal]:
+    """Nodes inside a shared loop that are needed outside it, and readers of a member that run before the loop ends."""
     names = list(nodes)
     for name, node in nodes.items():
         for tensor in operands(node):
-            if name in chain.inside or tensor not in chain.inside:
+            if name in shared.inside or tensor not in shared.inside:
                 continue
-            if tensor not in chain.members:
-                yield Refusal(tensor, "shared-inside", {"loop": chain.leader, "node": name})
-            elif names.index(name) < names.index(chain.leader):
+            if tensor not in shared.members:
+                yield Refusal(tensor, "shared-inside", {"loop": shared.leader, "node": name})
+            elif names.index(name) < names.index(shared.leader):
                 yield Refusal(f"{tensor}->{name}", "order")
     for tensor in group.outputs:
-        if tensor in chain.inside and tensor not in chain.members:
-            yield Refusal(tensor, "shared-inside", {"loop": chain.leader, "node": "the group's outputs"})
-    for name in chain.inside - set(chain.members):
+        if tensor in shared.inside and tensor not in shared.members:
+            yield Refusal(tensor, "shared-inside", {"loop": shared.leader, "node": "the group's outputs"})
+    for name in shared.inside - set(shared.members):
         if nodes[name].reduce:
-            yield Refusal(name, "shared-reduction", {"loop": chain.leader})
+            yield Refusal(name, "shared-reduction", {"loop": shared.leader})
 
 
-def shared_levels(s: LoweringContext, chain: SharedLoop) -> Iterator[Refusal]:
-    """Where the loop stands: all of it in one part, one level up still so or members at the ends of parts."""
+def shared_levels(s: LoweringContext, shared: SharedLoop) -> Iterator[Refusal]:
+    """Position of a shared loop: one part contains all of it; one level up, one part does or its members end their
+    parts."""
     stepped = [
-        level for level in range(1, s.top + 1) if s.variant.steps.get(s.levels[level].name, {}).get(chain.leader)
+        level for level in range(1, s.top + 1) if s.variant.steps.get(s.levels[level].name, {}).get(shared.leader)
     ]
     if not stepped:
         return
     part: ConnectedPart = tuple(s.nodes)
     for level in range(1, s.top + 1):
-        part = next(p for p in connected_parts(s, part, level) if chain.leader in p)
+        part = next(p for p in connected_parts(s, part, level) if shared.leader in p)
         if level == stepped[0]:
             break
-    apart = [name for name in chain.inside if name not in part]
+    apart = [name for name in shared.inside if name not in part]
     if apart:
-        yield Refusal(min(apart), "shared-apart", {"loop": chain.leader, "level": s.levels[level].name})
+        yield Refusal(min(apart), "shared-apart", {"loop": shared.leader, "level": s.levels[level].name})
         return
     while level < s.top:
         above = connected_parts(s, part, level + 1)
-        if not any(chain.inside <= set(inner) for inner in above):
+        if not any(shared.inside <= set(inner) for inner in above):
             break
-        part, level = next(inner for inner in above if chain.inside <= set(inner)), level + 1
-    yield from _steps(s, chain, level)
-    yield from _ends(s, chain, part, level)
+        part, level = next(inner for inner in above if shared.inside <= set(inner)), level + 1
+    yield from _steps(s, shared, level)
+    yield from _ends(s, shared, part, level)
 
 
-def _steps(s: LoweringContext, chain: SharedLoop, last: int) -> Iterator[Refusal]:
-    """Members have no steps of their own where they share those of the leader, and follow each of them."""
+def _steps(s: LoweringContext, shared: SharedLoop, last: int) -> Iterator[Refusal]:
+    """Members with reduce steps of their own, and members without an iterator that follows a step of the leader."""
     for described in s.levels[1 : last + 1]:
         steps = s.variant.steps.get(described.name, {})
-        for name in chain.members[:-1]:
+        for name in shared.members[:-1]:
             if steps.get(name):
-                yield Refusal(name, "shared-steps", {"loop": chain.leader, "level": described.name})
-            for iterator in steps.get(chain.leader, {}):
-                if iterator not in chain.iterators[name].values():
-                    yield Refusal(name, "shared-step", {"loop": chain.leader, "iterator": iterator})
+                yield Refusal(name, "shared-steps", {"loop": shared.leader, "level": described.name})
+            for iterator in steps.get(shared.leader, {}):
+                if iterator not in shared.iterators[name].values():
+                    yield Refusal(name, "shared-step", {"loop": shared.leader, "iterator": iterator})
 
 
-def _ends(s: LoweringContext, chain: SharedLoop, part: ConnectedPart, level: int) -> Iterator[Refusal]:
-    """One level up, members end parts, and parts with a node of the loop run in it as a whole."""
+def _ends(s: LoweringContext, shared: SharedLoop, part: ConnectedPart, level: int) -> Iterator[Refusal]:
+    """One level up: members that do not end their part, and parts that run only partly inside the loop."""
     above = connected_parts(s, part, level + 1)
     stepped: dict[str, Collection[str]] = {}
     for described in s.levels[1 : level + 1]:
         for name, steps in s.variant.steps.get(described.name, {}).items():
             if name in part and steps:
                 stepped[name] = {*stepped.get(name, ()), *steps}
-    kept = [name for name in part if name in s.outputs or any(c not in part for c in s.readers.get(name, ()))]
-    chains = [c for c in s.chains.values() if c.inside <= set(part)]
+    required = [name for name in part if name in s.outputs or any(c not in part for c in s.readers.get(name, ()))]
+    loops = [c for c in s.shared.values() if c.inside <= set(part)]
     parts = [inner for inner in above if len(inner) > 1]
-    placed = compute_at(s, part, stepped, kept, parts, chains, s.spread_above(level))
-    here = {"loop": chain.leader, "level": s.levels[min(level + 1, s.top)].name}
+    placed = compute_at(s, part, stepped, required, parts, loops, s.spread_above(level))
+    here = {"loop": shared.leader, "level": s.levels[min(level + 1, s.top)].name}
     for inner in above:
         for name in inner:
-            if name in chain.members and name != inner[-1]:
+            if name in shared.members and name != inner[-1]:
                 yield Refusal(name, "shared-end", {**here, "node": inner[-1]})
-        outside = [n for n in leaving(s, part, inner, kept) if n != chain.leader and chain.leader not in placed[n]]
-        if outside and chain.inside & set(inner):
-            yield Refusal(outside[0], "shared-part", {**here, "node": next(n for n in inner if n in chain.inside)})
+        outside = [
+            n for n in leaving(s, part, inner, required) if n != shared.leader and shared.leader not in placed[n]
+        ]
+        if outside and shared.inside & set(inner):
+            yield Refusal(outside[0], "shared-part", {**here, "node": next(n for n in inner if n in shared.inside)})

@@ -1,4 +1,4 @@
-"""What a plan may not ask for: the closed list of reasons, and the error that carries one (refusal codes)."""
+"""Refusal codes of lowering: the closed list of reasons with their sentences, and the error that carries a refusal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REASONS: Final[Mapping[str, str]] = {
 
 
 class PlanError(ArtifactError):
-    """A plan that cannot be lowered: `code` of `REASONS`, the edge or node, and the numbers behind it."""
+    """A plan that cannot be lowered: a code of `REASONS`, the edge or node, and its numbers."""
 
     def __init__(self, refusal: Refusal, place: str | None = None) -> None:
         self.refusal = refusal

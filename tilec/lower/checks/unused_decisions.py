@@ -1,5 +1,7 @@
-"""Decisions without effect: tiles of nodes that follow another node's tile, layouts of tensors that have no buffer at
-a level. A plan is obeyed to the letter or refused (refusal code `unused`)."""
+"""Decisions of a plan without effect, refused with code `unused`: a plan is followed to the letter or refused.
+
+Examples: tiles of nodes that follow another node's tile, layouts of tensors without a buffer at the level.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def _reduce_loop(effects: Effects, entry: Entry) -> str:
 
 def _shared_loop(effects: Effects, entry: Entry) -> str:
     """A shared loop consists of the reduce steps of its leader."""
-    if entry.subject not in effects.s.chains or any(of.get(entry.subject) for of in effects.s.variant.steps.values()):
+    if entry.subject not in effects.s.shared or any(of.get(entry.subject) for of in effects.s.variant.steps.values()):
         return ""
     return "it has no reduce step"
 
@@ -80,7 +82,7 @@ RULES: Mapping[Effect, Callable[[Effects, Entry], str]] = {
 
 
 def _parts(s: LoweringContext, part: Sequence[str], level: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(level, part) for the part at a level and all parts inside it further up."""
+    """(level, part) for the part at a level and all parts inside it at higher levels."""
     if level <= s.top:
         yield s.levels[level].name, tuple(part)
         for inner in connected_parts(s, part, level + 1):

@@ -1,1 +1,1 @@
-"""Counts over a tile program: bytes moved, transactions, bytes held."""
+"""Planned costs of a tile program: bytes moved (traffic), transactions, bytes live at once (footprint)."""

@@ -1,4 +1,4 @@
-"""What a program takes of its levels, in pieces that may be contiguous: transfers, and reads of tiles in place."""
+"""Accesses of a program to its levels as contiguous runs: transfers, and reads of tiles in place."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tilec.lower.counts.transfers import Around, Span, Transfers
 
 @dataclass(frozen=True, slots=True)
 class ContiguousAccess:
-    """What is read of or written to `below`: `inner` are spans of its dimensions, innermost first, that may form a run,
-    with the widths that are stored; `outer` spans how often there is one."""
+    """An access to `below` on behalf of `held`: `inner` are the spans of its dimensions with their stored widths,
+    innermost first, that may be contiguous; `outer` spans the repetitions of such a run."""
 
     held: Buffer
     below: Buffer
@@ -26,56 +26,56 @@ class ContiguousAccess:
     around: tuple[Around, ...]
 
 
-def contiguous_accesses(found: Transfers) -> Iterator[ContiguousAccess]:
-    """Every load and store, and every read in place of a level below that of the tile.
+def contiguous_accesses(program: Transfers) -> Iterator[ContiguousAccess]:
+    """Every load and store, and every read in place from a level below that of the tile.
 
-    A tile reads the hull of its accesses once; through data-dependent indices it reads a run for each tuple of the
-    indices that are not part of it.
+    A tile reads the hull of its accesses once. With data-dependent indices it reads a run for each tuple of the indices
+    outside the run.
     """
-    for moved in found.moved:
+    for moved in program.moved:
         yield _whole(moved.held, moved.below, moved.spans, moved.around)
-    numbers = _numbers(found)
-    for tile, around in found.computed:
-        held, below = found.buffers[tile.target], _below(found, tile)
+    numbers = _numbers(program)
+    for tile, around in program.computed:
+        target, below = program.buffers[tile.target], _below(program, tile)
         plain = {t: b for t, b in below.items() if not is_gathered(tile.expr, t)}
         if plain:
             box = {i: (lo, hi) for i, lo, hi in tile.box}
-            windows = propagate(tile.expr, box, found.extents, numbers, clip=True)
-            yield from (_whole(held, plain[tensor], windows[tensor], around) for tensor in plain)
-    yield from gathered_accesses(found)
+            windows = propagate(tile.expr, box, program.extents, numbers, clip=True)
+            yield from (_whole(target, plain[tensor], windows[tensor], around) for tensor in plain)
+    yield from gathered_accesses(program)
 
 
-def gathered_accesses(found: Transfers) -> Iterator[ContiguousAccess]:
-    """Every data-dependent read in place of a level below that of the tile."""
-    numbers = _numbers(found)
-    for tile, around in found.computed:
-        below = {t: b for t, b in _below(found, tile).items() if is_gathered(tile.expr, t)}
+def gathered_accesses(program: Transfers) -> Iterator[ContiguousAccess]:
+    """Every data-dependent read in place from a level below that of the tile."""
+    numbers = _numbers(program)
+    for tile, around in program.computed:
+        below = {t: b for t, b in _below(program, tile).items() if is_gathered(tile.expr, t)}
         if not below:
             continue
-        held, box = found.buffers[tile.target], {i: (lo, hi) for i, lo, hi in tile.box}
+        target, box = program.buffers[tile.target], {i: (lo, hi) for i, lo, hi in tile.box}
         closed = {i: (lo, simplify(Binary("-", hi, Const(1)))) for i, (lo, hi) in box.items()}
         for access, read in dict.fromkeys(zip(accesses(tile.expr), reads(tile.expr), strict=True)):
             if access.tensor in below:
-                window, _ = read_window(read, closed, found.extents[access.tensor], numbers, clip=True)
+                window, _ = read_window(read, closed, program.extents[access.tensor], numbers, clip=True)
                 spans = [(first, simplify(Binary("+", last, Const(1)))) for first, last in window]
-                yield _gathered(held, below[access.tensor], access, spans, box, around)
+                yield _gathered(target, below[access.tensor], access, spans, box, around)
 
 
-def _numbers(found: Transfers) -> Symbolic:
-    last = {loop: Const(max(0, extent - 1)) for loop, extent in found.positions.extents.items()}
+def _numbers(program: Transfers) -> Symbolic:
+    last = {loop: Const(max(0, extent - 1)) for loop, extent in program.positions.extents.items()}
     return Symbolic(KnownRanges({loop: (Const(0), end) for loop, end in last.items()}))
 
 
-def _below(found: Transfers, tile: ComputeTile) -> dict[str, Buffer]:
-    """What a tile reads of lower levels."""
-    rank = found.rank[found.buffers[tile.target].level]
-    held = {t: found.buffers[name] for t, name in tile.operands}
-    return {t: b for t, b in held.items() if found.rank[b.level] < rank}
+def _below(program: Transfers, tile: ComputeTile) -> dict[str, Buffer]:
+    """Operands of a tile at lower levels: tensor -> buffer."""
+    rank = program.rank[program.buffers[tile.target].level]
+    buffers = {t: program.buffers[name] for t, name in tile.operands}
+    return {t: b for t, b in buffers.items() if program.rank[b.level] < rank}
 
 
-def _whole(held: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Around, ...]) -> ContiguousAccess:
+def _whole(target: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Around, ...]) -> ContiguousAccess:
     order = _innermost_first(below)
-    return ContiguousAccess(held, below, tuple((spans[dim], below.shape[dim]) for dim in order), (), around)
+    return ContiguousAccess(target, below, tuple((spans[dim], below.shape[dim]) for dim in order), (), around)
 
 
 def _innermost_first(below: Buffer) -> tuple[int, ...]:
@@ -83,14 +83,15 @@ def _innermost_first(below: Buffer) -> tuple[int, ...]:
 
 
 def _gathered(
-    held: Buffer,
+    target: Buffer,
     below: Buffer,
     access: Access,
     spans: Sequence[Span],
     box: Mapping[str, Span],
     around: tuple[Around, ...],
 ) -> ContiguousAccess:
-    """A data-dependent read: innermost dimensions with iterators of their own, once for each tuple of the others."""
+    """A data-dependent read: the run is made of innermost dimensions with iterators of their own, repeated for each
+    tuple of the other iterators."""
     moving = [variables(index) & box.keys() for index in access.index]
     chosen = [bool(accesses(index)) for index in access.index]
     order = list(_innermost_first(below))
@@ -99,4 +100,4 @@ def _gathered(
         dim = order.pop(0)
         inner.append((spans[dim], below.shape[dim]))
     outer = sorted(set().union(*(moving[dim] for dim in order)))
-    return ContiguousAccess(held, below, tuple(inner), tuple(box[i] for i in outer), around)
+    return ContiguousAccess(target, below, tuple(inner), tuple(box[i] for i in outer), around)

@@ -1,6 +1,7 @@
-"""Planned traffic: the exact bytes that a program moves between levels, without running it (W07).
+"""Planned traffic: the exact bytes that a program moves between levels, without running it (MemTraffic; Welder, 3.1).
 
-What a statement moves is a product of lengths, one per dimension, summed over all positions of the loops around it.
+The elements that a statement moves are a product of lengths, one per dimension, summed over all positions of the loops
+around it.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 
 
 def traffic(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[str, Traffic]:
-    """Bytes that every level reads from and writes to lower ones, all units together.
+    """Bytes that every level reads from and writes to lower ones, summed over all units.
 
-    Loads count at the level of their target, stores at that of their source, as much as both windows and the tensor
-    have in common; what units of a higher level do together counts once.  Equal to what the tile machine counts.
-    What data index is read run by run and counts at the level above the one where it lies, index tuples x run: the
-    machine stays below where places repeat.  Raises KeyError for a symbol without a value.
+    Loads count at the level of their target, stores at that of their source, with the intersection of both windows and
+    the tensor; a collective transfer of units of a higher level counts once. Equal to the count of the tile machine.
+    Gathered reads count run by run, index tuples x run length, at the level above the tensor's; the machine counts less
+    where indices repeat. Raises KeyError for a symbol without a value.
     """
     moved = {level.name: Traffic(0, 0) for level in program.levels}
     for (level, _), each in traffic_by_tensor(program, symbols).items():
@@ -35,25 +36,27 @@ def traffic(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[
 
 
 def traffic_by_tensor(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[tuple[str, str], Traffic]:
-    """The same of every tensor that a level moves: (level, tensor) -> bytes. Raises KeyError as `traffic` does."""
-    found = transfers(program, symbols)
+    """Traffic of every tensor that a level moves: (level, tensor) -> bytes. Raises KeyError as `traffic` does."""
+    program_transfers = transfers(program, symbols)
     moved: dict[tuple[str, str], list[int]] = {}
-    for transfer in found.moved:
-        spans, around, held = transfer.spans, transfer.around, transfer.held
-        size = _bytes(found, spans, held, held.ttype, around)
-        moved.setdefault((held.level, held.tensor), [0, 0])[transfer.stored] += size
-    for run in gathered_accesses(found):
-        above = program.levels[found.rank[run.below.level] + 1].name
+    for transfer in program_transfers.moved:
+        spans, around, buffer = transfer.spans, transfer.around, transfer.held
+        size = _bytes(program_transfers, spans, buffer, buffer.ttype, around)
+        moved.setdefault((buffer.level, buffer.tensor), [0, 0])[transfer.stored] += size
+    for run in gathered_accesses(program_transfers):
+        above = program.levels[program_transfers.rank[run.below.level] + 1].name
         spans = (*(span for span, _ in run.inner), *run.outer)
-        size = _bytes(found, spans, run.held, run.below.ttype, run.around)
+        size = _bytes(program_transfers, spans, run.held, run.below.ttype, run.around)
         moved.setdefault((above, run.below.tensor), [0, 0])[0] += size
     return {key: Traffic(read, written) for key, (read, written) in moved.items()}
 
 
-def _bytes(found: Transfers, spans: Sequence[Span], held: Buffer, ttype: str, around: Sequence[Around]) -> int:
-    """The bytes that all executions of a transfer move, as many elements each as its spans hold together."""
-    loops, shared = found.own(held, around)
-    factors = [*(found.positions.table(length(span)) for span in spans), *found.ragged(loops)]
+def _bytes(
+    program_transfers: Transfers, spans: Sequence[Span], buffer: Buffer, ttype: str, around: Sequence[Around]
+) -> int:
+    """Bytes of all executions of a transfer, each of as many elements as the product of its spans."""
+    loops, shared = program_transfers.repetitions(buffer, around)
+    factors = [*(program_transfers.positions.table(length(span)) for span in spans), *program_transfers.ragged(loops)]
     alone = [factor.over(shared, np.max) for factor in factors]
-    elements = found.positions.sum(alone, [loop.variable for loop in loops])
+    elements = program_transfers.positions.sum(alone, [loop.variable for loop in loops])
     return int(Candidates().size(tensor_bytes(ttype, (elements,))))

@@ -1,4 +1,4 @@
-"""What a program moves: its loads and stores, the part of the tensor that each of them takes, the loops around it."""
+"""Transfers of a program: its loads and stores with the region each of them moves and the loops around it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from tilec.ir.scopes import scope_ranks
 from tilec.lower.counts.loop_positions import Positions, Table
 
 Span = tuple[Expr, Expr]
-"""First index and the one behind the last, of one dimension."""
+"""First and last index of one dimension, the last exclusive: [lo, hi)."""
 
 _ZERO = Const(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """A loop around a statement: its variable, its extent, and the level whose units it is spread over, if any."""
+    """A loop around a statement: its variable, its extent, and the position of the level whose units it is spread over
+    (None: serial)."""
 
     variable: str
     extent: Expr
@@ -27,8 +28,8 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A load or a store: `held` is the window that travels, `below` the one further down, `spans` what both and the
-    tensor have in common."""
+    """A load or a store: `held` is the buffer at the higher level, `below` the one at the lower level, `spans` the
+    intersection of both windows and the tensor."""
 
     held: Buffer
     below: Buffer
@@ -39,7 +40,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Transfers:
-    """All transfers of a program, its tiles with the loops around them, and where the loops stand."""
+    """All transfers of a program, its tiles with the loops around them, and the positions of the loops."""
 
     positions: Positions
     rank: Mapping[str, int]
@@ -48,14 +49,14 @@ class Transfers:
     moved: tuple[Transfer, ...]
     computed: tuple[tuple[ComputeTile, tuple[Around, ...]], ...]
 
-    def own(self, held: Buffer, around: Sequence[Around]) -> tuple[list[Around], set[str]]:
-        """The loops that repeat what happens at the level of `held`, and the variables of those that spread it over
-        units of higher levels, which act together."""
-        shared = {loop.variable for loop in around if loop.rank is not None and loop.rank > self.rank[held.level]}
+    def repetitions(self, buffer: Buffer, around: Sequence[Around]) -> tuple[list[Around], set[str]]:
+        """The loops that repeat an action at the level of `held`, and the variables of the loops that spread it over
+        units of higher levels, which act collectively."""
+        shared = {loop.variable for loop in around if loop.rank is not None and loop.rank > self.rank[buffer.level]}
         return [loop for loop in around if loop.variable not in shared], shared
 
     def ragged(self, loops: Iterable[Around]) -> list[Table]:
-        """Which positions there are of loops whose extents depend on other loops: 1 or 0."""
+        """Indicator tables (1 or 0) of the valid positions of loops whose extents depend on other loops."""
         return [
             self.positions.table(Binary("<", Var(loop.variable), loop.extent)) for loop in loops if self.varies(loop)
         ]
@@ -66,7 +67,7 @@ class Transfers:
 
 
 def transfers(program: Program, symbols: Mapping[str, int]) -> Transfers:
-    """Follow a program. Raises KeyError for a symbol without a value in the extent of a loop."""
+    """Collect the transfers of a program. Raises KeyError for a symbol without a value in the extent of a loop."""
     scopes = scope_ranks(program.levels)
     positions = Positions(symbols)
     buffers: dict[str, Buffer] = {b.name: b for b in program.parameters}
@@ -103,7 +104,7 @@ def transfers(program: Program, symbols: Mapping[str, int]) -> Transfers:
 
 
 def length(span: Span) -> Expr:
-    """Elements of a span; none where it ends before it begins."""
+    """Number of elements of a span; 0 where it ends before it begins."""
     lo, hi = span
     return Call("maximum", (Binary("-", hi, lo), _ZERO))
 
@@ -111,7 +112,7 @@ def length(span: Span) -> Expr:
 def _common(
     los: tuple[Sequence[Expr], Sequence[Expr]], his: tuple[Sequence[Expr], Sequence[Expr]], extent: Sequence[Expr]
 ) -> tuple[Span, ...]:
-    """What two windows and the tensor have in common."""
+    """Intersection of two windows and the tensor."""
     return tuple(
         (_extremum("maximum", (a, b, _ZERO)), _extremum("minimum", (c, d, whole)))
         for a, b, c, d, whole in zip(*los, *his, extent, strict=True)
