@@ -52,7 +52,8 @@ def test_codes(code: str) -> None:
 
 
 def test_every_code_has_a_test() -> None:
-    assert {*BAD, "capacity", "unused", "layout"} == {code for code in REASONS if not code.startswith("shared-")}
+    in_codegen = {"layout", "vector", "unroll", "accumulators", "prefetch", "streamed"}
+    assert {*BAD, "capacity", "unused", *in_codegen} == {code for code in REASONS if not code.startswith("shared-")}
 
 
 def test_a_legal_plan_has_no_problems() -> None:
@@ -65,6 +66,9 @@ BAD_NAMES = {
     "loads": ({"a": ("l2",)}, "tensor a", "A"),
     "copies": ({"l2": {"bb": 2}}, "tensor bb", "b"),
     "units": ({"X": "fma"}, "node X", None),
+    "vectors": ({"C": "q"}, "iterator for a vector q", None),
+    "unroll": ({"X": {"m": 4}}, "node X", None),
+    "streamed": (("Q",), "tensor Q", None),
 }
 
 
