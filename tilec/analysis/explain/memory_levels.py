@@ -24,7 +24,7 @@ from tilec.scheduler.refusals import refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LevelUse:
     """Parts that a level is asked to hold together: their nodes, what that is predicted to cost (picoseconds or bytes;
     None where no tile fits), bytes over the link from the level below, bytes held."""
 
@@ -41,8 +41,8 @@ class LevelJoin:
 
     level: str
     capacity_bytes: int | None
-    apart: tuple[Held, Held]
-    joined: Held
+    apart: tuple[LevelUse, LevelUse]
+    joined: LevelUse
     reason: Refusal
     relaxations: tuple[Relaxation, ...]
 
@@ -110,10 +110,10 @@ def _of(sets: list[Members], number: int) -> Members:
     return next(members for members in sets if number in members)
 
 
-def _held(costs: IntervalCosts, members: Members) -> Held:
+def _held(costs: IntervalCosts, members: Members) -> LevelUse:
     problem, cost = costs.problem, costs.cost(members)
     nodes = tuple(node.name for number in members for node in problem.parts[number])
-    return Held(nodes, _whole(cost, problem), int(cost.moved), int(cost.held))
+    return LevelUse(nodes, _whole(cost, problem), int(cost.moved), int(cost.held))
 
 
 def _whole(cost: LevelCost, problem: LevelProblem) -> int | None:
