@@ -117,7 +117,7 @@ class FusionProblem:
         for node in part:
             for tensor, count in self._read(node).items():
                 elements[tensor] = max(count, elements.get(tensor, 0))
-        vector = vector_of(part[0].expr, self.graph, self.constants)
+        vector = vector_of(part[0].expr, self.graph, self.constants, self.target.costs)
         self.cache.alike[number] = PartDescription(part, content, number, vector, halos, elements)
         return self.cache.alike[number]
 
@@ -175,7 +175,7 @@ class FusionProblem:
         known = self.cache.registers.get(key)
         if known is None:
             targets = [self.target]
-            if self.target.threads > 1 and part[0].expr.reduce:
+            if self.target.hides_latency_by_threads and part[0].expr.reduce:
                 targets += [
                     replace(self.target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < self.target.registers
                 ]

@@ -14,21 +14,7 @@ from math import inf, prod
 from tilec.ir.plan import PlanLevel, Pool
 from tilec.ir.types import HALVES
 from tilec.spec.device import DeviceSpec, Level
-
-USABLE = 0.5
-"""The share of a cache that a plan may count on: rows that lie a power of two apart meet in few of its sets, and what
-comes and goes needs room beside what stays.  Measured, medians of four runs: an image-restoration network whose rows
-are 64 KiB apart 612 ms with all of it, 503 with 0.6 of it, 476 with 0.45; a transformer 120 with all, 111 with half."""
-
-_MOST_REGISTERS = 96
-"""Scalar registers of a thread that a tile is spread over at most."""
-
-_COPY = 4
-"""A staging copy moves this fraction of what the core's level delivers: it loads, stores and tests bounds."""
-
-_FEED = (24.0, 32.0)
-"""Bytes that a core's cache delivers to vector registers in a cycle, beside everything else: half of its bandwidth,
-but measured bandwidths and rates are only lower bounds, so not less or more than caches do."""
+from tilec.spec.machine_costs import CpuCosts, GpuCosts, MachineCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +27,8 @@ class TargetModel:
     below a core's level keeps.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
     `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
     registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
-    of all cores.  Half precision of the `widened` types, which no unit takes, is computed in f32.
+    of all cores.  Half precision of the `widened` types, which no unit takes, is computed in f32.  `costs` are the
+    measured constants of its class of machines.
     """
 
     name: str
@@ -62,6 +49,7 @@ class TargetModel:
     cache: int = 0
     peak: float = 1.0
     widened: frozenset[str] = frozenset()
+    costs: MachineCosts = CpuCosts()
 
     @property
     def bottom(self) -> str:
@@ -83,13 +71,28 @@ class TargetModel:
         """Bytes of a core's level that a plan may count on: all of one that is filled by copies."""
         level = self.levels[self.core]
         whole = level.capacity or 1 << 62
-        return int(whole * USABLE) if level.managed == "implicit" else whole
+        return int(whole * self.costs.usable_cache) if self.is_cached else whole
 
     @property
     def line(self) -> int:
         """Bytes that a run of neighbours takes beyond its own where hardware fetches: it begins and ends inside lines,
         and the next one is fetched ahead."""
-        return self.levels[0].transaction if self.levels[self.core].managed == "implicit" else 0
+        return self.levels[0].transaction if self.is_cached else 0
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether hardware fills a core's level: it fetches lines, keeps what fits, and needs no copies."""
+        return self.levels[self.core].managed == "implicit"
+
+    @property
+    def spills_sums(self) -> bool:
+        """Whether partial sums of reduce steps wait in a core's level: no unit of the highest level keeps them."""
+        return self.threads == 1
+
+    @property
+    def hides_latency_by_threads(self) -> bool:
+        """Whether units of the highest level that work side by side hide the latency of each other."""
+        return self.threads > 1
 
     @property
     def accumulators(self) -> int:
@@ -112,6 +115,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     staged = {i for i, level in enumerate(device.levels[:core]) if level.managed == "explicit"}
     chosen = sorted({0, *staged, core, len(device.levels) - 1})
     vector = device.vector
+    costs = CpuCosts() if vector else GpuCosts()
     lanes_bytes = vector.bytes if vector else 4
     peak = device.peak(("f32", "f32"), "f32") or max(unit.rate for unit in device.compute)
     below = device.level_names[max(0, core - 1)]
@@ -126,18 +130,19 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
         cores=device.cores,
         near=min(near, default=device.levels[core].capacity),
         lanes_bytes=lanes_bytes,
-        registers=vector.registers if vector else _scalar_registers(device.levels[-1]),
+        registers=vector.registers if vector else _scalar_registers(device.levels[-1], costs),
         vectors=vector is not None,
         clock=clock,
-        feed=min(_FEED[1], max(_FEED[0], feed)) if vector else feed * 2,
+        feed=min(costs.feed[1], max(costs.feed[0], feed)) if vector else feed * 2,
         refill=(device.bandwidth(below) or own) / device.cores,
-        copy=own / device.cores / _COPY,
+        copy=own / device.cores / costs.staging_copy,
         launch=device.launch_overhead * 1e-12,
         links=_links(device, chosen, own),
         draw=_links(device, chosen, own, readers=1)[chosen.index(core)],
         cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
         peak=float(peak),
         widened=HALVES - {ttype for unit in device.compute for ttype in unit.inputs},
+        costs=costs,
     )
 
 
@@ -166,6 +171,6 @@ def _links(
     )
 
 
-def _scalar_registers(top: Level) -> int:
+def _scalar_registers(top: Level, costs: MachineCosts) -> int:
     """Registers for a tile where there are no vectors: a third of what the highest level holds."""
-    return min(_MOST_REGISTERS, max(8, top.capacity // 12))
+    return min(costs.scalar_registers, max(8, top.capacity // 12))

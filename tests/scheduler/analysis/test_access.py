@@ -15,6 +15,7 @@ from tilec.scheduler.analysis.access import (
     smoothness,
     stride,
 )
+from tilec.spec.machine_costs import CpuCosts
 
 E = {"i": 6, "j": 4, "k": 8, "u": 1, "t": 10}
 
@@ -132,4 +133,4 @@ def test_choices_and_divisions_are_counted() -> None:
     ],
 )
 def test_lanes_are_worth_less_where_they_are_shuffled_or_gathered(index: str, worth: float) -> None:
-    assert smoothness(Access("X", (parse_expr(index),)), shape(60), "j", Const(58)) == worth
+    assert smoothness(Access("X", (parse_expr(index),)), shape(60), "j", Const(58), CpuCosts()) == worth

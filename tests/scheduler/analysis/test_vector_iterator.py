@@ -8,13 +8,14 @@ from tilec.ir.graph import Graph
 from tilec.ir.text import parse_tensor
 from tilec.scheduler.analysis.contraction import exclusive, is_contraction, operands_of, reuse
 from tilec.scheduler.analysis.vector_iterator import Vector, staged_order, vector_of
+from tilec.spec.machine_costs import CpuCosts
 
 E = {"m": 12, "n": 16, "k": 8, "c": 16, "h": 5, "w": 5, "r": 3, "s": 3, "t": 9, "d": 4, "o": 16, "b": 2}
 
 
 def vector(text: str, **inputs: tuple[int, ...]) -> Vector:
     graph = make_graph(inputs, [(text, E)], [text.split("[")[0]])
-    return vector_of(graph.nodes[-1].expr, graph, frozenset({"w", "bias"}))
+    return vector_of(graph.nodes[-1].expr, graph, frozenset({"w", "bias"}), CpuCosts())
 
 
 @pytest.mark.feature("W39")
@@ -92,4 +93,4 @@ def test_reuse_counts_the_points_that_share_an_element() -> None:
 
 def test_graph_constants_are_what_packing_needs() -> None:
     graph: Graph = make_graph({"a": (12, 8)}, [("y[m, n] = sum(k, a[m, k] * w[k, n])", E)], ["y"], {"w": (8, 16)})
-    assert vector_of(graph.nodes[0].expr, graph, frozenset({"w"})).packed == ()
+    assert vector_of(graph.nodes[0].expr, graph, frozenset({"w"}), CpuCosts()).packed == ()

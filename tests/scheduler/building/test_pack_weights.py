@@ -9,6 +9,7 @@ from tilec.ir.graph import Graph, Node
 from tilec.ir.text import tensor_text
 from tilec.scheduler.analysis.vector_iterator import vector_of
 from tilec.scheduler.building.pack_weights import pack_weights
+from tilec.spec.machine_costs import CpuCosts
 
 
 def repacked(graph: Graph, width: int, made: dict[str, Node] | None = None) -> tuple[list[str], str]:
@@ -16,7 +17,7 @@ def repacked(graph: Graph, width: int, made: dict[str, Node] | None = None) -> t
     made = {} if made is None else made
     constants = frozenset(graph.constants)
     last = graph.nodes[-1]
-    vector = vector_of(last.expr, graph, constants)
+    vector = vector_of(last.expr, graph, constants, CpuCosts())
     expr, with_tensors = pack_weights(last.expr, vector, width, graph, constants, made)
     nodes = (*graph.nodes[:-1], *made.values(), replace(last, expr=expr))
     assert_same(graph, replace(with_tensors, nodes=nodes))
@@ -68,7 +69,7 @@ def test_readers_with_the_same_order_share_a_packed_tensor() -> None:
     graph = make_graph({"x": (4, 3)}, [("y[m, n] = sum(k, x[m, k] * u[n, k])", e)], ["y"], {"u": (8, 3)})
     made: dict[str, Node] = {}
     repacked(graph, 4, made)
-    vector = vector_of(graph.nodes[0].expr, graph, frozenset({"u"}))
+    vector = vector_of(graph.nodes[0].expr, graph, frozenset({"u"}), CpuCosts())
     pack_weights(graph.nodes[0].expr, vector, 4, graph, frozenset({"u"}), made)
     assert len(made) == 1
 
@@ -78,7 +79,7 @@ def test_readers_of_different_parts_do_not_share() -> None:
     for columns in (8, 4):
         e = {"m": 4, "n": columns, "k": 3}
         graph = make_graph({"x": (4, 3)}, [("y[m, n] = sum(k, x[m, k] * u[n, k])", e)], ["y"], {"u": (8, 3)})
-        vector = vector_of(graph.nodes[0].expr, graph, frozenset({"u"}))
+        vector = vector_of(graph.nodes[0].expr, graph, frozenset({"u"}), CpuCosts())
         pack_weights(graph.nodes[0].expr, vector, 3, graph, frozenset({"u"}), made)
     assert len(made) == 2
 

@@ -14,6 +14,7 @@ from scheduler.running import device, tiny
 from tilec.ir.expr import accesses
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
+from tilec.ir.vector_pieces import vector_count
 from tilec.scheduler.analysis.vector_iterator import vector_of
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
@@ -21,7 +22,7 @@ from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target_model import TargetModel, target_model_of
 from tilec.scheduler.tiling.cost_model import estimate
-from tilec.scheduler.tiling.register_blocking import pieces, register_blocking
+from tilec.scheduler.tiling.register_blocking import register_blocking
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import candidates, task_tile, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_footprints
@@ -55,7 +56,7 @@ def core_of(graph: Graph, target: TargetModel, **options: object) -> dict[str, i
 
 def accumulators(sizes: dict[str, int], vector: str, lanes: int, extents: dict[str, int]) -> int:
     whole = {i: sizes.get(i, n) for i, n in extents.items()}
-    return prod(pieces(n, lanes) if i == vector else n for i, n in whole.items())
+    return prod(vector_count(n, lanes) if i == vector else n for i, n in whole.items())
 
 
 @pytest.mark.feature("W19", "W24")
@@ -69,7 +70,7 @@ def test_accumulators_fit_the_registers(m: int, n: int, k: int, target: TargetMo
     held = accumulators(dict(tile.sizes), tile.along, lanes, extents)
     assert held <= target.accumulators
     width = tile.sizes.get(tile.along, extents.get(tile.along, 1))
-    assert held + pieces(width, lanes) + 1 <= target.registers or held == 1
+    assert held + vector_count(width, lanes) + 1 <= target.registers or held == 1
     if n > 1:
         assert tile.along == "n"
 
@@ -108,7 +109,7 @@ def test_rows_of_vectors_that_a_window_slides_along_are_few_in_one_set(channels:
 
 
 def test_vectors_are_covered_by_powers_of_two() -> None:
-    assert [pieces(n, 16) for n in (16, 24, 58, 7, 0)] == [1, 2, 5, 3, 0]
+    assert [vector_count(n, 16) for n in (16, 24, 58, 7, 0)] == [1, 2, 5, 3, 0]
 
 
 def test_elementwise_tiles_are_a_few_vectors() -> None:
@@ -237,7 +238,7 @@ def test_one_step_of_a_reduction_takes_at_least_its_loads() -> None:
     graph = product(64, 64, 64)
     expr = graph.nodes[0].expr
     shapes = {name: t.shape for name, t in graph.tensors.items()}
-    vector = vector_of(expr, graph, frozenset())
+    vector = vector_of(expr, graph, frozenset(), ZEN5.costs)
     tile = register_blocking(expr, vector, 16, False, shapes, ZEN5, NUMBERS, {})
     loads = tile.sizes["m"] + tile.sizes["n"] // 16
     assert tile.cycles >= 64 * loads / 2
@@ -250,7 +251,7 @@ def test_last_tiles_are_narrower_where_overlapping_ones_would_compute_much_twice
     graph = product(7, 64, 64)
     expr = graph.nodes[0].expr
     shapes = {name: t.shape for name, t in graph.tensors.items()}
-    vector = vector_of(expr, graph, frozenset())
+    vector = vector_of(expr, graph, frozenset(), ZEN5.costs)
     tile = register_blocking(expr, vector, 8, False, shapes, AVX2, NUMBERS, {})
     assert (tile.sizes, tile.clipped) == ({"m": 4, "n": 16}, True)
     even = register_blocking(expr, vector, 8, False, shapes, AVX2, NUMBERS, {"m": 4})

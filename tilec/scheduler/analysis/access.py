@@ -20,6 +20,7 @@ from tilec.ir.expr import (
     variables,
     walk,
 )
+from tilec.spec.machine_costs import MachineCosts
 
 
 def is_movement(expr: TensorExpr) -> bool:
@@ -103,22 +104,12 @@ def runs_along(access: Access, shape: Sequence[Expr], iterator: str, extent: Exp
     return step is not None and constant_value(step) in (0, 1)
 
 
-INTERLEAVED = 4
-"""Largest stride, and largest period of a stride pattern, for which vectors are shuffled out of whole loads."""
-
-SHUFFLED = 0.5
-"""Efficiency of a lane that is shuffled out of whole loads, relative to a contiguous load."""
-
-GATHERED = 0.2
-"""Efficiency of a lane that is loaded by itself, relative to a contiguous load."""
-
-
 @lru_cache(maxsize=65536)
-def _smoothness(access: Access, shape: tuple[Expr, ...], iterator: str, extent: Expr) -> float:
+def _smoothness(access: Access, shape: tuple[Expr, ...], iterator: str, extent: Expr, costs: MachineCosts) -> float:
     step = stride(access, shape, iterator, extent)
     if step is not None and constant_value(step) in (0, 1):
         return 1.0
-    turns = range(2, INTERLEAVED + 1) if step is None and not is_data_dependent(access) else range(0)
+    turns = range(2, costs.interleaved + 1) if step is None and not is_data_dependent(access) else range(0)
     for turn in turns:
         every = simplify(Binary("//", extent, Const(turn)))
         places = [Binary("+", Binary("*", Var(iterator), Const(turn)), Const(t)) for t in range(turn)]
@@ -128,13 +119,13 @@ def _smoothness(access: Access, shape: tuple[Expr, ...], iterator: str, extent: 
             step = steps.pop()
             break
     near = constant_value(step) if step is not None else None
-    return SHUFFLED if near is not None and -1 <= near <= INTERLEAVED else GATHERED
+    return costs.shuffled if near is not None and -1 <= near <= costs.interleaved else costs.gathered
 
 
-def smoothness(access: Access, shape: Sequence[Expr], iterator: str, extent: Expr) -> float:
-    """Load efficiency per lane of a vector along an iterator: 1 for one load or broadcast, SHUFFLED where a few whole
-    loads hold the lanes (strides, interleaved channels, doubled pixels), GATHERED otherwise."""
-    return _smoothness(access, tuple(shape), iterator, extent)
+def smoothness(access: Access, shape: Sequence[Expr], iterator: str, extent: Expr, costs: MachineCosts) -> float:
+    """Load efficiency per lane of a vector along an iterator: 1 for one load or broadcast, `shuffled` where a few whole
+    loads hold the lanes (strides, interleaved channels, doubled pixels), `gathered` otherwise."""
+    return _smoothness(access, tuple(shape), iterator, extent, costs)
 
 
 def reads_pointwise(access: Access, reader: TensorExpr, shape: Sequence[Expr]) -> dict[int, str] | None:

@@ -14,9 +14,7 @@ from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, constant_valu
 from tilec.ir.graph import Graph
 from tilec.scheduler.analysis.access import is_affine, is_data_dependent, runs_along
 from tilec.scheduler.analysis.contraction import Operand, is_contraction, operands_of, reuse
-
-REUSED = 8
-"""Minimum number of reads per element for which staging an operand in another order pays."""
+from tilec.spec.machine_costs import MachineCosts
 
 Kind = Literal["spatial", "reduce", "none"]
 
@@ -40,18 +38,19 @@ def _renamed(packed_or_staged: tuple[Access, ...], names: Mapping[str, str]) -> 
     return tuple(access for access in renamed if isinstance(access, Access))
 
 
-def vector_of(expr: TensorExpr, graph: Graph, constants: frozenset[str]) -> Vector:
+def vector_of(expr: TensorExpr, graph: Graph, constants: frozenset[str], costs: MachineCosts) -> Vector:
     """The last spatial iterator if all operands allow it, else the last reduce iterator, else none."""
     moving = [i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1]
     across = _along_reduction(expr, graph)
     if moving:
-        found = _along(expr, moving[-1], graph, constants)
+        found = _along(expr, moving[-1], graph, constants, costs.reuse_to_stage)
         if found is not None and (not across or not found.staged or is_contraction(expr)):
             return found
     return Vector("reduce", across) if across else Vector("none", "")
 
 
-def _along(expr: TensorExpr, iterator: str, graph: Graph, constants: frozenset[str]) -> Vector | None:
+def _along(expr: TensorExpr, iterator: str, graph: Graph, constants: frozenset[str], least: int) -> Vector | None:
+    """Vectors along an iterator, where other operands can be packed, or staged and are read `least` times."""
     packed: list[Access] = []
     staged: list[Access] = []
     reused = {o.access: reuse(expr, o) for o in operands_of(expr)}
@@ -60,7 +59,7 @@ def _along(expr: TensorExpr, iterator: str, graph: Graph, constants: frozenset[s
             continue
         if access.tensor in constants and can_pack(access, expr):
             packed.append(access)
-        elif is_contraction(expr) and reused[access] >= REUSED and staged_order(access, expr, iterator) is not None:
+        elif is_contraction(expr) and reused[access] >= least and staged_order(access, expr, iterator) is not None:
             staged.append(access)
         else:
             return None

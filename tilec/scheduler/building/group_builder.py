@@ -75,7 +75,7 @@ class GroupBuilder:
         pieces: list[tuple[object, Part, RegisterTile]] = []
         for number, register in zip(members, tile.registers, strict=True):
             part = problem.parts[number]
-            if part[0].name in tile.steps and target.threads == 1 and len(part) > 1:
+            if part[0].name in tile.steps and target.spills_sums and len(part) > 1:
                 pieces += _apart(part, register, problem)
             else:
                 pieces.append((problem.descriptions[number].number, part, register))

@@ -21,7 +21,6 @@ from tilec.lower.lowering import lower
 from tilec.scheduler.building.block import Block
 from tilec.scheduler.building.group_builder import TiledGroup, levels_of, plan_group
 from tilec.scheduler.building.subplan import subplan
-from tilec.scheduler.memory_levels.incremental_cost import OVERLAP
 from tilec.scheduler.memory_levels.level_groups import search_level
 from tilec.scheduler.memory_levels.level_options import LevelOptions
 from tilec.scheduler.memory_levels.level_problem import LevelProblem, OuterExtents
@@ -188,7 +187,7 @@ class HierarchicalSearch:
         link = group.moved / problem.link
         blocks = tuple(block for block, _ in inner)
         nodes = tuple(node for block in blocks for node in block.nodes)
-        seconds = max(link, busy) + OVERLAP * min(link, busy)
+        seconds = max(link, busy) + self.target.costs.exposed * min(link, busy)
         return Block(problem.level, nodes, group.sizes, group.order, inner=blocks), seconds
 
     def _core_blocks(

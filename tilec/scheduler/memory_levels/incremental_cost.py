@@ -17,9 +17,6 @@ from tilec.scheduler.memory_levels.level_problem import LevelProblem, OuterExten
 from tilec.scheduler.memory_levels.level_tiles import Flags, Floats, LevelTiles
 from tilec.scheduler.memory_levels.level_windows import Interval, MovedWindow, WindowPropagation
 
-OVERLAP = 0.5
-"""Part of the shorter of computing and transferring that does not hide behind the longer."""
-
 TIE = 1e-9
 """Relative difference below which costs are equal."""
 
@@ -175,7 +172,7 @@ class IncrementalCost:
         moved = np.where(keeps, kept, each) + self.leaving
         room = np.where(keeps, room, held[self.loops])
         link, inner = moved / problem.link, self.work * -(-number // problem.units)
-        seconds = np.maximum(link, inner) + OVERLAP * np.minimum(link, inner)
+        seconds = np.maximum(link, inner) + problem.target.costs.exposed * np.minimum(link, inner)
         value = self._objective(seconds, moved, room) * tiles.handicap
         value = np.where(self._valid() & (room <= limit), value, np.inf)
         least = float(value.min())

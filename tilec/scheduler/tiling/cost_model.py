@@ -28,27 +28,6 @@ S = TypeVar("S", bound=np.generic)
 Steps = Mapping[str, Mapping[str, Ints]]
 """Node -> reduce iterator -> reduce steps."""
 
-TASK = 10e-9
-"""Seconds that a task costs beside its work."""
-
-JOIN = 0.4e-6
-"""Seconds until several cores have begun a launch and waited for each other, where launches themselves are free."""
-
-IMBALANCE = 0.2
-"""Part of a task for which the other cores wait at the end, on average."""
-
-OVERLAP = 0.5
-"""Part of the shorter of computing and streaming that does not hide behind the longer."""
-
-CHAINS = 8
-"""Independent operations of a unit of the highest level that hide latency as well as more units would."""
-
-RESIDENT = 16
-"""Tasks that share a core at most."""
-
-KEPT = 4
-"""A cache keeps, until it is read, a tensor that takes no more than this fraction of it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -108,9 +87,9 @@ def cost_terms(
     problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, wide: TileFootprints | None = None
 ) -> CostTerms:
     """What the prediction is made of."""
-    target = problem.target
+    target, costs = problem.target, problem.target.costs
     tasks, loops, seen, held = _held(problem, sizes, steps, wide)
-    implicit = target.levels[target.core].managed == "implicit"
+    implicit = target.is_cached
     size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
     loaded = {t: n * loops.times(t) * seen.share(t, filled=not implicit) for t, n in size.items()}
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
@@ -121,15 +100,15 @@ def cost_terms(
     for tensor, whole in _direct(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, rounds in loops.sums.items():
-        if target.threads == 1 or problem.chain is not None:
+        if target.spills_sums or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * rounds * (rounds > 1)
     work = _cycles(problem, seen, loops, _resident(problem, held, tasks)) / target.clock
-    task = np.maximum(work, stream) + OVERLAP * np.minimum(work, stream) + copied / target.copy + TASK
+    task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copied / target.copy + costs.task
     span = np.where(
         tasks == 1,
         task,
-        np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + IMBALANCE * task)
-        + (JOIN if target.launch == 0 else 0),
+        np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + costs.imbalance * task)
+        + (costs.join if target.launch == 0 else 0),
     )
     drawn = _drawn(problem, loaded, seen, tasks)
     seconds = target.launch + np.maximum(span, drawn)
@@ -260,8 +239,9 @@ def _held(
 
 def _resident(problem: TilingProblem, held: Ints, tasks: Ints) -> Ints:
     """Tasks that share a core."""
-    share = -(-tasks // problem.target.cores)
-    return np.asarray(np.clip(problem.target.capacity // np.maximum(held, 1), 1, np.clip(share, 1, RESIDENT)), np.int64)
+    target = problem.target
+    share = np.clip(-(-tasks // target.cores), 1, target.costs.resident_tasks)
+    return np.asarray(np.clip(target.capacity // np.maximum(held, 1), 1, share), np.int64)
 
 
 def register_tiles(
@@ -309,8 +289,9 @@ def _part_cycles(
             times = prod((hi - lo if i in moved else tiles[i] for i, (lo, hi) in box.items() if i in tiles), start=1)
             lanes = target.lanes(problem.bytes_of(expr.tensor)) if tile.along in moved else 1
             cycles = cycles + loops.sums[expr.tensor] * times * operations / lanes / 2
-    if target.threads > 1:
-        chains = CHAINS if tile.vector.kind == "reduce" else min(points, CHAINS)
+    if target.hides_latency_by_threads:
+        most = target.costs.latency_chains
+        chains = most if tile.vector.kind == "reduce" else min(points, most)
         cycles = cycles / np.clip(resident * count * chains / target.threads, 1e-9, 1)
     return cycles
 
@@ -321,7 +302,7 @@ def _drawn(problem: TilingProblem, loaded: Mapping[str, Floats], seen: TileFootp
     target = problem.target
     readers, link = np.clip(tasks, 1, target.cores), target.links[target.core]
     alone = _lowest(problem, loaded, seen, tasks) / np.minimum(link, target.draw * readers)
-    idle = IMBALANCE * max(0.0, 1 - target.draw / link)
+    idle = target.costs.imbalance * max(0.0, 1 - target.draw / link)
     return np.asarray(alone * (1 + np.where(tasks > 1, idle * readers / np.maximum(tasks, 1), 0)))
 
 
@@ -337,7 +318,7 @@ def _lowest(problem: TilingProblem, loaded: Mapping[str, Floats], seen: TileFoot
     total: Floats = np.asarray(0.0)
     for tensor, size in moved:
         whole = problem.whole(tensor)
-        if target.cache // KEPT < whole <= target.cache:
+        if target.cache // target.costs.kept_fraction < whole <= target.cache:
             total = total + np.minimum(size, whole)
         elif whole > target.cache:
             total = total + size

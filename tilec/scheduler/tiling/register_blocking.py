@@ -20,47 +20,13 @@ from numpy.typing import NDArray
 
 from tilec.ir.expr import Expr, TensorExpr, constant_value, variables
 from tilec.ir.intervals import Candidates
+from tilec.ir.vector_pieces import vector_count
 from tilec.scheduler.analysis.access import stride
 from tilec.scheduler.analysis.contraction import Operand, operands_of
 from tilec.scheduler.analysis.vector_iterator import Vector
 from tilec.scheduler.analysis.window_propagation import propagate_windows, volume
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.tile_footprints import tile_box
-
-LATENCY = 4
-"""Cycles from one addition to the next in a chain."""
-
-BESIDE = 4
-"""Registers that are left for loads where a point has several accumulators so that their chains are shorter."""
-
-LOADS = 1.6
-"""Loads a cycle that a core of two load ports comes to (measured: 8 loads beside 7 multiply-adds 5.9 cycles, 6 beside
-8 4.5 to 5)."""
-
-OVERHEAD = 8
-"""Cycles around a register tile: addresses, loop, first loads."""
-
-SETS = 4096
-"""Bytes after which addresses fall into the same set of the nearest cache."""
-
-ROWS = 8
-"""Rows of a row reduction that are reduced side by side."""
-
-HORIZONTAL = 6
-"""Cycles to add up the lanes of one accumulator."""
-
-LOOSE = 1.1
-"""What a width that does not divide its extent costs where weights are packed: they cannot be cut into panels."""
-
-WIDE_GAIN = 1.05
-"""What a tile costs whose operands take more than half of a core's level: the core's tile has no room to be larger."""
-
-FRICTION = 0.03
-"""Part of the time for loads and for what streams in that does not hide behind arithmetic."""
-
-CLIPPED = 0.95
-"""Last tiles are narrower where that takes less than this part of the time of the best tile that overlaps: their code
-is compiled, too."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -74,11 +40,6 @@ class RegisterBlocking:
     sizes: dict[str, int]
     cycles: float
     clipped: bool = False
-
-
-def pieces(width: int, lanes: int) -> int:
-    """Vectors that cover a width without predicates: full ones, then halves of them (12 = 8 + 4)."""
-    return width // lanes + (width % lanes).bit_count()
 
 
 def _lanes_used(width: int, lanes: int) -> list[int]:
@@ -111,16 +72,18 @@ def register_blocking(
     spatial = vector.iterator if vector.kind == "spatial" else ""
     size = _grid(expr, vector, lanes, extents, target)
     widths, which = np.unique(size.get(spatial, np.ones(1, np.int64)), return_inverse=True)
-    vectors = np.asarray([pieces(int(w), lanes) for w in widths])[which] if spatial else np.ones(1, np.int64)
+    vectors = np.asarray([vector_count(int(w), lanes) for w in widths])[which] if spatial else np.ones(1, np.int64)
     kinds = np.asarray([len(_lanes_used(int(w), lanes)) for w in widths])[which] if spatial else np.ones(1, np.int64)
     rows = [i for i in size if i != spatial]
     steps = prod(extents[i] for i in expr.reduce)
     if vector.kind == "reduce":
-        steps = steps // max(1, extents[vector.iterator]) * pieces(extents[vector.iterator], lanes)
+        steps = steps // max(1, extents[vector.iterator]) * vector_count(extents[vector.iterator], lanes)
     operands = dict.fromkeys(operands_of(expr))
     stream, block = _streams(expr, size, extents, shapes, target, numbers)
     evicted = _evicted(expr, vector, size, shapes, target)
     everywhere = vectors * prod((size[i] for i in rows), start=np.asarray(1))
+
+    costs = target.costs
 
     def cycles_of(tile: Mapping[str, Ints]) -> Floats:
         """Cycles of a tile whose rows are those or fewer."""
@@ -132,22 +95,26 @@ def register_blocking(
         fed = stream / max(1, steps) / target.feed * held / everywhere
         copies = np.asarray(1 if vector.kind == "spatial" else 2)
         if target.vectors:
-            copies = np.clip(-(-2 * LATENCY // held), 1, np.maximum((target.registers - BESIDE) // held, 1))
-        chained = np.where(held < 2 * LATENCY, LATENCY / np.minimum(copies, max(1, steps)), 0)
-        step = reduce(np.maximum, (held / 2, loads / LOADS, fed, chained, evicted)) + FRICTION * (loads / 4 + fed)
-        return np.asarray(steps * step + held + OVERHEAD + (HORIZONTAL * held if vector.kind == "reduce" else 0))
+            free = target.registers - costs.free_registers
+            copies = np.clip(-(-costs.hiding_chains // held), 1, np.maximum(free // held, 1))
+        latency = costs.addition_latency / np.minimum(copies, max(1, steps))
+        chained = np.where(held < costs.hiding_chains, latency, 0)
+        step = reduce(np.maximum, (held / costs.additions, loads / costs.loads, fed, chained, evicted))
+        step = step + costs.load_friction * (loads / 4 + fed)
+        lane_sums = costs.lane_sum * held if vector.kind == "reduce" else 0
+        return np.asarray(steps * step + held + costs.tile_overhead + lane_sums)
 
     held, cycles = everywhere, cycles_of(size)
     total = cycles * prod((-(-extents[i] // size[i]) for i in size), start=np.asarray(1))
-    factor = np.where(block * 2 > target.capacity, WIDE_GAIN, 1.0)
+    factor = np.where(block * 2 > target.capacity, costs.crowded_level, 1.0)
     if spatial and panels:
-        factor = factor * np.where(extents[spatial] % size[spatial] != 0, LOOSE, 1)
+        factor = factor * np.where(extents[spatial] % size[spatial] != 0, costs.ragged_panel, 1)
     fits = (held <= target.accumulators) & (held + vectors + kinds < max(4, target.registers))
     factor = np.where(fits, factor, np.inf)
     clipped = False
     if target.vectors and spatial:
         narrower = _narrower(cycles_of, size, rows, extents)
-        clipped = bool(np.min(narrower * factor) < np.min(total * factor) * CLIPPED)
+        clipped = bool(np.min(narrower * factor) < np.min(total * factor) * costs.clipped_tile)
         total = narrower if clipped else total
     total = total * factor
     inner = size[rows[0]] if rows else held
@@ -183,11 +150,11 @@ def _grid(
     most = target.accumulators
     if vector.kind == "spatial":
         widths = np.asarray(_widths(extents[vector.iterator], lanes, most), np.int64)
-        found, held = {vector.iterator: widths}, np.asarray([pieces(int(w), lanes) for w in widths], np.int64)
+        found, held = {vector.iterator: widths}, np.asarray([vector_count(int(w), lanes) for w in widths], np.int64)
         rows = [i for i in reversed(moving(expr)) if i != vector.iterator][:2]
     else:
         found, held = dict[str, Ints](), np.ones(1, np.int64)
-        rows, most = moving(expr)[-1:], min(most, ROWS)
+        rows, most = moving(expr)[-1:], min(most, target.costs.reduced_rows)
     for iterator in rows:
         sizes = np.arange(1, max(1, min(extents[iterator], most)) + 1)
         here, there = np.nonzero(held[:, None] * sizes <= most)
@@ -200,7 +167,7 @@ def _widths(extent: int, lanes: int, most: int) -> list[int]:
     """Candidate widths of a tile along the vector iterator: whole vectors, divisors of the extent, all of it."""
     found = {lanes * n for n in range(1, most + 1) if lanes * n <= extent}
     found |= {d for d in range(1, min(extent, lanes * most) + 1) if extent % d == 0}
-    return sorted(w for w in found if pieces(w, lanes) <= most) or [1]
+    return sorted(w for w in found if vector_count(w, lanes) <= most) or [1]
 
 
 def _streams(
@@ -236,7 +203,8 @@ def _evicted(
     """Cycles a step to bring back rows that later steps read again, of which the stride puts more into one set of the
     nearest cache than it holds: all rows of what is broadcast, those in vectors where steps slide along them
     (measured: a window of 31 over 512 channels, 27 rows at a time 0.32 ms, 13 rows 0.16)."""
-    ways = max(2, target.near // SETS)
+    way = target.costs.cache_way
+    ways = max(2, target.near // way)
     found: Floats = np.zeros(1)
     for operand in dict.fromkeys(operands_of(expr)):
         rows = [i for i in size if i in operand.iterators and i != vector.iterator]
@@ -245,7 +213,7 @@ def _evicted(
             continue
         step = stride(operand.access, shapes[operand.access.tensor], rows[0], expr.domain[rows[0]])
         distance = (constant_value(step) if step is not None else None) or 1
-        places = SETS // gcd(distance * 4, SETS)
+        places = way // gcd(distance * 4, way)
         held = prod((size[i] for i in rows), start=np.asarray(1))
         cycles = size[vector.iterator] * 4 / target.feed if vectors else 1.2
         found = np.maximum(found, np.where(held > ways * places, held * cycles, 0))

@@ -9,6 +9,7 @@ from math import prod
 from tilec.ir.expr import TensorExpr, accesses
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
+from tilec.ir.vector_pieces import vector_count
 from tilec.lower.promote_halves import PROMOTED_TTYPE
 from tilec.scheduler.analysis.access import smoothness
 from tilec.scheduler.analysis.contraction import operands_of
@@ -16,11 +17,9 @@ from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled, vector
 from tilec.scheduler.graph_passes.rematerialize import operations
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import common_iterators
-from tilec.scheduler.tiling.register_blocking import OVERHEAD, moving, pieces, register_blocking
+from tilec.scheduler.tiling.register_blocking import moving, register_blocking
 from tilec.scheduler.tiling.tile_footprints import element_bytes, shapes_of
-
-ELEMENTWISE = 4
-"""Vectors of an elementwise tile: enough chains to hide the latency of a polynomial."""
+from tilec.spec.machine_costs import MachineCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +51,9 @@ def register_tile(
     `within` says how far the first node's iterators run in a core's tile (absent: all of it).
     """
     anchor, final = part[0].expr, part[-1].expr
-    vector = vector_of(anchor, graph, constants)
+    vector = vector_of(anchor, graph, constants, target.costs)
     lanes = target.lanes(max(element_bytes(graph.tensors[t].ttype) for t in (anchor.tensor, *_values(anchor, graph))))
-    lined, worth = (vector.iterator, 1.0) if anchor.reduce else _lined(anchor, graph)
+    lined, worth = (vector.iterator, 1.0) if anchor.reduce else _lined(anchor, graph, target.costs)
     if anchor.reduce:
         lanes = lanes if vector.kind != "none" else 1
         panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
@@ -63,12 +62,14 @@ def register_tile(
         tile = register_blocking(anchor, vector, lanes, panels, shapes, target, numbers, rows)
         sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped
     else:
-        sizes, cycles = _elementwise(anchor, lanes, numbers, within or {}, worth < 1), float(OVERHEAD)
+        vectors = target.costs.elementwise_vectors
+        sizes = _elementwise(anchor, lanes, numbers, within or {}, worth < 1, vectors)
+        cycles = float(target.costs.tile_overhead)
         clipped = False
     if not target.vectors:
         held = (graph.tensors[node.name].ttype for node in part)
         sizes = _within(sizes, sum(element_bytes(PROMOTED_TTYPE if t in target.widened else t) for t in held), target)
-    points = prod(pieces(n, lanes) if i == lined else n for i, n in sizes.items())
+    points = prod(vector_count(n, lanes) if i == lined else n for i, n in sizes.items())
     cycles += sum(points * (operations(node.expr) + 2 / worth) / 2 for node in part if not node.expr.reduce)
     names = {shared[anchor.tensor]: i for i, shared in common_iterators(part).shared.items()}
     along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
@@ -76,13 +77,14 @@ def register_tile(
     return RegisterTile(kept, vector, along, cycles, clipped)
 
 
-def _lined(expr: TensorExpr, graph: Graph) -> tuple[str, float]:
+def _lined(expr: TensorExpr, graph: Graph, costs: MachineCosts) -> tuple[str, float]:
     """The iterator that vectors of an elementwise node run along, and what their lanes are worth."""
     iterator = next(reversed(moving(expr)), "")
     if not iterator:
         return "", 1.0
     shapes, extent = shapes_of([expr], graph), expr.domain[iterator]
-    return iterator, min((smoothness(a, shapes[a.tensor], iterator, extent) for a in accesses(expr)), default=1.0)
+    worth = (smoothness(access, shapes[access.tensor], iterator, extent, costs) for access in accesses(expr))
+    return iterator, min(worth, default=1.0)
 
 
 def _within(sizes: Mapping[str, int], element: int, target: TargetModel) -> dict[str, int]:
@@ -101,18 +103,18 @@ def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:
 
 
 def _elementwise(
-    expr: TensorExpr, lanes: int, numbers: Candidates, within: Mapping[str, int], shuffled: bool
+    expr: TensorExpr, lanes: int, numbers: Candidates, within: Mapping[str, int], shuffled: bool, vectors: int
 ) -> dict[str, int]:
-    """A few vectors along the last iterator; rows where that is short.  Where vectors are `shuffled` tiles begin at
+    """A few `vectors` along the last iterator; rows where that is short.  Where vectors are `shuffled` tiles begin at
     multiples of their size, for what lanes hold in turns has to be known."""
     iterators = moving(expr)
     sizes = dict.fromkeys(iterators, 1)
-    left = ELEMENTWISE
+    left = vectors
     for iterator in reversed(iterators):
         step = lanes if iterator == iterators[-1] else 1
         extent = int(numbers.size(expr.domain[iterator]))
         sizes[iterator] = _even(min(extent, within.get(iterator, extent)), step, left, shuffled)
-        left //= max(1, pieces(sizes[iterator], step))
+        left //= max(1, vector_count(sizes[iterator], step))
         if left <= 1:
             break
     return sizes
@@ -131,6 +133,6 @@ def _even(extent: int, lanes: int, most: int, divides: bool) -> int:
     sizes = [n for n in (*whole, *sizes) if extent % n == 0] if divides and whole else [*whole, *sizes]
 
     def vectors(size: int) -> tuple[int, int]:
-        return -(-extent // size) * pieces(size, lanes), abs(size - usual)
+        return -(-extent // size) * vector_count(size, lanes), abs(size - usual)
 
     return min(sizes, key=vectors)

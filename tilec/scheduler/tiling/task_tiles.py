@@ -23,9 +23,6 @@ from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
-STEPS = 0.9
-"""How much faster reduce steps must be expected to be where their sums go through a core's level."""
-
 CHOICES = 12
 """Candidate sizes of an iterator."""
 
@@ -86,7 +83,7 @@ def task_tiles(problem: TilingProblem, most: int) -> tuple[TaskTile, ...]:
     share a reduce loop always do.
     """
     trials = [_plain(problem, candidates(problem))] if problem.chain is None else []
-    if len(problem.parts) == 1 or problem.target.threads > 1 or not any(trial.fits.any() for trial in trials):
+    if len(problem.parts) == 1 or not problem.target.spills_sums or not any(trial.fits.any() for trial in trials):
         trials += _with_steps(problem, candidates(problem, most=MAX_CANDIDATES // ROUNDS))
     if not any(trial.fits.any() for trial in trials):
         finer = candidates(problem, fine=True, most=MAX_CANDIDATES // ROUNDS)
@@ -133,17 +130,18 @@ def _grid(sizes: Mapping[str, Ints]) -> tuple[int, ...]:
 
 def _worth(problem: TilingProblem, trial: _Trial) -> Floats:
     """What candidates are ranked by."""
-    return np.where(trial.fits, trial.score.objective, np.inf) / (STEPS if _through(problem.target, trial.steps) else 1)
+    return np.where(trial.fits, trial.score.objective, np.inf) / _step_gain(problem.target, trial.steps)
 
 
 def ranked(target: TargetModel, tile: TaskTile) -> float:
     """What a tile is ranked by."""
-    return tile.objective / (STEPS if _through(target, tile.steps) else 1)
+    return tile.objective / _step_gain(target, tile.steps)
 
 
-def _through(target: TargetModel, steps: Mapping[str, Mapping[str, object]]) -> bool:
-    """Whether sums of reduce steps go through a core's level."""
-    return target.threads == 1 and bool(steps)
+def _step_gain(target: TargetModel, steps: Mapping[str, Mapping[str, object]]) -> float:
+    """Relative time that a tile must stay below: less than 1 where sums of its reduce steps go through a core's
+    level."""
+    return target.costs.spilled_steps if target.spills_sums and steps else 1
 
 
 def least_held(problem: TilingProblem) -> int:
@@ -199,7 +197,7 @@ def _steppable(problem: TilingProblem) -> list[str]:
     """Reductions that may be cut by themselves: a cache that reads a single pass over its operands needs no steps for
     it."""
     shared = problem.chain.members if problem.chain is not None else ()
-    implicit = problem.target.levels[problem.target.core].managed == "implicit"
+    implicit = problem.target.is_cached
     anchors = [part[0].expr for part in problem.parts if part[0].expr.reduce and part[0].name not in shared]
     cut = [e for e in anchors if is_contraction(e) or not implicit]
     length = {e.tensor: prod(extent_of(e.domain[i], problem.numbers) for i in e.reduce) for e in cut}

@@ -109,7 +109,7 @@ class TilingProblem:
     def streamed(self) -> frozenset[str]:
         """Operands of which a cache need not hold a window: one reduction reads every element once, be it as a factor
         of its own square."""
-        if self.target.levels[self.target.core].managed == "explicit":
+        if not self.target.is_cached:
             return frozenset()
         exprs = {node.name: node.expr for node in self.nodes}
         inside = self.made.keys() | self.staged
@@ -154,7 +154,7 @@ class TilingProblem:
         """Staged halos that every reader reads for one point of its result each, so that little is gained by the copy
         -> these readers.  Caches alone can do without; planned traffic does not see what tiles read in place, so this
         is a matter of time only."""
-        if self.target.levels[self.target.core].managed == "explicit" or self.objective != "time":
+        if not self.target.is_cached or self.objective != "time":
             return {}
         exprs = {node.name: node.expr for node in self.nodes}
         found: dict[str, frozenset[str]] = {}
