@@ -85,7 +85,7 @@ def _sound(checkout: Path, mutants: Sequence[Mutant], jobs: int) -> bool:
 def _table(outcomes: Sequence[Outcome]) -> str:
     width = max(len(outcome.mutant.name) for outcome in outcomes)
     return "\n".join(
-        f"{each.status:<8}  {each.seconds:5.1f} s  {each.mutant.name:<{width}}  {each.said.strip()}"
+        f"{each.status:<8}  {each.seconds:5.1f} s  {each.mutant.name:<{width}}  {each.detail.strip()}"
         for each in outcomes
     )
 

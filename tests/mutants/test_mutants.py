@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,19 +55,25 @@ def mutant(old: str, new: str, test: str = "test_strong.py") -> Mutant:
     return Mutant("m", "package/double.py", old, new, "It does not double.", (test,))
 
 
-@pytest.mark.parametrize(
-    ("given", "status"),
-    [
-        (mutant("2 * n", "n + 2"), "killed"),
-        (mutant("2 * n", "n + 2", "test_weak.py"), "SURVIVED"),
-        (mutant("def double", "def triple"), "BROKEN"),
-    ],
-)
-def test_the_tests_of_a_mutant_decide_what_becomes_of_it(checkout: Path, given: Mutant, status: str) -> None:
-    outcome = try_mutant(given, checkout)
-    assert outcome.status == status
-    assert outcome.detail.startswith("test_strong.py::test") is (status == "killed")
-    assert (checkout / given.file).read_text() == SOURCE
+def test_every_mutant_is_tried_and_the_checkout_stays_as_it_is(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strong = mutant("2 * n", "n + 2")
+    weak = replace(strong, name="weak", tests=("test_weak.py",))
+    monkeypatch.setattr("tests.mutants.__main__.ROOT", checkout)
+    monkeypatch.setattr("tests.mutants.__main__.load", lambda: (strong, weak))
+    assert main(["--jobs", "1"]) == 1
+    *_, first, second, last = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"killed +[0-9.]+ s  m +test_strong.py::test", first)
+    assert re.fullmatch(r"SURVIVED +[0-9.]+ s  weak +", second)
+    assert last.startswith("1 of 2 mutants killed")
+    assert (checkout / strong.file).read_text() == SOURCE
+
+
+def test_a_mutant_that_no_test_can_look_at_is_not_killed(checkout: Path) -> None:
+    broken = mutant("def double", "def triple")
+    assert try_mutant(broken, checkout).status == "BROKEN"
+    assert (checkout / broken.file).read_text() == SOURCE
 
 
 @pytest.mark.parametrize(
