@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from itertools import product
-from types import SimpleNamespace
 
 import pytest
 from scheduler.graphs import make_graph
@@ -11,6 +10,7 @@ from scheduler.running import device
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
 from tilec.scheduler import plan_candidates, schedule
+from tilec.scheduler.plan_candidates import PlanState
 from tilec.spec.recipe import ScheduleOptions
 
 E = {"s": 512, "n": 768}
@@ -62,27 +62,28 @@ def test_a_plan_without_fusion_says_what_fusion_comes_to() -> None:
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A plan that hopes to come to no more than it does."""
+class Candidate:
+    """A plan whose cost is no less than its lower bound."""
 
-    hoped: int
+    lower_bound: int
     cost: int
 
 
 @pytest.mark.feature("W16")
 def test_the_cheapest_plan_is_taken_and_of_equal_ones_the_first() -> None:
-    kinds = [Rival(hoped, cost) for hoped, cost in product(range(3), range(3)) if hoped <= cost]
-    for rivals in product(kinds, repeat=3):
-        best = plan_candidates.cheapest(rivals)  # type: ignore[arg-type]
-        assert best is min(rivals, key=lambda rival: rival.cost)
+    kinds = [Candidate(least, cost) for least, cost in product(range(3), range(3)) if least <= cost]
+    for candidates in product(kinds, repeat=3):
+        best = plan_candidates.cheapest(candidates)  # type: ignore[arg-type]
+        assert best is min(candidates, key=lambda candidate: candidate.cost)
 
 
 @dataclass(frozen=True, eq=False)
-class Settled(Rival):
-    """A plan of a draft, as the search has settled it."""
+class BuiltCandidate(Candidate):
+    """A plan of a draft, complete."""
 
     draft: str
-    outline: SimpleNamespace
+    plan: Plan
+    tuner: None = None
 
 
 @pytest.mark.feature("W15", "W16")
@@ -91,10 +92,14 @@ def test_a_plan_explains_what_plans_of_its_draft_with_more_fusion_come_to() -> N
     plan, fused = (schedule(norm(), device("a100"), ScheduleOptions(fusion=fusion)) for fusion in ("none", "full"))
     connected = {edge for group in fused.groups for edge in group.connect} & {r.edge for r in plan.refusals}
     assert connected
-    most = Settled(9, 9, "stored", SimpleNamespace(plan=fused))
-    other = Settled(8, 8, "again", SimpleNamespace(plan=fused))
-    least = Settled(7, 7, "stored", SimpleNamespace(plan=plan))
-    explained = plan_candidates.with_refusals(plan, (most, other, least))  # type: ignore[arg-type]
+    most = BuiltCandidate(9, 9, "stored", fused)
+    other = BuiltCandidate(8, 8, "again", fused)
+    least = BuiltCandidate(7, 7, "stored", plan)
+
+    def taken(*candidates: BuiltCandidate) -> Plan:
+        return PlanState(None, candidates=candidates, best=least).plan  # type: ignore[arg-type]
+
+    explained = taken(most, other, least)
     found = {reason.edge: dict(reason.numbers) for reason in explained.refusals if reason.edge in connected}
     assert found == {edge: {"joined": 9, "apart": 7} for edge in connected}
-    assert plan_candidates.with_refusals(plan, (other, least)) == plan  # type: ignore[arg-type]
+    assert taken(other, least) == plan
