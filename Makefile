@@ -11,7 +11,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all replay fuzz conformance lint format features schema clean
+.PHONY: help demo test test-all mutants replay fuzz conformance lint format features schema clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -32,6 +32,9 @@ test: $(READY) ## run the tests and check the ledger of features
 
 test-all: $(READY) ## run the slow sweeps too, and draw new random examples
 	$(BIN)/pytest -q $(APART) --ledger --hypothesis-profile=anew
+
+mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tests must find each, e.g. ARGS="NAME --jobs 4"
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
 	$(BIN)/pytest -q -n 2 --tb=short tests/replay $(if $(UPDATE),--update-golden)

@@ -12,6 +12,10 @@ from ledger import load, problems, table, unclaimed
 
 # Every run draws the same examples; `--hypothesis-profile=anew` (`make test-all`) draws others, and more (examples.py).
 hypothesis.settings.register_profile("tilec", deadline=None, derandomize=True)
+# For mutants: that an example fails is enough, the smallest one is not wanted.
+hypothesis.settings.register_profile(
+    "unshrunk", deadline=None, derandomize=True, phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate]
+)
 hypothesis.settings.register_profile("anew", deadline=None, derandomize=False, max_examples=200)
 hypothesis.settings.load_profile("tilec")
 

@@ -7,11 +7,12 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx.script.builder import ir as I  # noqa: N812
 
+from tilec.abi.manifest import Manifest, TensorSpec
 from tilec.artifact import Artifact, encode
-from tilec.codegen.cpu.build import Model, compile_model
-from tilec.codegen.cpu.kernel import Operand, Scratch, kernel_function
-from tilec.codegen.cpu.launches import Argument, Launch
-from tilec.runtime.manifest import Manifest, TensorSpec
+from tilec.codegen.cpu.compile.build_library import compile_model
+from tilec.codegen.cpu.emit.kernel_function import Operand, Scratch, kernel_function
+from tilec.codegen.launch_table import Argument, Launch
+from tilec.codegen.model import Model
 from tilec.spec.device import Target
 
 HOST = Target(backend="cpu")

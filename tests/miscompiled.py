@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from tilec.codegen.cpu import emit
-from tilec.codegen.cpu.tree import Tile
+from tilec.codegen.cpu.emit import emit_kernel
+from tilec.codegen.cpu.kernel_ir import Tile
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, accesses, rebuild, walk
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
     """From now on tiles that call `function` read their first operand one element too far."""
-    right = emit.emit_tile
+    right = emit_kernel.emit_tile
 
     def wrong(tile: Tile, *rest: Any) -> None:
         calls = {part.fn for part in walk(tile.value) if isinstance(part, Call)}
         right(_shifted(tile) if function in calls else tile, *rest)
 
-    monkeypatch.setattr(emit, "emit_tile", wrong)
+    monkeypatch.setattr(emit_kernel, "emit_tile", wrong)
 
 
 def _shifted(tile: Tile) -> Tile:

@@ -62,6 +62,8 @@ def device_files(draw: Callable, smallest: int = KIB) -> dict[str, Any]:
         ],
         "target": {"backend": draw(st.sampled_from(("cpu", "cuda", "none")))},
     }
+    # A kernel runs on many cores.
+    data["launch_level"] = min(data["launch_level"], data["core_level"], key=names.index)
     if any("pool" in level for level in levels):
         data["pools"] = {"shared": size(smallest, TIB, "B")}
     if chance(40):

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.safety import seeds
-from tilec.ir.filenames import is_inside
+from tilec.artifact.filenames import is_inside
 
 FOREIGN = """
 import os, signal, sys
@@ -56,7 +56,7 @@ import json
 from pathlib import Path
 import numpy as np
 from tilec.artifact import read_artifact
-from tilec.codegen.lowered import chosen
+from tilec.codegen.kernels import chosen_variant
 from tilec.ir.codec import plan_from_json
 from tilec.ir.verify_program import check_program
 from tilec.lower.lowering import lower
@@ -65,7 +65,7 @@ from tilec.machine import execute
 plan = plan_from_json(read_artifact(Path("out/2-plan.json"), "plan").body)
 shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
 for group in plan.groups:
-    program = lower(group, chosen(group), plan)
+    program = lower(group, chosen_variant(group), plan)
     assert not check_program(program, shapes)
     inputs = {p.name: np.ones([e.value for e in p.shape], np.float32) for p in program.parameters}
     for name in program.outputs:

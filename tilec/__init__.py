@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tilec.version import __version__
+
 if TYPE_CHECKING:
     from tilec.api import (
         ExecutionMode,
@@ -58,8 +60,6 @@ __all__ = [
     "set_default_logger_verbosity",
     "set_seed",
 ]
-
-__version__ = "0.1.0"
 
 _OF_RUNTIME = ("Session", "load")
 

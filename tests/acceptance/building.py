@@ -20,7 +20,7 @@ from tilec.artifact import read_artifact
 from tilec.cli import app
 from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
-from tilec.pipeline import Job, Source, compile_model
+from tilec.pipeline import Job, StageInput, compile_model
 from tilec.runtime import Session, load
 from tilec.spec.effective import Effective, effective_recipe
 from tilec.verify.inputs import Draw, random_inputs
@@ -58,7 +58,7 @@ def host() -> Effective:
     return effective_recipe(None, {}, {})
 
 
-def build(model: Path, sizes: Mapping[str, int] | None = None, last: str = "codegen") -> dict[str, Source]:
+def build(model: Path, sizes: Mapping[str, int] | None = None, last: str = "codegen") -> dict[str, StageInput]:
     """Run the stages up to `last` into the folder beside the model; returns what they wrote."""
     text = host().device_source.text
     asked = frozenset(sizes or {})

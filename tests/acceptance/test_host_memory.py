@@ -21,10 +21,10 @@ from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
 from tilec.lower.lowering import lower
 from tilec.machine import execute
-from tilec.scheduler.passes.parts import fuse
-from tilec.scheduler.passes.rewrite import live
-from tilec.scheduler.reasons import Draft
-from tilec.scheduler.schedule import PASSES
+from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
+from tilec.scheduler.graph_passes.rewrite import live
+from tilec.scheduler.pipeline import GRAPH_PASSES
+from tilec.scheduler.refusals import RewrittenGraph
 from tilec.spec.resolve import resolve_device
 
 LEAST = {("unet", "v100-16g-host"): 3.11, ("vgg16", "v100-16g-host"): 2.90}
@@ -69,10 +69,10 @@ def network(name: str, pixels: int) -> Network:
         mock.patch("tilec.zoo.weights.uniform", lambda *about, **_: np.zeros(about[2], np.float32)),
     ):
         graph = import_model(zoo.export(name, Path(folder) / "model.onnx", seq=pixels)).graph
-    draft = Draft(live(graph))
-    for step in PASSES.values():
-        draft = step(draft)
-    return Network(draft.graph, fuse(draft.graph).parts)
+    draft = RewrittenGraph(live(graph))
+    for step in GRAPH_PASSES:
+        draft = step.run(draft)
+    return Network(draft.graph, fuse_registers(draft.graph).parts)
 
 
 def capacity(device: str) -> int:

@@ -11,14 +11,14 @@ from scheduler.running import tiny
 
 from acceptance.miniatures import SMALL
 from acceptance.test_plans import small
-from tilec.codegen.cpu.emit import emit
+from tilec.codegen.cpu.emit.emit_kernel import emit
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.codegen.lowered import lowered
-from tilec.ir.expr import bound
+from tilec.codegen.kernels import lower_plan
+from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan, Variant
-from tilec.lower.legal import PlanError
+from tilec.lower.checks.plan_errors import PlanError
 from tilec.scheduler import schedule
-from tilec.scheduler.groups.alone import alone
+from tilec.scheduler.building.subplan import subplan
 from tilec.spec.recipe import ScheduleOptions
 
 QUICK = ("llama-layer-decode", "nerf-mlp")
@@ -27,8 +27,8 @@ QUICK = ("llama-layer-decode", "nerf-mlp")
 def kernel_text(group: Group, variant: Variant, plan: Plan, folder: Path) -> str:
     """The text of the TIR of a group with another variant."""
     changed = replace(group, variants=(variant,))
-    one = alone([changed], group.outputs, plan.tensors, plan.levels, plan.device)
-    (program,) = lowered(one, folder, lambda done, total: None).programs.values()
+    one = subplan([changed], group.outputs, plan.tensors, plan.levels, plan.device)
+    (program,) = lower_plan(one, folder, lambda done, total: None).programs.values()
     kernel = emit(program, CpuTarget.of(tiny()))
     return "".join(str(function.script()) for function in (kernel.function, *kernel.parts.values()))
 
@@ -40,7 +40,7 @@ def mutated(group: Group) -> Iterator[tuple[str, Variant]]:
     for level, nodes in variant.tiles.items():
         for node, sizes in nodes.items():
             for iterator, size in sizes.items():
-                extent = bound(domains[node][iterator])
+                extent = constant_value(domains[node][iterator])
                 if extent == 1 or (size == 1 and level != variant.levels[1]):
                     continue  # no tile is larger than the one around it
                 other = 1 if size > 1 else 2

@@ -17,12 +17,12 @@ from tilec.ir.graph import Graph
 from tilec.ir.lifetimes import statements
 from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Sizes, Variant
 from tilec.ir.program import Allocate, ComputeTile, Loop, Program
-from tilec.ir.verify_plan import check_plan
-from tilec.ir.verify_program import check_program
-from tilec.lower.check_plan import overflows
-from tilec.lower.footprint import footprint
+from tilec.ir.verify.plan import check_plan
+from tilec.ir.verify.program import check_program
+from tilec.lower.checks.check_plan import overflows
+from tilec.lower.counts.footprint import footprint
+from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
-from tilec.lower.traffic import traffic
 from tilec.machine import Result, execute
 
 GLOBAL = PlanLevel("dram", None)

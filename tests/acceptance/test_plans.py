@@ -13,6 +13,7 @@ from scheduler.running import device, illegal
 from acceptance.building import Quiet, folder_of, host, plan_of
 from acceptance.miniatures import SMALL, miniature
 from tilec import zoo
+from tilec.analysis.totals import predicted, traffic
 from tilec.artifact import digest_object
 from tilec.importer import import_model
 from tilec.ir.codec import plan_to_json
@@ -20,9 +21,8 @@ from tilec.ir.expr import operands
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
 from tilec.pipeline import Job, compile_model
-from tilec.report.totals import predicted, traffic
 from tilec.scheduler import schedule
-from tilec.scheduler.reasons import REASONS
+from tilec.scheduler.refusals import REASONS
 from tilec.spec.recipe import ScheduleOptions, VerifyOptions
 from tilec.spec.resolve import device_source
 from tilec.verify import on_machine

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilec.api import compiling, notices, worker
+from tilec.api import compiling, warn_once, worker
 
 
 @pytest.fixture(scope="session")
@@ -12,9 +12,9 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def fresh_notices():
-    notices.forget()
+    warn_once.forget()
     yield
-    notices.forget()
+    warn_once.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -19,9 +19,10 @@ import tilec
 from api import models
 from tilec.api import compiling, worker
 from tilec.api.cache import Cache
-from tilec.api.compiling import Request, compiled_folder, keyed
-from tilec.api.opening import open_model, request_for
-from tilec.pipeline.tools import tools
+from tilec.api.compiling import compiled_folder
+from tilec.api.model_source import open_model, request_for
+from tilec.api.request import Request, keyed
+from tilec.pipeline.provenance import tools
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -49,7 +50,7 @@ def test_a_model_is_compiled_once(tmp_path, counted):
 
 
 def test_sizes_are_compiled_once_each_and_the_oldest_leave_memory(tmp_path, counted, monkeypatch):
-    monkeypatch.setattr("tilec.api.serving.KEPT", 2)
+    monkeypatch.setattr("tilec.api.model_dispatch.KEPT", 2)
     session = tilec.InferenceSession(models.two_inputs().SerializeToString(), cache=tmp_path)
     assert not counted
     for batch in (1, 2, 3, 1, 2, 3):
@@ -81,7 +82,7 @@ def test_the_key_changes_with_all_that_the_code_depends_on(monkeypatch, tmp_path
     keys.append(keyed(others[-1]).key)
     monkeypatch.setenv("TILEC_SCHEDULE_FUSION", "none")
     keys.append(keyed(request).key)
-    monkeypatch.setattr("tilec.api.compiling.tools", lambda: {**tools(), "onnx": "0"})
+    monkeypatch.setattr("tilec.api.request.tools", lambda: {**tools(), "onnx": "0"})
     keys.append(keyed(request).key)
     assert len(set(keys)) == len(keys)
     monkeypatch.setenv("TILEC_THREADS", "1")
@@ -188,7 +189,7 @@ def test_damaged_notes_are_written_anew(tmp_path, counted, monkeypatch):
 def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(compiling, "temporary_cache", lambda: str(tmp_path / "other"))
-    monkeypatch.setattr("tilec.api.opening.temporary_cache", lambda: str(tmp_path / "other"))
+    monkeypatch.setattr("tilec.api.model_source.temporary_cache", lambda: str(tmp_path / "other"))
     with pytest.warns(UserWarning, match="file/cache cannot be written: compiled models are kept for this process"):
         session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path / "file" / "cache")
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)

@@ -281,7 +281,7 @@ def test_a_profile_lists_the_runs(cache, tmp_path):
 
 
 def test_many_threads_share_a_session(cache, monkeypatch):
-    monkeypatch.setattr("tilec.api.serving.KEPT", 2)
+    monkeypatch.setattr("tilec.api.model_dispatch.KEPT", 2)
     pair, errors = tilec.InferenceSession(models.two_inputs().SerializeToString(), cache=cache), []
 
     def work(batch):

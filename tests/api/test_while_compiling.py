@@ -10,7 +10,7 @@ import pytest
 import tilec
 from api import models
 from tilec.api import compiling, worker
-from tilec.api.peer import Peer
+from tilec.api.onnxruntime_peer import OnnxruntimePeer
 from tilec.errors import TilecError, UnsupportedError
 
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -57,7 +57,7 @@ def test_onnxruntime_serves_until_the_model_is_compiled(tmp_path, gate):
 def test_what_is_compiled_already_needs_no_onnxruntime(tmp_path, monkeypatch):
     data = models.affine().SerializeToString()
     tilec.InferenceSession(data, cache=tmp_path)
-    monkeypatch.setattr("tilec.api.model.Peer.__init__", lambda *_: pytest.fail("onnxruntime was asked"))
+    monkeypatch.setattr("tilec.api.model.OnnxruntimePeer.__init__", lambda *_: pytest.fail("onnxruntime was asked"))
     session = tilec.InferenceSession(data, cache=tmp_path, while_compiling="fallback")
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
 
@@ -66,7 +66,7 @@ def test_what_onnxruntime_cannot_load_waits_for_the_compiled_model(tmp_path, gat
     def refuse(*_):
         raise TilecError("onnxruntime cannot load the model")
 
-    monkeypatch.setattr("tilec.api.model.Peer.__init__", refuse)
+    monkeypatch.setattr("tilec.api.model.OnnxruntimePeer.__init__", refuse)
     session = tilec.InferenceSession(models.affine().SerializeToString(), cache=tmp_path, while_compiling="fallback")
     threading.Timer(0.2, gate.set).start()
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], 2 * X + 1)
@@ -98,7 +98,7 @@ def test_what_cannot_be_compiled_stays_on_onnxruntime_and_is_told_once(tmp_path,
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         session.run(None, {"x": X})
-    assert isinstance(session._model._peer(), Peer)
+    assert isinstance(session._model._peer(), OnnxruntimePeer)
 
 
 def test_feeds_are_checked_while_onnxruntime_serves(tmp_path, gate):

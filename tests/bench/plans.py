@@ -13,8 +13,8 @@ from tilec.bench.candidate import Builder, Timer
 from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
-from tilec.scheduler.cost import costed
-from tilec.scheduler.groups.alone import alone
+from tilec.scheduler.building.plan_costs import with_costs
+from tilec.scheduler.building.subplan import subplan
 from tilec.spec.device import DeviceSpec
 from tilec.spec.resolve import resolve_device
 
@@ -41,7 +41,7 @@ def product(rows: int) -> Plan:
         kernel=f"rows{rows}",
     )
     group = replace(group, variants=(tiled,))
-    return costed(alone([group], group.outputs, whole.tensors, whole.levels, whole.device))
+    return with_costs(subplan([group], group.outputs, whole.tensors, whole.levels, whole.device))
 
 
 def rows_of(plan: Plan) -> int:

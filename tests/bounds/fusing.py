@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import groupby, pairwise, product
 
-from tilec.bounds.chain.chain import Chain, Product
-from tilec.bounds.chain.room import Scheme
+from tilec.bounds.chain.buffer_requirement import Scheme
+from tilec.bounds.chain.chain import Product, ProductChain
 
 Tiles = tuple[int, int, int]
 """Tiles of m, k and n."""
@@ -57,7 +57,7 @@ def positions(operators: tuple[Product, ...], fusion: str) -> Iterator[tuple[str
 
 
 def mappings(
-    chain: Chain, fusion: str, sizes: Callable[[int], list[int]], scheme: Scheme = 1
+    chain: ProductChain, fusion: str, sizes: Callable[[int], list[int]], scheme: Scheme = 1
 ) -> Iterator[tuple[int, int]]:
     """(bits of buffer, bits moved) of every mapping of a fused chain."""
     first, last = chain.operators[0], chain.operators[-1]
@@ -86,7 +86,7 @@ def mappings(
                 yield room([(operator, tile, kept) for operator, (tile, kept) in pairs], scheme), moved
 
 
-def beyond(chain: Chain, sizes: Callable[[int], list[int]]) -> Iterator[tuple[int, int]]:
+def beyond(chain: ProductChain, sizes: Callable[[int], list[int]]) -> Iterator[tuple[int, int]]:
     """The same of mappings that the templates leave out: every set of links that may be handed on in parts, tiles of
     any width where an operator has them, every W in passing or kept as a whole."""
     operators = chain.operators
@@ -176,7 +176,7 @@ def front(pairs: Iterator[tuple[int, int]]) -> list[tuple[int, int]]:
     return best
 
 
-def random_chain(seed: int, length: int) -> Chain:
+def random_chain(seed: int, length: int) -> ProductChain:
     """A small chain with random sizes, heads, batches, bits and needs of rows."""
     rng = random.Random(seed)
     small = [1, 2, 3, 4] if length > 2 else [1, 2, 3, 4, 6]
@@ -190,4 +190,4 @@ def random_chain(seed: int, length: int) -> Chain:
             rng.choice(["free", "free", "whole", "softmax"]), bits, rng.choice([4, 8, 16]), out,
         ))  # fmt: skip
         width, bits = heads * n, out
-    return Chain(tuple(operators))
+    return ProductChain(tuple(operators))

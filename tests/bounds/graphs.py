@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tilec.ir.expr import as_expr
 from tilec.ir.graph import Graph, Inline, Node, Port, Tensor
 from tilec.ir.text import parse_tensor
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 
 Text = tuple[str, Mapping[str, int]]
 

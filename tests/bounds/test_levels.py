@@ -32,6 +32,8 @@ def test_traffic_is_that_of_all_instances_at_the_bandwidth_below() -> None:
     lowest, shared, registers = level_capacities(resolve_device("a100"))
     assert lowest == LevelCapacity("l2", "dram", 40 * MIB + 108 * 448 * KIB, 1, 2_039_000_000_000)
     assert (shared.below, shared.instances, registers.instances) == ("l2", 108, 108 * 2048)
+    # Tiles that read each other are one memory.
+    assert [level.instances for level in level_capacities(resolve_device("ipu-mk2"))] == [1, 1]
 
 
 @pytest.mark.feature("O09")

@@ -8,7 +8,7 @@ import pytest
 
 from cli import models
 from tilec.api import compiling, worker
-from tilec.cli.requested import request_of
+from tilec.cli.cache_request import request_of
 
 A = "a" * 32
 DAY = 86400
@@ -86,7 +86,7 @@ def test_clear_leaves_what_is_not_the_cache_s(cli, home):
 
 
 def test_what_cannot_be_removed(cli, home, monkeypatch):
-    monkeypatch.setattr("tilec.report.kept.remove", lambda entry: entry.kind == "bounds")
+    monkeypatch.setattr("tilec.report.cache_listing.remove", lambda entry: entry.kind == "bounds")
     ran = cli("cache", "clear")
     assert ran.code == 1
     assert ran.err.endswith(f"error: {home}: 1 of 2 entries cannot be removed\n  Check who owns the files there.\n")

@@ -36,6 +36,7 @@ def test_an_edited_tile_is_what_runs(cli, build):
         variant = group["variants"][0]
         variant["tiles"][variant["levels"][1]] = {name: {row: 1}}
         variant["kernel"] = "by_hand"
+        del variant["vectors"], variant["unroll"]
 
     edit(build, one_row)
     ran = cli("compile", "model.onnx", "--device", "host")
@@ -45,7 +46,75 @@ def test_an_edited_tile_is_what_runs(cli, build):
     assert cli("verify", "model.tilec").code == 0
 
 
+def code(build: Path) -> str:
+    return str(json.loads((build / "3-kernels.json").read_text())["runtime"]["library"])
+
+
+def variant_of(group: Document) -> Document:
+    variant: Document = group["variants"][0]
+    return variant
+
+
+def scalar(group: Document) -> None:
+    variant_of(group)["vectors"] = dict.fromkeys(variant_of(group)["vectors"], "")
+    variant_of(group)["unroll"] = {}
+
+
+def unrolled(group: Document) -> None:
+    node = group["nodes"][-1]["expr"]["text"].split("[")[0]
+    unroll = variant_of(group)["unroll"]
+    unroll[node] = {iterator: max(1, points // 2) for iterator, points in unroll[node].items()}
+
+
+@pytest.mark.parametrize("change", [scalar, unrolled])
+def test_edited_code_decisions_are_what_runs(cli, build, change):
+    """Scalar code, bodies of half the size: the tile program is the same, the library is not, the results are right."""
+    before = programs(build), code(build)
+
+    def by_hand(group: Document) -> None:
+        change(group)
+        variant_of(group)["kernel"] = "by_hand"
+
+    edit(build, by_hand)
+    ran = cli("compile", "model.onnx", "--device", "host")
+    assert ran.code == 0, ran.err
+    assert code(build) != before[1]
+    (text,) = (text for name, text in programs(build).items() if name not in before[0])
+    assert text.partition("\n")[2] in {old.partition("\n")[2] for old in before[0].values()}
+    assert cli("verify", "model.tilec").code == 0
+
+
 REFUSED = {
+    "vectors along an iterator that is not there": (
+        lambda group: variant_of(group)["vectors"].update(dict.fromkeys(variant_of(group)["vectors"], "q")),
+        "there is no iterator for a vector q",
+        2,
+    ),
+    "vectors along rows": (
+        lambda group: variant_of(group)["vectors"].update(y=group["nodes"][-1]["expr"]["text"][2]),
+        "vectors cannot run along",
+        2,
+    ),
+    "a body larger than the tile": (
+        lambda group: variant_of(group)["unroll"].update(y=dict.fromkeys(variant_of(group)["unroll"]["y"], 4096)),
+        "cannot be one body",
+        2,
+    ),
+    "more accumulators than registers": (
+        lambda group: variant_of(group).update(accumulators={"y": 100}),
+        "cannot have 100 accumulators",
+        2,
+    ),
+    "a prefetch that no loop has": (
+        lambda group: variant_of(group).update(prefetch={"x": "task"}),
+        "x cannot be prefetched",
+        2,
+    ),
+    "an output of the model past the caches": (
+        lambda group: variant_of(group).update(streamed=["y"]),
+        "y cannot be stored past the caches, an output of the model",
+        2,
+    ),
     "a tile without effect": (
         lambda group: group["variants"][0]["tiles"].setdefault("dram", {}).update(y={"m": 1}),
         "the tile at dram has no effect",

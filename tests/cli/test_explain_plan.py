@@ -82,12 +82,12 @@ def test_a_group_an_edge_and_a_node(cli, planned):
             "decided_by",
             "edge",
             "joined",
-            "looks",
             "path",
             "producer",
             "reader",
             "reason",
             "relaxations",
+            "steps",
         ]
     )
     node = edge.split("->")[0]
@@ -110,7 +110,7 @@ def test_a_plan_with_other_options_is_known_by_its_digest(cli, planned):
     assert ran.code == 0, ran.err
     told = json.loads(cli("explain", "model.tilec", "--json").out)["plan"]
     assert (told["fusion"], told["refused"]) == ("none", {"fusion-off": 3})
-    (planned.parent / "few.yaml").write_text("schedule: {passes: [compose, layout]}\n")
+    (planned.parent / "few.yaml").write_text("schedule: {passes: [compose, choose_layouts]}\n")
     cli("schedule", "model.tilec", "--device", "avx2", "--shape", "batch=64", "--recipe", "few.yaml")
     ran = cli("explain", "model.tilec")
     assert (ran.code, ran.out) == (2, "")

@@ -117,7 +117,7 @@ def test_a_cluster_that_was_changed_does_not_load(cli, tmp_path):
 
 
 def test_large_constants_lie_beside_their_cluster(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr("tilec.importer.clusters.LARGEST_FILE", 8)
+    monkeypatch.setattr("tilec.importer.clusters.MAX_EMBEDDED_BYTES", 8)
     path = models.contributed(tmp_path / "model.onnx")
     assert cli("import", "model.onnx", "-o", "first").code == 0
     assert cli("schedule", "first", "--device", "host", "-o", "second").code == 0

@@ -15,8 +15,8 @@ from cli import models
 from cli.test_main import ENVIRONMENT
 from tilec.api import worker
 from tilec.api.cache import Cache
-from tilec.api.compiling import keyed
-from tilec.api.opening import open_file, request_for
+from tilec.api.model_source import open_file, request_for
+from tilec.api.request import keyed
 from tilec.spec.probe import cache_folder, probed_text
 
 

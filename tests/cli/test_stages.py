@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from cli import models
+from tilec.scheduler.pipeline import SEARCH
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -86,6 +87,25 @@ def test_without_binding_schedule_writes_symbols_and_codegen_names_the_flag(cli,
     assert "batch is not bound" in ran.err
     assert "--shape batch=SIZE" in ran.err
     assert not (tmp_path / "model.tilec" / "3-kernels.json").exists()
+
+
+def test_tiles_of_a_symbolic_plan_are_those_for_the_likely_size(cli, dynamic, tmp_path):
+    assert cli("import", "model.onnx").code == 0
+
+    def planned(known: str) -> tuple[object, str]:
+        (tmp_path / "recipe.yaml").write_text(f"device: a100\nshapes: {{batch: {known}}}\n")
+        ran = cli("schedule", "model.tilec", "--recipe", "recipe.yaml")
+        assert ran.code == 0, ran.err
+        plan = json.loads((tmp_path / "model.tilec" / "2-plan.json").read_text())
+        assert plan["symbols"] == ["batch"]
+        explained = cli("explain", "model.tilec", "--recipe", "recipe.yaml", "--group", 1)
+        assert "does not come to this plan again" not in explained.out + explained.err
+        return [group["variants"][0]["tiles"] for group in plan["groups"]], ran.err
+
+    usual, many = planned("{divisor: 1}"), planned("{likely: [65536]}")
+    assert usual[0] != many[0]
+    assert "skipped" not in many[1], "another likely size is another plan"
+    assert planned("{range: [65536, 70000]}")[0] == many[0]
 
 
 def test_schedule_refuses_an_unknown_symbol(cli, dynamic):
@@ -186,6 +206,9 @@ def test_a_recipe_decides_what_the_stage_does(cli, tmp_path):
     ran = cli("compile", "model.onnx", "--recipe", "recipe.yaml")
     assert ran.code == 0, ran.err
     assert "plan: 4 groups (0 stitched, 0 register-fused, 4 single)" in ran.err
+    offsets = json.loads((tmp_path / "model.tilec" / "3-kernels.json").read_text())["arena"]["offsets"].values()
+    assert set(offsets) > {0}
+    assert all(offset % 256 == 0 for offset in offsets), "the alignment of its lowest level"
     report = json.loads((tmp_path / "model.tilec" / "4-report.json").read_text())
     assert report["outputs"]["y"]["tolerance"] == 0.1
     run = json.loads((tmp_path / "model.tilec" / "run.json").read_text())
@@ -216,15 +239,34 @@ def test_what_passes_alter_is_told_on_stderr(cli, tmp_path):
         ran = cli("schedule", "g.json", "--device", "a100", "--recipe", "r.yaml", "-o", "p.json")
         told = [line for line in ran.err.splitlines() if line.startswith("after ")]
         assert told[0] == "after import: 4 nodes"
-        assert [line.split()[1] for line in told[1:]] == [
-            "literals:",
+        passes = [
+            "inline_scalars:",
             "compose:",
-            "fold:",
-            "reindex:",
-            "layout:",
-            "inline:",
+            "fold_movement:",
+            "align_iterators:",
+            "choose_layouts:",
+            "rematerialize:",
         ]
+        assert [line.split()[1] for line in told[1:7]] == passes
         assert told[1].endswith("unchanged")
+        assert "  rule: constants of one element become literals of what reads them" in ran.err.splitlines()
+        steps = {line.split()[1].rstrip(":") for line in told[7:]}
+        assert steps == {step.name for step in SEARCH} - {"partition_levels", "tune_groups"}
     ran = cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "p.json")
     assert "schedule: unchanged, skipped" in ran.err
     assert "after " not in cli("schedule", "g.json", "--device", "a100", "--no-bounds", "-o", "q.json", "-q").err
+
+
+def test_what_passes_over_kernels_alter_is_told_on_stderr(cli, tmp_path):
+    from tilec.codegen.cpu.pipeline import KERNEL_PASSES
+
+    models.mlp(tmp_path / "model.onnx")
+    assert cli("import", "model.onnx", "-o", "b/1-graph.json").code == 0
+    assert cli("schedule", "b", "--device", "avx2", "--no-bounds").code == 0
+    for _ in range(2):  # though the kernels are fresh
+        ran = cli("codegen", "b", "--print-between-passes")
+        assert ran.code == 0, ran.err
+        (kernel, *_), *_ = steps = [line.split() for line in ran.err.splitlines() if " after " in line]
+        assert [step[2][:-1] for step in steps if step[0] == kernel] == [each.name for each in KERNEL_PASSES]
+    assert "  + array    x: f32[64] an operand" in ran.err
+    assert "codegen: unchanged, skipped" in cli("codegen", "b").err

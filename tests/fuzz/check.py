@@ -11,8 +11,8 @@ from onnx import ModelProto, numpy_helper
 from fuzz.reference import Trace, difference, evaluate
 from fuzz.sketch import Model
 from fuzz.worker import Worker
-from tilec.verify.parts import Part, Whole
 from tilec.verify.shrink import shrink
+from tilec.verify.submodels import Part, Whole
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tilec.ir.bind import bind
 from tilec.ir.evaluate import evaluate
 from tilec.ir.graph import Graph, Inline
 from tilec.ir.types import numpy_dtype
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -21,7 +21,7 @@ from tilec.ir.codec import graph_from_json, graph_to_json
 from tilec.ir.graph import Placement, Port, WeightRef
 from tilec.ir.text import tensor_text
 from tilec.ir.types import numpy_dtype
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 from tilec.zoo.encoder import Width
 from tilec.zoo.vit import Vit
 

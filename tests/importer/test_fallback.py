@@ -8,7 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 from importer.reference import save
 from tilec.importer import UnsupportedModelError, import_model
 from tilec.ir.codec import graph_from_json, graph_to_json
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 
 
 def model(path, nodes, inputs, outputs, initializers=(), opset=20):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilec.importer.fold import FOLDED_BYTES, fold_constant, fold_elements
+from tilec.importer.fold import MAX_FOLDED_BYTES, fold_constant, fold_elements
 from tilec.importer.value import Value, extents
 from tilec.ir.expr import Const, Expr, TensorExpr
 from tilec.ir.text import parse_expr, parse_tensor, text_of
@@ -40,7 +40,7 @@ def test_integer_reductions_are_folded() -> None:
 
 def test_large_results_and_symbols_stay_nodes() -> None:
     c = constant(np.zeros(1, np.float32), "f32")
-    assert fold_constant(tensor("y[i] = c[0]", i=FOLDED_BYTES // 4 + 1), {"c": c}, "f32") is None
+    assert fold_constant(tensor("y[i] = c[0]", i=MAX_FOLDED_BYTES // 4 + 1), {"c": c}, "f32") is None
     assert fold_constant(tensor("y[i] = c[0]", i="n"), {"c": c}, "f32") is None
     assert fold_constant(tensor("y[i] = c[n]", i=1), {"c": c}, "f32") is None
     unknown = Value("c", (Const(1),), "f32")

@@ -15,7 +15,7 @@ from onnx.helper import make_node
 from tests.importer.reference import check, compare, normal
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
-from tilec.importer.control.region import DEEPEST
+from tilec.importer.control.region import MAX_DEPTH
 from tilec.importer.functions import instantiated
 
 OPSETS = [helper.make_opsetid("", 20), helper.make_opsetid("own", 1)]
@@ -139,13 +139,13 @@ def test_functions_that_call_themselves(tmp_path: Path) -> None:
         import_model(model(tmp_path, [call("A")], a, b))
 
 
-@pytest.mark.parametrize("depth", [DEEPEST, 1000])
+@pytest.mark.parametrize("depth", [MAX_DEPTH, 1000])
 def test_functions_nested_too_deep(tmp_path: Path, depth: int) -> None:
     nested = [function(f"F{i}", [make_node(f"F{i + 1}", ["x"], ["y"], domain="own")]) for i in range(depth)]
     last = function(f"F{depth}", [make_node("Neg", ["x"], ["y"])])
-    with pytest.raises(UnsupportedError, match=f"nodes stand more than {DEEPEST} deep inside each other"):
+    with pytest.raises(UnsupportedError, match=f"nodes stand more than {MAX_DEPTH} deep inside each other"):
         import_model(model(tmp_path, [call("F0")], *nested, last))
-    below = depth - DEEPEST + 1
+    below = depth - MAX_DEPTH + 1
     assert import_model(model(tmp_path, [call(f"F{below}")], *nested, last)).graph.nodes
 
 

@@ -1,5 +1,8 @@
 """The simplifier never changes a value, and it undoes what reshapes do."""
 
+import operator
+from itertools import product
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,6 +95,38 @@ def test_guards_that_always_hold_disappear() -> None:
     assert simplify_scalar(inside, {"h": (Const(0), Const(8))}) == parse_expr("X[h]")
     padded = parse_expr("where(0 <= h - 1, X[h - 1], 0.0)")
     assert simplify_scalar(padded, {"h": (Const(0), Const(8))}) == padded
+
+
+@pytest.mark.parametrize("divisor", range(2, 13))
+def test_quotients_and_remainders_keep_their_value_up_to_the_ends_of_ranges(divisor: int) -> None:
+    """(stride * i + j + offset) // divisor, where the range of j ends below, at and above every stride."""
+    for stride, extent, offset in product((1, 2, 3, 4, 6, 8), range(1, 10), (-1, 0, 1)):
+        ranges = {"i": (Const(0), Const(3)), "j": (Const(0), Const(extent - 1))}
+        index = f"({stride}*i + j + {offset})"
+        quotient, rest = (simplify(parse_expr(f"{index} {op} {divisor}"), ranges) for op in ("//", "%"))
+        for i, j in product(range(4), range(extent)):
+            exact = divmod(stride * i + j + offset, divisor)
+            assert (value(quotient, {"i": i, "j": j}), value(rest, {"i": i, "j": j})) == exact, (index, extent)
+
+
+COMPARISONS = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+@pytest.mark.parametrize("op", COMPARISONS)
+def test_a_comparison_is_decided_exactly_where_all_values_agree(op: str) -> None:
+    for low, high, limit in product(range(4), range(4), range(-1, 5)):
+        if low > high:
+            continue
+        found = simplify_scalar(parse_expr(f"i {op} {limit}"), {"i": (Const(low), Const(high))})
+        holds = {COMPARISONS[op](i, limit) for i in range(low, high + 1)}
+        assert (found.value if isinstance(found, Const) else None) == (holds.pop() if len(holds) == 1 else None)
 
 
 def test_linear_form_gives_strides() -> None:

@@ -10,7 +10,7 @@ from tilec.ir.codec import graph_from_json, graph_to_json
 from tilec.ir.expr import Const, Var
 from tilec.ir.graph import Graph, Inline, Node, Port, Tensor, WeightRef
 from tilec.ir.text import parse_expr, parse_tensor, tensor_text
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 
 
 def small() -> Graph:

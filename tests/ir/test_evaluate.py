@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilec.ir import evaluate as module
-from tilec.ir.evaluate import Points, Window, evaluate, evaluate_box, exactly_rounded, integer
+from tilec.ir.evaluate import Points, TensorWindow, evaluate, evaluate_box, exactly_rounded, integer
 from tilec.ir.expr import TensorExpr
 from tilec.ir.text import parse_expr, parse_tensor
 from tilec.ir.types import TTYPES, numpy_dtype
@@ -129,7 +129,7 @@ class TestSizes:
             seen.append(np.size(value))
             return value
 
-        monkeypatch.setattr(module, "PIECE", 64)
+        monkeypatch.setattr(module, "MAX_ELEMENTS", 64)
         monkeypatch.setattr(module, "scalar_value", spy)
         a, b = normal(9, 30), normal(30, 11)
         product = evaluate(tensor("C[m, n] = sum(k, exp(A[m, k]) * B[k, n])", m=9, n=11, k=30), {"A": a, "B": b})
@@ -146,7 +146,7 @@ class TestSizes:
         expr = tensor("C[m, n] = sum(k, A[m, k] * B[k, n])", m=8, n=5, k=6)
         points = Points(
             {"n": (1, 3), "m": (2, 5), "k": (3, 6)},
-            {"A": Window(a[2:7, 3:], (2, 3)), "B": Window(b[3:, 1:], (3, 1))},
+            {"A": TensorWindow(a[2:7, 3:], (2, 3)), "B": TensorWindow(b[3:, 1:], (3, 1))},
         )
         np.testing.assert_allclose(evaluate_box(expr, points), a[2:5, 3:] @ b[3:, 1:3], rtol=1e-4, atol=1e-5)
 

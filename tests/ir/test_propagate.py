@@ -52,6 +52,7 @@ OPERATORS: dict[str, tuple[str, dict[str, int], Shapes, bool]] = {
     "merge heads": ("Y[s, c] = X[s, c//4, c%4]", {"s": 5, "c": 12}, {"X": (5, 3, 4)}, False),
     "reshape": ("Y[a, b] = X[(a*6+b)//4, (a*6+b)%4]", {"a": 4, "b": 6}, {"X": (6, 4)}, False),
     "concat": ("Y[i, j] = where(i < 4, A[i, j], B[i-4, j])", {"i": 9, "j": 3}, {"A": (4, 3), "B": (5, 3)}, True),
+    "guards on multiples": ("Y[i] = where(3*i >= 7 and 2*i < 13, X[i], 0.0)", {"i": 9}, {"X": (9,)}, True),
     "concat of slices": (
         "Y[i] = where(i < 3, X[i+5], X[i-3])",
         {"i": 8},

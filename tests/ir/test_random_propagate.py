@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.examples import SLOW, examples
 from tests.random_graphs import Array, Model, models
 from tilec.ir.algebra import linear_form
-from tilec.ir.evaluate import Points, Window, scalar_value
+from tilec.ir.evaluate import Points, TensorWindow, scalar_value
 from tilec.ir.expr import Access, Call, Const, Expr, TensorExpr, Var, as_expr, children
 from tilec.ir.propagate import NUMPY, SYMBOLIC, propagate
 
@@ -37,7 +37,7 @@ def guarded(expr: Expr, guards: tuple[tuple[Expr, bool], ...] = ()) -> Iterator[
 
 def touched(expr: TensorExpr, box: Box, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """Tensor -> elements read while the iterators run through the box, one row each."""
-    windows = {t: Window(a, (0,) * a.ndim) for t, a in arrays.items()}
+    windows = {t: TensorWindow(a, (0,) * a.ndim) for t, a in arrays.items()}
     points = Points({i: box[i] for i in expr.iterators}, windows)
     found: dict[str, list[Array]] = {}
     for access, guards in guarded(expr.value):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from operator import eq, ge, gt, le, lt, ne
+
 import pytest
 
+from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Var
 from tilec.ir.reads import IndexGuard, IteratorGuard, at_least_zero, reads
 from tilec.ir.text import parse_expr, parse_tensor, text_of
@@ -26,6 +29,18 @@ CONDITIONS = {
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_conditions_as_integers_that_are_not_negative(condition: str) -> None:
     assert [text_of(e) for e in at_least_zero(parse_expr(condition))] == CONDITIONS[condition]
+
+
+@pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "==", "!="])
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_comparison_or_its_opposite_holds_exactly_where_the_integers_are_not_negative(op: str, holds: bool) -> None:
+    found = at_least_zero(parse_expr(f"i {op} 4"), holds)
+    compare = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}[op]
+    if (op, holds) in (("!=", True), ("==", False)):
+        assert found == (), "two ranges are no guard"
+        return
+    for i in range(9):
+        assert all(integer(e, {"i": i}) >= 0 for e in found) is (compare(i, 4) is holds)
 
 
 def test_the_other_branch_has_the_opposite_guard() -> None:

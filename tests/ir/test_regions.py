@@ -114,6 +114,24 @@ def test_merged_boxes_hold_the_same(ends: list[tuple[int, int, int, int]]) -> No
     assert len(merged(boxes)) <= len(boxes)
 
 
+def test_two_boxes_are_one_exactly_where_nothing_lies_between_them() -> None:
+    for a, b, c, d in product(range(5), repeat=4):
+        if a < b and c < d:
+            pair: list[Region] = [(PRESENT, (ints(lo), ints(hi)), (ints(0), ints(2))) for lo, hi in ((a, b), (c, d))]
+            assert len(merged(pair)) == (1 if max(a, c) <= min(b, d) else 2), (a, b, c, d)
+
+
+def test_a_sweep_is_one_box_exactly_where_steps_are_no_longer_than_the_window() -> None:
+    index = np.arange(3)
+    for step, width in product(range(1, 5), repeat=2):
+        moving: Region = (PRESENT, (index * step, index * step + width))
+        boxes = united(moving, 0) or []
+        ends = [(int(np.squeeze(lo)), int(np.squeeze(hi))) for _, (lo, hi) in boxes]
+        assert {x for lo, hi in ends for x in range(lo, hi)} == {i * step + x for i in range(3) for x in range(width)}
+        assert (len(boxes) == 1) is (step <= width)
+        assert overlaps(moving, 0, 3) is (width > step)
+
+
 def test_an_adjacent_sweep_is_one_box() -> None:
     index = np.arange(5)
     lo = np.minimum(index * 4, 14)
@@ -131,6 +149,6 @@ def test_too_many_pieces_are_not_followed(monkeypatch: object) -> None:
 def test_long_loops_are_sampled_at_their_ends() -> None:
     inner, outer = np.arange(4096).reshape(4096, 1), np.arange(4096)
     (small,) = sampled((PRESENT, (inner * 2 + outer, inner * 2 + outer + 5)))
-    assert small[1][0].size <= module.POSITIONS
+    assert small[1][0].size <= module.MAX_POSITIONS
     assert small[1][0].max() == 4095 * 3
     assert not disjoint((PRESENT, (inner, inner + 1)), (PRESENT, (outer, outer + 1)))

@@ -13,11 +13,11 @@ from tilec.ir.graph import Node, Tensor
 from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Variant
 from tilec.ir.program import Loop, Program, Statement
 from tilec.ir.text import parse_tensor
-from tilec.ir.verify_program import check_program
-from tilec.lower.footprint import footprint
+from tilec.ir.verify.program import check_program
+from tilec.lower.counts.footprint import footprint
+from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
-from tilec.lower.setting import Setting, setting
-from tilec.lower.traffic import traffic
+from tilec.lower.lowering_context import LoweringContext, lowering_context
 from tilec.machine import Result, execute
 
 DRAM = PlanLevel("dram", None)
@@ -67,9 +67,9 @@ class Case:
         group = Group("g", tuple(map(Node, exprs)), outputs, {**connect, **self.connect}, (variant,), Cost({}, {}, {}))
         return Plan("p", "d", self.levels, self.symbols, (), (), tensors, {}, (), (group,), ())
 
-    def setting(self) -> Setting:
+    def setting(self) -> LoweringContext:
         plan = self.plan()
-        return setting(plan.groups[0], plan.groups[0].variants[0], plan)
+        return lowering_context(plan.groups[0], plan.groups[0].variants[0], plan)
 
     def program(self) -> Program:
         plan = self.plan()

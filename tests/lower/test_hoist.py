@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from tests import programs
 from tests.lower.cases import DRAM, MATMUL, SHARED, Case, check, loops
-from tests.lower.test_traffic import toy
+from tests.lower.counts.test_traffic import toy
+from tests.programs import buffer, load
 from tilec.ir.plan import PlanLevel
-from tilec.ir.program import LoadTiles
-from tilec.lower.traffic import traffic
+from tilec.ir.program import Allocate, Fill, LoadTiles
+from tilec.lower.counts.traffic import traffic
+from tilec.lower.hoist import hoisted
 
 SERIAL = PlanLevel("shared", None)
 TILED = Case(
@@ -59,6 +62,15 @@ def test_a_buffer_that_something_else_writes_stays() -> None:
     )
     assert loaded_in(case)["C_reg"] == "m_C_reg"
     check(case)
+
+
+def test_a_buffer_that_is_filled_anew_in_every_iteration_is_loaded_there_too() -> None:
+    held = buffer("X_shared", "shared", "X[0:4]")
+    refilled = (Allocate(held), Fill("X_shared", 0.0), LoadTiles("X_shared", "X"))
+    for body, stays in ((refilled, True), (load(held), False)):
+        (*front, last) = hoisted((programs.loop("i", 3, *body),), (DRAM, SERIAL))
+        assert (front == []) is stays
+        assert (last == programs.loop("i", 3, *body)) is stays
 
 
 def test_a_level_that_would_overflow_keeps_its_loads_inside() -> None:

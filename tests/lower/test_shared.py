@@ -13,8 +13,8 @@ from tilec.ir.lifetimes import statements
 from tilec.ir.plan import Shared
 from tilec.ir.program import Allocate, ComputeTile, LoadTiles
 from tilec.ir.text import text_of
-from tilec.lower.check_plan import problems
-from tilec.lower.legal import REASONS, PlanError
+from tilec.lower.checks.check_plan import problems
+from tilec.lower.checks.plan_errors import REASONS, PlanError
 
 
 @pytest.mark.feature("W09", "W31")

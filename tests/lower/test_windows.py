@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.lower.cases import MATMUL, evaluated
 from tilec.ir.expr import Const, Expr, Var, substitute
 from tilec.ir.text import parse_expr, text_of
-from tilec.lower.windows import buffer, contains, cut, hull, inside, leaves, widened
+from tilec.lower.windows import buffer, contains, cut, hull, inside, leaves, widened_window
 
 
 def ends(s, interval: tuple[Expr, Expr], i: int) -> tuple[int, int]:
@@ -25,7 +25,7 @@ def test_inside_keeps_the_elements_and_the_width(extent: int, low: int, width: i
         s.sizes.size(parse_expr(f"{stride}*i + ({low + width})")),
     )
     moved = inside(s, wanted, Const(extent))
-    around = widened(s, wanted, moved, Const(extent))
+    around = widened_window(s, wanted, moved, Const(extent))
     for i in range(6):
         lo, hi = ends(s, moved, i)
         a, b = ends(s, wanted, i)

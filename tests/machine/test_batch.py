@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tests.programs import buffer, tensor
-from tilec.ir.evaluate import Points, Window, evaluate_box
+from tilec.ir.evaluate import Points, TensorWindow, evaluate_box
 from tilec.machine.batch import batch
-from tilec.machine.memory import Held, reserve
+from tilec.machine.memory import BufferInstances, reserve
 from tilec.machine.reads import defined, followed
 
 RNG = np.random.default_rng(5)
@@ -14,7 +14,7 @@ ORIGINS = np.array([0, 3, 5])
 LANES = len(ORIGINS)
 
 
-def held(name: str, window: str, array: np.ndarray) -> Held:
+def held(name: str, window: str, array: np.ndarray) -> BufferInstances:
     """A parameter with one unit."""
     ends = np.array([array.shape])
     made = reserve(buffer(name, "dram", window), (), np.zeros(1, np.int64), np.zeros_like(ends), ends, array.shape)
@@ -23,7 +23,7 @@ def held(name: str, window: str, array: np.ndarray) -> Held:
     return made
 
 
-def windows_of(array: np.ndarray, lo: np.ndarray, width: int) -> Held:
+def windows_of(array: np.ndarray, lo: np.ndarray, width: int) -> BufferInstances:
     """Each lane has a window of its own onto a vector, narrower where the vector ends."""
     hi = np.minimum(lo + width, len(array))
     made = reserve(buffer("X", "shared", "X[0:9]"), ("i1",), np.arange(LANES), lo[:, None], hi[:, None], (width,))
@@ -59,12 +59,12 @@ def test_a_batch_equals_its_lanes(text):
     found = evaluate_box(done.expr, done.points)
     for lane, begin in enumerate(ORIGINS):
         box = {i: ((begin, begin + 3) if i == "i" else (0, 3)) for i in expr.iterators}
-        whole = {"X": Window(x, (0,)), "W": Window(w, (0,))}
+        whole = {"X": TensorWindow(x, (0,)), "W": TensorWindow(w, (0,))}
         expected = evaluate_box(expr, Points(box, whole, {"s": int(shift[lane])}))
         np.testing.assert_allclose(found[lane], expected, rtol=1e-6)
 
 
-def reading(text: str, have: Held, by_place: tuple[str, ...] = (), **variables: np.ndarray):
+def reading(text: str, have: BufferInstances, by_place: tuple[str, ...] = (), **variables: np.ndarray):
     expr = tensor(text, {"i": 20})
     operands = {"X": (have, np.arange(LANES))}
     return batch(expr, LANES, {"i": ORIGINS}, {"i": 3}, variables, operands, by_place)

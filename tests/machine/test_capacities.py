@@ -18,9 +18,9 @@ from tests.random_plans import ANY, cases
 from tilec.ir.expr import Const
 from tilec.ir.plan import PlanLevel, Pool
 from tilec.ir.program import Program
-from tilec.ir.verify_program import check_program
-from tilec.lower.check_plan import overflows
-from tilec.lower.footprint import footprint, pools_of
+from tilec.ir.verify.program import check_program
+from tilec.lower.checks.check_plan import overflows
+from tilec.lower.counts.footprint import footprint, pools_of
 from tilec.machine import MachineError, execute
 
 

@@ -27,11 +27,11 @@ from tests.programs import (
     without,
 )
 from tilec.ir.expr import Const
-from tilec.ir.plan import PlanLevel
+from tilec.ir.plan import PlanLevel, Pool
 from tilec.ir.program import Allocate, Barrier, Fill, LoadTiles, Loop, Program, Statement, StoreTiles
 from tilec.ir.text import parse_expr
 from tilec.ir.types import numpy_dtype
-from tilec.machine import MachineError, Moved, execute
+from tilec.machine import MachineError, Traffic, execute
 
 machine = sys.modules["tilec.machine.execute"]
 RNG = np.random.default_rng(3)
@@ -50,7 +50,7 @@ def test_matmul_with_shifted_tiles_and_reduce_steps(cores: int) -> None:
     result = execute(matmul(cores=cores), {"A": A, "B": B})
     np.testing.assert_allclose(result.outputs["C"], A @ B, rtol=1e-5, atol=1e-5)
     reads = 2 * (4 * 12 + 12 * 8) * 4
-    assert result.moved == {"dram": Moved(), "shared": Moved(reads, 2 * 4 * 8 * 4)}
+    assert result.moved == {"dram": Traffic(), "shared": Traffic(reads, 2 * 4 * 8 * 4)}
     assert result.peak["shared"] == 4 * (4 * 8 + 4 * 3 + 3 * 8)
 
 
@@ -59,7 +59,7 @@ def test_a_staged_halo_and_a_guard_compute_the_same(guarded: bool) -> None:
     x, w = normal(9), normal(3)
     result = execute(convolution(guarded=guarded), {"X": x, "W": w})
     np.testing.assert_allclose(result.outputs["Y"], np.maximum(np.convolve(x, w[::-1], "same"), 0), rtol=1e-5)
-    assert result.moved["shared"] == Moved((3 + 5 + 6 + 2) * 4, 9 * 4)
+    assert result.moved["shared"] == Traffic((3 + 5 + 6 + 2) * 4, 9 * 4)
 
 
 def test_rescaled_softmax() -> None:
@@ -76,8 +76,8 @@ def test_statements_on_lower_levels_are_collective_and_own_ones_private() -> Non
     result = execute(threads((*load(again, "X"), Barrier("thread"))), {"X": x})
     np.testing.assert_array_equal(result.outputs["T"], 2 * x)
     # X comes twice, once for all threads each time; every thread moves its own element once
-    assert result.moved["shared"] == Moved(2 * 4 * 3 * 4, 4 * 3 * 4)
-    assert result.moved["reg"] == Moved(4 * 3 * 4, 4 * 3 * 4)
+    assert result.moved["shared"] == Traffic(2 * 4 * 3 * 4, 4 * 3 * 4)
+    assert result.moved["reg"] == Traffic(4 * 3 * 4, 4 * 3 * 4)
     assert result.peak["reg"] == 8
     assert result.peak["shared"] == 3 * 4 * 3
 
@@ -155,7 +155,7 @@ def test_what_units_repeat_runs_once_and_counts_for_all(monkeypatch, place: str,
     np.testing.assert_array_equal(result.outputs["T"], 2 * x)
     assert len(seen["X_again"].codes) == lanes
     once, by_all = 4 * 3 * 4, 4 * 3 * 3 * 4
-    assert result.moved["reg"] == Moved(once + by_all, once + by_all)
+    assert result.moved["reg"] == Traffic(once + by_all, once + by_all)
 
 
 def test_no_unit_runs_where_there_is_nothing_to_do() -> None:
@@ -165,7 +165,7 @@ def test_no_unit_runs_where_there_is_nothing_to_do() -> None:
     spread = replace(program, levels=(DRAM, SHARED), body=(replace(serial, kind="spread", scope="block"),))
     result = execute(spread, {"X": np.zeros(0, np.float32)}, {"N": 0})
     assert result.outputs["Y"].shape == (0,)
-    assert result.moved["shared"] == Moved()
+    assert result.moved["shared"] == Traffic()
 
 
 def test_units_combine_partial_sums() -> None:
@@ -182,7 +182,7 @@ def test_symbolic_sizes_and_every_type(n: int, ttype: str) -> None:
     x = RNG.integers(0, 2, n).astype(numpy_dtype(ttype))
     result = execute(copy_program(ttype), {"X": x}, {"N": n})
     np.testing.assert_array_equal(result.outputs["Y"], x)
-    assert result.moved["shared"] == Moved(x.nbytes, x.nbytes)
+    assert result.moved["shared"] == Traffic(x.nbytes, x.nbytes)
 
 
 def test_capacities_hold_for_explicit_levels_and_count_copies() -> None:
@@ -205,6 +205,36 @@ def test_a_buffer_whose_last_use_is_over_leaves_room() -> None:
     result = execute(program, {"X": np.zeros(4, np.float32)})
     assert result.outputs["Y"].tolist() == [3] * 4
     assert result.peak["shared"] == 32
+
+
+def relay(low: PlanLevel, high: PlanLevel) -> Program:
+    """Y = X + 1 over two levels, the lower of which holds X whole, the higher its first half."""
+    expr = tensor("Y[i] = X[i] + 1.0", {"i": 4})
+    body: list[Statement] = [*load(buffer("X_low", low.name, "X[0:8]"))]
+    body += [*load(buffer("X_high", high.name, "X[0:4]"), "X_low"), Allocate(buffer("Y_high", high.name, "Y[0:4]"))]
+    body += [compute(expr, "Y_high", "_high"), StoreTiles("Y", "Y_high")]
+    return Program("relay", (DRAM, low, high), (), (whole("X", (8,)), whole("Y", (4,))), ("Y",), tuple(body))
+
+
+def test_a_pool_holds_what_its_levels_hold_together() -> None:
+    """32 bytes of a level that two pools divide are 16 of each, beside a tile of 16 bytes that is copied from there."""
+    x = {"X": normal(8)}
+    for capacity in (32, 31):
+        low, high = (PlanLevel(n, None, pool=Pool("sram", capacity, many)) for n, many in (("low", 2), ("high", 1)))
+        if capacity == 32:
+            np.testing.assert_array_equal(execute(relay(low, high), x).outputs["Y"], x["X"][:4] + 1)
+            continue
+        with pytest.raises(MachineError, match="brings pool sram to 32 bytes, its capacity is 31"):
+            execute(relay(low, high), x)
+
+
+def test_what_was_never_written_is_poison_on_all_levels_that_it_is_copied_to() -> None:
+    program = without(
+        relay(PlanLevel("low", None), PlanLevel("high", None)),
+        lambda s: isinstance(s, LoadTiles) and s.target == "X_low",
+    )
+    with pytest.raises(MachineError, match="reads elements that were never written"):
+        execute(program, {"X": normal(8)})
 
 
 class TestRefusals:

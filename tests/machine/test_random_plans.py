@@ -12,13 +12,13 @@ from tests.random_plans import cases
 from tilec.ir.expr import Const, operands
 from tilec.ir.program import Program
 from tilec.ir.program_codec import program_from_json, program_to_json
-from tilec.ir.reads import by_data
-from tilec.ir.verify_graph import check_graph
-from tilec.ir.verify_program import check_program
-from tilec.lower.footprint import footprint
-from tilec.lower.legal import PlanError
+from tilec.ir.reads import is_gathered
+from tilec.ir.verify.graph import check_graph
+from tilec.ir.verify.program import check_program
+from tilec.lower.checks.plan_errors import PlanError
+from tilec.lower.counts.footprint import footprint
+from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
-from tilec.lower.traffic import traffic
 from tilec.machine import MachineError, Result, execute
 
 LONG = settings(max_examples=4000, deadline=None, suppress_health_check=SLOW)
@@ -45,7 +45,7 @@ def agrees(result: Result, reference: dict[str, np.ndarray]) -> bool:
 def moved_as_planned(case: Case, program: Program, result: Result) -> None:
     """Bytes equal the planned ones; what data index and is read in place stays below them."""
     planned = traffic(program)
-    if any(by_data(node.expr, tensor) for node in case.graph.nodes for tensor in operands(node.expr)):
+    if any(is_gathered(node.expr, tensor) for node in case.graph.nodes for tensor in operands(node.expr)):
         assert {level: moved.written for level, moved in result.moved.items()} == {
             level: moved.written for level, moved in planned.items()
         }

@@ -14,7 +14,7 @@ from tests.random_graphs import Case
 from tests.random_plans import plans
 from tests.scheduler.rescaled import ROWS, normalized
 from tilec.ir.graph import Graph, Node, Port
-from tilec.scheduler.rescaling.chains import rescalable
+from tilec.scheduler.online.shared_reductions import find_shared_reductions
 
 SCORES = ["S[m, n] = sum(k, Q[m, k] * K[n, k])", "X[m] = max(n, S[m, n])", "E[m, n] = exp(S[m, n] - X[m])"]
 MODELS = (
@@ -44,7 +44,7 @@ def shared_cases(draw: Callable) -> Case:
     written = draw(st.sampled_from(MODELS))
     plan = written.plan()
     group = plan.groups[0]
-    (chain,) = rescalable(written.nodes(), plan.tensors, group.outputs)
+    (chain,) = find_shared_reductions(written.nodes(), plan.tensors, group.outputs)
     nodes = tuple(map(Node, chain.applied(written.nodes())))
     tensors = {**plan.tensors, **chain.tensors}
     ports = [tuple(Port(t, t) for t in names) for names in (written.inputs, group.outputs)]

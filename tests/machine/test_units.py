@@ -58,7 +58,7 @@ def test_scalars_are_all_alike():
 
 
 def test_pieces_stay_small_and_leave_out_what_is_empty(monkeypatch):
-    monkeypatch.setattr(units, "PIECE", 10)
+    monkeypatch.setattr(units, "MAX_ELEMENTS", 10)
     widths = np.array([[2, 2], [2, 2], [0, 4], [2, 2], [9, 9], [-1, 3]])
     assert [some.tolist() for some in pieces(widths)] == [[0, 1], [3], [4]]
     reduced = np.array([[2, 0], [0, 2], [2, 0]])

@@ -9,11 +9,11 @@ import pytest
 from cli import models
 
 from tilec import zoo
+from tilec.analysis.bounds.subject import Subject
 from tilec.artifact import Artifact
 from tilec.errors import ArtifactError, ConfigError, UsageError
 from tilec.ir.codec import graph_to_json
 from tilec.pipeline.bounds import einsum_subject, graph_subjects, read_graph, workload
-from tilec.report.bounds.subject import Subject
 
 
 class Listener:

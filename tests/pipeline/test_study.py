@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from cli import models
 
+from tilec.analysis.studies.rows import Row
 from tilec.errors import ConfigError
 from tilec.pipeline.study import Study, study
-from tilec.report.studies.rows import Row
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.resolve import recipe_source
 from tilec.spec.study import StudyRecipe

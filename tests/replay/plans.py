@@ -14,6 +14,7 @@ from acceptance.miniatures import SMALL, miniature
 from tilec.importer import import_model
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Plan
+from tilec.pipeline.code_decisions import decide_for
 from tilec.scheduler import schedule
 from tilec.spec.resolve import resolve_device
 
@@ -60,7 +61,8 @@ def graph(name: str) -> Graph:
 
 def planned(name: str, device: str) -> Plan:
     """The plan without what no decision depends on: values of constants, where they and the nodes come from."""
-    plan = schedule(graph(name), resolve_device(device))
+    target = resolve_device(device)
+    plan = schedule(graph(name), target, decide=decide_for(target))
     groups = tuple(replace(group, nodes=tuple(map(_bare, group.nodes))) for group in plan.groups)
     prepared = tuple(map(_bare, plan.prepared))
     return replace(plan, name=name, constants={}, files={}, groups=groups, prepared=prepared)

@@ -9,8 +9,8 @@ from replay.plans import FOLDER, MODELS, QUICK, cases
 
 from tilec.bounds.einsum.cache import cached
 from tilec.bounds.levels import level_capacities
-from tilec.bounds.plan.below import below
-from tilec.bounds.plan.bounded import bounded
+from tilec.bounds.plan.bound_violations import bound_violations
+from tilec.bounds.plan.plan_bounds import with_bounds
 from tilec.ir.codec import plan_from_json
 from tilec.spec.resolve import resolve_device
 
@@ -24,5 +24,5 @@ def marked() -> list[object]:
 @pytest.mark.parametrize(("name", "device"), marked())
 def test_no_plan_is_below_its_bounds(name: str, device: str) -> None:
     plan = plan_from_json(json.loads((FOLDER / f"{name}.{device}.json").read_text(encoding="utf-8")))
-    found = below(bounded(plan, level_capacities(resolve_device(device)), cached))
+    found = bound_violations(with_bounds(plan, level_capacities(resolve_device(device)), cached))
     assert list(map(str, found)) == []

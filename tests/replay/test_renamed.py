@@ -8,9 +8,9 @@ import re
 import pytest
 from replay.plans import FOLDER, MODELS, QUICK
 
+from tilec.analysis.diff import diff_plans
 from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
-from tilec.report.diff import diff_plans
 
 
 def golden(name: str, device: str) -> str:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from replay.plans import FOLDER, LONG, QUICK, cases, planned
 
+from tilec.analysis.diff import diff_plans
 from tilec.artifact import pretty
 from tilec.ir.codec import plan_from_json, plan_to_json
 from tilec.ir.plan import Plan
-from tilec.report.diff import diff_plans
 from tilec.report.diff_text import diff_text
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import tilec
 from tilec.errors import TilecError, UsageError
-from tilec.lower import legal
+from tilec.lower.checks import plan_errors
 from tilec.report.codes import KINDS, all_pages, edges, failures, pages_of, placement, plans, tuning
 from tilec.report.codes.page import Page
-from tilec.scheduler import reasons
+from tilec.scheduler import refusals
 
 ROOT = Path(tilec.__file__).parent
 
@@ -57,21 +57,21 @@ def error_classes() -> dict[str, int]:
 
 
 def test_every_refusal_has_a_page() -> None:
-    assert codes(edges.pages()) == list(reasons.REASONS)
-    assert codes(plans.pages()) == list(legal.REASONS)
+    assert codes(edges.pages()) == list(refusals.REASONS)
+    assert codes(plans.pages()) == list(plan_errors.REASONS)
 
 
 def test_a_new_code_without_a_page_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(reasons.REASONS, "moon", "the moon is full")
+    monkeypatch.setitem(refusals.REASONS, "moon", "the moon is full")
     with pytest.raises(KeyError, match="moon"):
         edges.pages()
-    monkeypatch.setattr(plans, "REASONS", {**legal.REASONS, "tide": "{edge} is under water"})
+    monkeypatch.setattr(plans, "REASONS", {**plan_errors.REASONS, "tide": "{edge} is under water"})
     with pytest.raises(KeyError, match="tide"):
         plans.pages()
 
 
 def test_the_numbers_of_refusals_are_those_that_the_scheduler_gives() -> None:
-    given: dict[str, set[str]] = {code: set() for code in reasons.REASONS}
+    given: dict[str, set[str]] = {code: set() for code in refusals.REASONS}
     for _, call in calls("refusal", "scheduler"):
         code = ast.literal_eval(call.args[2])
         given[code] |= {keyword.arg for keyword in call.keywords if keyword.arg is not None}
@@ -86,7 +86,7 @@ def test_the_numbers_of_refusals_are_those_that_the_scheduler_gives() -> None:
 
 def test_the_numbers_of_plan_errors_fill_their_sentences() -> None:
     for page in plans.pages():
-        assert set(page.numbers) == set(re.findall(r"{(\w+)}", legal.REASONS[page.code])) - {"edge"}
+        assert set(page.numbers) == set(re.findall(r"{(\w+)}", plan_errors.REASONS[page.code])) - {"edge"}
 
 
 def test_every_error_class_has_a_page_with_its_exit_code() -> None:
@@ -134,7 +134,7 @@ def test_every_reason_for_a_fallback_has_a_page() -> None:
 def reasons_of_tuning() -> set[str]:
     """What a choice of the cost model is put down to."""
     found: set[str] = set()
-    for file in ("choose.py", "record.py"):
+    for file in ("tuner.py", "record.py"):
         for scope in ast.walk(tree(ROOT / "scheduler/tuning" / file)):
             if isinstance(scope, ast.FunctionDef) and scope.name in ("_recorded", "find", "_differences"):
                 inner = [node for statement in scope.body for node in ast.walk(statement)]

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from report.plans import base, group, layers, plan, renamed, tuned
 
+from tilec.analysis.diff import diff_plans
 from tilec.artifact import pretty
 from tilec.ir.expr import Const
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.text import parse_expr
-from tilec.report.diff import diff_plans
 from tilec.report.diff_json import diff_to_json
 from tilec.report.diff_markdown import LARGEST, diff_markdown
 from tilec.report.diff_text import diff_text

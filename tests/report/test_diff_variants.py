@@ -12,14 +12,14 @@ from replay.plans import graph
 from report.explain.replays import replayed, smaller
 
 from tilec import zoo
+from tilec.analysis.diff import diff_plans
+from tilec.analysis.diff_graphs import diff_graphs
 from tilec.importer import import_model
 from tilec.ir.codec import graph_from_json, graph_to_json, plan_from_json, plan_to_json
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan
 from tilec.ir.text import parse_tensor, tensor_text
-from tilec.pipeline.bounds import plan_with_bounds
-from tilec.report.diff import diff_plans
-from tilec.report.diff_graphs import diff_graphs
+from tilec.pipeline.plan_bounds import plan_with_bounds
 from tilec.report.diff_json import diff_to_json
 from tilec.report.diff_markdown import LARGEST, diff_markdown
 from tilec.report.diff_text import diff_text

@@ -5,10 +5,10 @@ import io
 
 from report.plans import layers, plan
 
+from tilec.analysis.ratios import Ratio
+from tilec.analysis.statistics import statistics
 from tilec.ir.plan import Bound
 from tilec.ir.text import parse_expr
-from tilec.report.ratios import Ratio
-from tilec.report.statistics import statistics
 from tilec.report.sweep import Row, sweep_cells, sweep_csv, sweep_to_json
 
 FOUND = statistics(plan(*layers()))

@@ -2,9 +2,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilec.abi.manifest import TensorSpec
 from tilec.errors import UsageError
 from tilec.runtime.feeds import describe, gather_inputs, gather_outputs
-from tilec.runtime.manifest import TensorSpec
 
 SPECS = (TensorSpec("image", "f32", (2, 3)), TensorSpec("count", "i64", ()))
 FEEDS = {"image": np.arange(6, dtype=np.float32).reshape(2, 3), "count": np.array(5)}

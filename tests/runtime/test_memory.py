@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from tilec.abi.manifest import Constant, WeightsFile
 from tilec.artifact import digest_bytes
 from tilec.errors import ArtifactError
-from tilec.runtime.manifest import Constant, WeightsFile
 from tilec.runtime.memory import address, aligned_array, constant_address, map_weights
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tests.cpu_models import chain, chain_reference, rows, tensor, whole, write_manifest, write_model
-from tilec.codegen.cpu.build import Model
-from tilec.codegen.cpu.launches import Launch
-from tilec.errors import ArtifactError, UsageError
+from tilec.abi.manifest import Constant, Segment, WeightsFile
+from tilec.codegen.launch_table import Launch
+from tilec.codegen.model import Model
+from tilec.errors import ArtifactError, UnavailableError, UsageError
 from tilec.runtime import load
-from tilec.runtime.manifest import Constant, Segment, WeightsFile
 
 
 @pytest.fixture(scope="module")
@@ -183,3 +183,13 @@ def test_threads_are_chosen_by_argument_then_variable_then_model(tmp_path, monke
         load(tmp_path)
     with pytest.raises(UsageError, match="0 threads"):
         load(tmp_path, threads=0)
+
+
+def test_a_loader_that_is_not_installed_is_named(folder, tmp_path):
+    model = chain(1, 4, 8)
+    write_manifest(tmp_path, replace(write_model(tmp_path, model), loader="no_such_package.runtime:load"))
+    with pytest.raises(UnavailableError, match="no_such_package"):
+        load(tmp_path)
+    write_manifest(tmp_path, replace(write_model(tmp_path, model), loader="tilec.runtime.memory:no_loader"))
+    with pytest.raises(ArtifactError, match="no loader 'no_loader'"):
+        load(tmp_path)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tests.cpu_models import chain, chain_reference, write_model
+from tilec.abi.manifest import Segment
 from tilec.runtime import load
-from tilec.runtime.manifest import Segment
 from tilec.runtime.times import Span, Times
 
 

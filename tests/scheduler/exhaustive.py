@@ -17,12 +17,12 @@ import numpy as np
 from tilec.ir.expr import Access, TensorExpr, Var, accesses
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
-from tilec.scheduler.passes.rewrite import constant_tensors
-from tilec.scheduler.target import Target
-from tilec.scheduler.tiles.problem import Problem
-from tilec.scheduler.tiles.registers import register_tile
-from tilec.scheduler.tiles.score import score
-from tilec.scheduler.tiles.windows import leaves
+from tilec.scheduler.graph_passes.rewrite import constant_tensors
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.cost_model import estimate
+from tilec.scheduler.tiling.register_tiles import register_tile
+from tilec.scheduler.tiling.tile_footprints import leaves
+from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 NUMBERS = Candidates()
 MOST = 200_000
@@ -38,7 +38,7 @@ class Exhaustive:
     """The best predicted time of a graph's nodes on a device."""
 
     graph: Graph
-    target: Target
+    target: TargetModel
     outputs: frozenset[str]
     known: dict[tuple[str, ...], float] = field(default_factory=dict)
 
@@ -69,7 +69,9 @@ class Exhaustive:
             if acyclic(parts) and all(in_registers(part) for part in parts) and parts[-1][-1] is nodes[-1]:
                 for tiles in self._registers(parts):
                     halos = frozenset(a.tensor for n in nodes for a in accesses(n.expr) if self._leaves(a, n.expr))
-                    problem = Problem(parts, tiles, self.graph, self.target, NUMBERS, leaving, "time", halos=halos)
+                    problem = TilingProblem(
+                        parts, tiles, self.graph, self.target, NUMBERS, leaving, "time", halos=halos
+                    )
                     found = min(found, best_tile(problem))
         return found
 
@@ -91,12 +93,12 @@ class Exhaustive:
                 yield list(tiles)
 
 
-def _with_registers(target: Target, registers: int) -> Target:
+def _with_registers(target: TargetModel, registers: int) -> TargetModel:
 
     return replace(target, registers=registers)
 
 
-def best_tile(problem: Problem) -> float:
+def best_tile(problem: TilingProblem) -> float:
     """The least time over every tile of the final node and every reduce step of every node, of those that fit."""
     final = problem.final
     axes = [sizes(problem.extent(i)) for i in final.spatial]
@@ -114,7 +116,7 @@ def best_tile(problem: Problem) -> float:
         table: dict[str, dict[str, np.ndarray]] = {}
         for (node, i), n in chosen.items():
             table.setdefault(node, {})[i] = np.asarray(n, np.int64)
-        result = score(problem, tiles, table)
+        result = estimate(problem, tiles, table)
         fits = result.held <= problem.target.capacity
         found = min(found, float(np.min(np.where(fits, result.objective, inf))))
     return found

@@ -10,7 +10,7 @@ from tilec.ir.expr import Expr, as_expr
 from tilec.ir.graph import Graph, Inline, Node, Port, Tensor
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.text import parse_expr, parse_tensor
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 
 Shape = Sequence[int | str]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tests.lower.cases import Case
 from tilec.ir.plan import PlanLevel
 from tilec.ir.text import tensor_text
-from tilec.scheduler.rescaling.chains import Chain, rescalable
+from tilec.scheduler.online.shared_reductions import SharedReductions, find_shared_reductions
 
 A100 = (
     PlanLevel("dram", 80_000_000_000, transaction=32),
@@ -39,9 +39,9 @@ def normalized(n: int) -> list[str]:
     ]
 
 
-def only_chain(case: Case) -> Chain:
+def only_chain(case: Case) -> SharedReductions:
     """The one chain of a case."""
-    (chain,) = rescalable(case.nodes(), case.plan().tensors, case.plan().groups[0].outputs)
+    (chain,) = find_shared_reductions(case.nodes(), case.plan().tensors, case.plan().groups[0].outputs)
     return chain
 
 

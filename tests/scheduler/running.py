@@ -12,13 +12,13 @@ from tilec.ir.graph import Graph, Inline
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
-from tilec.ir.verify_program import check_program
+from tilec.ir.verify.program import check_program
 from tilec.lower.lowering import lower
 from tilec.machine import execute
-from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.passes.parts import fuse
-from tilec.scheduler.target import Target
-from tilec.scheduler.tiles.problem import Objective
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.tiling_problem import Objective
 from tilec.spec.device import DeviceSpec, Vector
 from tilec.spec.resolve import device_source, parse_device
 
@@ -47,10 +47,10 @@ def tiny(managed: str = "implicit", threads: int = 1) -> DeviceSpec:
     return cpu.model_copy(update={"levels": levels, "vector": vector})
 
 
-def atoms_of(graph: Graph, target: Target, objective: Objective = "time") -> Atoms:
+def problem_of(graph: Graph, target: TargetModel, objective: Objective = "time") -> FusionProblem:
     """What a graph's groups are made of."""
     outputs = frozenset(port.tensor for port in graph.outputs)
-    return Atoms(graph, fuse(graph).parts, target, Candidates(), objective, outputs)
+    return FusionProblem(graph, fuse_registers(graph).parts, target, Candidates(), objective, outputs)
 
 
 def illegal(plan: Plan) -> list[str]:

@@ -9,33 +9,34 @@ from tilec.ir.expr import Const, accesses, operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Cost, Group, Plan, PlanLevel, Variant
-from tilec.lower.footprint import footprint
+from tilec.lower.counts.footprint import footprint
+from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
-from tilec.lower.traffic import traffic
-from tilec.scheduler.nodes.access import is_data_dependent
-from tilec.scheduler.reasons import edge
-from tilec.scheduler.target import Target, target_of
-from tilec.scheduler.tiers.spans import Span, spans
+from tilec.scheduler.analysis.access import is_data_dependent
+from tilec.scheduler.memory_levels.level_groups import level_groups
+from tilec.scheduler.refusals import edge_name
+from tilec.scheduler.state import LevelGroup
+from tilec.scheduler.target_model import TargetModel, target_model_of
 
 Parts = Sequence[Sequence[Node]]
 LOW, MIDDLE, TOP = "low", "middle", "top"
 
 
-def target(capacity: int, link: float = 1e9, units: int = 1) -> Target:
+def target(capacity: int, link: float = 1e9, units: int = 1) -> TargetModel:
     """Three levels, the middle one of that many bytes; the cores get ten times what comes over the link."""
     middle = PlanLevel(MIDDLE, capacity, units, scope="chip" if units > 1 else "")
     levels = (PlanLevel(LOW, None), middle, PlanLevel(TOP, None))
-    return replace(target_of(tiny()), levels=levels, core=2, links=(link, link, 10 * link), peak=1e12, launch=0.0)
+    return replace(target_model_of(tiny()), levels=levels, core=2, links=(link, link, 10 * link), peak=1e12, launch=0.0)
 
 
 def spans_of(
     parts: Parts, graph: Graph, capacity: int, *, objective: str = "time", closed: bool = False, units: int = 1
-) -> tuple[Span, ...]:
+) -> tuple[LevelGroup, ...]:
     """The spans of parts on the middle level."""
-    return spans(parts, graph, target(capacity, units=units), 1, Candidates(), objective, closed)  # type: ignore[arg-type]
+    return level_groups(parts, graph, target(capacity, units=units), 1, Candidates(), objective, closed)  # type: ignore[arg-type]
 
 
-def plan_of(graph: Graph, parts: Parts, found: Sequence[Span], capacity: int, units: int = 1) -> Plan:
+def plan_of(graph: Graph, parts: Parts, found: Sequence[LevelGroup], capacity: int, units: int = 1) -> Plan:
     """Every span a group, connected at the middle level, its parts at the top."""
     groups = tuple(_group(graph, parts, span, number) for number, span in enumerate(found))
     return Plan(
@@ -53,7 +54,7 @@ def plan_of(graph: Graph, parts: Parts, found: Sequence[Span], capacity: int, un
     )
 
 
-def _group(graph: Graph, parts: Parts, span: Span, number: int) -> Group:
+def _group(graph: Graph, parts: Parts, span: LevelGroup, number: int) -> Group:
     nodes = tuple(node for member in span.members for node in parts[member])
     home = {node.name: member for member in span.members for node in parts[member]}
     results = {port.tensor for port in graph.outputs}
@@ -78,7 +79,7 @@ def _group(graph: Graph, parts: Parts, span: Span, number: int) -> Group:
         nodes=nodes,
         outputs=tuple(n for n in home if n in results or any(r.name not in home for r in readers[n])),
         connect={
-            edge(t, node.name): TOP if home[t] == home[node.name] else MIDDLE
+            edge_name(t, node.name): TOP if home[t] == home[node.name] else MIDDLE
             for node in nodes
             for t in operands(node.expr)
             if t in home

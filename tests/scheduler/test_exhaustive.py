@@ -15,14 +15,15 @@ from scheduler.running import device
 
 from tilec.importer import import_model
 from tilec.ir.graph import Graph, Node, Port
-from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.groups.chosen import grouped
-from tilec.scheduler.groups.cut import cut
-from tilec.scheduler.passes.parts import computed_nodes, fuse
-from tilec.scheduler.passes.rewrite import live
-from tilec.scheduler.reasons import Draft
-from tilec.scheduler.schedule import PASSES
-from tilec.scheduler.target import target_of
+from tilec.scheduler.fusion.local_search import LocalSearch, local_search
+from tilec.scheduler.fusion.partition import PartitionGroups, partition_parts
+from tilec.scheduler.fusion.split_parts import split_parts
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.fuse_registers import computed_nodes, fuse_registers
+from tilec.scheduler.graph_passes.rewrite import live
+from tilec.scheduler.pipeline import GRAPH_PASSES
+from tilec.scheduler.refusals import RewrittenGraph
+from tilec.scheduler.target_model import target_model_of
 
 DEVICES = ("a100", "zen5-avx512", "mi250")
 SEED = 4
@@ -31,9 +32,9 @@ SEED = 4
 def prepared(name: str) -> Graph:
     """A small model as the search sees it."""
     with TemporaryDirectory() as folder:
-        draft = Draft(live(import_model(miniature(name, "fused", Path(folder))).graph))
-    for step in PASSES.values():
-        draft = step(draft)
+        draft = RewrittenGraph(live(import_model(miniature(name, "fused", Path(folder))).graph))
+    for step in GRAPH_PASSES:
+        draft = step.run(draft)
     return draft.graph
 
 
@@ -74,13 +75,14 @@ def part_of(graph: Graph, nodes: list[Node]) -> Graph:
 def gap(graph: Graph, name: str) -> float:
     """How much more time the search predicts for its groups than the exhaustive one for the best; 0 where it finds
     register tiles that the exhaustive one does not try."""
-    target = target_of(device(name))
+    target = target_model_of(device(name))
     outputs = frozenset(port.tensor for port in graph.outputs)
-    parted = fuse(graph)
-    atoms = Atoms(graph, parted.parts, target, NUMBERS, "time", outputs)
-    atoms = replace(atoms, parts=cut(parted, atoms).parts)
-    atoms, grouping = grouped(atoms, {})
-    found = sum(atoms.core_tiles(members)[0].objective for members in grouping.groups)
+    parted = fuse_registers(graph)
+    problem = FusionProblem(graph, parted.parts, target, NUMBERS, "time", outputs)
+    problem = replace(problem, parts=split_parts(parted, problem, 0.99).parts)
+    grouping = partition_parts(problem, {}, PartitionGroups())
+    problem, grouping = local_search(problem, grouping, {}, LocalSearch())
+    found = sum(problem.core_tiles(members)[0].objective for members in grouping.groups)
     best = Exhaustive(graph, target, outputs).best(computed_nodes(graph))
     return max(0.0, found / best - 1)
 
@@ -97,8 +99,10 @@ def sample(count: int) -> list[Graph]:
             if graph is None:
                 sources.remove(source)
                 continue
-            atoms = Atoms(graph, fuse(graph).parts, target_of(device("a100")), NUMBERS, "time", frozenset())
-            if (key := tuple(each.content for each in atoms.descriptions)) not in seen:
+            problem = FusionProblem(
+                graph, fuse_registers(graph).parts, target_model_of(device("a100")), NUMBERS, "time", frozenset()
+            )
+            if (key := tuple(each.content for each in problem.descriptions)) not in seen:
                 seen.add(key)
                 found.append(graph)
     return found[:count]

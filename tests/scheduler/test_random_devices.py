@@ -21,13 +21,13 @@ from tilec.ir.expr import Const
 from tilec.ir.graph import Inline
 from tilec.ir.reads import reads
 from tilec.ir.types import numpy_dtype
-from tilec.ir.verify_plan import check_plan
-from tilec.ir.verify_program import check_program
-from tilec.lower.check_plan import overflows
+from tilec.ir.verify.plan import check_plan
+from tilec.ir.verify.program import check_program
+from tilec.lower.checks.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.machine import execute
 from tilec.scheduler import schedule
-from tilec.scheduler.fits import LevelTooSmallError
+from tilec.scheduler.minimum_capacity import LevelTooSmallError
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 

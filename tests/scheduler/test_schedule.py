@@ -22,7 +22,9 @@ from tilec.ir.expr import operands, variables
 from tilec.ir.graph import Graph, Inline
 from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
-from tilec.scheduler.reasons import REASONS
+from tilec.scheduler.pipeline import GRAPH_PASSES
+from tilec.scheduler.refusals import REASONS
+from tilec.scheduler.trace import RecordedTrace
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import packaged
 
@@ -141,10 +143,11 @@ def test_plans_survive_json_and_are_the_same_every_time() -> None:
 
 
 def test_passes_are_seen_and_chosen() -> None:
-    seen: list[str] = []
-    schedule(attention(), tiny(), observe=lambda name, _graph: seen.append(name))
-    assert seen == ["literals", "compose", "fold", "reindex", "layout", "inline"]
-    plan = schedule(attention(), tiny(), ScheduleOptions(passes=("literals",)))
+    trace = RecordedTrace()
+    schedule(attention(), tiny(), trace=trace)
+    names = [each.name for each in GRAPH_PASSES]
+    assert [entry.step.name for entry in trace.entries][: len(names)] == names
+    plan = schedule(attention(), tiny(), ScheduleOptions(passes=("inline_scalars",)))
     assert illegal(plan) == []
     assert any(node.name == "q_split" for group in plan.groups for node in group.nodes)
     with pytest.raises(ConfigError, match="no pass of schedule is called 'compos'") as caught:

@@ -6,9 +6,9 @@ import pytest
 from scheduler.graphs import make_graph
 from scheduler.running import tiny
 
+from tilec.ir.call_segments import segment_of
 from tilec.ir.graph import Call, Port
-from tilec.ir.segments import stages
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 from tilec.scheduler import schedule
 
 SIZE = {"i": 8, "j": 16}
@@ -38,7 +38,7 @@ def test_groups_stay_between_calls(kind):
     plan = schedule(graph, tiny() if kind == "implicit" else tiny("explicit", 64))
     assert plan.calls == graph.calls
     assert [port.tensor for port in plan.inputs] == ["x"]
-    there = stages([node for group in plan.groups for node in group.nodes], plan.calls)
+    there = segment_of([node for group in plan.groups for node in group.nodes], plan.calls)
     for group in plan.groups:
         assert len({there[node.name] for node in group.nodes}) == 1
     stored = {tensor for group in plan.groups for tensor in group.outputs}

@@ -18,8 +18,7 @@ levels:
   - {name: l2, capacity: 6MiB, managed: implicit, write_allocate: true,
      bandwidth: {total: 800GB/s}, transaction: {element: 1B, shape: [32]}}
   - {name: smem, capacity: 96KiB, units: 4, managed: explicit, scope: block, pool: l1,
-     bandwidth: {total: 8TB/s, instance: 1TB/s}, transaction: {element: 4B, shape: [8, 4]},
-     banks: {count: 32, width: 4B}}
+     bandwidth: {total: 8TB/s, instance: 1TB/s}, transaction: {element: 4B, shape: [8, 4]}}
 pools: {l1: 128KiB}
 launch_level: dram
 core_level: smem
@@ -98,6 +97,12 @@ def test_digest_is_of_the_meaning() -> None:
             "core_level: smem",
             "core_level: xyz",
             "no level is called 'xyz'; the levels are host, dram, l2, smem",
+        ),
+        ("core_level: smem", "core_level: host", "core_level 'host' is below launch_level 'dram'"),
+        (
+            "{element: 4B, shape: [8, 4]}",
+            "{element: 4B, shape: [8, 4]}, banks: 32",
+            "key 'banks' is not supported: no cost",
         ),
         ("name: l2", "name: dram", "two levels are called 'dram'"),
         ("pools: {l1: 128KiB}\n", "", "level 'smem' shares pool 'l1', which is not given here"),

@@ -50,6 +50,26 @@ def test_a_flag_value_keeps_what_the_file_knows_of_a_size(file: str) -> None:
     assert (seq.value, seq.range, seq.divisor) == (16, (1, 64), 2)
 
 
+@pytest.mark.parametrize(
+    ("size", "said", "line"), [(66, "66 is not in the range from 1 to 64", "33"), (7, "7 is not divisible by 2", "51")]
+)
+def test_a_bound_size_that_the_file_excludes_is_refused_with_both_places(
+    file: str, size: int, said: str, line: str
+) -> None:
+    with pytest.raises(ConfigError) as error:
+        effective_recipe(file, {"shapes.seq.value": ("--shape", size)}, {})
+    assert str(error.value).startswith(f"--shape: seq: {said}\n")
+    assert error.value.hint is not None
+    assert f"{file}:4:{line}" in error.value.hint
+
+
+@pytest.mark.parametrize("name", ["TILEC_TYPES", "TILEC_IMPORT_PASSES"])
+def test_variables_of_keys_that_are_not_supported_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="is not supported") as error:
+        effective_recipe(None, {}, {name: "[a]"})
+    assert error.value.place == name
+
+
 def test_the_printed_recipe_is_a_recipe_with_origins(file: str, tmp_path: Path) -> None:
     effective = effective_recipe(file, {"schedule.budget": ("--budget", 9)}, {})
     assert "  budget: 9  # --budget\n" in effective.text()
@@ -71,6 +91,15 @@ def test_without_a_recipe(tmp_path: Path) -> None:
     effective = effective_recipe(None, {"device": ("--device", "neon")}, {})
     assert effective.recipe.codegen.threads == 64
     assert effective.device_source.place == "devices/neon.yaml"
+
+
+def test_a_device_only_suggests(tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text("device: neon\ncodegen: {threads: 3}\n")
+    recipe = str(tmp_path / "r.yaml")
+    assert effective_recipe(recipe, {}, {}).recipe.codegen.threads == 3
+    assert effective_recipe(recipe, {}, {"TILEC_CODEGEN_THREADS": "5"}).recipe.codegen.threads == 5
+    found = effective_recipe(recipe, {"codegen.threads": ("--threads", 7)}, {"TILEC_CODEGEN_THREADS": "5"})
+    assert (found.recipe.codegen.threads, found.origins["codegen.threads"]) == (7, "--threads")
 
 
 def test_a_device_file_is_found_beside_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

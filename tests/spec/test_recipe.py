@@ -17,13 +17,28 @@ def test_an_empty_recipe_is_the_default() -> None:
 
 
 def test_sizes_are_numbers_or_what_is_known() -> None:
-    shapes = recipe("shapes:\n  batch: 4\n  seq: {range: [1, 512], divisor: 8, likely: [128, 256]}").shapes
+    shapes = recipe("shapes:\n  batch: 4\n  seq: {range: [1, 512], divisor: 8, likely: [128]}").shapes
     assert shapes["batch"] == Dimension(value=4)
-    assert shapes["seq"] == Dimension(range=(1, 512), divisor=8, likely=(128, 256))
+    assert shapes["seq"] == Dimension(range=(1, 512), divisor=8, likely=(128,))
 
 
 def test_import_is_a_key_although_a_python_keyword() -> None:
-    assert recipe("import: {passes: [fold, open]}").import_.passes == ("fold", "open")
+    assert recipe("import: {print_between_passes: true}").import_.print_between_passes
+
+
+@pytest.mark.parametrize(
+    ("known", "size"),
+    [
+        ("{likely: [48]}", 48),
+        ("{}", 128),
+        ("{range: [1, 64]}", 64),
+        ("{range: [500, 600]}", 500),
+        ("{divisor: 24}", 120),
+        ("{range: [130, 600], divisor: 50}", 150),
+    ],
+)
+def test_a_size_that_is_not_bound_is_taken_for_one_that_is_allowed(known: str, size: int) -> None:
+    assert recipe(f"shapes: {{seq: {known}}}").shapes["seq"].assumed(128) == size
 
 
 @pytest.mark.parametrize(
@@ -33,9 +48,15 @@ def test_import_is_a_key_although_a_python_keyword() -> None:
         ("shcedule: {}", "r.yaml:1:1: unknown key 'shcedule'\n  Did you mean 'schedule'?"),
         ("schedule:\n  fussion: none", "r.yaml:2:3: unknown key 'fussion'\n  Did you mean 'fusion'?"),
         ("shapes:\n  seq: {devisor: 8}", "r.yaml:2:9: unknown key 'devisor'\n  Did you mean 'divisor'?"),
-        ("shapes:\n  seq: {divisor: 8, value: 12}", "r.yaml:2:8: 12 is not in the range or not divisible by 8"),
-        ("shapes:\n  seq: {range: [8, 4]}", "r.yaml:2:8: the range (8, 4) holds no size"),
-        ("shapes:\n  seq: {range: [0, 4], likely: [9]}", "r.yaml:2:8: 9 is not in the range or not divisible by 1"),
+        (
+            "shapes:\n  seq: {divisor: 8, value: 12}",
+            "r.yaml:2:28: seq: 12 is not divisible by 8\n  `divisor` is given at r.yaml:2:18.",
+        ),
+        ("shapes:\n  seq: {range: [8, 4]}", "r.yaml:2:8: the range [8, 4] holds no size that is divisible by 1"),
+        ("shapes:\n  seq: {range: [0, 4], likely: [9]}", "r.yaml:2:32: seq: 9 is not in the range from 0 to 4"),
+        ("shapes:\n  seq: {likely: [2, 4]}", "r.yaml:2:17: 2 likely sizes: a plan is made for one"),
+        ("types: {w: f16}", "r.yaml:1:1: key 'types' is not supported: a tensor keeps the type"),
+        ("import: {passes: []}", "r.yaml:1:10: key 'passes' is not supported: import has no passes"),
         ("shapes:\n  seq: true", "r.yaml:2:8: expected "),
         ("shapes:\n  seq: -1", "r.yaml:2:8: expected greater than or equal to 0, found -1"),
         ("verify: {seeds: []}", "r.yaml:1:17: "),

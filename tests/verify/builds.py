@@ -6,7 +6,7 @@ from pathlib import Path
 from cli.models import mlp
 
 from tilec.artifact import Artifact
-from tilec.codegen import codegen
+from tilec.codegen.driver import codegen
 from tilec.importer import import_model
 from tilec.ir.expr import Binary, Const
 from tilec.ir.plan import Plan

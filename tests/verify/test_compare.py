@@ -16,6 +16,17 @@ def test_the_error_is_relative_to_the_largest_value():
     assert found.error == pytest.approx(0.02 / 4, rel=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e-6, 1.0, 1e6, 1e30])
+def test_results_are_wrong_by_the_same_part_however_small_they_are(scale):
+    expected = EXPECTED * np.float32(scale)
+    actual = expected.copy()
+    actual[1, 0] *= np.float32(1.1)
+    found = compare("y", actual, expected, 1e-2)
+    assert not found.passed
+    assert found.error == pytest.approx(0.2 / 4, rel=1e-4)
+    assert compare("y", actual, expected, 6e-2).passed
+
+
 def test_an_error_above_the_tolerance_says_where():
     actual = EXPECTED.copy()
     actual[1, 0] = 3.0

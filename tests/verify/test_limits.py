@@ -10,7 +10,7 @@ from report.plans import layers, plan
 
 from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.levels import LevelCapacity
-from tilec.bounds.plan.bounded import bounded
+from tilec.bounds.plan.plan_bounds import with_bounds
 from tilec.ir.expr import Const
 from tilec.ir.plan import Bound, Plan
 from tilec.verify import stage
@@ -23,7 +23,7 @@ PASSED: dict[str, Any] = {"verdict": "pass", "verified_on": "tile machine"}
 def bound_plan(read: int = 1 << 20) -> Plan:
     first, *rest = (replace(g, cost=replace(g.cost, read={"smem": Const(1 << 20)})) for g in layers())
     first = replace(first, cost=replace(first.cost, read={"smem": Const(read)}))
-    return bounded(plan(first, *rest), [LevelCapacity("smem", "dram", 1 << 16, 1, None)], oro_plus)
+    return with_bounds(plan(first, *rest), [LevelCapacity("smem", "dram", 1 << 16, 1, None)], oro_plus)
 
 
 def test_within_its_bounds_nothing_changes():

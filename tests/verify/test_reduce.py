@@ -11,9 +11,9 @@ from cli import models
 from tilec.errors import TilecError
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify import reduce as module
-from tilec.verify.locate import Found
+from tilec.verify.failure_trial import Failure
+from tilec.verify.locate import Divergence
 from tilec.verify.reduce import Case, reduce
-from tilec.verify.trial import Failure
 from verify.plans import node, plan_of, tensor
 
 MISMATCH = Failure("mismatch", "y: 2 instead of 1 at [0]")
@@ -67,7 +67,7 @@ def case(tmp_path, monkeypatch):
     relu = replace(plan.groups[0], nodes=(replace(plan.groups[0].nodes[0], origin=("relu",)),))
     monkeypatch.setattr(module, "Bench", Bench)
     monkeypatch.setattr(module, "Trace", Trace)
-    monkeypatch.setattr(module, "locate", lambda *_: Found("codegen", "y", "relu", "wrong"))
+    monkeypatch.setattr(module, "locate", lambda *_: Divergence("codegen", "y", "relu", "wrong"))
     return Case(tmp_path, replace(plan, groups=(relu,)), path, None, None, Path(tmp_path / "scratch"))
 
 

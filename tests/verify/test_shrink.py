@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from tilec.verify.parts import Choice, Part, Whole, weights_of
 from tilec.verify.shrink import shrink, simplify
+from tilec.verify.submodels import Choice, Part, Whole, weights_of
 
 
 def chain(*operators: str) -> Whole:

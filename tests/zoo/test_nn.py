@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Form
+from tilec.zoo.forms import Form
 
 FORMS: tuple[Form, ...] = ("fused", "decomposed")
 Double = NDArray[np.float64]

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Dim, Form
+from tilec.zoo.forms import Dim, Form
 from tilec.zoo.shapes import Extent, expand, halves, scalar, view
 
 FORMS: tuple[Form, ...] = ("fused", "decomposed")

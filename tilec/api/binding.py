@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilec.api.elements import dtype_of
-from tilec.api.notices import host_device
 from tilec.api.values import OrtValue, plain
+from tilec.api.warn_once import host_device
 from tilec.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """What `run_with_iobinding` reads and where it writes. Made by `InferenceSession.io_binding`."""
+    """Inputs and outputs of `run_with_iobinding`, bound to memory. Made by `InferenceSession.io_binding`."""
 
     def __init__(self, inputs: "Sequence[NodeArg]", outputs: "Sequence[NodeArg]") -> None:
         self._known = {"input": [port.name for port in inputs], "output": [port.name for port in outputs]}

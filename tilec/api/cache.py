@@ -32,7 +32,7 @@ class Cache:
     root: Path
 
     def session(self, key: str) -> Path:
-        """Where a compiled model is, or will be."""
+        """The folder of a compiled model, there or not."""
         return self.root / "sessions" / key[:_KEY]
 
     def model(self, digest: str) -> Path:

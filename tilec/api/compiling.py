@@ -1,7 +1,6 @@
 """Compiles a model into the cache, in a process of its own: no compiler is loaded here, a crash there is an error."""
 
 import atexit
-import importlib
 import json
 import logging
 import os
@@ -10,83 +9,19 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from tilec import errors
 from tilec.api.cache import Cache
-from tilec.api.keeping import LIMIT_VARIABLE, remove, used
-from tilec.api.notices import warn_once
-from tilec.artifact import bring_files, digest_bytes, digest_file, digest_object, encode
+from tilec.api.cache_eviction import remove, used
+from tilec.api.request import LINKS, Request
+from tilec.api.warn_once import warn_once
+from tilec.artifact import bring_files, encode
 from tilec.errors import ArtifactError, TilecError, UsageError
-from tilec.pipeline.tools import tools
 
 log = logging.getLogger("tilec")
-
-LINKS = "links.json"
-"""In a compiled model's folder: the files that lie elsewhere, by name; "" is the model, others lie beside it."""
-
-_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE})
-"""Variables that say nothing about the code."""
-
-_RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be compiled, for which device, how, and where the result goes.
-
-    `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols;
-    `cache` is the root of the cache, `key` (see `keyed`) the place in it; `background` gives way to all else.
-    """
-
-    model: str
-    sha256: str
-    device: str
-    cache: str
-    recipe: str | None = None
-    weights: Mapping[str, str] = field(default_factory=dict)
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    background: bool = False
-    key: str = ""
-
-
-def keyed(request: Request) -> Request:
-    """The request with the key that names everything that the compiled code depends on.
-
-    Raises UsageError for an unknown device or recipe.
-    """
-    from tilec.spec.resolve import device_source, recipe_source
-
-    variables = {
-        name: value for name, value in os.environ.items() if name.startswith("TILEC_") and name not in _WITHOUT_EFFECT
-    }
-    recipe = recipe_source(request.recipe).text if request.recipe is not None else ""
-    key = digest_object(
-        {
-            "device": digest_bytes(device_source(request.device).text.encode()),
-            "model": request.sha256,
-            "recipe": digest_bytes(recipe.encode()),
-            "record": _record(request.recipe),
-            "sizes": dict(request.sizes),
-            "tools": tools(),
-            "variables": variables,
-            "weights": dict(request.weights),
-        }
-    )
-    return replace(request, key=key)
-
-
-def _record(recipe: str | None) -> str:
-    """The sha256 of the tuning record that a recipe or a variable names; empty where there is none."""
-    if recipe is None and _RECORD_VARIABLE not in os.environ:
-        return ""
-    from tilec.spec.effective import recipe_without_device
-
-    named = recipe_without_device(recipe, {}, os.environ).schedule.record
-    return digest_file(Path(named)) if named is not None and Path(named).is_file() else ""
 
 
 def available(request: Request) -> bool:
@@ -160,8 +95,9 @@ _running: set["subprocess.Popen[str]"] = set()
 def _run(request: Request) -> None:
     """Compile in a child process. Raises the TilecError that it reports."""
     if not sys.executable:
-        worker = importlib.import_module("tilec.api.worker")
-        worker.build(request)
+        from tilec.api.worker import build
+
+        build(request)
         return
     # The same modules as here: -P keeps those of the current folder out unless they are on the path here too.
     path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
@@ -186,7 +122,7 @@ def _run(request: Request) -> None:
 
 
 def _failure(code: int, out: str, err: str, request: Request) -> TilecError:
-    """What went wrong in the child process, as the error that it raised."""
+    """The error that the child process raised, read from its output."""
     place = Path(request.model).name
     try:
         said = json.loads(out)

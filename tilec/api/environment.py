@@ -1,11 +1,12 @@
-"""What onnxruntime's module tells and takes about the process: devices, providers, log levels."""
+"""Functions of onnxruntime's module about the process: devices, providers, log levels."""
 
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilec.api.notices import host_device, warn_once
+from tilec.api.warn_once import host_device, warn_once
 from tilec.errors import UsageError
+from tilec.version import __version__
 
 COMPILED = "TilecExecutionProvider"
 PLAIN = "CPUExecutionProvider"
@@ -34,7 +35,7 @@ class OrtDevice:
 
 
 def get_available_providers() -> list[str]:
-    """What can run models: compiled code, and onnxruntime's CPU provider for the nodes that are not compiled."""
+    """Names of providers: compiled code, and onnxruntime's CPU provider for the nodes that are not compiled."""
     return [COMPILED, PLAIN]
 
 
@@ -48,13 +49,11 @@ def get_device() -> str:
 
 def get_version_string() -> str:
     """The version of tilec."""
-    import tilec
-
-    return tilec.__version__
+    return __version__
 
 
 def get_build_info() -> str:
-    """What this is."""
+    """Name and version of the package."""
     return f"tilec {get_version_string()}"
 
 

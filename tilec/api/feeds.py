@@ -1,4 +1,4 @@
-"""What a caller feeds: lists and numbers become arrays, sizes are read off, and what does not fit is told in words."""
+"""Feeds of a session: lists and numbers become arrays, sizes are read off, errors name the input that does not fit."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from tilec.api.header import Described
 from tilec.api.values import plain
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, Var, bound, substitute
+from tilec.ir.expr import Const, Expr, Var, constant_value, substitute
 from tilec.ir.text import parse_expr, text_of
 
 Feeds = Mapping[str, Any]
@@ -102,7 +102,7 @@ class Sizes:
                 self._extents.append((port.name, axis, extent))
         # Symbols that stand alone are read first: the others are expressions of them.
         self._extents.sort(key=lambda entry: not isinstance(entry[2], Var))
-        self.names = tuple(dict.fromkeys(name for name, _, extent in self._extents if bound(extent) is None))
+        self.names = tuple(dict.fromkeys(name for name, _, extent in self._extents if constant_value(extent) is None))
 
     def key(self, feeds: Feeds) -> tuple[tuple[int, ...], ...] | None:
         """The shapes that decide the sizes; None when a feed is missing or no array."""
@@ -120,7 +120,7 @@ class Sizes:
             if isinstance(extent, Var) and extent.name not in sizes:
                 sizes[extent.name], origin[extent.name] = size, name
                 continue
-            expected = bound(simplify(substitute(extent, {s: Const(v) for s, v in sizes.items()})))
+            expected = constant_value(simplify(substitute(extent, {s: Const(v) for s, v in sizes.items()})))
             if expected is not None and expected != size:
                 because = ", ".join(f"{s} is {sizes[s]} by input {origin[s]!r}" for s in origin if s in text_of(extent))
                 raise FeedError(

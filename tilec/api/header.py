@@ -1,4 +1,4 @@
-"""What a session tells about a model before it is compiled: inputs, outputs, symbolic sizes, metadata.
+"""Facts about a model before it is compiled: inputs, outputs, symbolic sizes, metadata.
 
 It is read from the model once and kept as JSON in the cache: the next start needs no onnx.
 """
@@ -25,7 +25,7 @@ class NodeArg:
 
 @dataclass(frozen=True)
 class ModelMetadata:
-    """What the model's author wrote into it."""
+    """Metadata that the model's author wrote into it."""
 
     producer_name: str = ""
     graph_name: str = ""

@@ -2,13 +2,13 @@
 
 import threading
 
-from tilec.api.compiling import Request
 from tilec.api.feeds import Feeds, Sizes, check
-from tilec.api.notices import warn_once
-from tilec.api.opening import Opened
+from tilec.api.model_dispatch import ModelDispatch, Runnable
+from tilec.api.model_source import Opened
+from tilec.api.onnxruntime_peer import OnnxruntimePeer
 from tilec.api.options import SessionOptions
-from tilec.api.peer import Peer
-from tilec.api.serving import Runnable, Serving
+from tilec.api.request import Request
+from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
 
 
@@ -25,10 +25,10 @@ class Model:
         self.count = len(header.inputs)
         self._sizes = Sizes(header.inputs, self._overridden())
         threads = options.intra_op_num_threads or None
-        self._peers: list[Peer] = []
+        self._peers: list[OnnxruntimePeer] = []
         self._peer_lock = threading.Lock()
         self._path = opened.path
-        self._serving = Serving(request, threads, self._peer if fallback else None)
+        self._serving = ModelDispatch(request, threads, self._peer if fallback else None)
         self.fixed: Runnable | None = None
         if not self._sizes.names and fallback:
             self._serving.begin((), self._sizes.fixed)
@@ -58,7 +58,7 @@ class Model:
     def _settle(self) -> Runnable:
         """The code of a model of fixed sizes; once it is compiled it is not asked for again."""
         runnable = self._serving.get((), self._sizes.fixed)
-        if not isinstance(runnable, Peer):
+        if not isinstance(runnable, OnnxruntimePeer):
             self.fixed = runnable
             self._peers.clear()
         return runnable
@@ -67,7 +67,9 @@ class Model:
         """onnxruntime for the time being, opened once."""
         with self._peer_lock:
             if not self._peers:
-                self._peers.append(Peer(self._path, self._options.intra_op_num_threads, self._options.given_sizes()))
+                self._peers.append(
+                    OnnxruntimePeer(self._path, self._options.intra_op_num_threads, self._options.given_sizes())
+                )
             return self._peers[0]
 
     def _overridden(self) -> dict[str, int]:

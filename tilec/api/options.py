@@ -4,7 +4,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from tilec.api.notices import warn_once
+from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class GraphOptimizationLevel(Enum):
-    """How far onnxruntime rewrites a graph; tilec always compiles the whole of it."""
+    """Levels of graph rewriting in onnxruntime; tilec always compiles the whole of it."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -180,7 +180,7 @@ class RunOptions(_Options):
 
 
 EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
-"""Where the external data of a model given as bytes lies."""
+"""Session option: folder of the external data of a model given as bytes."""
 
 # Entries about onnxruntime's own insides, that say nothing about results.
 _KNOWN_ENTRIES = frozenset(

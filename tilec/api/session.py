@@ -16,11 +16,11 @@ from tilec.api.environment import chosen_providers
 from tilec.api.feeds import FeedError, Feeds, arrays, choose
 from tilec.api.header import ModelMetadata, NodeArg
 from tilec.api.model import Model
-from tilec.api.notices import warn_once
-from tilec.api.opening import Opened, Source, open_model, request_for, with_inputs
+from tilec.api.model_source import Opened, Source, open_model, request_for, with_inputs
 from tilec.api.options import RunOptions, SessionOptions
 from tilec.api.profile import Profile
 from tilec.api.values import OrtValue
+from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
 
 
@@ -188,7 +188,7 @@ class InferenceSession:
         return [port.arg(self._options.given_sizes()) for port in self._opened.header.overridable]
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model's author wrote into it."""
+        """Metadata that the model's author wrote into it."""
         return self._opened.header.metadata
 
     def get_session_options(self) -> SessionOptions:
@@ -196,7 +196,7 @@ class InferenceSession:
         return self._options
 
     def get_providers(self) -> list[str]:
-        """What runs the model: compiled code, and onnxruntime's CPU provider for the nodes that are not."""
+        """Names of what runs the model: compiled code, and onnxruntime's CPU provider for the nodes that are not."""
         return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tilec.api.elements import code_of, dtype_of, type_name
-from tilec.api.notices import host_device
+from tilec.api.warn_once import host_device
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class OrtValue:
         return int(self.numpy().ctypes.data)
 
     def device_name(self) -> str:
-        """Where the value lies: `cpu`."""
+        """The device whose memory holds the value: `cpu`."""
         return "cpu"
 
     def shape(self) -> list[int]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tilec.abi.manifest import KEY
 from tilec.api.cache import Cache
-from tilec.api.compiling import LINKS, Request
-from tilec.api.keeping import limit_bytes, prune, share
+from tilec.api.cache_eviction import limit_bytes, prune, share
+from tilec.api.request import LINKS, Request
 from tilec.artifact import decode, pretty, write_text
 from tilec.errors import TilecError, UnavailableError, UsageError
-from tilec.runtime.manifest import KEY
 
 if TYPE_CHECKING:
     from tilec.pipeline import Job

@@ -1,4 +1,4 @@
-"""The JSON between the stages: canonical text, digests, atomic files, headers, dataclass codec."""
+"""The JSON artifacts between stages: canonical text, digests, atomic files, headers, dataclass codec."""
 
 from tilec.artifact.canonical import Json, compact, pretty
 from tilec.artifact.codec import decode, encode, register_form

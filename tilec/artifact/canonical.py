@@ -1,4 +1,4 @@
-"""Canonical JSON: one value, one text. Keys are sorted; whatever fits on a line stays on a line."""
+"""Canonical JSON: exactly one text for a value. Keys are sorted; a list or object that fits on a line is not broken."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 def compact(value: Json) -> str:
     """The shortest canonical text of `value`, used for digests.
 
-    Raises TypeError or ValueError for what JSON cannot hold (NaN and infinity included): a bug of the caller.
+    Raises TypeError or ValueError for a value without a JSON form (NaN and infinity included): an error of the caller.
     """
     return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 

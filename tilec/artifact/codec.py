@@ -1,9 +1,9 @@
-"""Frozen dataclasses to JSON and back, driven by their type annotations.
+"""Codec of frozen dataclasses to and from JSON, driven by their type annotations.
 
-A field equal to its default is left out. A class that has one line of text of its own (a size) provides
-`to_json(self)` and a classmethod `from_json(value)` that raises ValueError; for a type that cannot, such as a
-union (an expression), `register_form` names the two functions. Members of a
-union of dataclasses carry a ClassVar `kind` that is written as key "kind".
+A field equal to its default is left out. A class with a text form of its own (a size) provides `to_json(self)` and a
+classmethod `from_json(value)` that raises ValueError; for a type without methods, such as a union (an expression),
+`register_form` registers the two functions. Members of a union of dataclasses carry a ClassVar `kind` that is written
+as key "kind".
 """
 
 import dataclasses
@@ -25,9 +25,9 @@ _READERS: dict[Any, Callable[[Any], Any]] = {}
 
 
 def register_form(hint: Any, write: Callable[[Any], Any], read: Callable[[Any], Any]) -> None:
-    """Give the type annotation `hint` (a class or a union of classes) a JSON form of its own.
+    """Register a JSON form for the type annotation `hint` (a class or a union of classes).
 
-    `write` makes JSON of a value, `read` the value of JSON and raises ValueError for what it cannot read.
+    `write` converts a value to JSON, `read` JSON to a value; it raises ValueError for invalid input.
     """
     for member in typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,):
         _WRITERS[member] = write
@@ -60,7 +60,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(cls: type[T], data: Any, place: str = "", path: str = "") -> T:
-    """An instance of dataclass `cls` from JSON; `place` names the file, `path` where in it `data` stands.
+    """An instance of dataclass `cls` from JSON; `place` names the file, `path` the position of `data` in it.
 
     Raises ArtifactError with that path for a wrong type, an unknown key or a missing one.
     """
@@ -135,8 +135,8 @@ def _decode(hint: Any, data: Any, place: str, path: str) -> Any:
 
 
 def _decode_union(members: tuple[Any, ...], data: Any, place: str, path: str) -> Any:
-    """The first member that accepts `data`; an object with a kind goes to the member of that kind, one without to the
-    only class without."""
+    """The first member that accepts `data`; an object with a kind is decoded by the member of that kind, one without by
+    the only class without."""
     if isinstance(data, dict) and "kind" in data:
         for member in members:
             if getattr(member, "kind", None) == data["kind"]:

@@ -1,4 +1,4 @@
-"""sha256 digests of objects and files, by which every stage names its inputs."""
+"""sha256 digests of objects and files, by which every stage identifies its inputs."""
 
 import hashlib
 import os
@@ -20,7 +20,8 @@ def digest_object(value: Json) -> str:
 
 
 def digest_file(path: Path) -> str:
-    """sha256 of a file, read in pieces, once while it stays as it is. Raises UsageError when it cannot be read."""
+    """sha256 of a file, read in pieces; cached while the file is unchanged. Raises UsageError when it cannot be
+    read."""
     try:
         state = os.stat(path)
         return _digest_of(str(path.resolve()), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
@@ -30,6 +31,6 @@ def digest_file(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest_of(path: str, *_state: int) -> str:
-    """sha256 of the file in this state; a change of the state makes it be read anew."""
+    """sha256 of the file in this state; a new state is a new cache key."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""An artifact: the JSON that a stage writes, with a header that names its kind, format and inputs."""
+"""Artifact documents: the JSON that a stage writes, with a header of kind, format and inputs."""
 
 import json
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ WRITERS = {"graph": "import", "plan": "schedule", "kernels": "codegen", "report"
 
 @dataclass(frozen=True)
 class Artifact:
-    """What a stage hands to the next one.
+    """The output of a stage.
 
-    `inputs` maps a role (model, device, recipe, graph, plan, kernels) to a sha256; `edited` tells that a
-    person changed this artifact, or one before it, after a stage had written it; `body` is the stage's data.
+    `inputs` maps a role (model, device, recipe, graph, plan, kernels) to a sha256; `edited`: a person changed this
+    artifact, or one before it, after a stage had written it; `body` is the stage's data.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """The sha256 by which the next stage names this artifact; formatting does not change it."""
+        """The sha256 by which the next stage identifies this artifact, independent of formatting."""
         return digest_object(self.document())
 
     def document(self) -> dict[str, Json]:
@@ -48,7 +48,7 @@ class Artifact:
         return {"artifact": header, **self.body}
 
     def text(self) -> str:
-        """The bytes of the file, the same on any machine for the same inputs."""
+        """The contents of the file, the same on any machine for the same inputs."""
         return pretty(self.document())
 
     def write(self, path: Path) -> None:
@@ -56,7 +56,7 @@ class Artifact:
         write_text(path, self.text())
 
     def require_inputs(self, current: Mapping[str, str], place: str) -> None:
-        """Refuse to go on when an input named in `current` is not the one this artifact was made from.
+        """Check that the inputs in `current` are those this artifact was made from.
 
         Raises ArtifactError with the roles that changed and the stage to run again.
         """
@@ -113,9 +113,9 @@ def parse_artifact(text: str, kind: str, place: str) -> Artifact:
 
 
 def is_fresh(path: Path, kind: str, inputs: Mapping[str, str]) -> bool:
-    """Whether `path` holds an artifact of this kind and format made from exactly these inputs.
+    """Whether `path` is an artifact of this kind and format made from exactly these inputs.
 
-    An artifact edited by hand counts: the inputs decide, the edit is kept.
+    An artifact edited by hand counts: the inputs decide, the edit is preserved.
     """
     if not path.is_file():
         return False

@@ -1,4 +1,4 @@
-"""Weight files reachable beside the artifacts that name them, so that JSON holds file names and never paths."""
+"""Links to weight files beside the artifacts that name them, so that JSON contains file names and never paths."""
 
 import os
 import secrets
@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tilec.artifact.digest import digest_file
+from tilec.artifact.filenames import refuse_outside
 from tilec.errors import ArtifactError, TilecError, UsageError
-from tilec.ir.filenames import refuse_outside
 
 _NOWHERE: Mapping[str, Path] = MappingProxyType({})
 
@@ -18,9 +18,9 @@ _NOWHERE: Mapping[str, Path] = MappingProxyType({})
 def bring_files(files: Mapping[str, str], source: Path, target: Path, moved: Mapping[str, Path] = _NOWHERE) -> None:
     """Make the weight files `files` (name -> sha256) of folder `source` reachable in folder `target`.
 
-    `moved` names the places of those that are not in `source` (any more). A link is made: symbolic and relative, else
-    hard, else a copy. A file that is there already with the same content stays. Raises ArtifactError when one is
-    missing in `source` or has a name that leads out of the folder, UsageError when another file of that name stands in
+    `moved` gives the paths of files that are not in `source` (any more). A link is made: symbolic and relative, else
+    hard, else a copy. An existing file with the same content is left alone. Raises ArtifactError when a file is missing
+    in `source` or has a name that leads out of the folder, UsageError when another file of that name exists in
     `target`, TilecError when `target` cannot be written.
     """
     for name, sha256 in files.items():
@@ -48,7 +48,7 @@ def bring_files(files: Mapping[str, str], source: Path, target: Path, moved: Map
 def require_files(files: Mapping[str, str], folder: Path) -> None:
     """Check that the weight files `files` (name -> sha256) of `folder` are those that an artifact was made from.
 
-    Raises ArtifactError that names the first one that is missing, another, or out of the folder.
+    Raises ArtifactError for the first one that is missing, different, or out of the folder.
     """
     for name, sha256 in files.items():
         refuse_outside(name, str(folder))
@@ -63,7 +63,7 @@ def require_files(files: Mapping[str, str], folder: Path) -> None:
 
 
 def missing_file(name: str, folder: Path) -> ArtifactError:
-    """The error for a weight file that is not where an artifact says."""
+    """The error for a weight file that an artifact names and that does not exist."""
     return ArtifactError(f"{name}, which holds the weights, is not here", str(folder), "Name it with --model PATH.")
 
 
@@ -73,7 +73,7 @@ def _link(real: Path, here: Path) -> None:
     try:
         try:
             aside.symlink_to(os.path.relpath(real, here.parent.resolve()))
-        except (OSError, ValueError):  # no leave to make one (Windows), another drive
+        except (OSError, ValueError):  # no permission for symbolic links (Windows), or another drive
             try:
                 os.link(real, aside)
             except OSError:

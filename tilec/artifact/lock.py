@@ -1,4 +1,4 @@
-"""A lock between processes: a file that one of them holds; whoever dies gives it back."""
+"""A lock between processes on a file; the system releases it when its holder ends."""
 
 import os
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from pathlib import Path
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file `path`, made when it is not there, waiting for whoever has it.
+    """Hold a lock on the file `path`, which is created if missing; waits for the current holder.
 
-    The holder may remove the file before the block ends: who waits for it then makes a new one. Raises OSError when
-    the file cannot be made.
+    The holder may remove the file before the block ends: a waiting process then creates a new one. Raises OSError when
+    the file cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
@@ -31,7 +31,7 @@ def _is_current(path: Path, descriptor: int) -> bool:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait for the lock of an open file; it ends when the file is closed."""
+    """Wait for the lock of an open file; closing the file releases it."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -41,6 +41,6 @@ def _lock(descriptor: int) -> None:
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
                 return
-            except OSError:  # it gives up after ten seconds
+            except OSError:  # LK_LOCK gives up after ten seconds
                 continue
     fcntl.flock(descriptor, fcntl.LOCK_EX)

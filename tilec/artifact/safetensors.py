@@ -1,4 +1,4 @@
-"""Weight files in the safetensors format, tensors at multiples of 64 bytes; the same tensors give the same bytes."""
+"""Weight files in the safetensors format, tensors at multiples of 64 bytes; equal tensors give equal bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ALIGNMENT = 64
-"""Bytes; a cache line, and the width of the widest vector."""
+"""Bytes: a cache line, and the width of the widest vector."""
 
 _TYPES = {
     "float64": "F64",
@@ -35,17 +35,17 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything goes in a weight file: `header` is its first bytes, `places` maps a tensor to (offset in the
-    file, size); after every tensor zeros follow up to the next multiple of 64 bytes."""
+    """Layout of a weight file: `header` is its first bytes, `places` maps a tensor to (offset in the file, size) in
+    bytes; every tensor is followed by zeros up to the next multiple of 64 bytes."""
 
     header: bytes
     places: Mapping[str, tuple[int, int]]
 
 
 def layout(tensors: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> Layout:
-    """Lay out a weight file for tensors of these dtypes and shapes, before their values are known.
+    """The layout of a weight file for tensors of these dtypes and shapes, before their values are known.
 
-    The format allows no gaps, so tensors named `pad.N` fill them up.
+    The format allows no gaps, so tensors named `pad.N` fill them.
     """
     entries: dict[str, Any] = {}
     relative: dict[str, tuple[int, int]] = {}
@@ -66,8 +66,8 @@ def layout(tensors: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> Layo
 
 
 def pieces_of(slabs: Iterable[NDArray[Any]]) -> Iterator[bytes | memoryview]:
-    """What to write for one tensor that is given in slabs along its first dimension: their elements, views where they
-    lie row-major in memory, then the filling."""
+    """Bytes of one tensor given in slabs along its first dimension: views of slabs that are row-major in memory, then
+    the padding."""
     size = 0
     for slab in slabs:
         size += slab.nbytes
@@ -80,7 +80,7 @@ def pieces_of(slabs: Iterable[NDArray[Any]]) -> Iterator[bytes | memoryview]:
 class Packed:
     """A weight file before it is written: its bytes in pieces, tensor -> (offset in the file, size), sha256.
 
-    `pieces` are views of the arrays where those lie row-major in memory; without tensors there are none.
+    `pieces` are views of arrays that are row-major in memory; without tensors it is empty.
     """
 
     pieces: tuple[bytes | memoryview, ...]
@@ -89,7 +89,7 @@ class Packed:
 
 
 def pack(arrays: Mapping[str, NDArray[Any]]) -> Packed:
-    """Lay out a weight file of arrays that are all there."""
+    """Lay out a weight file of arrays in memory."""
     if not arrays:
         return Packed((), {}, "")
     where = layout({name: (array.dtype, array.shape) for name, array in arrays.items()})

@@ -1,4 +1,4 @@
-"""Files that are either complete or absent: written aside in the same folder, synced, then renamed."""
+"""Atomic files, either complete or absent: written under another name in the same folder, synced, then renamed."""
 
 import os
 import secrets
@@ -12,15 +12,15 @@ from tilec.errors import TilecError
 
 @contextmanager
 def atomic_open(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that appears under `path` when the block ends well, and leaves nothing when it does not.
+    """A binary file that appears at `path` when the block ends without an exception; otherwise nothing is left.
 
-    Missing folders are made, and removed again on failure (full disk, no permission, Ctrl-C).
-    Raises TilecError that names the folder.
+    Missing folders are created, and removed again on failure (full disk, no permission, Ctrl-C). Raises TilecError with
+    the folder.
     """
-    made: list[Path] = []
+    created: list[Path] = []
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        made = _make_folders(path.parent)
+        created = _make_folders(path.parent)
         with open(aside, "xb") as file:
             yield file
             file.flush()
@@ -29,7 +29,7 @@ def atomic_open(path: Path) -> Iterator[IO[bytes]]:
     except BaseException as error:
         with suppress(OSError):
             aside.unlink()
-        for folder in made:
+        for folder in created:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
@@ -42,18 +42,18 @@ def atomic_open(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write `data` to `path` atomically. Raises TilecError that names the folder."""
+    """Write `data` to `path` atomically. Raises TilecError with the folder."""
     with atomic_open(path) as file:
         file.write(data)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write `text` to `path` atomically, in UTF-8 and with its newlines as they are."""
+    """Write `text` to `path` atomically, in UTF-8 and with unchanged newlines."""
     write_bytes(path, text.encode())
 
 
 def touch(path: Path) -> None:
-    """Make `path` newer than what it depends on without changing its bytes, for make."""
+    """Set the modification time of `path` to now without changing its bytes, for make."""
     try:
         os.utime(path)
     except OSError as error:
@@ -61,19 +61,19 @@ def touch(path: Path) -> None:
 
 
 def _make_folders(folder: Path) -> list[Path]:
-    """Make `folder` and its missing parents; returns those made, innermost first. Removes them on failure."""
+    """Create `folder` and its missing parents; returns the new ones, innermost first. Removes them on failure."""
     missing: list[Path] = []
     while not folder.exists():
         missing.append(folder)
         folder = folder.parent
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for new in reversed(missing):
             new.mkdir(exist_ok=True)
-            made.insert(0, new)
+            created.insert(0, new)
     except OSError:
-        for new in made:
+        for new in created:
             with suppress(OSError):
                 new.rmdir()
         raise
-    return made
+    return created

@@ -1,4 +1,4 @@
-"""tilec as ONNX's own backend tests call it: `prepare`, `run_model`, `run_node` (onnx.backend.base.Backend)."""
+"""The interface of ONNX's backend tests: `prepare`, `run_model`, `run_node` (onnx.backend.base.Backend)."""
 
 from tilec.backend.backend import TilecBackend
 from tilec.backend.rep import TilecRep

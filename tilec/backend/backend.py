@@ -1,4 +1,4 @@
-"""ONNX's backend interface: what models and devices are taken, and how one model or one node is run."""
+"""ONNX's backend interface: supported models and devices, and runs of one model or one node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilec.backend.rep import TilecRep
 from tilec.errors import UsageError
 
 NEWEST_OPSET = 26
-"""The opset that a node without a model is read at, unless the caller names one."""
+"""Default opset of a single node."""
 
 
 class TilecBackend(Backend):
@@ -21,7 +21,7 @@ class TilecBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether models can be compiled for a device of ONNX's: the CPU."""
+        """Whether models can be compiled for an ONNX device: the CPU only."""
         try:
             return bool(Device(device).type == DeviceType.CPU)
         except (AttributeError, ValueError):
@@ -29,15 +29,15 @@ class TilecBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **_options: Any) -> bool:  # noqa: ARG003
-        """Whether the model can run: any valid one, on the CPU."""
+        """Whether the model can run: any valid model on the CPU."""
         return cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **options: Any) -> TilecRep:
-        """Compile a model; what its sizes or inputs decide is compiled when it first runs.
+        """Compile a model; a part that depends on input sizes or values is compiled on the first run.
 
-        Nothing is verified.  `options` of other backends are passed over.  Raises ValidationError of onnx for a
-        model that breaks ONNX's rules, UsageError for another device, TilecError for what cannot be compiled.
+        Nothing is verified, and `options` of other backends are ignored. Raises onnx's ValidationError for an invalid
+        model, UsageError for another device, TilecError for a model that cannot be compiled.
         """
         if not cls.supports_device(device):
             raise UsageError(f"the backend does not know the device {device!r}", hint="It compiles for CPU.")
@@ -46,7 +46,7 @@ class TilecBackend(Backend):
 
     @classmethod
     def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **options: Any) -> tuple[Any, ...]:
-        """Compile a model and run it once; `inputs` as `TilecRep.run` takes them."""
+        """Compile a model and run it once; `inputs` as in `TilecRep.run`."""
         return cls.prepare(model, device, **options).run(inputs)
 
     @classmethod
@@ -58,23 +58,23 @@ class TilecBackend(Backend):
         outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
         **options: Any,
     ) -> tuple[Any, ...]:
-        """Compile one node for these inputs, those that are absent left out, and run it.
+        """Compile one node for these inputs, absent ones left out, and run it.
 
-        `outputs_info` gives type and shape of every output, where the caller knows them; `opset_version` says which
-        opset the node is of.
+        `outputs_info` is the type and shape of every output, where the caller knows them; `opset_version` is the opset
+        of the node.
         """
         opset = int(options.get("opset_version", NEWEST_OPSET))
         super().run_node(node, inputs, device, outputs_info, **{**options, "opset_version": opset})
         arrays = [np.asarray(array) for array in inputs]
         names = list(dict.fromkeys(name for name in node.input if name))
-        made = [name for name in node.output if name]
+        outputs = [name for name in node.output if name]
         graph = onnx.helper.make_graph(
             [node],
             node.op_type or "node",
             [_info(name, array.dtype, array.shape) for name, array in zip(names, arrays, strict=True)],
-            [_info(name, *info) for name, info in zip(made, outputs_info, strict=True)]
+            [_info(name, *info) for name, info in zip(outputs, outputs_info, strict=True)]
             if outputs_info is not None
-            else [onnx.ValueInfoProto(name=name) for name in made],
+            else [onnx.ValueInfoProto(name=name) for name in outputs],
         )
         imports = [onnx.helper.make_opsetid("", opset)]
         if node.domain not in ("", "ai.onnx"):

@@ -1,4 +1,4 @@
-"""Compiles a model in memory into a temporary folder and loads it."""
+"""Compilation of a model in memory into a temporary folder, and loading."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tilec.spec.probe import cache_folder
 
 @dataclass(frozen=True)
 class Compiled:
-    """A loaded model, where its nodes run, and the folder that goes with it."""
+    """A loaded model, the placement of its nodes, and its temporary folder."""
 
     session: Session
     placement: Placement
@@ -32,11 +32,11 @@ class Compiled:
 def compiled(model: onnx.ModelProto, strict: bool) -> Compiled:
     """Compile a model for this machine, unverified; object files are shared with the command line's cache.
 
-    With `strict` no node may fall back.  Raises TilecError; nothing stays behind then.
+    With `strict` no node may fall back. Raises TilecError, after which no files remain.
     """
-    made = _host()
-    recipe = made.recipe.model_copy(update={"fallback": "refuse"} if strict else {})
-    job = Job(recipe, _Quiet(), made.device, cache=cache_folder() / "objects")
+    effective = _host()
+    recipe = effective.recipe.model_copy(update={"fallback": "refuse"} if strict else {})
+    job = Job(recipe, _Quiet(), effective.device, cache=cache_folder() / "objects")
     folder = tempfile.TemporaryDirectory(prefix="tilec-")
     try:
         file = Path(folder.name) / "model.onnx"
@@ -52,12 +52,12 @@ def compiled(model: onnx.ModelProto, strict: bool) -> Compiled:
 
 @cache
 def _host() -> Effective:
-    """The default recipe and this machine, as environment variables may change them."""
+    """The default recipe and this machine, with the environment variables applied."""
     return effective_recipe(None, {}, os.environ)
 
 
 class _Quiet:
-    """Says nothing about the stages."""
+    """A listener of the stages that prints nothing."""
 
     def stage(self, _name: str) -> AbstractContextManager[Callable[[int, int], None]]:
         return nullcontext(lambda _done, _total: None)

@@ -1,4 +1,4 @@
-"""A prepared model: compiled once for each set of shapes and of values that have to be known to compile it."""
+"""A prepared model, compiled once for each set of input shapes and of input values that compilation needs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from tilec.importer.specialise import frozen, open_inputs, shaped
 from tilec.ir.graph import Placement
 
 MOST_VARIANTS = 16
-"""Compiled forms that are kept at a time."""
+"""Limit of compiled variants in memory."""
 
 LARGEST_VALUE = 1024
-"""Elements; a model is not compiled anew for every value of a larger input."""
+"""Elements of the largest input whose value is compiled into a variant."""
 
 Feeds = dict[str, Any]
 """Arrays by input; lists for sequences, None for an empty optional."""
 
 
 class TilecRep(BackendRep):
-    """A model that is ready to run, or is compiled when it first runs because its inputs decide how.
+    """A model that is compiled, or is compiled on its first run because compilation depends on its inputs.
 
-    The temporary folders of what is compiled are removed with this object.
+    The temporary folders of the variants are removed with this object.
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        """Compile the model where its inputs decide nothing. Raises TilecError."""
+        """Compile the model unless compilation depends on its inputs. Raises TilecError."""
         self._model = model
         stored = {tensor.name for tensor in model.graph.initializer}
         self._inputs = [info.name for info in model.graph.input if info.name not in stored]
@@ -46,34 +46,34 @@ class TilecRep(BackendRep):
 
     @property
     def placement(self) -> Placement | None:
-        """Which of the model's nodes are compiled, as it last ran; None before, where its inputs decide that."""
+        """Placement of the model's nodes in the last run; None before the first, if compilation depends on inputs."""
         return None if self._last is None else self._last.placement
 
     @property
     def native(self) -> bool | None:
-        """Whether all of the model is compiled, so that no onnxruntime session exists; None as for `placement`."""
+        """Whether the whole model is compiled, so that no onnxruntime session exists; None as for `placement`."""
         return None if self._last is None else not self._last.placement.fallback
 
     def run(self, inputs: Any, **_options: Any) -> tuple[Any, ...]:
         """Run once; returns a named tuple of the outputs.
 
-        `inputs`: arrays in the order of the model's inputs, or by name; a single array when there is one.  A sequence
-        is a list of arrays, an empty optional None.
-        Raises UsageError for inputs that do not fit, TilecError for what cannot be compiled.
+        `inputs`: arrays in the order of the model's inputs, or by name; a single array when there is one. A sequence is
+        a list of arrays, an empty optional None. Raises UsageError for inputs that do not fit, TilecError for a model
+        that cannot be compiled.
         """
         feeds = self._feeds(inputs)
         self._last = self._variant(feeds)
         wanted = {spec.name for spec in self._last.session.inputs}
-        found = self._last.session.run({name: value for name, value in feeds.items() if name in wanted})
-        return namedtupledict("Outputs", self._outputs)(*(found[name] for name in self._outputs))
+        results = self._last.session.run({name: value for name, value in feeds.items() if name in wanted})
+        return namedtupledict("Outputs", self._outputs)(*(results[name] for name in self._outputs))
 
     def _prepare(self) -> None:
-        """Compile at once, unless it takes values to do so."""
+        """Compile now, unless compilation needs input values."""
         try:
             self._last = self._variants[(), ()] = compiled(self._model, strict=True)
             self._needed[()] = ()
         except UnsupportedError as error:
-            if not _asked(error):
+            if not _needed_inputs(error):
                 self._last = self._variants[(), ()] = compiled(self._model, strict=False)
                 self._needed[()] = ()
 
@@ -87,7 +87,7 @@ class TilecRep(BackendRep):
         return {name: _value(value) for name, value in zip(self._inputs, given, strict=True)}
 
     def _variant(self, feeds: Feeds) -> Compiled:
-        """What is compiled for the shapes and values of these inputs."""
+        """The variant for the shapes and values of these inputs."""
         for name in self._inputs:
             if name not in feeds:
                 raise UsageError(f"input {name!r} is missing")
@@ -101,34 +101,35 @@ class TilecRep(BackendRep):
         return self._variants[key]
 
     def _specialise(self, shapes: tuple[tuple[int, ...], ...], feeds: Feeds) -> None:
-        """Compile with these shapes and as many values as it takes; without values where those do not help."""
+        """Compile a variant with these shapes and as many values as compilation needs; without values where they do not
+        help."""
         model = shaped(self._model, dict(zip(self._open, shapes, strict=True))) if shapes else self._model
         needed = self._needed.get(shapes, ())
-        made = None
-        while made is None:
+        variant = None
+        while variant is None:
             try:
-                made = compiled(frozen(model, {name: feeds[name] for name in needed}), strict=True)
+                variant = compiled(frozen(model, {name: feeds[name] for name in needed}), strict=True)
             except UnsupportedError as error:
-                more = tuple(name for name in _asked(error) if name not in needed)
+                more = tuple(name for name in _needed_inputs(error) if name not in needed)
                 if not more or any(feeds[name].size > LARGEST_VALUE for name in more):
-                    made, needed = compiled(model, strict=False), ()
+                    variant, needed = compiled(model, strict=False), ()
                 else:
                     needed += more
         self._needed[shapes] = needed
         while len(self._variants) >= MOST_VARIANTS:
             del self._variants[next(iter(self._variants))]
-        self._variants[shapes, _values(needed, feeds)] = made
+        self._variants[shapes, _values(needed, feeds)] = variant
 
 
 def _value(value: Any) -> Any:
     return value if value is None or isinstance(value, list) else np.asarray(value)
 
 
-def _asked(error: UnsupportedError) -> tuple[str, ...]:
-    """The inputs that would have to be known."""
+def _needed_inputs(error: UnsupportedError) -> tuple[str, ...]:
+    """The inputs whose values compilation needs."""
     return error.needed if isinstance(error, UnsupportedModelError) else ()
 
 
 def _values(names: tuple[str, ...], feeds: Feeds) -> tuple[Any, ...]:
-    """The contents of inputs as a key."""
+    """The contents of inputs as a cache key."""
     return tuple((feeds[name].dtype.str, feeds[name].shape, feeds[name].tobytes()) for name in names)

@@ -1,4 +1,4 @@
-"""Interleaved timing of compiled models beside other runtimes."""
+"""Interleaved timing of compiled models against other runtimes."""
 
 from tilec.bench.compare import Comparison, Timing, time_interleaved
 from tilec.bench.peers import PEERS, chosen

@@ -1,4 +1,4 @@
-"""The two sides of measuring a plan, each in a process of its own: one builds it, one times what was built."""
+"""Builder and timer of candidate plans, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 
+from tilec.abi.manifest import FILE
 from tilec.artifact import Artifact
 from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
-from tilec.runtime.manifest import FILE
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 from tilec.verify.inputs import Draw, random_tensors
@@ -22,27 +22,28 @@ from tilec.verify.nodes import nodes_of
 DRAW = Draw(seed=0)
 
 SLOW = 3.0
-"""A first run that takes this many times as long as the best candidate tells enough."""
+"""A candidate whose first run takes this many times as long as the best one's is not timed further."""
 
 SHORT = 0.01
-"""Seconds; the first run of anything faster says little: memory is touched and code is fetched for the first time."""
+"""Seconds below which a first run is not representative: memory is touched and code fetched for the first time."""
 
 
 class Builder:
-    """Builds plans for a device; object files that plans share are kept in `cache`, temporary ones beside it."""
+    """Builds plans for a device; object files that plans share are cached in `cache`, temporary files beside it."""
 
     def __init__(self, device: DeviceSpec, options: CodegenOptions, cache: Path) -> None:
         self._device = device
         self._options = options
         self._cache = cache
-        tempfile.tempdir = str(cache.parent)  # what a compiler that is killed leaves goes with the cache
+        tempfile.tempdir = str(cache.parent)  # temporary files of a killed compiler are removed with the cache
 
     def build(self, plan: Plan, folder: Path, seconds: float) -> str | None:
-        """Build into `folder`; says why that failed. Raises UnavailableError where nothing can be built.
+        """Build into `folder`; returns the error message, None on success. Raises UnavailableError where nothing can be
+        built.
 
-        The process does not outlive `seconds` by much, even when nobody is there any more to end it.
+        An alarm ends the process soon after `seconds`, even if its parent has died.
         """
-        from tilec.codegen import codegen
+        from tilec.codegen.driver import codegen
 
         with _at_most(seconds):
             try:
@@ -59,13 +60,13 @@ class Builder:
                 raise
             except TilecError as error:
                 return error.message
-            except Exception as error:  # one candidate's failure, whatever it is
+            except Exception as error:  # any failure concerns this candidate only
                 return f"{type(error).__name__}: {error}"
         return None
 
 
 class Timer:
-    """Times what was built, on random inputs that plans with the same `contest` number share."""
+    """Times built plans on random inputs, which plans with the same `contest` number share."""
 
     def __init__(self) -> None:
         self._contest = -1
@@ -74,7 +75,7 @@ class Timer:
     def time(self, plan: Plan, folder: Path, contest: int, seconds: float, best: float, limit: float) -> float:
         """Seconds of the fastest run, after about `seconds` of warming up and in about `seconds` more.
 
-        One that is far slower than `best` is run once. The process does not outlive `limit` seconds by much.
+        A candidate that is far slower than `best` is run once. An alarm ends the process soon after `limit` seconds.
         """
         from tilec.runtime import load
 
@@ -89,21 +90,21 @@ class Timer:
             return min(runner.times(runner.calibrate(seconds)))
 
     def _feeds(self, plan: Plan, contest: int) -> dict[str, Array]:
-        """Random inputs; what a plan before this one had in the same shape is taken again."""
-        known = self._drawn if contest == self._contest else {}
+        """Random inputs; those of the previous plan in the contest are reused where name and shape agree."""
+        previous = self._drawn if contest == self._contest else {}
         shapes = {port.tensor: plan.tensors[port.tensor] for port in plan.inputs}
         self._contest, self._drawn = contest, {}
         for name, tensor in shapes.items():
             key = f"{name} {tensor}"
-            if key not in known:
-                known[key] = random_tensors([name], nodes_of(plan), plan.tensors, DRAW)[name]
-            self._drawn[key] = known[key]
+            if key not in previous:
+                previous[key] = random_tensors([name], nodes_of(plan), plan.tensors, DRAW)[name]
+            self._drawn[key] = previous[key]
         return {name: self._drawn[f"{name} {tensor}"] for name, tensor in shapes.items()}
 
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """The system ends this process when the block takes far longer, where it can."""
+    """Let the system end this process when the block takes far longer than `seconds`, where it can."""
     if not hasattr(signal, "alarm"):
         yield
         return

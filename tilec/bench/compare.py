@@ -1,4 +1,5 @@
-"""Times a compiled model and its peers in turns, each in a warm process of its own, in several sets of processes."""
+"""Interleaved timing: a compiled model and its peers in turns, each in a warm process, over several sets of
+processes."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from tilec.verify.remote import Remote
 OURS = "tilec"
 
 PAUSE = 0.05
-"""Seconds between two turns, in which the threads of the one before stop spinning."""
+"""Seconds between two turns, in which the threads of the previous one stop spinning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How to time: `rounds` in each of `processes` sets of processes, turns of about `seconds`."""
+    """Parameters of the timing: `rounds` in each of `processes` sets of processes, turns of about `seconds`."""
 
     threads: int
     processes: int = 3
@@ -33,8 +34,8 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Seconds of each runner in every round, what each needs, and whether the timed part had precedence over the
-    neighbours."""
+    """Seconds of each runner in every round, its loading time and memory, and whether the process priority was
+    raised."""
 
     rounds: Mapping[str, Sequence[float]]
     needs: Mapping[str, Needs]
@@ -45,7 +46,7 @@ class Comparison:
         return median(self.rounds[runner])
 
     def ratios(self) -> dict[str, Ratio]:
-        """Peer -> its time over ours."""
+        """Map from peer to the ratio of its time to ours."""
         return {name: ratio(times, self.rounds[OURS]) for name, times in self.rounds.items() if name != OURS}
 
 
@@ -85,7 +86,7 @@ def time_interleaved(
 
 
 def _turn(runner: Remote, method: str, argument: float) -> float:
-    """One call of a runner while all others rest."""
+    """One call of a runner while all others are idle."""
     time.sleep(PAUSE)
     result: float = runner.call(method, argument)
     return result

@@ -1,4 +1,4 @@
-"""Measures plans on this machine: built side by side in processes of their own, timed one after another (W20, W40)."""
+"""Measurement of candidate plans on this machine (Welder, 3.2 and 4): built in parallel, timed one after another."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tilec.verify.remote import Remote, RemoteError
 log = logging.getLogger("tilec")
 
 MOST_WORKERS = 10
-"""Processes that build; each holds a compiler in memory."""
+"""Limit of building processes; each holds a compiler in memory."""
 
 CLOSE = 1.05
 """Plans within this factor of the fastest, and the first of all, are timed a second time."""
@@ -34,8 +34,11 @@ CLOSE = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What measuring a plan may take: `workers` that build (None: one a usable CPU), `seconds` of warming up and again
-    of timing, the longest that `building` and `running` one may take before it counts as failed."""
+    """Limits of measuring a plan.
+
+    `workers` processes build (None: one per usable CPU). Warming up and timing take `seconds` each. A plan fails if
+    `building` or `running` takes longer than these seconds.
+    """
 
     workers: int | None = None
     seconds: float = 0.05
@@ -45,7 +48,7 @@ class Effort:
 
 @contextmanager
 def measuring(device: DeviceSpec, options: CodegenOptions, effort: Effort | None = None) -> Iterator[Bench]:
-    """Where plans for `device`, which this machine runs the code of, are measured; no process is left afterwards."""
+    """A Bench for `device`, whose code this machine can run; all its processes have ended at the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix="tilec-"))
     bench = Bench(device, options, effort or Effort(), folder)
     try:
@@ -53,7 +56,7 @@ def measuring(device: DeviceSpec, options: CodegenOptions, effort: Effort | None
     finally:
         try:
             _end(bench, folder)
-        except BaseException:  # Ctrl-C comes when it likes
+        except BaseException:  # Ctrl-C may interrupt the clean-up
             _end(bench, folder)
             raise
 
@@ -64,13 +67,13 @@ def _end(bench: Bench, folder: Path) -> None:
 
 
 class Bench:
-    """Measures when it is called with plans; processes start when they are first needed and stay for the next ones."""
+    """Measures plans when called; processes start on demand and are reused."""
 
     builder: Callable[..., Builder] = Builder
     timer: Callable[[], Timer] = Timer
 
     def __init__(self, device: DeviceSpec, options: CodegenOptions, effort: Effort, folder: Path) -> None:
-        self._made = (device, options, folder / "objects")
+        self._builder_arguments = (device, options, folder / "objects")
         self._effort = effort
         self._folder = folder
         self._workers = effort.workers or min(MOST_WORKERS, len(usable_cpus()))
@@ -100,10 +103,10 @@ class Bench:
         self._builders, self._timer = [], None
 
     def _start(self, builders: int) -> None:
-        """Have so many builders, and what times: those that are missing start at once."""
+        """Start the missing processes: `builders` builders, and the timer."""
         new = []
         while len(self._builders) < builders:
-            new.append(Remote("building", self.builder, *self._made))
+            new.append(Remote("building", self.builder, *self._builder_arguments))
             self._builders.append(new[-1])
         if self._timer is None:
             self._timer = Remote("timing", self.timer)
@@ -112,7 +115,7 @@ class Bench:
             remote.ready()
 
     def _built(self, plans: Sequence[Plan], folder: Path) -> dict[int, Path]:
-        """Plan's number -> where it was built, of those that could be."""
+        """Map from a plan's number to the folder it was built in, without those that failed."""
         waiting = deque(enumerate(plans))
         busy: dict[Remote, tuple[int, float]] = {}
         failures: dict[int, str] = {}
@@ -139,7 +142,8 @@ class Bench:
         return {number: folder / str(number) for number in range(len(plans)) if number not in failures}
 
     def _answer(self, remote: Remote) -> str | None:
-        """Why a builder failed; one that died or hangs is replaced later."""
+        """The error message of a builder, None on success; a builder that died or hangs is removed, to be replaced
+        later."""
         try:
             answer: str | None = remote.answer(timeout=0)
         except RemoteError as error:
@@ -149,20 +153,22 @@ class Bench:
         return answer
 
     def _timed(self, plans: Sequence[Plan], folders: Mapping[int, Path]) -> dict[int, float]:
-        """Plan's number -> seconds, of those that run. Times drift: those that are close are timed again, and so is the
-        first, which they have to beat."""
+        """Map from a plan's number to its seconds, without those that cannot run.
+
+        Times drift, so that plans close to the fastest are timed again, and so is the first, which they must beat.
+        """
         seconds: dict[int, float] = {}
         with precedence():
             for number in folders:
                 best = min(seconds.values(), default=inf)
-                found = self._time(plans[number], folders[number], best)
-                if found is not None:
-                    seconds[number] = found
+                time = self._time(plans[number], folders[number], best)
+                if time is not None:
+                    seconds[number] = time
             best = min(seconds.values(), default=inf)
             again = [number for number, each in seconds.items() if each <= best * CLOSE or number == 0]
             for number in again if len(again) > 1 else ():
-                found = self._time(plans[number], folders[number], inf)
-                seconds[number] = min(seconds[number], found if found is not None else inf)
+                time = self._time(plans[number], folders[number], inf)
+                seconds[number] = min(seconds[number], time if time is not None else inf)
         return seconds
 
     def _time(self, plan: Plan, folder: Path, best: float) -> float | None:
@@ -170,7 +176,7 @@ class Bench:
         try:
             self._start(0)
             assert self._timer is not None
-            found: float = self._timer.call(
+            seconds: float = self._timer.call(
                 "time", plan, folder, self._contests, self._effort.seconds, best, limit, timeout=limit
             )
         except UnavailableError:
@@ -181,4 +187,4 @@ class Bench:
                 self._timer.kill()
             self._timer = None
             return None
-        return found
+        return seconds

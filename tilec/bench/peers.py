@@ -1,4 +1,4 @@
-"""The runtimes that a compiled model can be timed against."""
+"""Runtimes that a compiled model can be timed against."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError, UsageError, did_you_mean
 
 Peer = Callable[[Path, Mapping[str, Array], int], Runner]
-"""Makes a runner of (model, feeds, threads)."""
+"""Constructs a runner from (model, feeds, threads)."""
 
 
 def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
@@ -71,7 +71,7 @@ PEERS: dict[str, Peer] = {"onnxruntime": onnxruntime, "openvino": openvino}
 
 
 def chosen(names: Sequence[str]) -> dict[str, Peer]:
-    """The peers of these names. Raises UsageError for one that is not known, UnavailableError for one that is not
+    """The peers of these names. Raises UsageError for an unknown one, UnavailableError for one that is not
     installed."""
     for name in names:
         if name not in PEERS:

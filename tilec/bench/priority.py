@@ -1,4 +1,4 @@
-"""Precedence over the neighbours' processes while something is timed, where the system lets us ask for it."""
+"""Raised process priority during timing, where the system permits it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +10,7 @@ RAISED = "-10"
 
 @contextmanager
 def precedence(file: Path = AUTOGROUP) -> Iterator[bool]:
-    """Raise the priority of this session's scheduling group; yields whether that worked. It is put back afterwards."""
+    """Raise the priority of this session's scheduling group in the block; yields whether that worked."""
     try:
         before = file.read_text().split()[-1]
         file.write_text(RAISED)

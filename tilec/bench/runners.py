@@ -1,5 +1,7 @@
-"""What is timed, in a process of its own; inputs and outputs are allocated once, a run reads and writes the same memory
-every time."""
+"""Timed runners, each in a process of its own.
+
+Inputs and outputs are allocated once; every run reads and writes the same memory.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,13 @@ from numpy.typing import NDArray
 Array = NDArray[np.generic]
 
 MOST_RUNS = 10_000
-"""In one round."""
+"""Limit of runs in one round."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a runtime needs: `seconds` to load the model, and at most `bytes` of memory, the process around it counted
-    (None where the system does not tell)."""
+    """Resources of a runtime: `seconds` to load the model, and peak memory in `bytes`, the whole process included (None
+    where the system does not provide it)."""
 
     seconds: float
     bytes: int | None
@@ -35,11 +37,11 @@ class Runner:
         self._seconds = seconds
 
     def needs(self) -> Needs:
-        """What loading the model and running it so far took."""
+        """Resources used for loading the model and running it so far."""
         return Needs(self._seconds, peak_memory())
 
     def calibrate(self, seconds: float) -> int:
-        """Warm up for about `seconds`; returns how many runs take that long."""
+        """Warm up for about `seconds`; returns the number of runs that take that long."""
         begin = time.perf_counter()
         done = 0
         while done < MOST_RUNS and (done < 2 or time.perf_counter() - begin < seconds):
@@ -48,7 +50,7 @@ class Runner:
         return max(1, round(seconds * done / (time.perf_counter() - begin)))
 
     def round(self, runs: int) -> float:
-        """Seconds of the median of `runs` inferences, after one that is not counted."""
+        """Median of `runs` inferences in seconds, after a run that is not counted."""
         self._run()
         return median(self.times(runs))
 
@@ -74,9 +76,9 @@ def compiled(folder: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
 
 
 def peak_memory() -> int | None:
-    """The most bytes of memory that this process had at once; None where the system does not tell.
+    """Peak memory of this process in bytes; None where the system does not provide it.
 
-    Not `resource.getrusage`: what that counts begins with the process that started this one.
+    Not `resource.getrusage`: its peak includes that of the process which started this one.
     """
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()

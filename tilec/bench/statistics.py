@@ -1,4 +1,4 @@
-"""From times per round to a statement: median, ratio per round, bootstrap interval, whether a ratio holds."""
+"""Statistics of times per round: median, ratio per round, bootstrap interval, verdict on a ratio."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 
 BAR = 0.97
-"""The least ratio that counts as "no slower"."""
+"""Smallest ratio that counts as "no slower"."""
 
 SLACK = 0.02
-"""How far below the bar the lower end of the interval may lie."""
+"""Distance below the bar that the lower end of the interval may have."""
 
 RESAMPLES = 10_000
 LEVEL = 0.95
@@ -29,7 +29,8 @@ class Ratio:
     high: float
 
     def verdict(self, bar: float = BAR) -> Verdict:
-        """Whether the ratio is at least `bar`: yes by the lower end of the interval, no by the upper end, or open."""
+        """Whether the ratio is at least `bar`: "holds" by the lower end of the interval, "fails" by the upper end, else
+        "undecided"."""
         if self.low >= bar - SLACK:
             return "holds"
         return "fails" if self.high < bar - SLACK else "undecided"

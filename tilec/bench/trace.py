@@ -1,4 +1,4 @@
-"""Where a run's time goes: every group's own time beside the least that its device could take, as a Chrome trace."""
+"""Profile of a run as a Chrome trace: every group's time beside its roofline time on the device."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from tilec.analysis.totals import traffic_of
 from tilec.artifact import Json
 from tilec.bench.runners import Array
-from tilec.ir.expr import bound
+from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.report.html.speeds import units
-from tilec.report.totals import traffic_of
 from tilec.runtime.times import Span
 from tilec.spec.device import DeviceSpec
 from tilec.verify.remote import Remote
 
 RUNS = 25
-"""Runs that are looked at, after as many that warm up."""
+"""Number of profiled runs, after as many that warm up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a group takes: the median of its `seconds`, the bytes that it moves between the lowest level of the plan and
-    the next, its operations, and the `least` seconds for these (0: the device does not say)."""
+    """A group's part of a run.
+
+    `seconds` is the median of its times, `bytes` its traffic between the plan's lowest level and the next, `least` its
+    roofline time in seconds for these bytes and operations (0: the device lacks the figures).
+    """
 
     name: str
     seconds: float
@@ -34,12 +37,12 @@ class Share:
 
     @property
     def roofline(self) -> float | None:
-        """The share of its roofline that a group reaches; more than 1 where caches hold what it reads and writes."""
+        """Roofline time over measured time; above 1 where caches hold the operands and results."""
         return self.least / self.seconds if self.least and self.seconds else None
 
 
 class Traced:
-    """A compiled model that says when its groups ran."""
+    """A compiled model that records when its groups run."""
 
     def __init__(self, folder: Path, feeds: Mapping[str, Array], threads: int) -> None:
         from tilec.runtime import load
@@ -49,7 +52,7 @@ class Traced:
         self._out = self._session.run(feeds)
 
     def runs(self, count: int) -> list[tuple[Span, ...]]:
-        """The spans of some runs, after as many others."""
+        """The spans of `count` runs, after as many that warm up."""
         for _ in range(count):
             self._session.run(self._feeds, out=self._out)
         return [self._session.traced(self._feeds, out=self._out) for _ in range(count)]
@@ -59,12 +62,12 @@ def traced(folder: Path, feeds: Mapping[str, Array], threads: int) -> list[tuple
     """The spans of `RUNS` runs of the compiled model in `folder`, in a process of its own."""
     with Remote("the compiled model", Traced, folder, feeds, threads) as model:
         model.ready()
-        found: list[tuple[Span, ...]] = model.call("runs", RUNS)
-        return found
+        spans: list[tuple[Span, ...]] = model.call("runs", RUNS)
+        return spans
 
 
 def shares(plan: Plan, runs: Sequence[Sequence[Span]], device: DeviceSpec) -> tuple[Share, ...]:
-    """Every group that ran, and every call of onnxruntime (without bytes and operations), in their order."""
+    """Every group that ran, and every call of onnxruntime (without bytes and operations), in order."""
     seconds: dict[str, list[float]] = {}
     for run in runs:
         for span in run:
@@ -76,27 +79,31 @@ def shares(plan: Plan, runs: Sequence[Sequence[Span]], device: DeviceSpec) -> tu
 def _share(name: str, seconds: float, group: Group | None, plan: Plan, device: DeviceSpec) -> Share:
     if group is None:
         return Share(name, seconds, 0, 0, 0.0)
-    moved, operations = bound(traffic_of(group, plan)) or 0, bound(group.cost.flops) or 0
+    moved, operations = constant_value(traffic_of(group, plan)) or 0, constant_value(group.cost.flops) or 0
     bandwidth = device.bandwidth(device.level_names[0])
     fitting = units(plan, device)
     least = max(moved / bandwidth if bandwidth else 0.0, operations / fitting[0].rate if fitting else 0.0)
     return Share(name, seconds, moved, operations, least)
 
 
-def events(process: int, model: str, runs: Sequence[Sequence[Span]], found: Iterable[Share]) -> list[Json]:
-    """The events of the Trace Event Format for the run whose length is the median: one a group, microseconds from its
-    start; groups that run side by side stand on lines of their own."""
+def events(process: int, model: str, runs: Sequence[Sequence[Span]], group_shares: Iterable[Share]) -> list[Json]:
+    """Trace Event Format of the run of median length: one event per group, in microseconds from its start.
+
+    Groups that run at the same time are on separate lines.
+    """
     run = sorted(runs, key=_length)[len(runs) // 2]
-    told = {share.name: share for share in found}
+    by_name = {share.name: share for share in group_shares}
     start = run[0].begin if run else 0
-    made: list[Json] = [{"args": {"name": model}, "name": "process_name", "ph": "M", "pid": process, "tid": 0}]
+    events_written: list[Json] = [
+        {"args": {"name": model}, "name": "process_name", "ph": "M", "pid": process, "tid": 0}
+    ]
     ends: list[int] = []
     for span in run:
         line = next((n for n, end in enumerate(ends) if end <= span.begin), len(ends))
         ends[line : line + 1] = [span.end]
-        share = told[span.name]
+        share = by_name[span.name]
         roofline = share.roofline
-        made.append(
+        events_written.append(
             {
                 "args": {
                     "bytes": share.bytes,
@@ -113,16 +120,16 @@ def events(process: int, model: str, runs: Sequence[Sequence[Span]], found: Iter
                 "ts": (span.begin - start) / 1e3,
             }
         )
-    return made
+    return events_written
 
 
 def _length(run: Sequence[Span]) -> int:
-    """Nanoseconds from the first beginning to the last end; 0 where tensors without elements leave nothing to do."""
+    """Nanoseconds from the first beginning to the last end; 0 if all tensors are empty and nothing ran."""
     return max(span.end for span in run) - run[0].begin if run else 0
 
 
-def slow(found: Sequence[Share], below: float = 0.6, above: float = 0.05) -> tuple[Share, ...]:
-    """Groups that reach less than a share of their roofline and take more than a share of the model, longest first."""
-    total = sum(share.seconds for share in found)
-    kept = [s for s in found if (s.roofline or 1.0) < below and s.seconds > above * total]
-    return tuple(sorted(kept, key=lambda share: -share.seconds))
+def slow(group_shares: Sequence[Share], below: float = 0.6, above: float = 0.05) -> tuple[Share, ...]:
+    """Groups below `below` of their roofline that take more than `above` of the model's time, longest first."""
+    total = sum(share.seconds for share in group_shares)
+    slow_shares = [s for s in group_shares if (s.roofline or 1.0) < below and s.seconds > above * total]
+    return tuple(sorted(slow_shares, key=lambda share: -share.seconds))

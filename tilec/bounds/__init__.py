@@ -1,1 +1,1 @@
-"""Least data movement of an Einsum over all mappings of a mapspace, and provable lower bounds (Orojenesis)."""
+"""Data-movement bounds: attainable traffic of Einsums over mapspaces (Orojenesis), and proven lower bounds."""

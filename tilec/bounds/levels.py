@@ -1,7 +1,7 @@
-"""At which capacity a level of a device is bounded: one instance of it and everything above it there (O09).
+"""Capacity at which a level of a device is bounded: one instance of it and everything above it (Orojenesis, figure 7).
 
-What lies above counts because data can stay there while the level holds something else: accumulators in registers
-spare shared memory its partial sums.  Each level's bound holds by itself; one mapping need not reach all of them.
+Levels above count because data can stay there while the level holds other data: accumulators in registers spare shared
+memory its partial sums. Each level's bound holds by itself; one mapping need not attain all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NOT_JOINT = "each level's bound holds by itself, no mapping need attain all of t
 @dataclass(frozen=True)
 class LevelCapacity:
     """Between `below` and `level`: `capacity` bytes in one of `instances`, `bandwidth` in bytes/s of all together
-    (None: no limit).  Traffic of a bound is that of all instances."""
+    (None: no limit). Traffic of a bound is that of all instances."""
 
     level: str
     below: str
@@ -29,38 +29,40 @@ class LevelCapacity:
 
 
 def level_capacities(device: DeviceSpec) -> tuple[LevelCapacity, ...]:
-    """Every level but the lowest, from below: with the levels above it, and pooled where instances read each other."""
-    found = []
+    """Capacities of every level but the lowest, lowest first: with the levels above it, and pooled where instances read
+    each other."""
+    result = []
     for position in range(1, len(device.levels)):
         level, below = device.levels[position], device.levels[position - 1]
         pooled = level.units if level.neighbours_readable else 1
-        capacity = pooled * _held(device, position)
+        capacity = pooled * _capacity_above(device, position)
         instances = device.instances(level.name) // pooled
-        found.append(LevelCapacity(level.name, below.name, capacity, instances, device.bandwidth(below.name)))
-    return tuple(found)
+        result.append(LevelCapacity(level.name, below.name, capacity, instances, device.bandwidth(below.name)))
+    return tuple(result)
 
 
-def _held(device: DeviceSpec, position: int) -> int:
-    """Bytes in one instance of a level and in all that is above it; levels of one pool hold no more than the pool."""
+def _capacity_above(device: DeviceSpec, position: int) -> int:
+    """Bytes in one instance of a level and in all levels above it; levels of one pool hold no more than the pool."""
     by_pool: dict[str | None, int] = {}
     for other in range(position, len(device.levels)):
         level = device.levels[other]
         inside = prod(each.units for each in device.levels[position + 1 : other + 1])
         by_pool[level.pool] = by_pool.get(level.pool, 0) + inside * level.capacity
     total = by_pool.pop(None, 0)
-    for pool, held in by_pool.items():
-        total += _within(device, pool, held, position) if pool is not None else held
+    for pool, size in by_pool.items():
+        total += _within(device, pool, size, position) if pool is not None else size
     return total
 
 
-def _within(device: DeviceSpec, pool: str, held: int, position: int) -> int:
-    """What levels of a pool hold in an instance of a level: with the caches that share the pool, but not more.
+def _within(device: DeviceSpec, pool: str, size: int, position: int) -> int:
+    """Bytes of a pool's levels in an instance of a level: including caches that share the pool, limited to its
+    capacity.
 
-    A pool stands beside an instance of the highest level that takes from it, or of a core where these are above.
+    A pool stands beside an instance of the highest level that uses it, or of a core where these are above.
     """
     sharing = [i for i, level in enumerate(device.levels) if level.pool == pool]
     beside = min(sharing[-1], device.index(device.core_level))
     if position > beside:
-        return held
+        return size
     pools = prod(level.units for level in device.levels[position + 1 : beside + 1])
     return pools * device.pools[pool]

@@ -1,4 +1,4 @@
-"""From a bounds recipe to curves: its Einsums and chains, run in turn, each with the whole buffer (O24-O30, O35)."""
+"""Curves of a bounds recipe: its Einsums and chains, run in turn, each with the whole buffer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import reduce
 from math import prod
 
 from tilec.bounds.area import Design, Die, best, designs, evenly
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.bounds.chain.segments import (
     ChainCurve,
     ChainPoint,
@@ -18,7 +18,7 @@ from tilec.bounds.chain.segments import (
     segmented_curve,
     unfused_curve,
 )
-from tilec.bounds.chain.untiled import untiled_curve
+from tilec.bounds.chain.untiled_fusion import untiled_curve
 from tilec.bounds.einsum.cache import cached
 from tilec.bounds.einsum.einsum import Einsum, parse_einsum
 from tilec.errors import ConfigError
@@ -27,7 +27,7 @@ from tilec.spec.bounds import Area, BoundsRecipe, Operator, Part
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a recipe asks for: the curve of its mapspace, that of operators alone, and the multiply-adds."""
+    """Bounds of a recipe: the curve of its mapspace, that of unfused operators, and the number of multiply-adds."""
 
     curve: ChainCurve
     unfused: ChainCurve
@@ -36,19 +36,19 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Study:
-    """The fastest designs of a die for the curve and for operators alone."""
+    """The fastest designs of a die for the curve and for unfused operators."""
 
     fused: Design
     unfused: Design
 
     @property
     def speedup(self) -> float:
-        """Throughput over that without fusion."""
+        """Throughput relative to that without fusion."""
         return self.fused.throughput / self.unfused.throughput
 
     @property
     def buffer_saved(self) -> float:
-        """Share of the unfused design's buffer that the fused one does without."""
+        """Share of the unfused design's buffer that the fused one does not need."""
         return 1 - self.fused.buffer / self.unfused.buffer
 
 
@@ -59,11 +59,11 @@ def einsum_of_part(part: Part) -> Einsum:
     return parse_einsum(part.einsum, part.dims, part.bits)
 
 
-def chain_of_part(part: Part) -> Chain:
+def chain_of_part(part: Part) -> ProductChain:
     """The chain of a part.  Raises ConfigError where operators do not follow each other, and for an Einsum."""
     if part.chain is None or not isinstance(part.bits, int):
         raise ConfigError("the part is an Einsum, not a chain", part.name or None)
-    return Chain(tuple(_product(each, part.bits) for each in part.chain))
+    return ProductChain(tuple(_product(each, part.bits) for each in part.chain))
 
 
 def _product(given: Operator, bits: int) -> Product:
@@ -97,7 +97,7 @@ def _single(name: str, einsum: Einsum, recipe: BoundsRecipe) -> ChainCurve:
     return choices.curve(curve.mapspace, alone(name, curve, choices))
 
 
-def _fused(chain: Chain, recipe: BoundsRecipe) -> ChainCurve:
+def _fused(chain: ProductChain, recipe: BoundsRecipe) -> ChainCurve:
     ragged = recipe.mapspace == "oro+"
     if recipe.fusion == "untiled":
         return untiled_curve(chain, ragged)
@@ -123,19 +123,19 @@ def study(bounds: Bounds, area: Area) -> Study:
     """The fastest fused and unfused designs on a die.  Raises ConfigError where nothing fits it."""
     chosen = []
     for curve in (bounds.curve, bounds.unfused):
-        found = mountain(curve, bounds.macs, area)
-        if not found:
+        candidates = mountain(curve, bounds.macs, area)
+        if not candidates:
             least = curve.points[0].buffer_bytes
             raise ConfigError(f"nothing fits the die: {least} bytes of buffer are the least", "area")
-        chosen.append(best(found))
+        chosen.append(best(candidates))
     return Study(*chosen)
 
 
 def mountain(curve: ChainCurve, macs: int, area: Area) -> list[Design]:
     """Designs of a die by rising buffer, none where nothing fits it.
 
-    Work is in multiply-adds and traffic in bytes, or, to compare with the paper's notebook (`published`), as it has
-    them: a given number of operations, and words that count as bytes.
+    Work is in multiply-adds and traffic in bytes, or, to compare with the paper's notebook (`published`), in its units:
+    a given number of operations, and words that count as bytes.
     """
     die = Die(area.die_mm2 * 1e6 * area.share, area.mac_um2, area.byte_um2, area.clock_hz, area.bandwidth)
     buffers = [point.buffer_bytes for point in curve.points]

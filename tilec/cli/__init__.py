@@ -1,4 +1,4 @@
-"""The command line: one file a verb. Parse, call, print."""
+"""The command line: one file per verb. Parse, call, print."""
 
 
 def main() -> None:

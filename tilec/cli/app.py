@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from tilec import __version__
 from tilec.cli import cache, device, zoo
 from tilec.cli.bench import bench
 from tilec.cli.bounds import bounds
@@ -24,6 +23,7 @@ from tilec.cli.schedule import schedule
 from tilec.cli.schema import schema
 from tilec.cli.verb import EXIT_CODES, INTERRUPTED, verb
 from tilec.cli.verify import verify
+from tilec.version import __version__
 
 app = typer.Typer(
     name="tilec",
@@ -83,7 +83,7 @@ app.add_typer(cache.app, name="cache")
 
 def run() -> None:
     """Run the command line and exit."""
-    gc.set_threshold(100_000, 20, 50)  # what a compiler makes stays: looking for garbage is a tenth of `schedule`
+    gc.set_threshold(100_000, 20, 50)  # a compiler's data lives on: collecting garbage takes a tenth of `schedule`
     try:
         app(prog_name="tilec")
     except KeyboardInterrupt:

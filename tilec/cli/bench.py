@@ -1,4 +1,4 @@
-"""`tilec bench`: compiled models beside other runtimes, timed in turns."""
+"""`tilec bench`: compiled models timed against other runtimes, in turns."""
 
 import time
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
 from tilec.cli.options import AsJson, Device, flags, job_on_device
 from tilec.errors import UsageError, did_you_mean
-from tilec.pipeline import FILES, Job, Source, compile_model, model_file, read_source
+from tilec.pipeline import FILES, Job, StageInput, compile_model, model_file, read_source
 
 if TYPE_CHECKING:
     from tilec.bench import Comparison, Timing
@@ -84,7 +84,7 @@ def bench(
         rounds or (given.rounds if given else 5),
     )
     target = device or (given.device if given else None)
-    builds: dict[str, Source] = {}
+    builds: dict[str, StageInput] = {}
     compiling: dict[str, float] = {}
     for name in names:
         begin = time.perf_counter()
@@ -111,7 +111,7 @@ def bench(
 
 
 def _recipe(name: str | None) -> "BenchRecipe | None":
-    """The bench recipe of a name or file."""
+    """The bench recipe with this name or file."""
     if name is None:
         return None
     from tilec.spec.located import parse_yaml, validate
@@ -122,8 +122,8 @@ def _recipe(name: str | None) -> "BenchRecipe | None":
     return validate(BenchRecipe, parse_yaml(source.text, source.place))
 
 
-def _build(console: Console, name: str, batch: int, device: str | None) -> Source:
-    """The kernels of what `name` says, compiled now if need be."""
+def _build(console: Console, name: str, batch: int, device: str | None) -> StageInput:
+    """The kernels of a compiled model, ONNX file or zoo model; compiled now if necessary."""
     from tilec import zoo
 
     path = Path(name)
@@ -140,7 +140,7 @@ def _build(console: Console, name: str, batch: int, device: str | None) -> Sourc
     raise UsageError(f"there is no {name!r}", hint=hint)
 
 
-def _of_zoo(console: Console, name: str, batch: int, device: str | None) -> Source:
+def _of_zoo(console: Console, name: str, batch: int, device: str | None) -> StageInput:
     """A model of the zoo, exported and compiled into the cache once for each version of the zoo."""
     from importlib.resources import files
 
@@ -157,14 +157,14 @@ def _of_zoo(console: Console, name: str, batch: int, device: str | None) -> Sour
     return _compiled(console, model, folder / f"{name}-batch{batch}.tilec", device)
 
 
-def _compiled(console: Console, model: Path, folder: Path, device: str | None) -> Source:
+def _compiled(console: Console, model: Path, folder: Path, device: str | None) -> StageInput:
     job = job_on_device(console, None, flags(device=device), folder)
     assert job is not None
     return compile_model(job, model, folder, last="codegen")["codegen"]
 
 
-def _timed(console: Console, build: Source, peers: Sequence[str], timing: "Timing") -> "Comparison":
-    """One model beside its peers, on the inputs of the first seed."""
+def _timed(console: Console, build: StageInput, peers: Sequence[str], timing: "Timing") -> "Comparison":
+    """One model and its peers, timed on the inputs of the first seed."""
     from tilec.bench import time_interleaved
     from tilec.ir.codec import plan_from_json
     from tilec.spec.recipe import CompileRecipe

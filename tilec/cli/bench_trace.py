@@ -1,4 +1,4 @@
-"""The groups of timed models one by one: a Chrome trace, and those that fall short of their roofline."""
+"""Per-group profile of timed models: a Chrome trace, and the groups far below their roofline."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from tilec.artifact import Json
 from tilec.cli.console import Console
 from tilec.cli.options import known_device
-from tilec.cli.planned import planned_device
-from tilec.pipeline import FILES, Source, read_source
+from tilec.cli.plan_origin import planned_device
+from tilec.pipeline import FILES, StageInput, read_source
 
 if TYPE_CHECKING:
     from tilec.bench.trace import Share
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TracedModel:
-    """What the groups of a model take, and the events of one of its runs."""
+    """The shares of a model's groups, and the events of one of its runs."""
 
     shares: tuple[Share, ...]
     events: list[Json]
@@ -39,19 +39,19 @@ class TracedModel:
         ]
 
 
-def traced_device(build: Source, given: str | None) -> DeviceSpec:
-    """The device that a model was compiled for: found beside it or by its name, else the `given` one.
+def traced_device(build: StageInput, given: str | None) -> DeviceSpec:
+    """The device that a model was compiled for: its file beside the model, by name, or the `given` one.
 
-    Raises ArtifactError where it is none of them.
+    Raises ArtifactError where none of them matches.
     """
     source = read_source("plan", build.folder / FILES["plan"])
     return known_device(source) or planned_device(source, given)
 
 
 def trace_model(
-    console: Console, name: str, process: int, build: Source, device: DeviceSpec, threads: int
+    console: Console, name: str, process: int, build: StageInput, device: DeviceSpec, threads: int
 ) -> TracedModel:
-    """Run a compiled model on the inputs of the first seed and look at its groups."""
+    """Run a compiled model on the inputs of the first seed and profile its groups."""
     from tilec.bench.trace import events, shares, traced
     from tilec.ir.codec import plan_from_json
     from tilec.verify.inputs import Draw, random_inputs
@@ -60,23 +60,23 @@ def trace_model(
     plan = plan_from_json(source.body, source.place)
     with console.stage(f"trace {plan.name}"):
         runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
-    found = shares(plan, runs, device)
-    return TracedModel(found, events(process, name, runs, found))
+    group_shares = shares(plan, runs, device)
+    return TracedModel(group_shares, events(process, name, runs, group_shares))
 
 
 def write_trace(path: Path, models: Sequence[TracedModel]) -> None:
-    """Write the events of all models as one file for chrome://tracing, Perfetto and the like."""
+    """Write the events of all models into one file for chrome://tracing, Perfetto and the like."""
     import json
 
     from tilec.artifact import atomic_open
 
-    made = {"displayTimeUnit": "ms", "traceEvents": [event for model in models for event in model.events]}
+    document = {"displayTimeUnit": "ms", "traceEvents": [event for model in models for event in model.events]}
     with atomic_open(path) as file:
-        file.write(json.dumps(made, indent=1).encode())
+        file.write(json.dumps(document, indent=1).encode())
 
 
 def told(name: str, model: TracedModel) -> list[str]:
-    """A line for every group that falls short of its roofline and takes a good part of the model."""
+    """One line for every group far below its roofline that takes a large part of the model's time."""
     from tilec.bench.trace import slow
 
     total = sum(share.seconds for share in model.shares)

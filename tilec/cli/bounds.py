@@ -1,4 +1,4 @@
-"""`tilec bounds`: the least data movement of an Einsum, a workload, a model at every buffer capacity."""
+"""`tilec bounds`: lower bounds on data movement of an Einsum, a workload or a model at every buffer capacity."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from tilec.cli.page import Page
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
+    from tilec.analysis.bounds.rows import At
+    from tilec.analysis.bounds.subject import Subject
     from tilec.bounds.einsum.mapspaces import Kind
-    from tilec.report.bounds.rows import At
-    from tilec.report.bounds.subject import Subject
 
 
 class Mapspace(StrEnum):
-    """Which mappings are searched."""
+    """The mapspaces that are searched."""
 
     ORO = "oro"
     ORO_PLUS = "oro+"
@@ -97,34 +97,33 @@ def bounds(
         require_drawable(plot)
     if "[" in source or "=" in source:
         _refuse("an Einsum", "Use --dims.", {"--shape": shape})
-        found = _einsum(source, extents(dims or ()), widths(dtype, bits), _kinds(mapspace))
+        bounded = _einsum(source, extents(dims or ()), widths(dtype, bits), _kinds(mapspace))
     else:
         _refuse("what is no Einsum", "Leave it out.", {"--dims": dims, "--dtype": dtype, "--bits": bits})
         if source.endswith((".yaml", ".yml")) or source.startswith(("bounds/", "studies/")):
             _refuse("a workload", "Its sizes are in the recipe.", {"--shape": shape})
-            found = _workload(source, mapspace)
+            bounded = _workload(source, mapspace)
         else:
-            found = _model(console, source, parse_shapes(shape or ()), _kinds(mapspace), ats)
+            bounded = _model(console, source, parse_shapes(shape or ()), _kinds(mapspace), ats)
     if csv is not None:
-        _write_csv(console, csv, found.subjects, ats)
+        _write_csv(console, csv, bounded.subjects, ats)
     if json:
         from tilec.report.bounds.forms import bounds_to_json
 
-        console.json(bounds_to_json(found.subjects, ats))
+        console.json(bounds_to_json(bounded.subjects, ats))
     elif csv != "-":
-        console.data(_text(found, ats))
+        console.data(_text(bounded, ats))
     if plot is not None:
         from tilec.report.bounds.panels import panels
         from tilec.report.bounds.picture import draw
 
-        draw(panels(found.drawn or found.subjects, target), found.title, plot)
+        draw(panels(bounded.drawn or bounded.subjects, target), bounded.title, plot)
         console.note(f"plot: {plot}")
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What is bounded, what a picture of it is called, capacities to show when none is asked for, and what is drawn
-    where that is not everything."""
+class _Bounded:
+    """The subjects, the title of a picture, default capacities, and the subjects to draw if not all."""
 
     subjects: "Sequence[Subject]"
     title: str
@@ -133,7 +132,7 @@ class _Found:
 
 
 def _refuse(what: str, hint: str, options: dict[str, list[str] | None]) -> None:
-    """Raise UsageError for an option that does not go with the source."""
+    """Raise UsageError for an option that does not apply to the source."""
     for option, given in options.items():
         if given:
             raise UsageError(f"{what} takes no {option}", option, hint)
@@ -144,34 +143,34 @@ def _kinds(asked: Mapspace | None) -> "tuple[Kind, ...]":
     return tuple(kind for kind in every if asked in (None, Mapspace.ALL, kind))
 
 
-def _einsum(text: str, sizes: dict[str, int], width: int | Mapping[str, int], kinds: "Sequence[Kind]") -> _Found:
+def _einsum(text: str, sizes: dict[str, int], width: int | Mapping[str, int], kinds: "Sequence[Kind]") -> _Bounded:
     from tilec.pipeline.bounds import einsum_subject
 
     subject = einsum_subject(text, sizes, width, kinds)
-    return _Found([subject], f"{subject.text}, {' '.join(f'{dim}={size}' for dim, size in subject.sizes.items())}")
+    return _Bounded([subject], f"{subject.text}, {' '.join(f'{dim}={size}' for dim, size in subject.sizes.items())}")
 
 
-def _workload(name: str, mapspace: Mapspace | None) -> _Found:
+def _workload(name: str, mapspace: Mapspace | None) -> _Bounded:
+    from tilec.analysis.bounds.rows import at_bytes
     from tilec.pipeline.bounds import workload, workload_subject
-    from tilec.report.bounds.rows import at_bytes
 
     recipe = workload(name)
     kinds = (recipe.mapspace,) if mapspace is None else _kinds(mapspace)
     subject = workload_subject(Path(name).stem, recipe, kinds)
-    return _Found([subject], subject.name, [at_bytes(size) for size in recipe.capacities])
+    return _Bounded([subject], subject.name, [at_bytes(size) for size in recipe.capacities])
 
 
 def _model(
     console: Console, source: str, shapes: dict[str, int], kinds: "Sequence[Kind]", ats: "Sequence[At]"
-) -> _Found:
+) -> _Bounded:
+    from tilec.analysis.bounds.rows import some_capacities
     from tilec.pipeline.bounds import graph_subjects, read_graph
-    from tilec.report.bounds.rows import some_capacities
 
     graph = read_graph(source, shapes, console)
     usual = some_capacities()
     with console.stage("bounds") as advance:
         subjects = graph_subjects(graph, kinds, [at.capacity for at in ats or usual], advance)
-    return _Found(subjects, graph.name, usual, drawn=subjects[-1:])
+    return _Bounded(subjects, graph.name, usual, drawn=subjects[-1:])
 
 
 def _write_csv(console: Console, name: str, subjects: "Sequence[Subject]", ats: "Sequence[At]") -> None:
@@ -186,15 +185,15 @@ def _write_csv(console: Console, name: str, subjects: "Sequence[Subject]", ats: 
         console.note(f"csv: {name}")
 
 
-def _text(found: _Found, ats: "Sequence[At]") -> str:
-    """A table for each subject, in the terminal's width where there is one, then what the mapspaces hold."""
-    from tilec.report.bounds.rows import usual_capacities
+def _text(bounded: _Bounded, ats: "Sequence[At]") -> str:
+    """A table per subject, in the terminal's width where there is one, then the meanings of the mapspaces."""
+    from tilec.analysis.bounds.rows import usual_capacities
     from tilec.report.bounds.table import HEADS, RIGHT, cells, footer, heading
 
     page = Page.of_stdout()
     lines: list[str] = []
-    for subject in found.subjects:
+    for subject in bounded.subjects:
         first, *more = heading(subject)
-        rows = cells(subject, ats or found.usual or usual_capacities(subject))
+        rows = cells(subject, ats or bounded.usual or usual_capacities(subject))
         lines += [page.bold(first), *more, *page.columns(HEADS, rows, RIGHT), ""]
-    return "\n".join([*lines, *footer(found.subjects, ats)])
+    return "\n".join([*lines, *footer(bounded.subjects, ats)])

@@ -1,4 +1,4 @@
-"""`tilec cache`: what the user's cache holds, which entry a model would use, making room."""
+"""`tilec cache`: contents of the user's cache, the entry that a model would use, removal."""
 
 import re
 import time
@@ -15,7 +15,7 @@ from tilec.errors import TilecError, UsageError
 
 if TYPE_CHECKING:
     from tilec.artifact import Json
-    from tilec.report.kept import Entry
+    from tilec.report.cache_listing import Entry
 
 app = typer.Typer(no_args_is_help=True, help="The cache: list what it holds, say what a model would use, make room.")
 
@@ -37,22 +37,24 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
     tilec cache list --kind sessions
     tilec cache list --json
     """
-    from tilec.report.kept import KINDS, entries, require_kinds, total
-    from tilec.report.wording import bytes_text
+    from tilec.report.cache_listing import KINDS, entries, require_kinds, total
+    from tilec.report.formatting import bytes_text
     from tilec.spec.probe import cache_folder
 
     root, now, kinds = cache_folder(), time.time(), require_kinds(kind or ())
-    found = list(entries(root, kinds, now))
+    cached = list(entries(root, kinds, now))
     if json:
-        told = {name: _summary(name, [e for e in found if e.kind == name], now) for name in kinds}
-        listed: Json = [_entry_to_json(entry, root, now) for entry in found]
-        console.json({"bytes": total(found), "entries": listed if kind else [], "folder": str(root), "kinds": told})
+        summaries = {name: _summary(name, [e for e in cached if e.kind == name], now) for name in kinds}
+        listed: Json = [_entry_to_json(entry, root, now) for entry in cached]
+        console.json(
+            {"bytes": total(cached), "entries": listed if kind else [], "folder": str(root), "kinds": summaries}
+        )
         return
     if kind:
-        rows = [[_place(e, root), bytes_text(e.size), _age(e.age(now)), _described(e)] for e in found]
+        rows = [[_place(e, root), bytes_text(e.size), _age(e.age(now)), _described(e)] for e in cached]
         head = ["entry", "size", "age", "what it is"]
     else:
-        of = {name: [e for e in found if e.kind == name] for name in kinds}
+        of = {name: [e for e in cached if e.kind == name] for name in kinds}
         rows = [
             [name, str(len(of[name])), bytes_text(total(of[name])), _oldest(of[name], now), KINDS[name]]
             for name in kinds
@@ -60,7 +62,7 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
         head = ["kind", "entries", "size", "oldest", "what it is"]
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     console.data("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)))
-    console.note(f"{root}: {bytes_text(total(found))}")
+    console.note(f"{root}: {bytes_text(total(cached))}")
 
 
 @app.command(epilog=EXIT_CODES)
@@ -81,9 +83,9 @@ def why(
     """
     from tilec.api.cache import Cache
     from tilec.api.compiling import available
-    from tilec.cli.nearby import asked, compiled, differences
-    from tilec.cli.requested import request_of
-    from tilec.report.kept import entries
+    from tilec.cli.cache_neighbours import asked, compiled, differences
+    from tilec.cli.cache_request import request_of
+    from tilec.report.cache_listing import entries
     from tilec.spec.probe import cache_folder
     from tilec.spec.resolve import resolve_device
 
@@ -93,13 +95,15 @@ def why(
     sha256, shapes = resolve_device(device).digest(), asked(model, request)
     others: dict[str, list[str]] = {}
     for entry in entries(root, ("sessions",)):
-        found = compiled(entry.path)
-        if found is not None and found.model == request.sha256 and entry.path != place:
-            others[_place(entry, root)] = list(differences(found, request, sha256, shapes))
+        other = compiled(entry.path)
+        if other is not None and other.model == request.sha256 and entry.path != place:
+            others[_place(entry, root)] = list(differences(other, request, sha256, shapes))
     key = place.relative_to(root).as_posix()
     if json:
-        told: dict[str, Json] = {name: list(reasons) for name, reasons in others.items()}
-        console.json({"entry": key, "hit": hit, "model": request.sha256, "others": told, "sizes": dict(request.sizes)})
+        report: dict[str, Json] = {name: list(reasons) for name, reasons in others.items()}
+        console.json(
+            {"entry": key, "hit": hit, "model": request.sha256, "others": report, "sizes": dict(request.sizes)}
+        )
         return
     lines = [f"{'hit' if hit else 'miss'}: {key}{'' if hit else ' is not there'}"]
     lines += [f"  {name}: {'; '.join(reasons)}" for name, reasons in others.items()]
@@ -128,8 +132,8 @@ def clear(
 
     Models that a process has loaded stay in its memory; weights stay while a compiled model has them.
     """
-    from tilec.report.kept import entries, remove, require_kinds, total, without_shared
-    from tilec.report.wording import bytes_text
+    from tilec.report.cache_listing import entries, remove, require_kinds, total, without_shared
+    from tilec.report.formatting import bytes_text
     from tilec.spec.probe import cache_folder
 
     root, now, least = cache_folder(), time.time(), _seconds(older_than)
@@ -151,7 +155,7 @@ def clear(
 
 
 def _seconds(text: str | None) -> float:
-    """The age that --older-than names. Raises UsageError for another form."""
+    """The age of --older-than in seconds. Raises UsageError for another form."""
     if text is None:
         return 0.0
     match = re.fullmatch(r"(\d{1,6})([mhdw])", text.strip())
@@ -166,8 +170,8 @@ def _age(seconds: float) -> str:
     return f"{int(seconds // size)} {unit}"
 
 
-def _oldest(found: "Sequence[Entry]", now: float) -> str:
-    return _age(max(entry.age(now) for entry in found)) if found else ""
+def _oldest(entries: "Sequence[Entry]", now: float) -> str:
+    return _age(max(entry.age(now) for entry in entries)) if entries else ""
 
 
 def _place(entry: "Entry", root: Path) -> str:
@@ -175,19 +179,19 @@ def _place(entry: "Entry", root: Path) -> str:
 
 
 def _described(entry: "Entry") -> str:
-    """What an entry says of itself."""
-    from tilec.cli.nearby import compiled
-    from tilec.report.kept import KINDS
+    """The description of an entry."""
+    from tilec.cli.cache_neighbours import compiled
+    from tilec.report.cache_listing import KINDS
 
-    found = compiled(entry.path) if entry.kind == "sessions" else None
-    return KINDS[entry.kind] if found is None else found.text
+    model = compiled(entry.path) if entry.kind == "sessions" else None
+    return KINDS[entry.kind] if model is None else model.text
 
 
-def _summary(kind: str, found: "Sequence[Entry]", now: float) -> "Json":
-    from tilec.report.kept import KINDS, total
+def _summary(kind: str, entries: "Sequence[Entry]", now: float) -> "Json":
+    from tilec.report.cache_listing import KINDS, total
 
-    oldest = int(max((entry.age(now) for entry in found), default=0))
-    return {"bytes": total(found), "count": len(found), "meaning": KINDS[kind], "oldest_seconds": oldest}
+    oldest = int(max((entry.age(now) for entry in entries), default=0))
+    return {"bytes": total(entries), "count": len(entries), "meaning": KINDS[kind], "oldest_seconds": oldest}
 
 
 def _entry_to_json(entry: "Entry", root: Path, now: float) -> "Json":

@@ -1,4 +1,4 @@
-"""`tilec codegen`: the third stage, a plan to kernels that run."""
+"""`tilec codegen`: the third stage, from a plan to kernels that run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +10,7 @@ from tilec.cli.options import (
     AsJson,
     Device,
     Model,
+    PrintBetweenPasses,
     PrintRecipe,
     Recipe,
     Threads,
@@ -30,6 +31,7 @@ def codegen(
     threads: Threads = None,
     recipe: Recipe = None,
     model: Model = None,
+    print_between_passes: PrintBetweenPasses = False,
     print_recipe: PrintRecipe = False,
     json: AsJson = False,
 ) -> None:
@@ -38,6 +40,7 @@ def codegen(
     \b
     tilec codegen model.tilec/
     tilec codegen p.json -o build/
+    tilec codegen model.tilec/ --print-between-passes
     """
     from tilec.cli.summary import placement_line, plan_line
     from tilec.ir.codec import plan_from_json
@@ -45,7 +48,8 @@ def codegen(
     stage = stage_named("codegen")
     source = read_source("plan", plan)
     folder = output or source.folder
-    given = flags(device=device or device_of(source), threads=threads)
+    watched = "codegen" if print_between_passes else None
+    given = flags(device=device or device_of(source), threads=threads, watched=watched)
     job = job_on_device(console, recipe, given, source.folder, print_recipe, model)
     if job is None:
         return

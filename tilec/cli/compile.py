@@ -1,4 +1,4 @@
-"""`tilec compile`: the four stages in a row; what is fresh is skipped."""
+"""`tilec compile`: the four stages in sequence; fresh ones are skipped."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What a shell may complete: devices, recipes, and what a plan can be asked about; nothing heavy is imported."""
+"""Shell completion: devices, recipes, and the groups, edges and nodes of a plan; nothing heavy is imported."""
 
 import json
 from collections.abc import Iterable
@@ -27,12 +27,12 @@ def groups(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of its nodes."""
+    """Names of the nodes of the plan that is named on the command line."""
     return _beginning(_nodes(_groups(ctx)), incomplete)
 
 
 def edges(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Its edges: those that are connected and those that are not."""
+    """The plan's edges, connected or not."""
     plan = _plan(ctx)
     connected = [edge for group in plan.get("groups", ()) for edge in group.get("connect", {})]
     return _beginning([*connected, *(refusal["edge"] for refusal in plan.get("refusals", ()))], incomplete)
@@ -46,17 +46,19 @@ def _packaged(folder: str) -> list[str]:
 
 
 def _files(incomplete: str) -> list[str]:
-    """YAML files, and folders, that a path may go on with."""
+    """YAML files and folders that complete a path."""
     folder = Path(incomplete if incomplete.endswith("/") else Path(incomplete).parent)
     with suppress(OSError):
-        found = sorted(each for each in folder.iterdir() if each.suffix in YAML or each.is_dir())
-        return _beginning([f"{each}/" if each.is_dir() else str(each) for each in found], incomplete)
+        paths = sorted(each for each in folder.iterdir() if each.suffix in YAML or each.is_dir())
+        return _beginning([f"{each}/" if each.is_dir() else str(each) for each in paths], incomplete)
     return []
 
 
 def _plan(ctx: typer.Context) -> dict[str, Any]:
-    """The plan that the first argument names; empty where it cannot be read. An option that still has no value keeps
-    arguments from being told apart."""
+    """The plan of the first argument; empty where it cannot be read.
+
+    While an option has no value yet, the parser cannot tell arguments apart, and the first one is taken.
+    """
     from tilec.pipeline.job import FILES
 
     path = Path(str(ctx.params.get("subject") or next(iter(ctx.args), "")))
@@ -70,10 +72,10 @@ def _groups(ctx: typer.Context) -> list[dict[str, Any]]:
     return [group for group in _plan(ctx).get("groups", ()) if "name" in group]
 
 
-def _nodes(found: Iterable[dict[str, Any]]) -> list[str]:
-    return [node["expr"]["text"].partition("[")[0] for group in found for node in group.get("nodes", ())]
+def _nodes(groups: Iterable[dict[str, Any]]) -> list[str]:
+    return [node["expr"]["text"].partition("[")[0] for group in groups for node in group.get("nodes", ())]
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
-    """Names that go on from what was typed, each once."""
+    """The names that start with the typed text, each once."""
     return [name for name in dict.fromkeys(names) if name.startswith(incomplete)]

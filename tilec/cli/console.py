@@ -1,4 +1,4 @@
-"""How a verb speaks: data on stdout, everything else on stderr; one line a stage, with progress on a terminal."""
+"""Output of a verb: data on stdout, everything else on stderr; one line per stage, with progress on a terminal."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 WIDEST = 2000
-"""Characters of a line of an error; names and values in it may be far longer."""
+"""Limit of characters of a line of an error; names and values in it may be far longer."""
 
 
 class OutputError(TilecError):
@@ -28,7 +28,7 @@ class OutputError(TilecError):
 class Console:
     """Output of one command; `verbosity` is -1 for --quiet, 1 for -v.
 
-    It listens to the pipeline: `stage` and `skipped` are called by it.
+    It is the pipeline's listener, which calls `stage` and `skipped`.
     """
 
     verbosity: int = 0
@@ -36,7 +36,7 @@ class Console:
     progress: bool = field(default_factory=lambda: sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
 
     def data(self, text: str) -> None:
-        """Write what was asked for to stdout. Raises OutputError when it is full or gone."""
+        """Write the result to stdout. Raises OutputError when it is full or closed."""
         try:
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
             sys.stdout.flush()
@@ -50,27 +50,27 @@ class Console:
         self.data(pretty(value))
 
     def note(self, text: str) -> None:
-        """Say a line on stderr, unless quiet."""
+        """Print a line on stderr, unless quiet."""
         if self.verbosity >= 0:
             print(text, file=sys.stderr, flush=True)
 
     def details(self, lines: "Callable[[], Iterable[str]]") -> None:
-        """Say more lines on stderr, made only when verbose."""
+        """Print more lines on stderr; they are produced only when verbose."""
         if self.verbosity > 0:
             print("\n".join(lines()), file=sys.stderr, flush=True)
 
     def error(self, text: str) -> None:
-        """Say what went wrong, always."""
+        """Print an error, whatever the verbosity."""
         text = "\n".join(map(_shortened, text.split("\n")))
         head = "\x1b[1;31merror:\x1b[0m" if _colors(sys.stderr.isatty()) else "error:"
         print(f"{head} {text}", file=sys.stderr, flush=True)
 
     def skipped(self, stage: str) -> None:
-        """A stage had nothing to do."""
+        """Report a stage that had nothing to do."""
         self.note(f"{stage}: unchanged, skipped")
 
     def step(self, text: str) -> None:
-        """Say a line about a part of a stage where no progress is shown."""
+        """Print a line about a part of a stage where no progress is shown."""
         if not self.progress:
             self.note(text)
 
@@ -98,7 +98,7 @@ class Console:
 
 @contextmanager
 def _bar(name: str) -> "Iterator[Callable[[int, int], None]]":
-    """A progress line on the terminal's stderr with the time left, gone when the block ends."""
+    """A progress line on the terminal's stderr with the remaining time, removed at the end of the block."""
     from rich.console import Console as RichConsole
     from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -115,7 +115,7 @@ def _bar(name: str) -> "Iterator[Callable[[int, int], None]]":
 
 
 def _shortened(line: str) -> str:
-    """The line without its middle where it is longer than anybody reads."""
+    """The line without its middle if it is longer than WIDEST."""
     return line if len(line) <= WIDEST else f"{line[: WIDEST // 2]} ... {line[-99:]}"
 
 

@@ -1,4 +1,4 @@
-"""`tilec device`: which devices there are, what one says, measuring this machine, files of other tools."""
+"""`tilec device`: list the devices, show one, measure this machine, translate files of other tools."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,29 +32,30 @@ def list_(console: Console, json: Json = False) -> None:
     """
     from tilec.spec.resolve import HOST, packaged, resolve_device
 
-    found = {name: _told(resolve_device(name)) for name in packaged("devices")}
-    found[HOST] = _host()
+    entries = {name: _entry(resolve_device(name)) for name in packaged("devices")}
+    entries[HOST] = _host()
     if json:
-        console.json({"devices": found})
+        console.json({"devices": entries})
         return
     rows = [["name", "kind", "levels", "peak", "runs", "description"]]
-    for name, told in found.items():
-        peak = f"{told['peak']} {told['peak_types']}" if told["peak"] else ""
-        levels = " ".join(told["levels"])
-        rows.append([name, told["kind"], levels, peak, "yes" if told["code"] else "plan only", told["description"]])
+    for name, entry in entries.items():
+        peak = f"{entry['peak']} {entry['peak_types']}" if entry["peak"] else ""
+        levels = " ".join(entry["levels"])
+        rows.append([name, entry["kind"], levels, peak, "yes" if entry["code"] else "plan only", entry["description"]])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     console.data("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows))
 
 
-def _told(device: "DeviceSpec") -> dict[str, Any]:
-    """What the list says of a device; `code` tells whether kernels are generated for it, not only plans."""
+def _entry(device: "DeviceSpec") -> dict[str, Any]:
+    """The entry of a device in the list; `code` means that kernels are generated for it, not only plans."""
+    from tilec.codegen.backend import backend_of
     from tilec.ir.types import is_float
     from tilec.spec.units import RATE
 
     unit = max(device.compute, key=lambda unit: unit.rate)
     peak = RATE.format(unit.rate)
     return {
-        "code": device.target.backend == "cpu",
+        "code": backend_of(device) is not None,
         "description": device.description,
         "kind": device.kind,
         "levels": list(device.level_names),
@@ -64,14 +65,14 @@ def _told(device: "DeviceSpec") -> dict[str, Any]:
 
 
 def _host() -> dict[str, Any]:
-    """This machine as it was measured, or that it was not: a list measures nothing."""
+    """The entry of this machine if it was measured; a list measures nothing."""
     from tilec.spec.probe import known_text
     from tilec.spec.resolve import Source, parse_device
 
     text = known_text()
     if text is not None:
-        told = _told(parse_device(Source(text, "host")))
-        return {**told, "description": f"this machine: {told['description']}"}
+        entry = _entry(parse_device(Source(text, "host")))
+        return {**entry, "description": f"this machine: {entry['description']}"}
     later = "this machine, measured when it is first used"
     return {"code": True, "description": later, "kind": "cpu", "levels": [], "peak": "", "peak_types": ""}
 
@@ -152,12 +153,12 @@ def import_(
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the file: {error}", str(file)) from error
     out = None if output is None or str(output) == "-" else output
-    found = translate(text, str(file), (out or file).stem)
-    for head, sentences in (("assumed", found.assumed), ("dropped", found.dropped)):
+    translation = translate(text, str(file), (out or file).stem)
+    for head, sentences in (("assumed", translation.assumed), ("dropped", translation.dropped)):
         for sentence in sentences:
             console.note(f"{head}: {sentence}")
     if out is None:
-        console.data(found.text)
+        console.data(translation.text)
     else:
-        write_text(out, found.text)
+        write_text(out, translation.text)
         console.note(f"device: {out}")

@@ -1,4 +1,4 @@
-"""`tilec diff`: what a change alters in a plan, a graph, or kernels."""
+"""`tilec diff`: the differences between two plans, graphs or kernels."""
 
 import sys
 from enum import StrEnum
@@ -13,17 +13,17 @@ from tilec.cli.options import AsJson
 from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
+    from tilec.analysis.change import PlanDiff
     from tilec.artifact import Artifact
-    from tilec.report.change import PlanDiff
 
 CHANGED = 3
 
 KINDS = ("plan", "graph", "kernels")
-"""Artifacts that are compared."""
+"""Kinds of artifacts that can be compared."""
 
 
 class Format(StrEnum):
-    """How the diff is written."""
+    """The output format of a diff."""
 
     TABLE = "table"
     MD = "md"
@@ -65,30 +65,30 @@ def diff(
     compared. Traffic without a level is that of the lowest one, transactions and a footprint without a level are
     those of any. Markdown has no more than the 65,536 characters of a comment.
     """
+    from tilec.analysis.limits import LimitExceeded, exceeded, parse_limits
     from tilec.report.diff_json import diff_to_json
     from tilec.report.diff_markdown import diff_markdown
     from tilec.report.diff_text import diff_text
-    from tilec.report.limits import LimitExceeded, exceeded, parse_limits
 
     limits = parse_limits(fail_on or ())
     if str(old) == str(new) == "-":
         raise UsageError("both cannot come from standard input", hint="Name a file for one of them.")
-    found = _diff(*_both(old, new))
-    beyond = exceeded(found, limits)
+    result = _diff(*_both(old, new))
+    beyond = exceeded(result, limits)
     if json or form is Format.JSON:
-        console.json(diff_to_json(found))
+        console.json(diff_to_json(result))
     else:
-        console.data(diff_markdown(found) if form is Format.MD else diff_text(found))
+        console.data(diff_markdown(result) if form is Format.MD else diff_text(result))
     if beyond:
         raise LimitExceeded("; ".join(beyond))
-    if exit_code and not found.empty:
+    if exit_code and not result.empty:
         raise typer.Exit(CHANGED)
 
 
 def _both(old: Path, new: Path) -> "tuple[tuple[Artifact, str], tuple[Artifact, str]]":
     """The two artifacts with the names of their files; both of one kind.
 
-    Raises UsageError and ArtifactError for what cannot be read or compared.
+    Raises UsageError and ArtifactError for artifacts that cannot be read or compared.
     """
     texts = {path: _text(path) for path in (old, new) if not path.is_dir()}
     kinds = [kind for path in (old, new) if (kind := _kind(texts.get(path, ""))) is not None]
@@ -112,7 +112,7 @@ def _artifact(path: Path, texts: "dict[Path, str]", kind: str) -> "tuple[Artifac
 
 
 def _text(path: Path) -> str:
-    """What a file or standard input holds. Raises UsageError and ArtifactError as every artifact's reader does."""
+    """The contents of a file or standard input. Raises UsageError and ArtifactError like every reader of artifacts."""
     if str(path) == "-":
         return sys.stdin.read()
     try:
@@ -126,7 +126,7 @@ def _text(path: Path) -> str:
 
 
 def _kind(text: str) -> str | None:
-    """The kind of artifact in a text; None where it does not say."""
+    """The kind of the artifact in a text; None where it is not recorded."""
     try:
         kind = parse(text)["artifact"]["kind"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -136,10 +136,10 @@ def _kind(text: str) -> str | None:
 
 def _diff(old: "tuple[Artifact, str]", new: "tuple[Artifact, str]") -> "PlanDiff":
     """The diff of two artifacts of one kind."""
+    from tilec.analysis.diff import diff_plans
+    from tilec.analysis.diff_graphs import diff_graphs
+    from tilec.analysis.diff_kernels import diff_kernels
     from tilec.ir.codec import graph_from_json, plan_from_json
-    from tilec.report.diff import diff_plans
-    from tilec.report.diff_graphs import diff_graphs
-    from tilec.report.diff_kernels import diff_kernels
 
     (first, place), (second, other) = old, new
     if first.kind == "plan":

@@ -1,4 +1,4 @@
-"""`tilec doctor`: what is wrong with this machine's Python, packages, CPU, threads and cache, and how to mend it."""
+"""`tilec doctor`: problems with this machine's Python, packages, CPU, threads and cache, with fixes."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -25,16 +25,16 @@ def doctor(console: Console, json: AsJson = False) -> None:
     """
     from tilec.report.doctor import examined, exit_code_of
 
-    found = []
+    findings = []
     for finding in examined(_checks()):
-        found.append(finding)
+        findings.append(finding)
         if not json and (console.verbosity >= 0 or finding.status == "error"):
             console.data("\n".join(_lines(finding)))
-    code = exit_code_of(found)
+    code = exit_code_of(findings)
     if json:
-        told = [{"check": f.check, "status": f.status, "text": f.text, "fix": f.fix} for f in found]
-        console.json({"findings": told, "usable": not code})
-    counts = {status: sum(finding.status == status for finding in found) for status in ("error", "warning")}
+        rows = [{"check": f.check, "status": f.status, "text": f.text, "fix": f.fix} for f in findings]
+        console.json({"findings": rows, "usable": not code})
+    counts = {status: sum(finding.status == status for finding in findings) for status in ("error", "warning")}
     parts = [f"{count} {status}{'s' * (count > 1)}" for status, count in counts.items() if count]
     console.note(f"tilec {'cannot' if code else 'can'} be used here" + (f": {', '.join(parts)}" if parts else ""))
     if code:
@@ -54,7 +54,7 @@ def _checks() -> "Iterator[tuple[str, Check]]":
 
 
 def _machine(name: str) -> "Check":
-    """A check of the machine, imported when it is made: what it needs may be missing."""
+    """A check of the machine, imported when it runs: packages that it needs may be missing."""
 
     def check() -> "Iterator[Finding]":
         from tilec.report.doctor import machine
@@ -65,7 +65,7 @@ def _machine(name: str) -> "Check":
 
 
 def _cache() -> "Iterator[Finding]":
-    from tilec.api.keeping import limit_bytes
+    from tilec.api.cache_eviction import limit_bytes
     from tilec.report.doctor.cache import cache
     from tilec.spec.probe import cache_folder
 

@@ -1,4 +1,4 @@
-"""`tilec explain`: what a code that tilec prints means; why a plan is as it is."""
+"""`tilec explain`: the meaning of a code that tilec prints; the reasons for a plan's decisions."""
 
 import textwrap
 from collections.abc import Iterator
@@ -113,18 +113,19 @@ def _plan(
     recipe: str | None,
     json: bool,
 ) -> None:
-    """Tell about a plan."""
-    from tilec.cli.planned import graph_of, plan_of, planned_device, planned_options
+    """Explain a plan."""
+    from tilec.analysis.explain.replay import replay
+    from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options, planned_sizes
+    from tilec.pipeline.code_decisions import decide_for
     from tilec.report.explain.answer import answered, require
-    from tilec.report.explain.search import replay
 
     source, plan = plan_of(path)
     spec, options = planned_device(source, device), planned_options(source, recipe)
     whole = graph_of(source, plan, graph)
     require(plan, group=group, edge=edge, node=node)
     with console.stage("search"):
-        found = replay(whole, spec, options)
-    answer = answered(found, plan, str(path), group=group, edge=edge, node=node)
+        replayed = replay(whole, spec, options, planned_sizes(plan, recipe), decide_for(spec))
+    answer = answered(replayed, plan, str(path), group=group, edge=edge, node=node)
     for line in answer.notes:
         console.note(line)
     if json:
@@ -134,7 +135,7 @@ def _plan(
 
 
 def _code(console: Console, code: str | None, json: bool) -> None:
-    """Tell what a code means; all of them without one."""
+    """Explain a code; list all of them without one."""
     from tilec.report.codes import all_pages, pages_of
 
     if code is None:

@@ -1,4 +1,4 @@
-"""What `tilec inspect` tells of a model or of the artifact of a stage, as JSON; nothing is executed or compiled."""
+"""The facts of a model or of a stage's artifact for `tilec inspect`, as JSON; nothing is executed or compiled."""
 
 import json
 from collections import Counter
@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
 
 _SHORT = 12
-"""Digits of a digest that are shown."""
+"""Digits of a digest in the output."""
 
 
 def facts_of(path: Path) -> dict[str, Facts]:
-    """What a file is, or every artifact in a folder, by kind. Raises UsageError, ConfigError and ArtifactError."""
+    """The facts of a file, or of every artifact in a folder, by kind. Raises UsageError, ConfigError and
+    ArtifactError."""
     from tilec.pipeline import FILES, read_run
 
     if path.is_dir():
         there = [path / name for name in FILES.values() if (path / name).is_file()]
         if not there:
             raise UsageError("there is no artifact in this folder", str(path), "`tilec compile` writes some.")
-        found = {kind: facts for each in there for kind, facts in facts_of(each).items()}
+        by_kind = {kind: facts for each in there for kind, facts in facts_of(each).items()}
         ran = read_run(path)
-        return {**found, "run": _run(ran)} if ran else found
+        return {**by_kind, "run": _run(ran)} if ran else by_kind
     if path.suffix == ".json":
         artifact = read_artifact_of_any_kind(path)
         about: Facts = {"file": path.name, "written_by": f"tilec {WRITERS[artifact.kind]}", "edited": artifact.edited}
@@ -44,7 +45,7 @@ def facts_of(path: Path) -> dict[str, Facts]:
 
 
 def read_artifact_of_any_kind(path: Path) -> Artifact:
-    """The artifact in a file, of whatever kind. Raises UsageError and ArtifactError."""
+    """The artifact in a file, of any kind. Raises UsageError and ArtifactError."""
     try:
         text = path.read_text(encoding="utf-8")
         kind = json.loads(text)["artifact"]["kind"]
@@ -78,7 +79,7 @@ def _graph(artifact: Artifact, path: Path) -> Facts:
 
 
 def _port(graph: "Graph", port: "Port") -> Facts:
-    """An input or output; what only onnxruntime reads has ONNX's type."""
+    """An input or output; one that only onnxruntime reads has ONNX's type."""
     from tilec.ir.text import text_of
 
     tensor = graph.tensors.get(port.tensor)
@@ -89,13 +90,13 @@ def _port(graph: "Graph", port: "Port") -> Facts:
 
 
 def _plan(artifact: Artifact, path: Path) -> Facts:
+    from tilec.analysis.statistics import statistics, statistics_to_json
     from tilec.cli.options import known_device
     from tilec.ir.codec import plan_from_json
-    from tilec.pipeline import Source
-    from tilec.report.statistics import statistics, statistics_to_json
+    from tilec.pipeline import StageInput
 
     plan = plan_from_json(artifact.body, str(path))
-    told = plan_summary(plan)
+    facts = plan_summary(plan)
     numbers = statistics_to_json(statistics(plan))
     refused = Counter(refusal.code for refusal in plan.refusals)
     return {
@@ -103,10 +104,10 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
         "device": plan.device,
         "levels": [level.name for level in plan.levels],
         "symbols": list(plan.symbols),
-        **{name: told[name] for name in ("groups", "stitched", "register_fused", "single")},
+        **{name: facts[name] for name in ("groups", "stitched", "register_fused", "single")},
         **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
         "per_level": numbers["levels"],
-        **_energy(plan, known_device(Source(path, artifact))),
+        **_energy(plan, known_device(StageInput(path, artifact))),
         "prepared_weights": len(plan.prepared),
         "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),
         **_placed(artifact.body),
@@ -114,11 +115,11 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
 
 
 def _energy(plan: "Plan", device: "DeviceSpec | None") -> Facts:
-    """Energy of the whole plan and of every group beside its traffic, where the device tells any."""
-    from tilec.report.energy import plan_energy
+    """Energy of the whole plan and of every group with its traffic, where the device has figures."""
+    from tilec.analysis.energy import plan_energy
 
-    found = plan_energy(plan, device) if device else None
-    if found is None:
+    energy = plan_energy(plan, device) if device else None
+    if energy is None:
         return {}
     groups = {
         group.name: {
@@ -126,20 +127,20 @@ def _energy(plan: "Plan", device: "DeviceSpec | None") -> Facts:
             "moving_femtojoules": group.moved,
             "computing_femtojoules": group.multiply_adds,
         }
-        for group in found.groups
+        for group in energy.groups
     }
-    return {"energy_femtojoules": found.femtojoules, "energy_leaves_out": list(found.untold), "per_group": groups}
+    return {"energy_femtojoules": energy.femtojoules, "energy_leaves_out": list(energy.untold), "per_group": groups}
 
 
 def _kernels(artifact: Artifact, path: Path) -> Facts:
     body = artifact.body
     runtime = body.get("runtime")
-    told: Facts = {"programs": len(body.get("programs", {}))}
+    facts: Facts = {"programs": len(body.get("programs", {}))}
     if not isinstance(runtime, Mapping):
-        return {**told, "runs_here": "no: compiled for a device without a code generator"}
+        return {**facts, "runs_here": "no: compiled for a device without a code generator"}
     library = runtime.get("library") or {}
     return {
-        **told,
+        **facts,
         "library": library.get("file"),
         "library_bytes": size_of(path.parent / str(library.get("file"))),
         "inputs": [_spec(spec) for spec in runtime.get("inputs", ())],
@@ -167,15 +168,15 @@ def _report(artifact: Artifact, _path: Path) -> Facts:
 
 
 def _run(record: Mapping[str, Any]) -> Facts:
-    """What a verification recorded about this machine."""
+    """The record of a verification on this machine."""
     known = ("latency_us", "threads", "machine", "versions")
     return {name: record[name] for name in known if name in record}
 
 
 def _placed(body: Mapping[str, Any]) -> Facts:
-    found = placement(body)
-    placed = {"compiled": found["compiled"], "total": found["total"]}
-    return {"placement": placed, "on_onnxruntime": found["fallback"]}
+    counts = placement(body)
+    placed = {"compiled": counts["compiled"], "total": counts["total"]}
+    return {"placement": placed, "on_onnxruntime": counts["fallback"]}
 
 
 _TELL = {"graph": _graph, "plan": _plan, "kernels": _kernels, "report": _report}

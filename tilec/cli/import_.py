@@ -8,7 +8,7 @@ import typer
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, PrintBetweenPasses, Recipe, Shapes, Strict, flags, job_without_device, target_of
 from tilec.errors import UnsupportedError
-from tilec.pipeline import Job, Source, run_stage, stage_named
+from tilec.pipeline import Job, StageInput, run_stage, stage_named
 
 
 def import_(
@@ -47,7 +47,7 @@ def import_(
         return
     stage = stage_named("import")
     target = target_of(output, folder_of(model), stage.file)
-    artifact = run_stage(stage, job, Source(model), target)
+    artifact = run_stage(stage, job, StageInput(model), target)
     console.note(placement_line(artifact.body))
     if target is None:
         console.data(artifact.text())
@@ -56,19 +56,19 @@ def import_(
 
 
 def folder_of(model: Path) -> Path:
-    """Where the artifacts of a model go when -o does not say: MODEL.tilec in the current folder."""
+    """Default folder of a model's artifacts: MODEL.tilec in the current folder."""
     return Path(f"{model.stem}.tilec")
 
 
 def _report(console: Console, job: Job, model: Path, json: bool) -> None:
-    """Say which nodes do not compile. Raises UnsupportedError for any that the recipe does not let fall back."""
+    """List the nodes that do not compile. Raises UnsupportedError for any that the recipe does not let fall back."""
     from tilec.importer import Unsupported, UnsupportedModelError, import_model
 
     sizes = {s: job.shapes[s] for s in job.asked}
     nodes: tuple[Unsupported, ...]
     try:
-        found = import_model(model, sizes=sizes, fallback="allow").graph.placement
-        nodes, total = found.fallback, found.total
+        placed = import_model(model, sizes=sizes, fallback="allow").graph.placement
+        nodes, total = placed.fallback, placed.total
     except UnsupportedModelError as error:
         nodes, total = error.nodes, error.total
     if json:

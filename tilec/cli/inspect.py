@@ -1,4 +1,4 @@
-"""`tilec inspect`: what a model or an artifact is, for people and as JSON."""
+"""`tilec inspect`: the facts of a model or an artifact, for people and as JSON."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
 _WIDTH = 120
-"""Columns where there is no terminal."""
+"""Width in characters where there is no terminal."""
 
 
 def inspect(
@@ -48,17 +48,19 @@ def inspect(
         if json:
             console.json(chosen if file.is_dir() else next({"kind": k, "selected": v} for k, v in chosen.items()))
         else:
-            told = {f"{kind}: {each['name']}": each for kind, rows in chosen.items() for each in rows}
-            console.data(_text({name: {k: v for k, v in each.items() if k != "name"} for name, each in told.items()}))
+            shown = {f"{kind}: {each['name']}": each for kind, rows in chosen.items() for each in rows}
+            console.data(_text({name: {k: v for k, v in each.items() if k != "name"} for name, each in shown.items()}))
         return
-    found = facts_of(file)
+    facts_by_kind = facts_of(file)
     if json:
-        console.json(found if file.is_dir() else next({"kind": kind, **facts} for kind, facts in found.items()))
+        console.json(
+            facts_by_kind if file.is_dir() else next({"kind": kind, **facts} for kind, facts in facts_by_kind.items())
+        )
     else:
-        console.data(_text(found))
+        console.data(_text(facts_by_kind))
 
 
-def _text(found: Mapping[str, Mapping[str, Any]]) -> str:
+def _text(facts_by_kind: Mapping[str, Mapping[str, Any]]) -> str:
     """All facts as text, in the terminal's colors and width where there is one."""
     import sys
 
@@ -69,14 +71,14 @@ def _text(found: Mapping[str, Mapping[str, Any]]) -> str:
     rich = RichConsole(
         file=memory, force_terminal=terminal, width=None if terminal else _WIDTH, highlight=False, markup=False
     )
-    for kind, facts in found.items():
+    for kind, facts in facts_by_kind.items():
         rich.print(kind, style="bold")
         _print(rich, facts)
     return "\n".join(line.rstrip() for line in memory.getvalue().splitlines())
 
 
 def _print(rich: "RichConsole", facts: Mapping[str, Any]) -> None:
-    """Facts of one thing: what is a word first, lists below; nothing is said of what is not there."""
+    """Facts of one object: single words first, lists below; empty values are left out."""
     from rich.padding import Padding
     from rich.table import Table
 
@@ -106,7 +108,7 @@ def _nothing(value: Any) -> bool:
 
 
 def _rows(value: Any) -> list[list[str]] | None:
-    """A list of objects, or an object, as rows of a table; None for what fits on a line."""
+    """A list of objects, or an object, as rows of a table; None for a value that fits on a line."""
     if isinstance(value, Mapping):
         return [[str(key), _word(str(key), inner)] for key, inner in value.items() if not _nothing(inner)]
     if _is_list(value) and value and isinstance(value[0], Mapping):
@@ -116,7 +118,7 @@ def _rows(value: Any) -> list[list[str]] | None:
 
 def _word(key: str, value: Any) -> str:
     """One fact in one line; bytes with a unit."""
-    from tilec.report.wording import bytes_text, energy_text, time_text
+    from tilec.report.formatting import bytes_text, energy_text, time_text
 
     if key.endswith("bytes") and isinstance(value, int):
         return bytes_text(value)
@@ -138,7 +140,7 @@ def _word(key: str, value: Any) -> str:
 
 
 def _label(key: str) -> str:
-    """How a fact is called where its value has a unit."""
+    """The label of a fact whose value is printed with its unit."""
     return "size" if key == "bytes" else key.removesuffix("_picoseconds").removesuffix("_femtojoules").replace("_", " ")
 
 

@@ -1,4 +1,4 @@
-"""`tilec lint`: what is legal but suspicious, or wrong, in devices, recipes and artifacts."""
+"""`tilec lint`: errors and suspicious values in devices, recipes and artifacts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilec import __version__
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
 from tilec.errors import UsageError, did_you_mean
+from tilec.version import __version__
 
 if TYPE_CHECKING:
     from tilec.report.lint.finding import Finding
@@ -51,24 +51,24 @@ def lint(
         hint = f"Did you mean {near!r}?" if near else f"Known: {', '.join(_FORMATS)}."
         raise UsageError(f"--format {form!r} is not known", hint=hint)
     looked: list[str] = []
-    found: list[Finding] = []
+    all_findings: list[Finding] = []
     for name in dict.fromkeys(files):
         for file, findings in _findings(name):
             looked.append(file)
-            found += findings
+            all_findings += findings
     if form == "json":
-        console.json(forms.to_json(found))
+        console.json(forms.to_json(all_findings))
     elif form == "sarif":
-        console.json(forms.to_sarif(found, __version__))
-    elif found:
-        console.data(forms.to_github(found) if form == "github" else forms.table(found))
-    console.note(f"lint: {forms.counted(found, len(looked))}")
-    if any(strict or each.rule.severity == "error" for each in found):
+        console.json(forms.to_sarif(all_findings, __version__))
+    elif all_findings:
+        console.data(forms.to_github(all_findings) if form == "github" else forms.table(all_findings))
+    console.note(f"lint: {forms.counted(all_findings, len(looked))}")
+    if any(strict or each.rule.severity == "error" for each in all_findings):
         raise typer.Exit(1)
 
 
 def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
-    """Every file that a name stands for, with its findings. Raises UsageError for a name that stands for none."""
+    """Every file that a name refers to, with its findings. Raises UsageError for a name that refers to none."""
     from tilec.report.lint.files import lint_file, lint_text
     from tilec.spec.resolve import packaged
 

@@ -1,4 +1,4 @@
-"""What an ONNX file says of itself: who made it, what it takes and gives, its operators and weights."""
+"""The facts of an ONNX file: producer, inputs and outputs, operators, weights."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 Facts = dict[str, Any]
-"""JSON: what is told of one thing."""
+"""JSON: the facts of one object."""
 
 
 def model_facts(path: Path) -> Facts:
@@ -77,7 +77,7 @@ def _elements(tensor: Any) -> int:
 
 
 def _bits(data_type: int) -> int:
-    """Bits of one element; text has none of its own."""
+    """Bits of one element; 0 for text."""
     from tilec.api.elements import dtype_named, type_name
 
     name = type_name(data_type)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the recipe and device that they amount to."""
+"""Options shared by several commands, and the recipe and device that follow from them."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import typer
 from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
 from tilec.errors import ArtifactError, UsageError
-from tilec.pipeline import DEVICE_FILE, Job, Source
+from tilec.pipeline import DEVICE_FILE, Job, StageInput
 from tilec.pipeline.request import Flags, device_job, plain_job
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def flags(
     no_bounds: bool = False,
     watched: str | None = None,
 ) -> dict[str, tuple[str, Any]]:
-    """What the shared flags say about recipe keys; `watched` is the stage that is printed between passes.
+    """Recipe keys set by the shared flags; `watched` is the stage that prints between passes.
 
     Raises UsageError for a malformed --shape.
     """
@@ -107,7 +107,8 @@ def flags(
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, int]:
-    """Symbol -> size of `batch=1,seq=128`. Raises UsageError for anything else and for a symbol given twice."""
+    """Map from symbol to size, from `batch=1,seq=128`. Raises UsageError for another form and for a symbol given
+    twice."""
     sizes: dict[str, int] = {}
     for part in (part for text in texts for part in text.split(",")):
         match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", part)
@@ -120,7 +121,7 @@ def parse_shapes(texts: Iterable[str]) -> dict[str, int]:
 
 
 def job_without_device(console: Console, recipe: str | None, given: Flags, model: Path | None = None) -> Job:
-    """The job of a stage that asks nothing of the device."""
+    """The job of a stage that needs no device."""
     from tilec.spec.effective import recipe_without_device
 
     return replace(plain_job(recipe_without_device(recipe, given, os.environ), given, console), model=model)
@@ -143,10 +144,10 @@ def job_on_device(
     return replace(device_job(effective, given, console, cache_folder()), model=model)
 
 
-def device_of(source: Source) -> str:
+def device_of(source: StageInput) -> str:
     """The device that an artifact was planned for: device.yaml beside it, else its name.
 
-    Raises ArtifactError when neither is the one.
+    Raises ArtifactError when neither matches.
     """
     from tilec.spec.resolve import packaged, resolve_device
 
@@ -154,14 +155,14 @@ def device_of(source: Source) -> str:
     wanted, name = source.artifact.inputs.get("device"), str(source.body.get("device", ""))
     beside = source.folder / DEVICE_FILE
     names = [str(beside)] * beside.is_file() + [name] * (name in packaged("devices"))
-    for found in names:
-        if resolve_device(found).digest() == wanted:
-            return found
+    for candidate in names:
+        if resolve_device(candidate).digest() == wanted:
+            return candidate
     raise ArtifactError(f"the file of its device {name!r} is not here", source.place, "Name it with --device FILE.")
 
 
-def known_device(source: Source) -> "DeviceSpec | None":
-    """The device that an artifact was planned for, when its file is at hand."""
+def known_device(source: StageInput) -> "DeviceSpec | None":
+    """The device that an artifact was planned for; None where its file is not available."""
     from tilec.spec.resolve import resolve_device
 
     try:

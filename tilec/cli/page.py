@@ -1,4 +1,5 @@
-"""Text on a terminal of some width, or plain: columns of which the last one wraps, without a library's start-up."""
+"""Text for a terminal of some width, or plain: columns of which the last one wraps, without a library's start-up
+time."""
 
 import os
 import shutil
@@ -9,19 +10,19 @@ from dataclasses import dataclass
 
 _GAP = "  "
 _LEAST = 20
-"""Characters that the last column has at least."""
+"""Smallest width of the last column, in characters."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """`width` in characters, None where nothing ends a line; whether it has `styles`."""
+    """`width` in characters, None for unlimited lines; whether `styles` are used."""
 
     width: int | None = None
     styles: bool = False
 
     @classmethod
     def of_stdout(cls) -> "Page":
-        """The terminal that standard output is, plain where it is none."""
+        """The terminal of standard output; plain where it is none."""
         if not sys.stdout.isatty():
             return cls()
         plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
@@ -32,7 +33,7 @@ class Page:
         return f"\x1b[1m{text}\x1b[0m" if self.styles and text else text
 
     def columns(self, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str]) -> Iterator[str]:
-        """Lines of aligned columns, heads first; those named `right` end in line, the last goes on below itself."""
+        """Lines of aligned columns, heads first; those named `right` are right-aligned, the last one wraps."""
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         last = None if self.width is None else max(_LEAST, self.width - sum(len(_GAP) + each for each in widths[:-1]))
         for number, row in enumerate((heads, *rows)):

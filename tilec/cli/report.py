@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _NAMES = ("model", "sizes", "device", "fusion")
-"""Heads of columns that are words."""
+"""Headings of columns that contain words."""
 
 
 class IncompleteSweep(TilecError):
@@ -112,8 +112,8 @@ def report(
     else:
         console.data(sweep_csv(rows) if form is Format.CSV else table(sweep_cells(rows), _NAMES))
     if failed := [row for row in rows if row.found is None]:
-        said = dict.fromkeys(f"{row.model} on {row.device}: {row.error}" for row in failed)
-        raise IncompleteSweep(f"{len(failed)} of {len(rows)} combinations have no plan", hint="\n  ".join(said))
+        messages = dict.fromkeys(f"{row.model} on {row.device}: {row.error}" for row in failed)
+        raise IncompleteSweep(f"{len(failed)} of {len(rows)} combinations have no plan", hint="\n  ".join(messages))
 
 
 _FILES = ("models", "workloads", "devices")
@@ -121,7 +121,7 @@ _FILES = ("models", "workloads", "devices")
 
 
 def _sizes(texts: list[str] | None) -> dict[str, list[int]]:
-    """Symbol -> sizes of `batch=1,batch=16,seq=128`. Raises UsageError for anything else."""
+    """Map from symbol to sizes, from `batch=1,batch=16,seq=128`. Raises UsageError for another form."""
     sizes: dict[str, list[int]] = {}
     for part in (part for text in texts or () for part in text.split(",")):
         for symbol, size in parse_shapes([part]).items():
@@ -130,8 +130,10 @@ def _sizes(texts: list[str] | None) -> dict[str, list[int]]:
 
 
 def _merged(recipe: str | None, flags: dict[str, Any]) -> "tuple[Located, set[str]]":
-    """The recipe with the keys that flags replace, and these keys. Raises UsageError when there is nothing to plan and
-    ConfigError for a recipe of another kind."""
+    """The recipe with the keys that flags replace, and these keys.
+
+    Raises UsageError when there is nothing to plan and ConfigError for a recipe of another kind.
+    """
     from tilec.spec.located import Located, parse_yaml
     from tilec.spec.resolve import recipe_source
 

@@ -1,4 +1,4 @@
-"""`tilec report PLAN... -o report.html`: plans, and what is beside them, as one page."""
+"""`tilec report PLAN... -o report.html`: plans and related artifacts as one page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,12 +9,12 @@ from tilec.cli.options import known_device
 from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
-    from tilec.pipeline import Source
+    from tilec.pipeline import StageInput
     from tilec.report.html import Shown
     from tilec.spec.device import DeviceSpec
 
 _MOST = 2
-"""Plans that stand side by side."""
+"""Limit of plans on a page."""
 
 _PAGES = (".html", ".htm")
 
@@ -24,8 +24,8 @@ def write_page(
 ) -> None:
     """Write the page of one plan or two; `-` is standard output.
 
-    `devices` are asked for the ones that the plans were made for before the files beside them; `others` are options
-    that were given and say nothing here.  Raises UsageError, ArtifactError, ConfigError and PlanError.
+    The plans' devices are looked for among `devices` first, then in files beside the plans; `others` are options that
+    do not apply here. Raises UsageError, ArtifactError, ConfigError and PlanError.
     """
     from tilec.artifact import write_text
     from tilec.report.html import page
@@ -34,8 +34,8 @@ def write_page(
     if others:
         raise UsageError(f"a page takes no {others[0]}", "-o", "Leave it out; a page shows plans that exist.")
     if not 1 <= len(plans) <= _MOST:
-        said = "no plan is named" if not plans else f"{len(plans)} plans are more than two"
-        raise UsageError(said, "PLAN", "Name 2-plan.json or its folder, or two of them.")
+        message = "no plan is named" if not plans else f"{len(plans)} plans are more than two"
+        raise UsageError(message, "PLAN", "Name 2-plan.json or its folder, or two of them.")
     if str(output) != "-" and output.suffix not in _PAGES:
         raise UsageError("the page is HTML", str(output), "Name it .html, or - for standard output.")
     if plans.count("-") > 1:
@@ -52,7 +52,7 @@ def write_page(
 
 
 def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]":
-    """The plans with what is beside them. Raises UsageError for a device that none was made for."""
+    """The plans with the artifacts beside them. Raises UsageError for a device that none was made for."""
     from tilec.pipeline import read_source
 
     sources = [read_source("plan", path) for path in paths]
@@ -64,10 +64,10 @@ def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]
     return [_one(source, str(path), given) for source, path in zip(sources, paths, strict=True)]
 
 
-def _one(source: "Source", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
+def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
     from tilec.artifact import digest_object
     from tilec.ir.codec import plan_from_json
-    from tilec.ir.verify_plan import check_plan
+    from tilec.ir.verify.plan import check_plan
     from tilec.pipeline import read_run
     from tilec.report.html import Shown
 
@@ -90,8 +90,8 @@ def _one(source: "Source", label: str, given: "Sequence[DeviceSpec]") -> "Shown"
     )
 
 
-def _report(source: "Source") -> tuple[dict[str, Any] | None, bool]:
-    """The report beside a plan, and whether there is one of another plan instead."""
+def _report(source: "StageInput") -> tuple[dict[str, Any] | None, bool]:
+    """The report beside a plan, and whether it belongs to another plan."""
     from tilec.artifact import digest_object, read_artifact
     from tilec.pipeline import FILES
 

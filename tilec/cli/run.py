@@ -1,4 +1,4 @@
-"""`tilec run`: a compiled model once or a few times, on arrays from files or on random ones."""
+"""`tilec run`: runs a compiled model once or several times, on arrays from files or on random ones."""
 
 import io
 import time
@@ -75,12 +75,12 @@ def run_(
         latency: dict[str, Json] = {"fastest": round(min(times), 9), "median": round(median(times), 9), "runs": repeat}
         console.json({"latency_s": latency, "outputs": summary, "random": list(drawn), "seed": seed})
     else:
-        for name, told in summary.items():
-            console.note(f"output {name}: {_line(told)}")
+        for name, facts in summary.items():
+            console.note(f"output {name}: {_line(facts)}")
 
 
 def _read_inputs(texts: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
-    """Arrays by name, and the names that are to be random. Raises UsageError for a malformed option or file."""
+    """Arrays by name, and the names of random inputs. Raises UsageError for a malformed option or file."""
     given: dict[str, Any] = {}
     random: list[str] = []
     for text in texts:
@@ -92,12 +92,12 @@ def _read_inputs(texts: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
         elif file == RANDOM:
             random.append(name)
         else:
-            found = _load(Path(file))
-            if name not in found and len(found) > 1:
-                near = did_you_mean(name, found)
-                hint = f"Did you mean {near!r}?" if near else f"It holds {', '.join(map(repr, found))}."
+            arrays = _load(Path(file))
+            if name not in arrays and len(arrays) > 1:
+                near = did_you_mean(name, arrays)
+                hint = f"Did you mean {near!r}?" if near else f"It holds {', '.join(map(repr, arrays))}."
                 raise UsageError(f"there is no {name!r} in it", file, hint)
-            given[name] = found.get(name, next(iter(found.values()), None))
+            given[name] = arrays.get(name, next(iter(arrays.values()), None))
     return given, random
 
 
@@ -127,9 +127,9 @@ def _compiled(
     device: str,
     recipe: str | None,
 ) -> Path:
-    """The folder in the cache with the model compiled for its inputs' sizes. Raises UsageError for a size unknown."""
+    """The folder in the cache with the model compiled for its inputs' sizes. Raises UsageError for an unknown size."""
     from tilec.api.compiling import compiled_folder
-    from tilec.cli.requested import request_of
+    from tilec.cli.cache_request import request_of
     from tilec.spec.probe import cache_folder
 
     request = request_of(model, given, sizes, device, recipe, cache_folder())
@@ -146,7 +146,8 @@ def _loaded(folder: Path, threads: int | None) -> "Session":
 def _feeds(
     folder: Path, session: "Session", given: Mapping[str, Any], random: Sequence[str], seed: int
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What to feed, and the names of what was drawn. Raises UsageError for a name that is no input, or not drawn."""
+    """Inputs by name, and the names of the random ones. Raises UsageError for a name that is no input, or cannot be
+    drawn."""
     names = [spec.name for spec in session.inputs]
     for name in (*given, *random):
         if name not in names:
@@ -181,7 +182,7 @@ def _timed(work: Callable[[], dict[str, Any]], repeat: int) -> tuple[dict[str, A
 
 
 def _write(path: Path, results: Mapping[str, Any]) -> None:
-    """Write the outputs as they are; sequences as NAME.0, NAME.1. Raises UsageError for what is no array."""
+    """Write the outputs; sequences as NAME.0, NAME.1. Raises UsageError for an output that is no array."""
     import numpy as np
 
     arrays: dict[str, Any] = {}
@@ -204,25 +205,25 @@ def _write(path: Path, results: Mapping[str, Any]) -> None:
 
 
 def _summary(value: Any) -> dict[str, Json]:
-    """Type, shape and range of an output; what is not a number is counted apart."""
+    """Type, shape and range of an output; NaNs and infinities are counted separately."""
     import numpy as np
 
     if not isinstance(value, np.ndarray):
         return {"type": type(value).__name__, "length": len(value) if isinstance(value, list | dict) else 0}
-    told: dict[str, Json] = {"type": value.dtype.name, "shape": list(value.shape)}
+    facts: dict[str, Json] = {"type": value.dtype.name, "shape": list(value.shape)}
     if value.size and value.dtype.kind in "biufV" and not value.dtype.hasobject:
         numbers = value.astype(np.float64)
         finite = numbers[np.isfinite(numbers)]
         if finite.size:
-            told |= {"min": float(finite.min()), "mean": float(finite.mean()), "max": float(finite.max())}
+            facts |= {"min": float(finite.min()), "mean": float(finite.mean()), "max": float(finite.max())}
         odd = {"nan": int(np.isnan(numbers).sum()), "inf": int(np.isinf(numbers).sum())}
-        told |= {kind: count for kind, count in odd.items() if count}
-    return told
+        facts |= {kind: count for kind, count in odd.items() if count}
+    return facts
 
 
-def _line(told: Mapping[str, Json]) -> str:
+def _line(facts: Mapping[str, Json]) -> str:
     """`float32[4, 8], min -2.1, mean 0.03, max 3.4, 2 nan`."""
-    head = f"{told['type']}{told['shape']}" if "shape" in told else f"{told['type']} of {told['length']}"
-    ranges = [f"{key} {told[key]:.6g}" for key in ("min", "mean", "max") if key in told]
-    odd = [f"{told[key]} {key}" for key in ("nan", "inf") if key in told]
+    head = f"{facts['type']}{facts['shape']}" if "shape" in facts else f"{facts['type']} of {facts['length']}"
+    ranges = [f"{key} {facts[key]:.6g}" for key in ("min", "mean", "max") if key in facts]
+    odd = [f"{facts[key]} {key}" for key in ("nan", "inf") if key in facts]
     return ", ".join([head, *ranges, *odd])

@@ -1,4 +1,4 @@
-"""`tilec schedule`: the second stage, a graph and a device to a plan."""
+"""`tilec schedule`: the second stage, from a graph and a device to a plan."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,7 @@ from tilec.cli.options import (
     job_on_device,
     target_of,
 )
-from tilec.pipeline import bound, read_source, run_stage, stage_named
+from tilec.pipeline import bind_sizes, read_source, run_stage, stage_named
 
 
 def schedule(
@@ -72,7 +72,7 @@ def schedule(
     job = job_on_device(console, recipe, given, target.parent if target else folder, print_recipe)
     if job is None:
         return
-    artifact = run_stage(stage, job, bound(job, read_source("graph", graph)), target)
+    artifact = run_stage(stage, job, bind_sizes(job, read_source("graph", graph)), target)
     console.note(placement_line(artifact.body))
     plan = plan_from_json(artifact.body)
     console.note(plan_line(plan))

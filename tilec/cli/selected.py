@@ -1,4 +1,4 @@
-"""What `tilec inspect --select` tells of single groups and nodes, as JSON."""
+"""The facts of single groups and nodes for `tilec inspect --select`, as JSON."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -13,23 +13,23 @@ from tilec.errors import ArtifactError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Node
-    from tilec.ir.plan import Group, Plan
+    from tilec.ir.plan import Group, Plan, Variant
 
 _ROWS = tuple[Sequence[str], Callable[[], Facts]]
-"""Names that something answers to, and what is told of it."""
+"""The names of an object, and a function that returns its facts."""
 
 
 def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
-    """What each kind of file says of the groups and nodes whose names match, by kind.
+    """The groups and nodes whose names match, by kind of file.
 
-    Raises UsageError when a pattern matches nothing, and what reading the files raises.
+    Raises UsageError when a pattern matches nothing, and the errors of reading the files.
     """
     from tilec.pipeline import FILES
 
     files = [path / name for name in FILES.values() if (path / name).is_file()] if path.is_dir() else [path]
     if not files:
         raise UsageError("there is no artifact in this folder", str(path), "`tilec compile` writes some.")
-    found: dict[str, list[Facts]] = {}
+    by_kind: dict[str, list[Facts]] = {}
     known: list[str] = []
     hit: set[str] = set()
     for file in files:
@@ -39,7 +39,7 @@ def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
             known += names
             hit |= matching
             if matching:
-                found.setdefault(kind, []).append(tell())
+                by_kind.setdefault(kind, []).append(tell())
     for pattern in patterns:
         if pattern not in hit:
             near = did_you_mean(pattern, known)
@@ -47,7 +47,7 @@ def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
                 f"Did you mean {near!r}?" if near else "Names may have * and ?; groups, nodes and operators have names."
             )
             raise UsageError(f"nothing is called {pattern!r}", str(path), hint)
-    return found
+    return by_kind
 
 
 def _rows_of(path: Path) -> tuple[str, list[_ROWS]]:
@@ -65,9 +65,9 @@ def _model(path: Path) -> Iterator[_ROWS]:
 
     for i, node in enumerate(load_structure(path).proto.graph.node):
         name = node.name or f"node {i}"
-        told = {"name": name, "operator": node.op_type, "inputs": list(node.input), "outputs": list(node.output)}
-        told["attributes"] = [attribute.name for attribute in node.attribute]
-        yield (name, node.op_type, *node.output), partial(dict, told)
+        facts = {"name": name, "operator": node.op_type, "inputs": list(node.input), "outputs": list(node.output)}
+        facts["attributes"] = [attribute.name for attribute in node.attribute]
+        yield (name, node.op_type, *node.output), partial(dict, facts)
 
 
 def _graph(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
@@ -105,9 +105,8 @@ def _plan(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
 def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
     """The decisions about a group as they stand in the plan, its costs, and refusals of its edges."""
     from tilec.ir.text import tensor_text
-    from tilec.report.wording import refusal_text
 
-    own = {node.name for node in group.nodes}
+    produced = {node.name for node in group.nodes}
     cost = row["cost"]
     costs = {f"{name}_bytes": cost[name] for name in ("read", "written", "footprint")}
     costs["transactions"] = cost.get("transactions", {})
@@ -119,55 +118,64 @@ def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
         "from": list(dict.fromkeys(name for node in group.nodes for name in node.origin)),
         "outputs": list(group.outputs),
         "connect": dict(row["connect"]),
-        **{_variant(i, row): dict(_decisions(each)) for i, each in enumerate(row["variants"])},
+        **{
+            _variant(i, row): dict(decision_lines(type(group.variants[i]), each))
+            for i, each in enumerate(row["variants"])
+        },
         "per_level": {
             level.name: {name: table[level.name] for name, table in costs.items() if table.get(level.name)}
             for level in plan.levels
         },
         "flops": cost["flops"],
         "predicted_picoseconds": cost.get("picoseconds"),
-        "not_fused": {r.edge: refusal_text(r) for r in plan.refusals if own & set(r.edge.split("->"))},
+        "not_fused": {r.edge: r.text for r in plan.refusals if produced & set(r.edge.split("->"))},
     }
 
 
 def _variant(number: int, row: Mapping[str, Any]) -> str:
-    """How a variant is called: by its guard where there are several."""
+    """The title of a variant: its guard where there are several."""
     return "decisions" if len(row["variants"]) == 1 else f"if {row['variants'][number]['guard']}"
 
 
-def _decisions(variant: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The decisions of a variant, each on a line: `tiles l2 y` -> `j=32 k=32`."""
-    from tilec.report.wording import fact_text
+def decision_lines(kind: "type[Variant]", variant: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The decisions of a variant of a class, read from its JSON, each on a line: `tiles l2 y` -> `j=32 k=32`."""
+    from tilec.ir.decision_forms import decisions_of
+    from tilec.ir.decisions import depth
+    from tilec.report.formatting import fact_text
 
+    depths = {decision.name: depth(decision) for decision in decisions_of(kind)}
     for name, value in variant.items():
-        if name in ("guard", "levels"):
-            continue
-        if not isinstance(value, Mapping):
-            yield name, fact_text(value)
-            continue
-        for key, inner in value.items():
-            if isinstance(inner, Mapping) and name != "shared":
-                yield from ((f"{name} {key} {node}", fact_text(each)) for node, each in inner.items())
-            else:
-                yield f"{name} {key}", fact_text(inner)
+        if name not in ("guard", "levels"):
+            yield from (
+                (" ".join((name, *keys)), fact_text(each)) for keys, each in _within(value, depths.get(name, 0))
+            )
+
+
+def _within(table: Any, tables: int) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Keys and value of everything in that many tables inside each other."""
+    if not tables:
+        yield (), table
+        return
+    for key, inner in table.items():
+        yield from (((key, *keys), value) for keys, value in _within(inner, tables - 1))
 
 
 def _kernels(artifact: Artifact, _path: Path) -> Iterator[_ROWS]:
-    """Steps of the compiled model, and where the text of their tile programs is."""
+    """Steps of the compiled model, with the files of their tile programs."""
     files = {program["kernel"]: str(program["file"]) for program in artifact.body["programs"].values()}
     for step in artifact.body["steps"]:
         program = str(Path(files[step["kernel"]]).with_suffix(".txt").as_posix())
-        told = {"name": step["group"], "kernel": step["kernel"], "tensors": list(step["tensors"]), "program": program}
-        yield (step["group"], step["kernel"]), partial(dict, told)
+        facts = {"name": step["group"], "kernel": step["kernel"], "tensors": list(step["tensors"]), "program": program}
+        yield (step["group"], step["kernel"]), partial(dict, facts)
 
 
 def _report(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
-    """What verifying recorded of a group, when it was compared on its own."""
+    """The verification record of a group, if it was compared on its own."""
     from tilec.pipeline import read_run
 
     if "per_group" in artifact.body:
-        for name, told in read_run(path.parent).get("groups", {}).items():
-            yield (name, told["tensor"]), partial(dict, {"name": name, **told})
+        for name, check in read_run(path.parent).get("groups", {}).items():
+            yield (name, check["tensor"]), partial(dict, {"name": name, **check})
 
 
 _ROWS_OF: Mapping[str, Callable[[Artifact, Path], Iterable[_ROWS]]] = {

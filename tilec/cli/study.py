@@ -1,4 +1,4 @@
-"""A design study of `tilec report`: run, written, drawn."""
+"""A design study of `tilec report`: runs, writes and draws it."""
 
 from collections.abc import Mapping, Set
 from pathlib import Path
@@ -17,7 +17,7 @@ def study(
 ) -> None:
     """Run the study of a recipe of kind sweep with workloads, whose keys `given` flags replace.
 
-    Raises UsageError for flags that say nothing about workloads, and what the study raises.
+    Raises UsageError for flags that do not apply to workloads, and the errors of the study.
     """
     from tilec.pipeline import study as studies
     from tilec.report.studies.forms import NAMES, study_cells, study_csv, study_to_json
@@ -33,17 +33,17 @@ def study(
         require_drawable(plot)
     recipe = validate(StudyRecipe, located)
     with console.stage("report") as advance:
-        found = studies.study(recipe, located, advance, folders)
+        result = studies.study(recipe, located, advance, folders)
     if form is Format.JSON:
-        console.json(study_to_json(recipe.convention, found.mapspaces, found.rows))
+        console.json(study_to_json(recipe.convention, result.mapspaces, result.rows))
     elif form is Format.CSV:
-        console.data(study_csv(found.rows))
+        console.data(study_csv(result.rows))
     else:
-        notes = [f"convention: {recipe.convention}", *(f"{name}: {text}" for name, text in found.mapspaces.items())]
-        console.data("\n".join([table(study_cells(found.rows), NAMES), "", *notes]))
+        notes = [f"convention: {recipe.convention}", *(f"{name}: {text}" for name, text in result.mapspaces.items())]
+        console.data("\n".join([table(study_cells(result.rows), NAMES), "", *notes]))
     if plot is not None:
         from tilec.report.bounds.picture import draw
         from tilec.report.studies.picture import study_panels
 
-        draw(study_panels(found.rows), recipe.convention, plot)
+        draw(study_panels(result.rows), recipe.convention, plot)
         console.note(f"plot: {plot}")

@@ -1,33 +1,33 @@
-"""The lines that every compilation ends with: placement, plan, what was verified on what; and the same as JSON."""
+"""Final lines of a compilation: placement, plan, verification; and the same as JSON."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from tilec.analysis.fusion_kind import kind_of
+from tilec.analysis.ratios import Ratio, group_ratios, plan_ratio, ratio_to_json, times_text
+from tilec.analysis.totals import predicted, traffic, transactions
 from tilec.artifact import Json
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Expr, bound
+from tilec.ir.expr import Expr, constant_value
 from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
-from tilec.report.kinds import kind_of
-from tilec.report.ratios import Ratio, group_ratios, plan_ratio, ratio_to_json, times_text
-from tilec.report.totals import predicted, traffic, transactions
-from tilec.report.wording import bytes_text, time_text
+from tilec.report.formatting import bytes_text, time_text
 
 _UNITS = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 
 
 def placement(body: Mapping[str, Any]) -> dict[str, Json]:
-    """What is compiled and what falls back, of a graph or plan artifact."""
-    found = body.get("placement", {})
-    fallback = [dict(entry) for entry in found.get("fallback", ())]
-    return {"compiled": found.get("compiled", 0), "fallback": fallback, "total": found.get("total", 0)}
+    """Numbers of compiled nodes and of nodes that fall back, from a graph or plan artifact."""
+    counts = body.get("placement", {})
+    fallback = [dict(entry) for entry in counts.get("fallback", ())]
+    return {"compiled": counts.get("compiled", 0), "fallback": fallback, "total": counts.get("total", 0)}
 
 
 def placement_line(body: Mapping[str, Any]) -> str:
     """`placement: 409 of 412 nodes compiled, 3 on onnxruntime (NonMaxSuppression)`."""
-    found = body.get("placement", {})
-    line = f"placement: {found.get('compiled', 0)} of {found.get('total', 0)} nodes compiled"
-    fallback = found.get("fallback", ())
+    counts = body.get("placement", {})
+    line = f"placement: {counts.get('compiled', 0)} of {counts.get('total', 0)} nodes compiled"
+    fallback = counts.get("fallback", ())
     if fallback:
         operators = ", ".join(dict.fromkeys(entry["op"] for entry in fallback))
         line += f", {len(fallback)} on onnxruntime ({operators})"
@@ -35,8 +35,8 @@ def placement_line(body: Mapping[str, Any]) -> str:
 
 
 def plan_summary(plan: Plan) -> dict[str, Json]:
-    """Groups by kind, traffic between the lowest level and the next, in bytes, and transactions of the lowest (an
-    expression while unbound), predicted time (null where there is none)."""
+    """Groups by kind, traffic between the lowest level and the next in bytes, transactions of the lowest level (an
+    expression while sizes are unbound), predicted time (null where there is none)."""
     kinds = [kind_of(group) for group in plan.groups]
     lowest = plan.levels[0].name
     ratio = plan_ratio(plan)
@@ -57,12 +57,12 @@ def plan_summary(plan: Plan) -> dict[str, Json]:
 def plan_line(plan: Plan) -> str:
     """`plan: 37 groups (12 stitched, 21 register-fused, 4 single), DRAM traffic 604 MiB (unfused 812), predicted
     1.2 ms`; with its bounds `(unfused 812, attainable 571: 1.06x)`."""
-    found = plan_summary(plan)
-    groups = f"{found['stitched']} stitched, {found['register_fused']} register-fused, {found['single']} single"
+    summary = plan_summary(plan)
+    groups = f"{summary['stitched']} stitched, {summary['register_fused']} register-fused, {summary['single']} single"
     planned, unfused = traffic(plan), simplify(plan.unfused_traffic)
-    text = f"plan: {found['groups']} groups ({groups}), {plan.levels[0].name.upper()} traffic "
+    text = f"plan: {summary['groups']} groups ({groups}), {plan.levels[0].name.upper()} traffic "
     time = f", predicted {time_text(predicted(plan))}" if predicted(plan) else ""
-    size, other = bound(planned), bound(unfused)
+    size, other = constant_value(planned), constant_value(unfused)
     if size is None or other is None:
         return f"{text}{text_of(planned)} bytes (unfused {text_of(unfused)}){time}"
     ratio = plan_ratio(plan)
@@ -72,7 +72,7 @@ def plan_line(plan: Plan) -> str:
 
 
 def _known(ratio: Ratio, shift: int) -> str:
-    """What is attainable by what is known, and how many groups have a part in traffic that is not counted."""
+    """The best known traffic with the ratio to it, and the number of groups whose traffic is not all counted."""
     if ratio.bound.known is None:
         return ""
     uncounted = f", {ratio.uncounted} groups not all counted" if ratio.uncounted else ""
@@ -80,7 +80,7 @@ def _known(ratio: Ratio, shift: int) -> str:
 
 
 def verified_line(report: Mapping[str, Any]) -> str:
-    """`verified on: host`, or what it was instead, why, and how much of the model."""
+    """`verified on: host`, or the tile machine or nothing, with the reason and the verified part of the model."""
     why = f" ({report['because']})" if report.get("because") else ""
     groups = report.get("groups", {"total": 0, "verified": 0})
     part = f": {groups['verified']} of {groups['total']} groups" if groups["verified"] < groups["total"] else ""
@@ -88,7 +88,7 @@ def verified_line(report: Mapping[str, Any]) -> str:
 
 
 def _value(expr: Expr) -> Json:
-    size = bound(simplify(expr))
+    size = constant_value(simplify(expr))
     return text_of(expr) if size is None else size
 
 
@@ -97,13 +97,13 @@ def _short(value: float) -> str:
 
 
 def plan_details(plan: Plan) -> list[str]:
-    """One line a group: its operators, kernel, and how often it moves the least known (-v)."""
+    """One line per group: operators, kernel, ratio to the best known traffic (-v)."""
     lines = []
     for group in plan.groups:
         operators = " ".join(dict.fromkeys(node.op or node.name for node in group.nodes))
         moved = "".join(f", {each.level} {_beside(each)}" for each in group_ratios(group))
-        told = moved or (", traffic not all counted" if plan.bounds else "")
-        lines.append(f"  {group.name}: {operators} -> {group.variants[0].kernel}{told}")
+        details = moved or (", traffic not all counted" if plan.bounds else "")
+        lines.append(f"  {group.name}: {operators} -> {group.variants[0].kernel}{details}")
     return lines
 
 
@@ -115,19 +115,19 @@ def _beside(ratio: Ratio) -> str:
 
 def per_group_line(report: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """`per group: 111 of 111 compared, all right`, or the first that diverges: group, tensor, worst element."""
-    found = report["per_group"]
-    head = f"per group: {found['compared']} of {found['total']} compared"
-    if not found["diverging"]:
+    compared = report["per_group"]
+    head = f"per group: {compared['compared']} of {compared['total']} compared"
+    if not compared["diverging"]:
         return f"{head}, all right"
-    first = found["diverging"][0]
-    told = run.get("groups", {}).get(first["group"], {})
-    off = f" (off by {float(told['error']):.1e}, {first['tolerance']:.1e} is allowed)" if told else ""
+    first = compared["diverging"][0]
+    numbers = run.get("groups", {}).get(first["group"], {})
+    off = f" (off by {float(numbers['error']):.1e}, {first['tolerance']:.1e} is allowed)" if numbers else ""
     where = f"group {first['group']} ({first['origin']}), tensor {first['tensor']}"
-    return f"{head}, {len(found['diverging'])} wrong; first divergence: {where}: {told.get('reason', '')}{off}"
+    return f"{head}, {len(compared['diverging'])} wrong; first divergence: {where}: {numbers.get('reason', '')}{off}"
 
 
 def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
-    """One line a draw and output: the error against what is allowed; groups below what was known (-v)."""
+    """One line per draw and output: error and tolerance; groups below the best known traffic (-v)."""
     allowed = report.get("outputs", {})
     below = [
         f"  {each['group']} moves {each['moved']} bytes at {each['level']}, less than the known {each['bound']}"
@@ -143,5 +143,5 @@ def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[st
 
 
 def _inputs(draw: Mapping[str, Any]) -> str:
-    """Which inputs a draw is: of a seed, or of a file."""
+    """The origin of a set of inputs: a seed with its mean, or a file."""
     return str(draw["inputs"]) if "inputs" in draw else f"seed {draw['seed']}"

@@ -1,4 +1,4 @@
-"""Rows as aligned columns, and the forms that reports have."""
+"""Rows as aligned columns, and the output formats of reports."""
 
 import io
 import sys
@@ -6,11 +6,11 @@ from collections.abc import Container, Sequence
 from enum import StrEnum
 
 _WIDEST = 400
-"""Columns where there is no terminal."""
+"""Width in characters where there is no terminal."""
 
 
 class Format(StrEnum):
-    """How the rows are written."""
+    """The output format of rows."""
 
     TABLE = "table"
     CSV = "csv"
@@ -18,20 +18,20 @@ class Format(StrEnum):
 
 
 def table(cells: Sequence[Sequence[str]], names: Container[str]) -> str:
-    """Aligned columns, headings first, in the terminal's colors where there is one; `names` are heads of columns on the
-    left, numbers stand on the right."""
+    """Aligned columns, headings first, in the terminal's colors where there is one; columns `names` are left-aligned,
+    numbers right-aligned."""
     from rich.console import Console as RichConsole
     from rich.table import Table
 
     head, *body = cells
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in head:
-        made.add_column(title, justify="left" if title in names else "right", no_wrap=True)
+        grid.add_column(title, justify="left" if title in names else "right", no_wrap=True)
     for row in body:
-        made.add_row(*row)
+        grid.add_row(*row)
     terminal, memory = sys.stdout.isatty(), io.StringIO()
     rich = RichConsole(
         file=memory, force_terminal=terminal, width=None if terminal else _WIDEST, highlight=False, markup=False
     )
-    rich.print(made)
+    rich.print(grid)
     return "\n".join(line.rstrip() for line in memory.getvalue().splitlines())

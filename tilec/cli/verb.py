@@ -1,4 +1,4 @@
-"""What every command shares: --quiet, --verbose, --debug, and how an error becomes a message and an exit code."""
+"""Common behaviour of all commands: --quiet, --verbose, --debug, and messages and exit codes of errors."""
 
 import functools
 import inspect
@@ -31,7 +31,7 @@ _COMMON: dict[str, Any] = {
 
 
 def verb(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of `function(console, ...)`: adds the common options and turns errors into exit codes."""
+    """Make a command of `function(console, ...)`: add the common options, and turn errors into exit codes."""
 
     @functools.wraps(function)
     def command(*, quiet: bool, verbose: bool, debug: bool, **options: Any) -> None:
@@ -45,20 +45,20 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
         finally:
             signal.signal(signal.SIGTERM, before)
 
-    own = list(inspect.signature(function).parameters.values())[1:]
-    own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    own_parameters = list(inspect.signature(function).parameters.values())[1:]
+    own_parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own_parameters]
     common = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
         for name, annotation in _COMMON.items()
     ]
-    parameters = [*own, *common]
+    parameters = [*own_parameters, *common]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
 def _report(console: Console, error: BaseException) -> int:
-    """Say on stderr what went wrong; returns the exit code."""
+    """Print an error on stderr; returns the exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, SystemExit):

@@ -1,4 +1,4 @@
-"""`tilec verify`: the fourth stage, compiled code against onnxruntime; and the smallest part of what is wrong."""
+"""`tilec verify`: the fourth stage, compiled code against onnxruntime; and reduction of a failing model."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Model, Recipe, device_of, flags, job_on_device, job_without_device, known_device
 from tilec.errors import TilecError, UsageError, VerificationMismatch
-from tilec.pipeline import Source, read_run, read_source, run_stage, stage_named
+from tilec.pipeline import StageInput, read_run, read_source, run_stage, stage_named
 
 if TYPE_CHECKING:
     from tilec.artifact import Artifact
@@ -78,9 +78,9 @@ def verify(
 
 
 def _verified(
-    console: Console, source: Source, recipe: str | None, given: dict[str, Any], model: Path | None
+    console: Console, source: StageInput, recipe: str | None, given: dict[str, Any], model: Path | None
 ) -> "Artifact":
-    """The report, made unless it is fresh. Raises VerificationMismatch when it was written and says so."""
+    """The report, written unless it is fresh. Raises VerificationMismatch when its verdict is a mismatch."""
     from tilec.cli.summary import placement_line, plan_line
     from tilec.ir.codec import plan_from_json
     from tilec.spec.probe import cache_folder
@@ -95,8 +95,8 @@ def _verified(
     return run_stage(stage, job, source, source.folder / stage.file)
 
 
-def _tell(console: Console, source: Source, artifact: "Artifact", junit: Path | None, json: bool) -> None:
-    """What a report says, on stderr, as JUnit XML and as JSON."""
+def _tell(console: Console, source: StageInput, artifact: "Artifact", junit: Path | None, json: bool) -> None:
+    """Print a report on stderr, as JUnit XML and as JSON."""
     from tilec.cli.summary import per_group_line, verified_line, verify_details
 
     run = read_run(source.folder)
@@ -120,14 +120,14 @@ def _write(path: Path, text: str) -> None:
 
 def _reduce(
     console: Console,
-    source: Source,
+    source: StageInput,
     recipe: str | None,
     given: dict[str, Any],
     model: Path | None,
     output: Path,
     json: bool,
 ) -> None:
-    """Reduce a model that is wrong; the command line that shows it goes to stdout."""
+    """Reduce a failing model; the command line that reproduces the failure goes to stdout."""
     from tilec.pipeline.reducing import reduce_model
     from tilec.spec.resolve import device_source
 
@@ -139,8 +139,8 @@ def _reduce(
     if planned != job.recipe.digest("schedule"):
         console.note("the plan was made with another recipe: parts are compiled by this one; --recipe names another")
     with console.stage("reduce"):
-        made = reduce_model(job, source, device_source(device).text, output, console.step)
-    reduced = made.reduced
+        reproduction = reduce_model(job, source, device_source(device).text, output, console.step)
+    reduced = reproduction.reduced
     nodes = [node.op_type for node in reduced.part.proto.graph.node]
     unfinished = "" if reduced.finished else "; there were too many parts to try, it may not be the smallest"
     console.note(
@@ -150,7 +150,7 @@ def _reduce(
     if json:
         console.json(
             {
-                "command": made.command,
+                "command": reproduction.command,
                 "failure": {"kind": reduced.failure.kind, "text": reduced.failure.text},
                 "finished": reduced.finished,
                 "folder": str(output),
@@ -160,4 +160,4 @@ def _reduce(
             }
         )
     else:
-        console.data(made.command)
+        console.data(reproduction.command)

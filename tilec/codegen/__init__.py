@@ -1,5 +1,1 @@
-"""The third stage: from a plan to kernels that run."""
-
-from tilec.codegen.driver import codegen
-
-__all__ = ["codegen"]
+"""The third stage, `codegen`: from a plan to kernels that run; `driver` is its entry, `backend` the back ends."""

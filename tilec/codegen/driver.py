@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from math import lcm
 from pathlib import Path
 from typing import Any
 
+from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.manifest import LOADER
 from tilec.artifact import encode
-from tilec.codegen.lowered import Advance, lowered
+from tilec.codegen.backend import Observe, backend_of
+from tilec.codegen.kernels import Advance, lower_plan
 from tilec.codegen.programs import write_programs
 from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
@@ -16,38 +19,36 @@ from tilec.spec.recipe import CodegenOptions
 
 
 def codegen(
-    plan: Plan, device: DeviceSpec, options: CodegenOptions, *, folder: Path, cache: Path | None, advance: Advance
+    plan: Plan,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    *,
+    folder: Path,
+    cache: Path | None,
+    advance: Advance,
+    observe: Observe | None = None,
 ) -> dict[str, Any]:
     """Generate code for a plan whose sizes are bound; returns the body of `3-kernels.json`.
 
     `folder` holds the weight files that the plan names and gets packed weights and the library; `cache` keeps
-    object files across models.  A device without a back end gets tile programs only.  Raises TilecError, of which
-    UnavailableError when TVM is not installed.
+    object files across models; `observe` is called after every pass over a kernel.  A device without a back end gets
+    tile programs only.  Raises TilecError, of which UnavailableError, before anything is written, when the device's
+    back end cannot compile here.
     """
-    build = _cpu_back_end(device) if device.target.backend == "cpu" else None
-    made = lowered(plan, folder, advance)
+    backend = backend_of(device)
+    obstacle = backend.can_build(device) if backend is not None else None
+    if obstacle is not None:
+        raise UnavailableError(obstacle.reason, hint=obstacle.fix)
+    kernels = lower_plan(plan, folder, advance, lcm(ALIGNMENT, device.levels[0].alignment))
     body: dict[str, Any] = {
-        "arena": {"bytes": made.arena.size, "offsets": dict(made.arena.offsets)},
-        "constants": {name: encode(place) for name, place in made.weights.places.items()},
+        "arena": {"bytes": kernels.arena.size, "offsets": dict(kernels.arena.offsets)},
+        "constants": {name: encode(place) for name, place in kernels.weights.places.items()},
         "device": plan.device,
         "name": plan.name,
-        "programs": write_programs(made, folder),
-        "steps": [encode(step) for step in made.steps],
+        "programs": write_programs(kernels, folder),
+        "steps": [encode(step) for step in kernels.steps],
     }
-    if build is not None:
-        body["runtime"] = build(plan, made, device, options, folder, cache)
+    if backend is not None:
+        runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe))
+        body["runtime"] = runtime if backend.loader == LOADER else {**runtime, "loader": backend.loader}
     return body
-
-
-def _cpu_back_end(device: DeviceSpec) -> Callable[..., dict[str, Any]]:
-    """What compiles for the CPU. Raises UnavailableError without TVM, before anything is written."""
-    try:
-        from tilec.codegen.cpu.model import build
-    except ImportError as error:
-        if (error.name or "").startswith("tilec"):
-            raise
-        raise UnavailableError(
-            f"TVM, which compiles for {device.name}, cannot be imported: {error}",
-            hint="Install apache-tvm and apache-tvm-ffi in the versions that tilec names, then run codegen again.",
-        ) from error
-    return build

@@ -1,26 +1,26 @@
-"""Tile programs as files: read by people and by the tile machine."""
+"""Tile programs as files, for people and for the tile machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tilec.artifact import digest_bytes, pretty, write_bytes
-from tilec.codegen.lowered import Kernels
+from tilec.codegen.kernels import Kernels
 from tilec.ir.program_codec import program_to_json
 from tilec.ir.program_text import program_text
 
 FOLDER = "programs"
 
 
-def write_programs(made: Kernels, folder: Path) -> dict[str, dict[str, str]]:
+def write_programs(kernels: Kernels, folder: Path) -> dict[str, dict[str, str]]:
     """Write every kernel's program into `folder`/programs, as JSON and as text.
 
     Returns, for the group that stands for each kernel, the program's file.  Raises TilecError when the folder cannot
     be written.
     """
     files = {}
-    for name, program in made.programs.items():
-        group = made.groups[name].name
+    for name, program in kernels.programs.items():
+        group = kernels.groups[name].name
         data = pretty(program_to_json(program)).encode()
         file = f"{FOLDER}/{name}.json"
         write_bytes(folder / file, data)

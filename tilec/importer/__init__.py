@@ -1,4 +1,4 @@
-"""The import stage: ONNX models as tensor expressions."""
+"""The import stage: translation of ONNX models to graphs of tensor expressions."""
 
 from tilec.importer.convert import Imported, UnsupportedModelError, import_model
 from tilec.ir.graph import Unsupported

@@ -1,4 +1,4 @@
-"""The graph under construction: emits nodes in canonical form, folds what is known, keeps only what is used."""
+"""Builder of the graph: emits nodes in canonical form, folds known contents, and drops unused nodes at the end."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tilec.ir.expr import (
     Reduce,
     TensorExpr,
     Var,
-    bound,
+    constant_value,
     operands,
     substitute,
 )
 from tilec.ir.graph import Constant, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.types import numpy_dtype, tensor_bytes
-from tilec.ir.verify_data import LARGEST
+from tilec.ir.verify.data import MAX_SIZE
 
-INLINE_ELEMENTS = 64
-"""Constants up to this many elements stand in the graph itself."""
+MAX_INLINE_ELEMENTS = 64
+"""Maximal number of elements of a constant that is stored inline in the graph."""
 
 TRACKED = ("i64", "i32", "bool")
-"""Types whose elements are followed as expressions of the symbols."""
+"""Types whose elements are tracked as expressions of the symbols."""
 
-LISTED_ELEMENTS = 16
-"""Up to this many known elements are written out in the body of a node."""
+MAX_LISTED_ELEMENTS = 16
+"""Maximal number of known elements that are written out in the body of a node."""
 
 
 class Axis(NamedTuple):
@@ -53,7 +53,7 @@ class Axis(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a node comes from: the operator's type, the model's node, a prefix for messages."""
+    """Source of a node: the operator's type, the model's node, a prefix for messages."""
 
     op: str
     node: str
@@ -61,7 +61,7 @@ class Origin:
 
 
 class Builder:
-    """Collects nodes and constants; `symbols` are reserved, iterators are named around them."""
+    """Nodes and constants collected so far; `symbols` are reserved, iterators are named differently."""
 
     def __init__(self, symbols: Iterable[str]) -> None:
         self.names = Names()
@@ -70,31 +70,31 @@ class Builder:
         self._nodes: dict[str, Node] = {}
         self._stored: dict[str, Stored] = {}
         self._asked: dict[str, None] = {}
-        self._stages: dict[str, int] = {}
+        self._segments: dict[str, int] = {}
 
     def input(self, name: str, shape: Sequence[Expr], ttype: str) -> Value:
-        """A tensor that the caller of the model provides."""
+        """A tensor provided by the caller of the model."""
         return self._add(Value(self.names.take(name), extents(shape), ttype))
 
-    def result(self, name: str, shape: Sequence[Expr], ttype: str, stage: int) -> Value:
-        """A tensor that onnxruntime makes; compiled nodes can read it from segment `stage` on (B19)."""
+    def result(self, name: str, shape: Sequence[Expr], ttype: str, segment: int) -> Value:
+        """A tensor that onnxruntime computes; compiled nodes can read it from segment `segment` on."""
         value = self.input(name, shape, ttype)
-        self._stages[value.name] = stage
+        self._segments[value.name] = segment
         return value
 
-    def stage(self, name: str) -> int:
-        """The segment in which a tensor is there: as many clusters on onnxruntime come before it."""
-        return self._stages.get(name, 0)
+    def segment(self, name: str) -> int:
+        """The first segment in which a tensor is available: the number of fallback clusters before it."""
+        return self._segments.get(name, 0)
 
     def constant(self, name: str, stored: Stored) -> Value:
-        """A tensor of known contents."""
+        """A tensor with known contents."""
         taken = self.names.take(name)
         value = self._folded(taken, stored.array, stored.ttype)
         self._stored[taken] = stored
         return self._add(value)
 
     def iterators(self, names: Sequence[str], sizes: Sequence[Expr]) -> tuple[Axis, ...]:
-        """Axes with the first of these names, or near ones where a symbol has the name already."""
+        """Axes with the first of these names, or variants of names that symbols use already."""
         return tuple(Axis(Var(self._free(n)), extent) for n, extent in zip(names, sizes, strict=False))
 
     def _free(self, name: str) -> str:
@@ -112,9 +112,9 @@ class Builder:
         reduce: Sequence[Axis] = (),
         reducer: str = "sum",
     ) -> Value:
-        """Define the tensor `name[axes] = reducer(reduce, body)` and say what is known of it.
+        """Define the tensor `name[axes] = reducer(reduce, body)`; returns it with its known contents.
 
-        Reduce iterators of extent 1 are dropped. Raises ConfigError for a tensor of absurd size.
+        Reduce iterators of extent 1 are dropped. Raises ConfigError for a tensor larger than any memory.
         """
         name = self.names.take(name)
         single = {axis.var.name: Const(0) for axis in reduce if axis.extent == Const(1)}
@@ -139,16 +139,16 @@ class Builder:
         kind = type_of(expr.body, types)
         if not fits(kind, ttype):
             raise TypeError(f"{origin.place}: a body of type {kind} is stored as {ttype}: {expr}")
-        if any((extent := bound(e)) is not None and extent < 0 for e in expr.extents):
+        if any((extent := constant_value(e)) is not None and extent < 0 for e in expr.extents):
             message = f"the result would have the shape {shape_text(expr.shape)}"
             raise ConfigError(message, origin.place, "Check the sizes that the model computes its shapes from.")
         size = tensor_bytes(ttype, expr.shape)
-        if isinstance(size, Const) and isinstance(size.value, int) and size.value > LARGEST:
+        if isinstance(size, Const) and isinstance(size.value, int) and size.value > MAX_SIZE:
             message = f"the result would take {size.value} bytes"
             raise ConfigError(message, origin.place, "Check the sizes that the model computes its shapes from.")
 
     def _known(self, expr: TensorExpr, ttype: str, origin: Origin) -> Value:
-        """The value of a new tensor: folded where its operands allow, with a node otherwise."""
+        """The value of a new tensor: folded where its operands allow it, otherwise defined by a node."""
         name = expr.tensor
         form = form_of(expr, ttype)
         if form is None or ttype in TRACKED or _small(expr):
@@ -160,7 +160,7 @@ class Builder:
             values = [e.value for e in elements if isinstance(e, Const)]
             shape = static(expr.shape)
             return self._folded(name, np.array(values, numpy_dtype(ttype)).reshape(shape or ()), ttype, form)
-        if elements is not None and len(elements) <= LISTED_ELEMENTS:
+        if elements is not None and len(elements) <= MAX_LISTED_ELEMENTS:
             expr = listed(expr, elements, ttype)
             form = elements[0] if len(elements) == 1 and ttype != "i32" else form
         self._define(Node(expr, origin.op, (origin.node,)))
@@ -168,9 +168,9 @@ class Builder:
 
     def _define(self, node: Node) -> None:
         self._nodes[node.name] = node
-        stage = max((self.stage(operand) for operand in operands(node.expr)), default=0)
-        if stage:
-            self._stages[node.name] = stage
+        segment = max((self.segment(operand) for operand in operands(node.expr)), default=0)
+        if segment:
+            self._segments[node.name] = segment
 
     def _folded(self, name: str, array: NDArray[Any], ttype: str, form: Expr | None = None) -> Value:
         self._stored[name] = Stored(array, ttype)
@@ -184,29 +184,29 @@ class Builder:
         return value
 
     def ask(self, value: Value) -> None:
-        """Note that the contents of a tensor would have had to be known."""
+        """Record that a translation requires the contents of a tensor at compile time."""
         self._asked[value.name] = None
 
     def asked(self) -> frozenset[str]:
-        """The tensors that no node defines and from which those follow whose contents were asked for."""
-        found: set[str] = set()
-        pending, seen = list(self._asked), set(self._asked)
+        """The tensors without a node on which required contents (see `ask`) depend."""
+        sources: set[str] = set()
+        pending, visited = list(self._asked), set(self._asked)
         while pending:
             name = pending.pop()
             if name in self._nodes:
-                behind = [operand for operand in operands(self._nodes[name].expr) if operand not in seen]
-                seen.update(behind)
+                behind = [operand for operand in operands(self._nodes[name].expr) if operand not in visited]
+                visited.update(behind)
                 pending += behind
             elif name not in self._stored:
-                found.add(name)
-        return frozenset(found)
+                sources.add(name)
+        return frozenset(sources)
 
     def mark(self) -> int:
-        """How many nodes there are, for `since`."""
+        """The number of nodes, as an argument of `since`."""
         return len(self._nodes)
 
     def since(self, mark: int) -> tuple[Node, ...]:
-        """The nodes that were added behind a mark."""
+        """The nodes added after a mark."""
         return tuple(islice(self._nodes.values(), mark, None))
 
     def computes(self, name: str) -> bool:
@@ -214,7 +214,7 @@ class Builder:
         return name in self._nodes
 
     def copy(self, name: str, value: Value) -> Value:
-        """A node of its own with the contents of `value`."""
+        """A new node with the contents of `value`."""
         taken = self.names.take(identifier(name, "t"))
         axes = self.iterators(LETTERS[: value.rank], value.shape)
         expr = TensorExpr(taken, tuple(a.var.name for a in axes), (), value.shape, value.access([a.var for a in axes]))
@@ -222,7 +222,7 @@ class Builder:
         return self._add(replace(value, name=taken))
 
     def reach(self, names: Iterable[str]) -> set[str]:
-        """The tensors of these names and all that they are computed from."""
+        """The tensors of these names and all tensors that they are computed from."""
         needed: set[str] = set()
         pending = list(names)
         while pending:
@@ -233,7 +233,8 @@ class Builder:
         return needed
 
     def finish(self, ports: Sequence[str]) -> Built:
-        """What inputs and outputs need, in order: nodes, tensors, constants, and constants that import has to write."""
+        """The parts of the graph that inputs and outputs need, in order: nodes, tensors, constants, and constants that
+        import has to write."""
         needed = self.reach(ports)
         nodes = tuple(node for name, node in self._nodes.items() if name in needed)
         constants: dict[str, Constant] = {}
@@ -241,7 +242,7 @@ class Builder:
         for name, stored in self._stored.items():
             if name not in needed:
                 continue
-            if stored.array.size <= INLINE_ELEMENTS:
+            if stored.array.size <= MAX_INLINE_ELEMENTS:
                 constants[name] = Inline(tuple(_scalars(stored.array)))
             elif stored.ref is not None:
                 constants[name] = stored.ref
@@ -252,7 +253,7 @@ class Builder:
 
 
 class Built(NamedTuple):
-    """A finished graph's parts; `owned` are constants that no file of the model holds as they are."""
+    """Parts of a finished graph; `owned` are constants that no file of the model contains in this form."""
 
     nodes: tuple[Node, ...]
     tensors: Mapping[str, Tensor]
@@ -271,4 +272,4 @@ def _scalars(array: NDArray[Any]) -> list[bool | int | float]:
 
 def _small(expr: TensorExpr) -> bool:
     shape = static(expr.shape)
-    return shape is not None and prod(shape) <= INLINE_ELEMENTS
+    return shape is not None and prod(shape) <= MAX_INLINE_ELEMENTS

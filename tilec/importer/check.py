@@ -1,4 +1,4 @@
-"""Structure of a model: opset, names, order and operators, checked before anything is built."""
+"""Structural checks of a model: opset, names, order and operators, before anything is built."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 
 OPSETS = range(7, 27)
-"""Opsets of ONNX's own domain that import reads."""
+"""Opsets of ONNX's own domain that import supports."""
 
 OWN_DOMAINS = ("", "ai.onnx")
 
 ONNX_TYPES = {ttype: f"tensor({element_type_name(code).lower()})" for code, ttype in ELEMENT_TYPES.items()}
-"""tType -> the type as ONNX's operator definitions write it."""
+"""tType -> the type in the notation of ONNX's operator definitions."""
 
 
 def opset_of(proto: Any) -> int:
-    """The opset of ONNX's own domain; the newest when the model has only operators of others."""
-    found = [entry.version for entry in proto.opset_import if entry.domain in OWN_DOMAINS]
-    return int(max(found, default=OPSETS.stop - 1))
+    """The opset of ONNX's own domain; the newest supported one when the model has only operators of other domains."""
+    versions = [entry.version for entry in proto.opset_import if entry.domain in OWN_DOMAINS]
+    return int(max(versions, default=OPSETS.stop - 1))
 
 
 def check_opset(opset: int, file: str) -> None:
@@ -38,17 +38,17 @@ def check_opset(opset: int, file: str) -> None:
 
 
 def label(node: Any, number: int) -> str:
-    """A node's name, or its operator and place in the file when it has none."""
+    """A node's name, or its operator and position in the file when it has none."""
     return node.name or f"{node.op_type}_{number}"
 
 
 def place_of(file: str, name: str, kind: str) -> str:
-    """How messages name a node."""
+    """A node's designation in messages."""
     return f"{file}: node {name!r} ({kind})"
 
 
 def needs(node: Any) -> Iterator[str]:
-    """Names of the tensors a node reads, those that its subgraphs take from outside included."""
+    """Names of the tensors that a node reads, including those that its subgraphs read from outside."""
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs) if attribute.type in (_GRAPH, _GRAPHS) else ():
@@ -62,7 +62,7 @@ _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 
 
 def ordered(nodes: Sequence[Any], given: Iterable[str], file: str) -> tuple[tuple[int, Any], ...]:
-    """(number in the file, node) such that every tensor is made before it is read; the file's order where it does.
+    """(number in the file, node) in topological order, in the file's order where that is one.
 
     Raises ConfigError for a tensor that is defined twice, one that nothing defines, and a cycle.
     """
@@ -111,7 +111,7 @@ def _makers(nodes: Sequence[Any], given: set[str], file: str) -> dict[str, int]:
 
 
 def _cycle(nodes: Sequence[Any], missing: Mapping[int, set[str]], maker: Mapping[str, int], file: str) -> ConfigError:
-    """The error for nodes that wait for each other; names one cycle."""
+    """The error for nodes that depend on each other; names one cycle."""
     path: list[int] = []
     number = min(missing)
     while number not in path:
@@ -128,13 +128,13 @@ def _cycle(nodes: Sequence[Any], missing: Mapping[int, set[str]], maker: Mapping
 
 
 def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str) -> None:
-    """Raise ConfigError for an input (None where absent) of a type that the operator does not take, or that has to
-    be of the type of another one and is not."""
+    """Raise ConfigError for an input (None where absent) of a type that the operator does not accept, or that has to be
+    of the same type as another one and is not."""
     try:
         schema: Any = onnx.defs.get_schema(node.op_type, opset)
     except onnx.defs.SchemaError:
         return
-    bound: dict[str, tuple[int, str]] = {}
+    first_uses: dict[str, tuple[int, str]] = {}
     for position, ttype in enumerate(ttypes):
         parameter = schema.inputs[min(position, len(schema.inputs) - 1)]
         if ttype is None:
@@ -142,7 +142,7 @@ def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str)
         if ONNX_TYPES[ttype] not in parameter.types:
             taken = ", ".join(sorted(t for t, name in ONNX_TYPES.items() if name in parameter.types)) or "no tensor"
             raise ConfigError(f"input {position} ({parameter.name}) is {ttype}", place, f"It must be one of {taken}.")
-        other, wanted = bound.setdefault(parameter.type_str, (position, ttype))
+        other, wanted = first_uses.setdefault(parameter.type_str, (position, ttype))
         if parameter.is_homogeneous and wanted != ttype:
             message = f"input {position} ({parameter.name}) is {ttype}, input {other} is {wanted}"
             raise ConfigError(message, place, "Both must be of one type; insert a Cast.")
@@ -151,8 +151,8 @@ def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str)
 def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
     """The attributes of a node of ONNX's own domain as Python values.
 
-    Raises ConfigError for an attribute that the operator does not have or lacks, that is of another kind, and for a
-    wrong number of inputs or outputs; an operator that ONNX does not have at this opset is taken as it is.
+    Raises ConfigError for an unknown or missing attribute, one of another kind, and a wrong number of inputs or
+    outputs; an operator that ONNX does not define at this opset is not checked.
     """
     try:
         schema: Any = onnx.defs.get_schema(node.op_type, opset)

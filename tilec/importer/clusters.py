@@ -1,4 +1,4 @@
-"""Clusters of nodes as ONNX files that onnxruntime runs, `fallback/N.onnx`, and the calls that run them (B19, B20)."""
+"""Fallback clusters as ONNX files that onnxruntime runs, `fallback/N.onnx`, and the calls that run them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from tilec.artifact import digest_bytes
 from tilec.errors import UnsupportedError
 from tilec.importer.check import needs
 from tilec.importer.fallback import Fallen, constant, wrapped
-from tilec.importer.held import Held, Outside
 from tilec.importer.loader import Model
+from tilec.importer.named_values import NamedValue, Outside
 from tilec.importer.onnx_types import extents_text, tensor_type, type_text
 from tilec.importer.value import Value
 from tilec.ir.graph import Call, Opaque, Port
 
 FOLDER = "fallback"
 
-LARGEST_FILE = 1 << 30
-"""Bytes of constants that stand in a cluster's own file; more lie in a file beside it (protobuf ends at 2 GiB)."""
+MAX_EMBEDDED_BYTES = 1 << 30
+"""Maximal bytes of constants in a cluster's own file; more are stored in a file beside it, since protobuf is limited to
+2 GiB."""
 
 Pieces = tuple[bytes | memoryview, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """The calls in their order, the files to write for them, and the opaque values by name in the graph."""
+    """The calls in order, the files to write for them, and the opaque values by name in the graph."""
 
     calls: tuple[Call, ...]
     files: Mapping[str, Pieces]
@@ -38,13 +39,16 @@ class Clusters:
 
 
 def clusters_of(
-    fallen: Sequence[Fallen], outputs: Collection[str], needed: Collection[str], scope: Mapping[str, Held], model: Model
+    fallen: Sequence[Fallen],
+    outputs: Collection[str],
+    needed: Collection[str],
+    scope: Mapping[str, NamedValue],
+    model: Model,
 ) -> Clusters:
     """Files and calls for nodes in the order of the model.
 
-    `outputs` are the names of the model's outputs, `needed` those of the tensors that compiled nodes read.
-
-    Raises UnsupportedError for a value of unknown type that one cluster hands to another.
+    `outputs` are the names of the model's outputs, `needed` those of the tensors that compiled nodes read. Raises
+    UnsupportedError for a value of unknown type that one cluster passes to another.
     """
     numbers = {cluster: i for i, cluster in enumerate(sorted({each.cluster for each in fallen}))}
     members: list[list[Fallen]] = [[] for _ in numbers]
@@ -56,13 +60,13 @@ def clusters_of(
     calls: list[Call] = []
     files: dict[str, Pieces] = {}
     for number, nodes in enumerate(members):
-        made = {name: value for each in nodes for name, value in each.results.items()}
+        inner = {name: value for each in nodes for name, value in each.results.items()}
         graph = onnx.GraphProto(name=f"fallback {number}")
         graph.node.extend(each.node for each in nodes)
-        inputs, constants = _inputs(nodes, made, scope, model)
+        inputs, constants = _inputs(nodes, inner, scope, model)
         for name in inputs:
             graph.input.append(onnx.ValueInfoProto(name=name, type=_proto(name, scope[name], nodes[0], model)))
-        results = [(name, v) for name, v in made.items() if name in read_outside or v.name in needed]
+        results = [(name, v) for name, v in inner.items() if name in read_outside or v.name in needed]
         graph.output.extend(onnx.ValueInfoProto(name=name, type=_declared(value)) for name, value in results)
         file = f"{FOLDER}/{number}.onnx"
         data = _add_constants(graph, constants, file)
@@ -91,10 +95,10 @@ def _read_outside(members: Sequence[Sequence[Fallen]], maker: Mapping[str, int])
 
 
 def _inputs(
-    nodes: Sequence[Fallen], made: Mapping[str, Any], scope: Mapping[str, Held], model: Model
+    nodes: Sequence[Fallen], inner: Mapping[str, Any], scope: Mapping[str, NamedValue], model: Model
 ) -> tuple[list[str], dict[str, Any]]:
-    """What a cluster reads from outside: names of values, and constants by name."""
-    names = dict.fromkeys(name for each in nodes for name in needs(each.node) if name not in made)
+    """Operands of a cluster from outside: names of values, and constants by name."""
+    names = dict.fromkeys(name for each in nodes for name in needs(each.node) if name not in inner)
     inputs: list[str] = []
     constants: dict[str, Any] = {}
     for name in names:
@@ -108,7 +112,7 @@ def _inputs(
     return inputs, constants
 
 
-def _proto(name: str, value: Held, reader: Fallen, model: Model) -> Any:
+def _proto(name: str, value: NamedValue, reader: Fallen, model: Model) -> Any:
     if isinstance(value, Value):
         return tensor_type(value.ttype, value.shape)
     assert isinstance(value, Outside)
@@ -120,19 +124,19 @@ def _proto(name: str, value: Held, reader: Fallen, model: Model) -> Any:
 
 
 def _declared(value: Value | Outside) -> Any:
-    """The type of a cluster's output; of a tensor of open shape only what is sure."""
+    """The type of a cluster's output; for a tensor of open shape only its certain part."""
     return tensor_type(value.ttype, value.shape) if isinstance(value, Value) else value.type
 
 
 def _add_constants(graph: Any, constants: Mapping[str, Any], file: str) -> dict[str, Pieces]:
-    """Put constants into a cluster's graph, and the files beside it that hold the large ones when they are many."""
+    """Add constants to a cluster's graph; returns the files beside it with the large ones when they are many."""
     total = sum(each.nbytes for each in constants.values() if isinstance(each, np.ndarray))
     pieces: list[memoryview] = []
     offset = 0
     for name, each in constants.items():
         if not isinstance(each, np.ndarray):
             graph.initializer.append(each)
-        elif total <= LARGEST_FILE:
+        elif total <= MAX_EMBEDDED_BYTES:
             graph.initializer.append(constant(name, each))
         else:
             tensor = onnx.TensorProto(name=name, dims=each.shape, data_location=onnx.TensorProto.EXTERNAL)

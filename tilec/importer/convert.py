@@ -1,4 +1,4 @@
-"""The import stage: an ONNX file in, a graph of tensor expressions out, weights left where they are."""
+"""Import of an ONNX file as a graph of tensor expressions; weights are referenced, not copied."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, files_of
 from tilec.importer.check import OPSETS, OWN_DOMAINS, check_opset, label, needs, opset_of, ordered
 from tilec.importer.clusters import Pieces, clusters_of
+from tilec.importer.context import Context, Scope
 from tilec.importer.fallback import Fallbacks, forced_by
 from tilec.importer.functions import functions_of
-from tilec.importer.held import Items, Maybe, Outside
 from tilec.importer.loader import Model, load_model
+from tilec.importer.named_values import Items, Maybe, Outside
 from tilec.importer.names import identifier
-from tilec.importer.older import modern
 from tilec.importer.ports import InputPort, input_ports, readable
-from tilec.importer.translate import Context, Scope, Translator
+from tilec.importer.translate import Translator
+from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
 from tilec.ir.graph import Graph, Placement, Port, Unsupported, WeightRef
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 Allowed = Literal["allow", "refuse"] | Collection[str]
-"""Which operators may run on onnxruntime: all, none, or these."""
+"""Operators that may run on onnxruntime: all, none, or these."""
 
 
 class UnsupportedModelError(UnsupportedError):
-    """Some nodes of the model cannot be translated; `nodes` lists every one with its remedy, `needed` as `Imported`."""
+    """Some nodes of the model cannot be translated; `nodes` lists each with its remedy, `needed` as in `Imported`."""
 
     def __init__(self, file: str, nodes: Sequence[Unsupported], total: int, needed: Sequence[str] = ()) -> None:
         lines = [f"node {n.node!r} ({n.op}): {n.reason}" + (f"\n    {n.remedy}" if n.remedy else "") for n in nodes]
@@ -47,7 +48,7 @@ class UnsupportedModelError(UnsupportedError):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What `import` made: the graph, and the files that it has to write beside it.
+    """The result of import: the graph, and the files to write beside it.
 
     `weights` is the content of `owned_file` (empty: there is none), in pieces to be written one after another; the file
     is named by its content, so that the graph does not depend on where it is written. `clusters` are the files that
@@ -69,14 +70,14 @@ class Imported:
 def import_model(
     path: Path, *, name: str | None = None, sizes: Mapping[str, int] = NO_SIZES, fallback: Allowed = "refuse"
 ) -> Imported:
-    """Read an ONNX model as a graph of tensor expressions (A04, B02, B06, B19, W01, W43).
+    """Read an ONNX model as a graph of tensor expressions.
 
-    The graph keeps the model's symbolic sizes; `tilec.ir.bind.bind` fixes them afterwards.  `sizes` fixes some from
-    the start, for models whose shapes cannot be decided otherwise.  Nodes that cannot be translated go into clusters
-    for onnxruntime where `fallback` allows their operators.
+    The graph keeps the model's symbolic sizes; `tilec.ir.bind.bind` binds them afterwards. `sizes` binds some from the
+    start, for models whose shapes cannot be decided otherwise. Nodes that cannot be translated go into clusters for
+    onnxruntime where `fallback` allows their operators.
 
-    Raises UsageError (no such file, no such symbol), ConfigError (not a sound ONNX model) and UnsupportedModelError,
-    which names every node that cannot be translated and may not fall back.
+    Raises UsageError (no such file, no such symbol), ConfigError (not a valid ONNX model) and UnsupportedModelError
+    with every node that cannot be translated and may not fall back.
     """
     model = modern(load_model(path))
     opset = opset_of(model.proto)
@@ -108,10 +109,10 @@ def _placed(
     context: Context,
     model: Model,
 ) -> tuple[Builder, Scope, Fallbacks, set[str]]:
-    """All nodes translated or left to onnxruntime, and the inputs whose contents would have had to be known.
+    """All nodes translated or left to onnxruntime, and the inputs whose contents would have been required.
 
-    What is translated begins anew when a sequence, which exists only during import, is wanted by a node that falls back
-    or as an output: the nodes that make it have to fall back as well.
+    Translation restarts when a sequence, which exists only during import, is read by a node that falls back or is an
+    output: the nodes that create it have to fall back as well.
     """
     forced: dict[int, Unsupported] = {}
     if context.opset not in OPSETS:
@@ -125,8 +126,8 @@ def _placed(
         _translate(nodes, scope, context, forced, fallbacks)
         asked |= _asked(builder, ports, scope)
         outputs = model.proto.graph.output
-        kept = [info.name for info in outputs if isinstance(scope.get(info.name), Items | Maybe)]
-        more = forced_by((*fallbacks.sequences, *kept), nodes, scope) - set(forced)
+        sequences = [info.name for info in outputs if isinstance(scope.get(info.name), Items | Maybe)]
+        more = forced_by((*fallbacks.sequences, *sequences), nodes, scope) - set(forced)
         if not more:
             return builder, scope, fallbacks, asked
         reason = "it makes a sequence that leaves the compiled part"
@@ -135,7 +136,7 @@ def _placed(
 
 
 def _may_fall_back(node: Any, fallback: Allowed) -> bool:
-    """Whether a node may run on onnxruntime; one that ONNX itself should know and does not can run nowhere."""
+    """Whether a node may run on onnxruntime; one in ONNX's own domain that ONNX does not define cannot run anywhere."""
     if node.domain in OWN_DOMAINS and not onnx.defs.has(node.op_type):
         return False
     return fallback != "refuse" and (fallback == "allow" or node.op_type in fallback)
@@ -148,7 +149,7 @@ def _translate(
     forced: Mapping[int, Unsupported],
     fallbacks: Fallbacks,
 ) -> None:
-    """Translate nodes in order; those that cannot be, that are `forced` or that read what only onnxruntime has go to
+    """Translate nodes in order; nodes that cannot be translated, that are `forced` or that read opaque values go to
     `fallbacks`."""
     translator = Translator(fallbacks.builder, fallbacks.model.files)
     for number, node in nodes:
@@ -183,7 +184,7 @@ def _scope(builder: Builder, ports: Sequence[InputPort], opaque: Sequence[Any], 
 
 
 def _asked(builder: Builder, ports: Sequence[InputPort], scope: Scope) -> set[str]:
-    """The inputs of the model whose contents nodes asked for."""
+    """The inputs of the model whose contents translations require."""
     asked = builder.asked()
     return {port.name for port in ports if _named(scope, port.name).name in asked}
 
@@ -195,9 +196,9 @@ def _named(scope: Scope, name: str) -> Value | Outside:
 
 
 def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, fallbacks: Fallbacks, file: str) -> tuple[Port, ...]:
-    """The model's outputs, each carried by a tensor of its own that a node or onnxruntime makes."""
+    """The model's outputs, each carried by a tensor of its own that a node or onnxruntime computes."""
     ports: list[Port] = []
-    made = fallbacks.made
+    results = fallbacks.result_names
     for info in infos:
         value = scope.get(info.name)
         if value is None:
@@ -205,10 +206,10 @@ def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, fallbacks: Fa
             hint = f"Did you mean {near!r}?" if near else "The model is damaged; export it again."
             raise ConfigError(f"output {info.name!r} is defined nowhere", file, hint)
         assert isinstance(value, Value | Outside)
-        if isinstance(value, Outside) and value.name not in made:
+        if isinstance(value, Outside) and value.name not in results:
             message = f"output {info.name!r}, {value.described}, is made by no node"
             raise UnsupportedError(message, file, "Take it out of the outputs.")
-        mine = value.name in made or (isinstance(value, Value) and builder.computes(value.name))
+        mine = value.name in results or (isinstance(value, Value) and builder.computes(value.name))
         if isinstance(value, Value) and (not mine or any(port.tensor == value.name for port in ports)):
             value = builder.copy(info.name, value)
         ports.append(Port(info.name, value.name))
@@ -229,7 +230,7 @@ def _assembled(
     total: int,
     needed: tuple[str, ...],
 ) -> Imported:
-    """The graph of what the outputs need, and the files that belong to it."""
+    """The graph that the outputs need, and its files."""
     live, reached = fallbacks.live([port.tensor for port in outputs], scope)
     clusters = clusters_of(live, {port.name for port in outputs}, reached, scope, model)
     ports = (*inputs, *outputs, *(port for call in clusters.calls for port in (*call.inputs, *call.outputs)))

@@ -1,7 +1,8 @@
-"""Nodes that do not compile: which cluster each belongs to, and what is known of its results (B19).
+"""Fallback of nodes that do not compile: their clusters, and inferred types of their results (BladeDISC, plugin mode).
 
-A cluster is what onnxruntime runs in one call.  A node belongs to the first cluster behind everything that it reads, so
-that clusters and compiled segments alternate, no cluster needs a later one, and there are as few as that allows.
+A cluster is run by onnxruntime in one call. A node belongs to the first cluster behind all its operands, so that
+clusters and compiled segments alternate, no cluster depends on a later one, and their number is minimal under this
+rule.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from numpy.typing import NDArray
 
 from tilec.importer.builder import Builder
 from tilec.importer.check import needs
-from tilec.importer.held import Held, Items, Maybe, Outside
 from tilec.importer.loader import Model
+from tilec.importer.named_values import Items, Maybe, NamedValue, Outside
 from tilec.importer.names import identifier
 from tilec.importer.onnx_types import ELEMENT_NAMES, tensor_of, tensor_type
 from tilec.importer.value import Value
 from tilec.ir.graph import Unsupported
 
-SHOWN_ELEMENTS = 1024
-"""Known contents up to this many elements take part in shape inference."""
+MAX_SHOWN_ELEMENTS = 1024
+"""Maximal number of elements of known contents that take part in shape inference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fallen:
-    """A node that onnxruntime runs: its number and proto, why, in which cluster, and its results by name."""
+    """A node that onnxruntime runs: its number and proto, the reason, its cluster, and its results by name."""
 
     number: int
     node: Any
@@ -39,7 +40,7 @@ class Fallen:
 
 
 class Fallbacks:
-    """Collects the nodes that do not compile, in the order of the model."""
+    """The nodes that do not compile, in the order of the model."""
 
     def __init__(self, builder: Builder, model: Model, symbols: Sequence[str]) -> None:
         self.fallen: list[Fallen] = []
@@ -50,15 +51,15 @@ class Fallbacks:
         self._maker: dict[str, Fallen] = {}
         self._declared = {info.name: info.type for info in (*model.proto.graph.value_info, *model.proto.graph.output)}
 
-    def add(self, number: int, node: Any, why: Unsupported, scope: dict[str, Held]) -> None:
+    def add(self, number: int, node: Any, why: Unsupported, scope: dict[str, NamedValue]) -> None:
         """Leave a node to onnxruntime; its results join `scope`.
 
-        Names of sequences and optionals that it reads, which exist only during import, are noted in `sequences`: the
-        nodes that make those have to be left to onnxruntime too.
+        Names of sequences and optionals that it reads, which exist only during import, are recorded in `sequences`: the
+        nodes that create those have to be left to onnxruntime too.
         """
         reads = [name for name in dict.fromkeys(needs(node)) if name in scope]
         self.sequences |= {name for name in reads if isinstance(scope[name], Items | Maybe)}
-        cluster = max((self._stage(name, scope[name]) for name in reads), default=0)
+        cluster = max((self._segment(name, scope[name]) for name in reads), default=0)
         types = self._inferred(node, {name: scope[name] for name in reads})
         results: dict[str, Value | Outside] = {}
         for name in filter(None, node.output):
@@ -75,11 +76,11 @@ class Fallbacks:
         scope.update(results)
 
     @property
-    def made(self) -> frozenset[str]:
+    def result_names(self) -> frozenset[str]:
         """Names in the graph of all results."""
         return frozenset(value.name for each in self.fallen for value in each.results.values())
 
-    def live(self, outputs: Sequence[str], scope: Mapping[str, Held]) -> tuple[list[Fallen], set[str]]:
+    def live(self, outputs: Sequence[str], scope: Mapping[str, NamedValue]) -> tuple[list[Fallen], set[str]]:
         """The nodes that `outputs` depend on, in order, and the tensors that compiled nodes and outputs need."""
         reached = self.builder.reach(outputs)
         live: list[Fallen] = []
@@ -90,20 +91,20 @@ class Fallbacks:
                 reached |= self.builder.reach(value.name for value in reads if _is_handed(value))
         return live[::-1], reached
 
-    def _stage(self, name: str, value: Held) -> int:
-        """The first cluster that can read a value: the maker's own, or the one behind the segment that computes it."""
+    def _segment(self, name: str, value: NamedValue) -> int:
+        """The first cluster that can read a value: the one that computes it, or the one behind its segment."""
         if name in self._maker:
             return self._maker[name].cluster
-        return self.builder.stage(value.name) if isinstance(value, Value) else 0
+        return self.builder.segment(value.name) if isinstance(value, Value) else 0
 
-    def _inferred(self, node: Any, reads: Mapping[str, Held]) -> dict[str, Any]:
+    def _inferred(self, node: Any, reads: Mapping[str, NamedValue]) -> dict[str, Any]:
         """ONNX's types of a node's results, by shape inference over the node alone."""
         graph = onnx.GraphProto(name="node")
         graph.node.append(node)
         for name, value in reads.items():
             if isinstance(value, Value):
                 graph.input.append(onnx.ValueInfoProto(name=name, type=tensor_type(value.ttype, value.shape)))
-                if value.array is not None and value.array.size <= SHOWN_ELEMENTS:
+                if value.array is not None and value.array.size <= MAX_SHOWN_ELEMENTS:
                     graph.initializer.append(constant(name, value.array))
             elif isinstance(value, Outside):
                 graph.input.append(onnx.ValueInfoProto(name=name, type=value.type))
@@ -121,17 +122,17 @@ def constant(name: str, array: NDArray[Any]) -> Any:
 
 
 def _by_onnx(model: Any) -> dict[str, Any]:
-    """The types that ONNX's shape inference finds."""
+    """Types by ONNX's shape inference."""
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except Exception:  # it raises what the C++ code threw; without it less is known, nothing is wrong
+    except Exception:  # it passes on any exception of the C++ code; without it fewer types are known
         return {}
     known = (*inferred.graph.output, *inferred.graph.value_info)
     return {info.name: info.type for info in known if info.type.WhichOneof("value")}
 
 
 def _by_onnxruntime(model: Any) -> dict[str, Any]:
-    """The types of tensors that onnxruntime finds, for operators that ONNX does not define."""
+    """Types of tensors by onnxruntime, for operators that ONNX does not define."""
     try:
         import onnxruntime
 
@@ -141,22 +142,22 @@ def _by_onnxruntime(model: Any) -> dict[str, Any]:
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     except Exception:  # not installed, or it does not know the operator either
         return {}
-    found = {}
+    types = {}
     for port in session.get_outputs():
         element = ELEMENT_NAMES.get(port.type)
         if element is not None:
-            # It shows a scalar and an unknown rank alike.
-            found[port.name] = onnx.helper.make_tensor_type_proto(element, port.shape or None)
-    return found
+            # onnxruntime reports a scalar and an unknown rank alike.
+            types[port.name] = onnx.helper.make_tensor_type_proto(element, port.shape or None)
+    return types
 
 
 def _is_handed(value: Value | Outside) -> bool:
-    """Whether a cluster reads a value from outside; constants stand in its own file."""
+    """Whether a cluster reads a value from outside; constants are in its own file."""
     return isinstance(value, Outside) or value.array is None
 
 
 def wrapped(model: Model, graph: Any) -> Any:
-    """A model of its own around some of a model's nodes: same opsets, and the functions that the nodes may call."""
+    """A model around some of a model's nodes: same opsets, and the functions that the nodes may call."""
     proto = onnx.ModelProto(ir_version=min(max(model.proto.ir_version, OLDEST_IR), NEWEST_IR), graph=graph)
     proto.opset_import.extend(model.proto.opset_import)
     proto.functions.extend(model.proto.functions)
@@ -167,14 +168,14 @@ OLDEST_IR, NEWEST_IR = 8, 13
 """IR versions: the first with functions, and the last that every onnxruntime in use reads."""
 
 
-def forced_by(sequences: Iterable[str], nodes: Sequence[tuple[int, Any]], scope: Mapping[str, Held]) -> set[int]:
-    """Numbers of the nodes that make sequences or optionals of these names, directly or through others."""
+def forced_by(sequences: Iterable[str], nodes: Sequence[tuple[int, Any]], scope: Mapping[str, NamedValue]) -> set[int]:
+    """Numbers of the nodes that create sequences or optionals of these names, directly or indirectly."""
     maker = {name: (number, node) for number, node in nodes for name in node.output if name}
-    pending, found = list(sequences), set[int]()
+    pending, numbers = list(sequences), set[int]()
     while pending:
-        made = maker.get(pending.pop())
-        if made is None or made[0] in found:
+        source = maker.get(pending.pop())
+        if source is None or source[0] in numbers:
             continue
-        found.add(made[0])
-        pending += [name for name in needs(made[1]) if isinstance(scope.get(name), Items | Maybe)]
-    return found
+        numbers.add(source[0])
+        pending += [name for name in needs(source[1]) if isinstance(scope.get(name), Items | Maybe)]
+    return numbers

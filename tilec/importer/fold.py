@@ -1,4 +1,4 @@
-"""Partial evaluation: constants, and integers that are expressions of the symbols (what `Shape` begins)."""
+"""Partial evaluation: constants, and integers that are expressions of the symbols (results of `Shape`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tilec.importer.value import MOST_ELEMENTS, Value, static
+from tilec.importer.value import MAX_TRACKED_ELEMENTS, Value, static
 from tilec.ir.algebra import bounds_of, simplify, simplify_scalar
 from tilec.ir.evaluate import evaluate, exactly_rounded
 from tilec.ir.expr import (
@@ -22,24 +22,24 @@ from tilec.ir.expr import (
     Scalar,
     TensorExpr,
     Var,
-    bound,
+    constant_value,
     operands,
     substitute,
     variables,
 )
 from tilec.ir.types import TTYPES
 
-FOLDED_BYTES = 1 << 20
-"""Results up to this size are folded at import; larger ones stay nodes, for code generation to evaluate once."""
+MAX_FOLDED_BYTES = 1 << 20
+"""Maximal bytes of a result folded at import; larger ones remain nodes that code generation evaluates once."""
 
-FOLDED_STEPS = 1 << 24
-"""Folding at import takes at most this many evaluations of a body."""
+MAX_FOLDED_STEPS = 1 << 24
+"""Maximal number of evaluations of a body for folding at import."""
 
 
 def fold_constant(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> NDArray[Any] | None:
-    """The contents of a tensor all of whose operands are constants, or None when it should stay a node.
+    """The contents of a tensor all of whose operands are constants, or None when it should remain a node.
 
-    Only what every machine computes alike is folded: integers, movement and exactly rounded operations.
+    Only operations with equal results on every machine are folded: integers, movement and exactly rounded operations.
     """
     shape = static(expr.shape)
     domain = static(expr.extents)
@@ -50,15 +50,15 @@ def fold_constant(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> 
         return None
     size = prod(shape) * TTYPES[ttype].bits // 8
     types = {name: values[name].ttype for name in arrays}
-    if size > FOLDED_BYTES or prod(domain) > FOLDED_STEPS or not exactly_rounded(expr, types):
+    if size > MAX_FOLDED_BYTES or prod(domain) > MAX_FOLDED_STEPS or not exactly_rounded(expr, types):
         return None
     return evaluate(expr, {name: array for name, array in arrays.items() if array is not None}, ttype=ttype)
 
 
 def fold_elements(expr: TensorExpr, values: Mapping[str, Value]) -> tuple[Expr, ...] | None:
-    """The elements of a small integer tensor as expressions of the symbols, or None when one has no such form."""
+    """The elements of a small integer tensor as expressions of the symbols; None when one has no such form."""
     domain = static(expr.extents)
-    if domain is None or prod(domain) > MOST_ELEMENTS:
+    if domain is None or prod(domain) > MAX_TRACKED_ELEMENTS:
         return None
     known: dict[str, tuple[tuple[int, ...], tuple[Expr, ...]]] = {}
     for name in operands(expr):
@@ -111,7 +111,7 @@ def _partial(expr: Expr, known: _Known) -> Expr | None:
         case Const(value):
             return None if isinstance(value, float) else expr
         case Access(tensor, index):
-            at = [bound(i) if (i := _partial(e, known)) is not None else None for e in index]
+            at = [constant_value(i) if (i := _partial(e, known)) is not None else None for e in index]
             return _element(known[tensor], at)
         case Call("where", (condition, yes, no)):
             chosen = _partial(condition, known)
@@ -176,7 +176,7 @@ def _call(fn: str, args: list[Expr]) -> Expr | None:
     if fn in ("truncdiv", "fmod"):
         op = "//" if fn == "truncdiv" else "%"
         if all(isinstance(a, Const) and isinstance(a.value, int) for a in args):
-            return _truncated(fn, [bound(a) or 0 for a in args])
+            return _truncated(fn, [constant_value(a) or 0 for a in args])
         return simplify(Binary(op, first, args[1])) if _at_least(first, 0) and _positive(args[1]) else None
     return None
 
@@ -204,12 +204,12 @@ def _at_most(expr: Expr, most: int) -> bool:
 
 
 def _positive(expr: Expr) -> bool:
-    """Whether a divisor is certainly positive; a symbol counts, dividing by an extent of zero has no meaning."""
+    """Whether a divisor is certainly positive; a symbol counts, since dividing by an extent of zero has no meaning."""
     return _at_least(expr, 1) or (not isinstance(expr, Const) and _at_least(expr, 0))
 
 
 def literal(array: NDArray[Any]) -> Scalar | None:
-    """The value of all elements of an array of one element."""
+    """The value of an array with one element; None for others."""
     if array.size != 1:
         return None
     value = array.reshape(()).item()

@@ -1,4 +1,4 @@
-"""Index arithmetic as the contents of tensors: canonical bodies, forms, and bodies that list known elements."""
+"""Forms: index arithmetic as the contents of tensors, canonical bodies, and bodies that list known elements."""
 
 from __future__ import annotations
 
@@ -25,21 +25,25 @@ from tilec.ir.expr import (
     walk,
 )
 
-FORM_SIZE = 32
-"""Index arithmetic of more sub-expressions than this is read from its tensor instead of being repeated."""
+MAX_FORM_SIZE = 32
+"""Maximal number of sub-expressions of a form; larger ones are read from their tensor instead of being repeated."""
 
-FAREST = 1 << 63
-"""No integer of 64 bits is as large."""
+INT64_LIMIT = 1 << 63
+"""Exclusive upper limit of 64-bit integers."""
 
 
 def tidied(expr: Expr) -> Expr:
-    """Index arithmetic outside of accesses in canonical form (`simplify_tensor` sees to that inside), but for what has
-    numbers of more than 64 bits then: what is left as it was written wraps around."""
+    """Index arithmetic outside of accesses in canonical form (`simplify_tensor` handles the inside), except where the
+    canonical form has numbers of more than 64 bits: the original form wraps around."""
     if isinstance(expr, Access | Const | Var):
         return expr
     if all(_is_arithmetic(e) for e in walk(expr)):
-        found = simplify(expr)
-        return found if all(-FAREST <= e.value < FAREST for e in walk(found) if isinstance(e, Const)) else expr
+        canonical = simplify(expr)
+        return (
+            canonical
+            if all(-INT64_LIMIT <= e.value < INT64_LIMIT for e in walk(canonical) if isinstance(e, Const))
+            else expr
+        )
     return rebuild(expr, tidied)
 
 
@@ -60,13 +64,13 @@ def form_of(expr: TensorExpr, ttype: str) -> Expr | None:
         return body
     if isinstance(body, Reduce) or ttype not in ("i64", "bool") or accesses(body):
         return None
-    if sum(1 for _ in walk(body)) > FORM_SIZE:
+    if sum(1 for _ in walk(body)) > MAX_FORM_SIZE:
         return None
     return substitute(body, {i: Var(position(d)) for d, i in enumerate(expr.spatial)})
 
 
 def chosen(index: Expr, elements: Sequence[Expr]) -> Expr:
-    """`elements[index]` as nested choices; 0 when there are none."""
+    """`elements[index]` as nested selections; 0 when there are none."""
     body: Expr = elements[-1] if elements else Const(0)
     for number, element in reversed(list(enumerate(elements[:-1]))):
         body = formula("where(i == number, element, body)", i=index, number=number, element=element, body=body)
@@ -74,7 +78,7 @@ def chosen(index: Expr, elements: Sequence[Expr]) -> Expr:
 
 
 def listed(expr: TensorExpr, elements: Sequence[Expr], ttype: str) -> TensorExpr:
-    """The same tensor written from its elements, so that it reads nothing."""
+    """The same tensor written from its elements, without operands."""
     flat: Expr = Const(0)
     for i, extent in zip(expr.spatial, expr.shape, strict=True):
         flat = formula("flat * extent + i", flat=flat, extent=extent, i=Var(i))

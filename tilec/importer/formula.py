@@ -1,4 +1,4 @@
-"""Formulas as text: the one way in which the operators' rows write scalar bodies and indices."""
+"""Formulas as text: the notation in which operators write scalar bodies and indices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _parsed = lru_cache(maxsize=1024)(parse_expr)
 
 
 def formula(text: str, **operands: Scalar | Expr) -> Expr:
-    """The expression that `text` says, its names replaced by `operands`: `formula("x * f + 1", x=..., f=0.5)`."""
+    """The expression of `text` with its names replaced by `operands`: `formula("x * f + 1", x=..., f=0.5)`."""
     values = {
         name: Const(value) if isinstance(value, bool | int | float) else value for name, value in operands.items()
     }

@@ -9,49 +9,46 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer.check import OPSETS, OWN_DOMAINS, ordered
+from tilec.importer.context import FunctionKey, Functions
 from tilec.importer.control.region import Region
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
-from tilec.ir.expr import bound
+from tilec.ir.expr import constant_value
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
-
-FunctionKey = tuple[str, str, str]
-"""Domain, name and overload."""
-
-Functions = Mapping[FunctionKey, Any]
 
 _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
 assert set(_CODES) <= set(TTYPES)
 
 
-MOST_NODES = 1 << 20
-"""A function that unfolds to more nodes than this, and a few lines can, is refused, whoever would run it."""
+MAX_NODES = 1 << 20
+"""Maximal number of nodes that a function may unfold to; a few lines can exceed any limit, so larger ones are refused,
+also for the fallback."""
 
 
 def functions_of(functions: Iterable[Any], file: str) -> Functions:
-    """A model's own functions by what nodes call them.
+    """A model's own functions by key.
 
-    Raises ConfigError for two of one name, for one that calls itself, and for one that unfolds without bound.
+    Raises ConfigError for two of one name, for one that calls itself, and for one that unfolds to too many nodes.
     """
-    found: dict[FunctionKey, Any] = {}
+    by_key: dict[FunctionKey, Any] = {}
     for function in functions:
         key = (_domain(function.domain), function.name, function.overload)
-        if key in found:
+        if key in by_key:
             raise ConfigError(f"function {function.name!r} is defined twice", file, "Give one another overload.")
-        found[key] = function
-    callees = {key: [key_of(n) for n in _inner(f.node) if key_of(n) in found] for key, f in found.items()}
+        by_key[key] = function
+    callees = {key: [key_of(n) for n in _inner(f.node) if key_of(n) in by_key] for key, f in by_key.items()}
     sizes: dict[FunctionKey, int] = {}
-    for key in found:
+    for key in by_key:
         _measure(key, callees, sizes, file)
-    return found
+    return by_key
 
 
 def _measure(
     first: FunctionKey, callees: Mapping[FunctionKey, Sequence[FunctionKey]], sizes: dict[FunctionKey, int], file: str
 ) -> None:
-    """Note how many calls a function unfolds to, and those that it calls."""
+    """Record the number of calls that a function and its callees unfold to."""
     path: dict[FunctionKey, None] = {}
     pending = [first]
     while pending:
@@ -63,7 +60,7 @@ def _measure(
             pending.pop()
             path.pop(key, None)
             sizes[key] = 1 + sum(sizes[callee] for callee in callees[key])
-            if sizes[key] > MOST_NODES:
+            if sizes[key] > MAX_NODES:
                 raise ConfigError(f"the function unfolds to {sizes[key]} calls", _place(file, key), _LOOP)
             continue
         if open_[0] in path:
@@ -81,7 +78,7 @@ def _place(file: str, key: FunctionKey) -> str:
 
 
 def _inner(nodes: Iterable[Any]) -> Iterator[Any]:
-    """Nodes with those in their bodies."""
+    """Nodes including those in their bodies."""
     pending = list(nodes)
     while pending:
         node = pending.pop()
@@ -91,7 +88,7 @@ def _inner(nodes: Iterable[Any]) -> Iterator[Any]:
 
 
 def key_of(node: Any) -> FunctionKey:
-    """What a node calls."""
+    """The key of the function that a node calls."""
     return _domain(node.domain), node.op_type, node.overload
 
 
@@ -100,11 +97,11 @@ def _domain(name: str) -> str:
 
 
 def function_of(region: Region) -> Any | None:
-    """The FunctionProto behind a node: one of the model's own, or ONNX's definition of it; None without one."""
+    """The FunctionProto of a node: the model's own, or ONNX's definition of the operator; None without one."""
     node = region.node
-    own = region.context.functions.get(key_of(node))
-    if own is not None:
-        return own
+    own_function = region.context.functions.get(key_of(node))
+    if own_function is not None:
+        return own_function
     try:
         schema: Any = onnx.defs.get_schema(node.op_type, region.context.opset, _domain(node.domain))
     except onnx.defs.SchemaError:
@@ -120,25 +117,25 @@ def function_of(region: Region) -> Any | None:
     return None
 
 
-def _type_of(held: Held) -> Any:
-    if not isinstance(held, Value):
+def _type_of(value: NamedValue) -> Any:
+    if not isinstance(value, Value):
         return onnx.TypeProto()
-    shape = [text_of(extent) if (size := bound(extent)) is None else size for extent in held.shape]
-    return onnx.helper.make_tensor_type_proto(_CODES[held.ttype], shape)
+    shape = [text_of(extent) if (size := constant_value(extent)) is None else size for extent in value.shape]
+    return onnx.helper.make_tensor_type_proto(_CODES[value.ttype], shape)
 
 
-def called(region: Region, function: Any) -> list[Held]:
+def called(region: Region, function: Any) -> list[NamedValue]:
     """The outputs of a function for a node's inputs.
 
-    Raises ConfigError for a function that has fewer parameters than the node gives or whose nodes read what is defined
-    nowhere; UnsupportedError when one of its nodes cannot be translated.
+    Raises ConfigError for a function with fewer parameters than the node has or whose nodes read undefined names;
+    UnsupportedError when one of its nodes cannot be translated.
     """
     node, context, place = region.node, region.context, region.origin.place
     for kind, given, taken in (("inputs", node.input, function.input), ("outputs", node.output, function.output)):
         if len(given) > len(taken):
             raise region.invalid(f"{len(given)} {kind}, the function {function.name!r} has {len(taken)}")
     nodes = ordered(instantiated(function, node, context.opset), function.input, place)
-    scope: dict[str, Held] = dict.fromkeys(function.input)
+    scope: dict[str, NamedValue] = dict.fromkeys(function.input)
     scope |= dict(zip(function.input, region.inputs, strict=False))
     results = dict(zip(function.output, node.output, strict=False))
     inside = region.inside(region.path, results, function_opset(function, context.opset))
@@ -150,7 +147,7 @@ def called(region: Region, function: Any) -> list[Held]:
 
 
 def instantiated(function: Any, node: Any, opset: int) -> list[Any]:
-    """The function's nodes with references to its attributes replaced by the values that `node` gives."""
+    """The function's nodes with references to its attributes replaced by the values of `node`."""
     given = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
     values = {**_defaults(node, opset), **given}
     return [_with_attributes(inner, values) for inner in function.node]
@@ -192,10 +189,11 @@ _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 
 
 def function_opset(function: Any, opset: int) -> int:
-    """The opset of ONNX's own domain that a function's nodes are written for. Raises UnsupportedError for none of
-    `OPSETS`."""
-    found = [entry.version for entry in function.opset_import if entry.domain in OWN_DOMAINS]
-    own = int(found[0]) if found else opset
-    if own not in OPSETS:
-        raise UnsupportedError(f"the function {function.name!r} uses opset {own}", hint=f"Write it for opset {opset}.")
-    return own
+    """The opset of ONNX's own domain for a function's nodes. Raises UnsupportedError if it is not in `OPSETS`."""
+    versions = [entry.version for entry in function.opset_import if entry.domain in OWN_DOMAINS]
+    version = int(versions[0]) if versions else opset
+    if version not in OPSETS:
+        raise UnsupportedError(
+            f"the function {function.name!r} uses opset {version}", hint=f"Write it for opset {opset}."
+        )
+    return version

@@ -1,4 +1,4 @@
-"""Reads a model file: structure into protobuf objects, weights as views of the mapped file."""
+"""Loader of model files: structure as protobuf objects, weights as views of the memory-mapped file."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _RERUN = "Export or download the model again."
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model file: `proto` without its initializers, and those, by name, where they are stored; `foreign` are those of
-    element types without a tType, as ONNX holds them."""
+    """A model file: `proto` without its initializers, and those by name with their location; `foreign` are initializers
+    of element types without a tType, as TensorProtos."""
 
     path: Path
     proto: Any
@@ -36,14 +36,14 @@ class Model:
 
     @property
     def file(self) -> str:
-        """The file's name, as errors and weight references say it."""
+        """The file's name, as used in errors and weight references."""
         return self.path.name
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A model file without its weights: `proto` has no initializers, `tensors` lists those without raw bytes, each
-    with the place of its raw bytes in `data`, the mapped file (None: it has none)."""
+    """A model file without its weights: `proto` has no initializers, `tensors` lists those without raw bytes, each with
+    the range of its raw bytes in `data`, the mapped file (None: it has none)."""
 
     data: Buffer
     proto: Any
@@ -51,16 +51,16 @@ class Structure:
 
 
 def load_model(path: Path) -> Model:
-    """Map the file and parse everything but the bytes of its weights.
+    """Map the file and parse everything except the bytes of its weights.
 
-    Raises UsageError when the file cannot be read and ConfigError when it is no ONNX model, breaks off, defines an
-    initializer twice or keeps weights where they must not be.
+    Raises UsageError when the file cannot be read and ConfigError when it is no ONNX model, is truncated, defines an
+    initializer twice or refers to weights outside the model's folder.
     """
-    found = load_structure(path)
-    files = Files(path.parent, path.name, found.data)
+    structure = load_structure(path)
+    files = Files(path.parent, path.name, structure.data)
     initializers: dict[str, Stored] = {}
     foreign: dict[str, Any] = {}
-    for tensor, raw in found.tensors:
+    for tensor, raw in structure.tensors:
         if tensor.name in initializers or tensor.name in foreign:
             raise ConfigError(
                 f"initializer {tensor.name!r} is defined twice", path.name, "Every tensor needs its own name."
@@ -69,15 +69,15 @@ def load_model(path: Path) -> Model:
             initializers[tensor.name] = stored(tensor, raw, files)
         else:
             foreign[tensor.name] = whole(tensor, raw, files)
-    for sparse in found.proto.graph.sparse_initializer:
+    for sparse in structure.proto.graph.sparse_initializer:
         initializers.setdefault(sparse.values.name, dense(sparse, files))
-    return Model(path, found.proto, initializers, files, foreign)
+    return Model(path, structure.proto, initializers, files, foreign)
 
 
 def load_structure(path: Path) -> Structure:
-    """Map the file and parse its structure; no weight is looked at, no other file opened.
+    """Map the file and parse its structure; no weight is read, no other file opened.
 
-    Raises UsageError when the file cannot be read and ConfigError when it is no ONNX model or breaks off.
+    Raises UsageError when the file cannot be read and ConfigError when it is no ONNX model or is truncated.
     """
     data = _map(path)
     try:
@@ -129,7 +129,7 @@ def _begins_like_a_model(data: Buffer) -> bool:
 
 
 def _is_text(graph: Any) -> bool:
-    """Whether all names are text; protobuf hands out what is not as bytes."""
+    """Whether all names are text; protobuf returns invalid UTF-8 as bytes."""
     names = [name for node in graph.node for name in (node.op_type, node.domain, node.name, *node.input, *node.output)]
     names += [port.name for port in (*graph.input, *graph.output)]
     names += [d.dim_param for port in graph.input for d in port.type.tensor_type.shape.dim]
@@ -137,24 +137,24 @@ def _is_text(graph: Any) -> bool:
 
 
 def _skeleton(data: Buffer) -> tuple[Any, list[tuple[Any, tuple[int, int] | None]]]:
-    """The model without initializers; every initializer without raw bytes, and where those lie."""
+    """The model without initializers; every initializer without raw bytes, and the range of these."""
     proto = onnx.ModelProto()
     rest: list[bytes] = []
     graph_parts: list[bytes] = []
     tensors: list[tuple[Any, tuple[int, int] | None]] = []
-    found = False
+    has_graph = False
     for field in fields(data, 0, len(data)):
         if field.number != GRAPH or field.wire != BYTES:
             rest.append(data[field.begin : field.end])
             continue
-        found = True
+        has_graph = True
         for inner in fields(data, field.start, field.end):
             if inner.number == INITIALIZER and inner.wire == BYTES:
                 tensors.append(_tensor(data, inner))
             else:
                 graph_parts.append(data[inner.begin : inner.end])
     proto.ParseFromString(b"".join(rest))
-    if found:
+    if has_graph:
         graph = onnx.GraphProto()
         graph.ParseFromString(b"".join(graph_parts))
         proto.graph.CopyFrom(graph)

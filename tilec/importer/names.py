@@ -1,4 +1,4 @@
-"""Names: from what a model calls its tensors, symbols and nodes to identifiers that are unique and still readable."""
+"""Names: unique, readable identifiers for a model's tensors, symbols and nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RESERVED = frozenset({"inf", "nan", "where", *NEUTRAL, *FUNCTIONS, *BITCASTS, *
 
 
 def identifier(name: str, fallback: str) -> str:
-    """`/encoder/layer.0/MatMul_output_0` -> `encoder_layer_0_MatMul`; `fallback` begins what would begin with a digit.
+    """`/encoder/layer.0/MatMul_output_0` -> `encoder_layer_0_MatMul`; a leading digit is preceded by `fallback`.
 
     Never a Python keyword or a word of the expression language.
     """
@@ -31,7 +31,7 @@ def identifier(name: str, fallback: str) -> str:
 
 
 class Names:
-    """Hands out each name once."""
+    """A generator of unique names."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""ONNX's types of values: as text, and as shape and tType where compiled code can hold them."""
+"""ONNX types of values: as text, and as shape and tType where compiled code can represent them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx
 
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound, variables
+from tilec.ir.expr import Const, Expr, constant_value, variables
 from tilec.ir.text import parse_expr, text_of
 
 _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
@@ -38,7 +38,7 @@ def type_text(proto: Any) -> str:
 
 
 def extents_text(proto: Any) -> tuple[int | str | None, ...] | None:
-    """The extents of a tensor type as far as it names them; None for an unknown rank or another type."""
+    """The extents of a tensor type as far as they are named; None for an unknown rank or another type."""
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
     return tuple(_extent(dim) for dim in proto.tensor_type.shape.dim)
@@ -52,7 +52,7 @@ def _extent(dim: Any) -> int | str | None:
 
 def tensor_type(ttype: str, shape: Sequence[Expr]) -> Any:
     """The TypeProto of a tensor; symbolic extents are dim_params of their text."""
-    extents = [text_of(extent) if (size := bound(extent)) is None else size for extent in shape]
+    extents = [text_of(extent) if (size := constant_value(extent)) is None else size for extent in shape]
     return onnx.helper.make_tensor_type_proto(_CODES[ttype], extents)
 
 
@@ -63,8 +63,8 @@ def tensor_of(proto: Any, symbols: Iterable[str]) -> tuple[str, tuple[Expr, ...]
         return None
     known = frozenset(symbols)
     shape = [_expression(extent, known) for extent in extents]
-    found = tuple(extent for extent in shape if extent is not None)
-    return (ELEMENT_TYPES[proto.tensor_type.elem_type], found) if len(found) == len(shape) else None
+    known_extents = tuple(extent for extent in shape if extent is not None)
+    return (ELEMENT_TYPES[proto.tensor_type.elem_type], known_extents) if len(known_extents) == len(shape) else None
 
 
 def _expression(extent: int | str | None, symbols: frozenset[str]) -> Expr | None:

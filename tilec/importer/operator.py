@@ -1,7 +1,7 @@
-"""One ONNX node while it is translated: the ways to say what it computes.
+"""One ONNX node during translation: the constructors of tensor expressions for it.
 
-Two verbs carry most operators: `Op.map` (elementwise with broadcasting) and `Op.reduce`; both take the scalar body as
-text.  Everything else states its index algebra through `Op.emit`.
+Two methods cover most operators: `Op.map` (elementwise with broadcasting) and `Op.reduce`; both take the scalar body as
+text. Everything else states its index algebra through `Op.emit`.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from numpy.typing import NDArray
 
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
-from tilec.importer.given import Given
 from tilec.importer.names import LETTERS, REDUCED, identifier
+from tilec.importer.node_inputs import NodeInputs
 from tilec.importer.shapes import broadcast, size_of
 from tilec.importer.sums import wide
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
-from tilec.ir.expr import Access, Call, Const, Expr, Scalar, bound
+from tilec.ir.expr import Access, Call, Const, Expr, Scalar, constant_value
 from tilec.ir.scalars import is_weak, type_of
 from tilec.ir.types import TTYPES, numpy_dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Op(Given):
-    """An ONNX node with its operands and attributes, and the ways to say what it computes."""
+class Op(NodeInputs):
+    """An ONNX node with its operands and attributes, and constructors of tensor expressions."""
 
     def name(self, part: str = "", output: int = 0) -> str:
-        """The name of the tensor for an output, or of a part on the way to it."""
+        """The name of the tensor for an output, or of an intermediate tensor `part`."""
         base = identifier(self.outputs[output] or self.outputs[0], "t")
         return f"{base}_{part}" if part else base
 
     def axes_of(self, shape: Sequence[Expr], names: Sequence[str] = LETTERS) -> tuple[Axis, ...]:
-        """Iterators over a shape. Raises UnsupportedError for more dimensions than there are names."""
+        """Iterators over a shape. Raises UnsupportedError for more dimensions than names."""
         if len(shape) > len(names):
             raise self.unsupported(f"{len(shape)} dimensions", f"At most {len(names)} are supported.")
         return self.builder.iterators(names[: len(shape)], shape)
@@ -55,7 +55,7 @@ class Op(Given):
         return self.builder.emit(self.name(part, output), axes, body, ttype, self.origin, reduce, reducer)
 
     def constant(self, array: NDArray[Any], ttype: str, part: str = "", output: int = 0) -> Value:
-        """A tensor of known contents."""
+        """A tensor with known contents."""
         return self.builder.constant(self.name(part, output), Stored(np.asarray(array, numpy_dtype(ttype)), ttype))
 
     def full(self, shape: Sequence[Expr], value: Scalar, ttype: str, part: str = "", output: int = 0) -> Value:
@@ -65,7 +65,8 @@ class Op(Given):
     def elementwise(
         self, text: str, operands: Operands, ttype: str | None = None, part: str = "", output: int = 0
     ) -> Value:
-        """The body as text over named operands; tensors broadcast, numbers and sizes are literals.
+        """An elementwise expression; the body is text over named operands; tensors broadcast, numbers and sizes are
+        literals.
 
         The result has type `ttype`, by default that of the body.
         """
@@ -93,7 +94,7 @@ class Op(Given):
         part: str = "",
         output: int = 0,
     ) -> Value:
-        """Reduce a body (as for `elementwise`) over some dimensions of its shape; `keep` leaves them as 1."""
+        """Reduce a body (as in `elementwise`) over some dimensions of its shape; `keep` leaves them as 1."""
         shape = broadcast(*(v.shape for v in operands.values() if isinstance(v, Value)))
         left = [d for d in range(len(shape)) if keep or d not in axes]
         spatial = self.axes_of([Const(1) if d in axes else shape[d] for d in left])
@@ -125,7 +126,7 @@ class Op(Given):
         return replace(result, mean=(x.name, tuple(axes))) if text == "x" and keep else result
 
     def element(self, position: int) -> Expr | None:
-        """The one element of an input as an operand of a body; None when the input is absent."""
+        """The only element of an input as an operand of a body; None when the input is absent."""
         value = self.optional(position)
         if value is None:
             return None
@@ -139,7 +140,8 @@ class Op(Given):
         return self.emit(axes, axes[axis].var, "i64", part="index")
 
     def _body(self, text: str, operands: Operands, axes: Sequence[Axis]) -> Expr:
-        """The body with operands read at the iterators; literals only beside a tensor or an index that types them."""
+        """The body with operands read at the iterators; literals only beside a tensor or an index that determines their
+        type."""
         reading = {n: v.at(_index(v, axes)) if isinstance(v, Value) else _literal(v) for n, v in operands.items()}
         if all(isinstance(value, Const) for value in reading.values()):
             reading |= {n: v.access(_index(v, axes)) for n, v in operands.items() if isinstance(v, Value)}
@@ -156,7 +158,7 @@ class Op(Given):
         return next(iter(types.values())) if is_weak(kind) else kind
 
     def _scalar(self, text: str, ttype: str | None, operands: Operands) -> Scalar | None:
-        """The value of a body whose tensors are all literals, where every machine computes it alike."""
+        """The value of a body whose tensors are all literals, if every machine computes the same."""
         points: dict[str, Operand] = {
             n: self.full((), v.literal.value, v.ttype, part=n) if isinstance(v, Value) and v.literal is not None else v
             for n, v in operands.items()
@@ -171,7 +173,7 @@ Operands = Mapping[str, Operand]
 
 
 def _index(value: Value, axes: Sequence[Axis]) -> tuple[Expr, ...]:
-    """Where a broadcast operand is read."""
+    """The index at which a broadcast operand is read."""
     aligned = axes[len(axes) - value.rank :]
     return tuple(
         Const(0) if extent == Const(1) and axis.extent != Const(1) else axis.var
@@ -186,7 +188,7 @@ def _literal(value: Expr | Scalar) -> Expr:
 def count(extents: Sequence[Expr], ttype: str) -> Expr:
     """A number of elements as a factor in a body of type `ttype`."""
     size = size_of(extents)
-    fixed = bound(size)
+    fixed = constant_value(size)
     if fixed is None:
         return Call(ttype, (size,))
     return Const(float(fixed)) if TTYPES[ttype].kind == "float" else Const(fixed)

@@ -1,4 +1,4 @@
-"""The model's inputs: types, and symbols for the extents that are not fixed (B02, B06)."""
+"""Inputs of a model: types, and symbols for the extents that are not fixed (BladeDISC, shape constraints)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tilec.errors import ConfigError, UnsupportedError, UsageError, did_you_mean
 from tilec.importer.names import Names, identifier
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr, Var, bound, substitute, variables, walk
+from tilec.ir.expr import Binary, Const, Expr, Var, constant_value, substitute, variables, walk
 from tilec.ir.text import parse_expr
 from tilec.ir.types import TTYPES
-from tilec.ir.verify_data import LARGEST
+from tilec.ir.verify.data import MAX_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class InputPort:
 
 
 def readable(info: Any) -> bool:
-    """Whether an input can be read by tensor expressions: a tensor of known rank and of a type with a tType."""
+    """Whether tensor expressions can read an input: a tensor of known rank and of a type with a tType."""
     tensor = info.type.tensor_type
     return (
         info.type.WhichOneof("value") == "tensor_type"
@@ -39,7 +39,7 @@ def readable(info: Any) -> bool:
 def input_ports(
     infos: Sequence[Any], sizes: Mapping[str, int], file: str
 ) -> tuple[tuple[InputPort, ...], tuple[str, ...]]:
-    """The inputs and the symbols that stay, in order of first appearance; `sizes` binds symbols beforehand.
+    """The inputs and the remaining symbols, in order of first appearance; `sizes` binds symbols beforehand.
 
     A dim_param is a symbol; one like `past + 1`, of names that are dim_params themselves, is an expression of them; an
     extent without a name gets a symbol of its own. Raises UnsupportedError for inputs that are not tensors of known
@@ -78,7 +78,7 @@ class _Symbols:
         return self._known[param]
 
     def fresh(self, wanted: str) -> Expr:
-        """A new symbol with a name like the one wanted."""
+        """A new symbol with a name derived from `wanted`."""
         name = self._names.take(identifier(wanted, "dim"))
         self.order.append(name)
         return Var(name)
@@ -122,7 +122,7 @@ def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
             shape.append(symbols.fresh(f"{info.name}_dim{axis}"))
     if not info.name:
         raise ConfigError("an input has no name", file)
-    size = prod(extent for e in shape if (extent := bound(e)) is not None) * TTYPES[ttype].bits // 8
-    if size > LARGEST:
+    size = prod(extent for e in shape if (extent := constant_value(e)) is not None) * TTYPES[ttype].bits // 8
+    if size > MAX_SIZE:
         raise ConfigError(f"it would take {size} bytes", place, "Check its shape.")
     return InputPort(info.name, tuple(shape), ttype)

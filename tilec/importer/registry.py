@@ -1,4 +1,4 @@
-"""The registry of the functions that translate ONNX's operators."""
+"""Registry of the functions that translate ONNX's operators."""
 
 from __future__ import annotations
 

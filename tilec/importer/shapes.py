@@ -1,4 +1,8 @@
-"""Symbolic shapes: comparing, broadcasting and reshaping extents that are integer expressions of symbols (B06, B07)."""
+"""Symbolic shapes: comparison, broadcasting and reshaping of extents that are integer expressions of symbols.
+
+Equality, divisibility and products of extents are decided for all values of the symbols (shape constraints as in
+BladeDISC).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Sequence
 
 from tilec.importer.formula import formula
 from tilec.ir.algebra import bounds_of, equal, simplify
-from tilec.ir.expr import Binary, Call, Const, Expr, bound, variables
+from tilec.ir.expr import Binary, Call, Const, Expr, constant_value, variables
 from tilec.ir.text import text_of
 
 
@@ -23,7 +27,7 @@ class UndecidedError(Exception):
 
 
 def shape_text(shape: Sequence[Expr]) -> str:
-    """A shape as messages print it: `[batch, 768]`."""
+    """A shape as text for messages: `[batch, 768]`."""
     return f"[{', '.join(text_of(extent) for extent in shape)}]"
 
 
@@ -33,7 +37,7 @@ def symbols_of(*shapes: Sequence[Expr]) -> tuple[str, ...]:
 
 
 def size_of(shape: Sequence[Expr]) -> Expr:
-    """The number of elements."""
+    """Number of elements."""
     total: Expr = Const(1)
     for extent in shape:
         total = simplify(Binary("*", total, extent))
@@ -41,7 +45,7 @@ def size_of(shape: Sequence[Expr]) -> Expr:
 
 
 def same(a: Expr, b: Expr) -> bool | None:
-    """Whether two extents are equal for all values of the symbols (True), for none (False), or that depends (None)."""
+    """Whether two extents are equal for all values of the symbols (True), for none (False), or for some (None)."""
     if equal(a, b):
         return True
     low, high = bounds_of(Binary("-", a, b))
@@ -80,7 +84,7 @@ def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]]) -> Expr:
         return b
     for longer, shorter in ((a, b), (b, a)):
         if isinstance(shorter, Call) and shorter.fn == "minimum" and longer in shorter.args:
-            # A slice of a table by a size: sound sizes are those that the table has room for.
+            # A slice of a table by a size: valid sizes are at most the extent of the table.
             return longer
     described = " and ".join(shape_text(shape) for shape in shapes)
     if same(a, b) is False and same(a, Const(1)) is False and same(b, Const(1)) is False:
@@ -90,7 +94,7 @@ def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]]) -> Expr:
 
 
 def solve_reshape(shape: Sequence[Expr], target: Sequence[Expr], zero_copies: bool) -> tuple[Expr, ...]:
-    """The shape that Reshape makes: 0 copies an extent (if `zero_copies`), one -1 is solved for.
+    """The shape that Reshape computes: 0 copies an extent (if `zero_copies`), one -1 is solved for.
 
     Raises ShapeError and UndecidedError.
     """
@@ -125,7 +129,7 @@ def solve_reshape(shape: Sequence[Expr], target: Sequence[Expr], zero_copies: bo
 
 
 def _cancelled(shape: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[list[Expr], list[Expr]]:
-    """Both lists without the extents that they share."""
+    """Both lists without their common extents."""
     left, right = list(shape), []
     for extent in wanted:
         twin = next((other for other in left if other != Const(0) and equal(other, extent)), None)
@@ -142,16 +146,16 @@ def _exact_quotient(have: Expr, known: Expr, described: str) -> Expr:
     quotient = simplify(Binary("//", have, known))
     if equal(Binary("*", quotient, known), have):
         return quotient
-    if bound(have) is not None and bound(known) is not None:
+    if constant_value(have) is not None and constant_value(known) is not None:
         raise ShapeError(f"{described}: {text_of(have)} elements are no multiple of {text_of(known)}")
     message = f"{described}: whether {text_of(have)} is a multiple of {text_of(known)} depends on the sizes"
     raise UndecidedError(message, symbols_of((have, known)))
 
 
 def reshape_index(source: Sequence[Expr], target: Sequence[Expr], index: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The index into a tensor of shape `source` that element `index` of its reshape to `target` has.
+    """The index into a tensor of shape `source` of the element at `index` of its reshape to `target`.
 
-    Dimensions are taken in the smallest groups with equal numbers of elements, so that `[a, b, c] -> [a, b*c]`
+    Dimensions are grouped into the smallest groups with equal numbers of elements, so that `[a, b, c] -> [a, b*c]`
     leaves `a` alone.
     """
     result: list[Expr] = [Const(0)] * len(source)
@@ -160,16 +164,16 @@ def reshape_index(source: Sequence[Expr], target: Sequence[Expr], index: Sequenc
     inner = [d for d, extent in enumerate(source) if extent != Const(1)]
     outer = [d for d, extent in enumerate(target) if extent != Const(1)]
     while inner and outer:
-        taken, made = _group([source[d] for d in inner], [target[d] for d in outer])
-        flat = _flat([target[d] for d in outer[:made]], [index[d] for d in outer[:made]])
+        taken, covered = _group([source[d] for d in inner], [target[d] for d in outer])
+        flat = _flat([target[d] for d in outer[:covered]], [index[d] for d in outer[:covered]])
         for d, i in zip(inner[:taken], _unflat([source[d] for d in inner[:taken]], flat), strict=True):
             result[d] = i
-        inner, outer = inner[taken:], outer[made:]
+        inner, outer = inner[taken:], outer[covered:]
     return tuple(result)
 
 
 def _group(source: Sequence[Expr], target: Sequence[Expr]) -> tuple[int, int]:
-    """How many leading extents of each list make the smallest equal product."""
+    """Numbers of leading extents of each list with the smallest equal product."""
     candidates = [(a, b) for a in range(1, len(source) + 1) for b in range(1, len(target) + 1)]
     for a, b in sorted(candidates, key=lambda c: (c[0] + c[1], c[0])):
         if equal(size_of(source[:a]), size_of(target[:b])):

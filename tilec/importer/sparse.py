@@ -1,4 +1,4 @@
-"""Sparse constants of a model, written out: the elements that are not stored are zero."""
+"""Sparse constants of a model as dense arrays: elements that are not stored are zero."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tilec.errors import ConfigError
 from tilec.importer.weights import Files, Stored, tensor_values
 from tilec.ir.types import TTYPES, numpy_dtype
 
-LARGEST = 1 << 30
-"""Bytes that a sparse constant may take when it is written out."""
+MAX_BYTES = 1 << 30
+"""Maximal bytes of a dense array."""
 
 
 def dense(sparse: Any, files: Files) -> Stored:
-    """The values of a SparseTensorProto (COO: linear indices of rank 1, or coordinates of rank 2).
+    """The dense values of a SparseTensorProto (COO: linear indices of rank 1, or coordinates of rank 2).
 
-    Raises ConfigError for indices that do not fit and for an absurd size, UnsupportedError for an element type without
-    a tType.
+    Raises ConfigError for indices that do not fit and for too large a shape, UnsupportedError for an element type
+    without a tType.
     """
     place = f"{files.model}: sparse initializer {sparse.values.name!r}"
     values, indices = (tensor_values(tensor, files, place) for tensor in (sparse.values, sparse.indices))
     shape = tuple(int(extent) for extent in sparse.dims)
     size = prod(shape)
-    if any(extent < 0 for extent in shape) or size * TTYPES[values.ttype].bits // 8 > LARGEST:
-        message = f"the shape {list(shape)} is absurd: written out it may take {LARGEST} bytes"
+    if any(extent < 0 for extent in shape) or size * TTYPES[values.ttype].bits // 8 > MAX_BYTES:
+        message = f"the shape {list(shape)} is absurd: written out it may take {MAX_BYTES} bytes"
         raise ConfigError(message, place, "Store the constant as what it multiplies, or split it.")
     at = indices.array.astype(np.int64, copy=False)
     if at.ndim == 2 and at.shape[1] == len(shape):

@@ -1,4 +1,4 @@
-"""Models made for what they are called with: open extents closed, inputs turned into constants."""
+"""Specialisation of ONNX models: open extents fixed, inputs turned into constants."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _INITIALIZERS_APART = 4
 def frozen(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
     """A copy of a model in which these inputs are constants.
 
-    For inputs that decide shapes, axes or which branch runs, and that import would have to know (`needed` of
-    `UnsupportedModelError`).  Names that are no inputs are passed over.
+    For inputs that determine shapes, axes or branches and that import would have to know (`needed` of
+    `UnsupportedModelError`). Names that are no inputs are ignored.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -26,9 +26,9 @@ def frozen(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.M
     names = [info.name for info in graph.input if info.name in values and info.name not in known]
     graph.initializer.extend(numpy_helper.from_array(values[name], name) for name in names)
     if copy.ir_version >= _INITIALIZERS_APART:
-        kept = [info for info in graph.input if info.name not in names]
+        remaining = [info for info in graph.input if info.name not in names]
         del graph.input[:]
-        graph.input.extend(kept)
+        graph.input.extend(remaining)
     return copy
 
 
@@ -43,7 +43,7 @@ def open_inputs(model: onnx.ModelProto) -> tuple[str, ...]:
 
 
 def shaped(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> onnx.ModelProto:
-    """A copy of a model whose inputs have these extents where it leaves them open; fixed extents stay as they are."""
+    """A copy of a model with these extents where its inputs leave them open; fixed extents are unchanged."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for info in copy.graph.input:

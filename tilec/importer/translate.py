@@ -1,9 +1,8 @@
-"""Walks a model's nodes and translates each; collects what it cannot, so that one run names everything."""
+"""Translation of a model's nodes in order; failures are collected, so that one run reports all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
@@ -11,10 +10,11 @@ import onnx
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
 from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, needs, place_of
+from tilec.importer.context import Context, Scope
 from tilec.importer.control.dispatch import control_of
 from tilec.importer.control.region import Region
-from tilec.importer.functions import Functions, called, function_of, key_of
-from tilec.importer.held import Held
+from tilec.importer.functions import called, function_of, key_of
+from tilec.importer.named_values import NamedValue
 from tilec.importer.operator import Op
 from tilec.importer.ops import handler_of, known_operators
 from tilec.importer.shapes import ShapeError, UndecidedError
@@ -22,37 +22,12 @@ from tilec.importer.value import Value
 from tilec.importer.weights import Files, tensor_values
 from tilec.ir.graph import Unsupported
 
-Scope = dict[str, Held]
-
-MOST_INNER = 1 << 15
-"""Nodes that functions, branches and loops may unfold to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What nodes are read against: opset and the model's functions.
-
-    Inside of a node of the model: that node's name, the path to the nodes, how many nodes they stand in, and the names
-    under which the outside knows the results.
-    """
-
-    file: str
-    opset: int
-    functions: Functions
-    outer: str = ""
-    path: str = ""
-    depth: int = 0
-    renamed: Mapping[str, str] = field(default_factory=dict)
-
-    def qualified(self, name: str) -> str:
-        """What a tensor is called outside: by the name that it has there, or by its path."""
-        if name in self.renamed:
-            return self.renamed[name]
-        return f"{self.path}/{name}" if self.path and name else name
+MAX_INNER_NODES = 1 << 15
+"""Maximal number of nodes that functions, branches and loops may unfold to."""
 
 
 class Translator:
-    """Translates nodes into `builder`; `unsupported` collects those that cannot be."""
+    """Translates nodes into `builder`; `unsupported` collects those that cannot be translated."""
 
     def __init__(self, builder: Builder, files: Files) -> None:
         self.builder = builder
@@ -61,7 +36,7 @@ class Translator:
         self.inner = 0
 
     def run(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context) -> None:
-        """Translate nodes in order; their outputs join `scope`. Nodes behind a failed one are passed over."""
+        """Translate nodes in order; their outputs join `scope`. Nodes that depend on a failed one are skipped."""
         for number, node in nodes:
             name = label(node, number)
             path = f"{context.path}/{name}" if context.path else name
@@ -89,7 +64,7 @@ class Translator:
                 if output and value is not None:
                     scope[output] = value
 
-    def _node(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[Held]:
+    def _node(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[NamedValue]:
         region = Region(self, node, scope, context, origin)
         if node.domain in OWN_DOMAINS and key_of(node) not in context.functions:
             control = control_of(region)
@@ -111,12 +86,12 @@ class Translator:
         return called(region, function)
 
     def body(self, nodes: Iterable[tuple[int, Any]], scope: Scope, context: Context, origin: Origin) -> None:
-        """`run` for the nodes inside of one node: what one of them cannot do, that node cannot."""
+        """`run` for the nodes inside of one node, which fails if one of them does."""
         before = len(self.unsupported)
         within = tuple(nodes)
         self.inner += len(within)
-        if self.inner > MOST_INNER:
-            reason = f"functions, branches and loops unfold to more than {MOST_INNER} nodes"
+        if self.inner > MAX_INNER_NODES:
+            reason = f"functions, branches and loops unfold to more than {MAX_INNER_NODES} nodes"
             raise UnsupportedError(reason, origin.place, "Make the model smaller.")
         self.run(within, scope, context)
         if len(self.unsupported) > before:
@@ -125,14 +100,14 @@ class Translator:
             raise UnsupportedError(f"{first.op} inside of it: {first.reason}", origin.place, first.remedy)
 
 
-def _only_tensors(inputs: tuple[Held, ...], origin: Origin) -> tuple[Value | None, ...]:
+def _only_tensors(inputs: tuple[NamedValue, ...], origin: Origin) -> tuple[Value | None, ...]:
     for number, value in enumerate(inputs):
         if not (value is None or isinstance(value, Value)):
             raise ConfigError(f"input {number} is no tensor", origin.place, "The operator takes tensors only.")
     return tuple(value for value in inputs if value is None or isinstance(value, Value))
 
 
-def _results(result: Any) -> list[Held]:
+def _results(result: Any) -> list[NamedValue]:
     return [result] if isinstance(result, Value) else list(result)
 
 

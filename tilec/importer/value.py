@@ -1,4 +1,4 @@
-"""A tensor while it is being imported: its place in the graph and what is known of its contents."""
+"""Values: tensors during import, with their place in the graph and their known contents."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 
 from tilec.importer.formula import formula
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Access, Const, Expr, Var, bound, substitute
+from tilec.ir.expr import Access, Const, Expr, Var, constant_value, substitute
 
 FAR = 1 << 62
-"""Index arithmetic stays below this."""
+"""Exclusive limit of index arithmetic."""
 
-MOST_ELEMENTS = 1024
-"""Up to this many elements of an integer tensor are tracked one by one."""
+MAX_TRACKED_ELEMENTS = 1024
+"""Maximal number of elements of an integer tensor that are tracked one by one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A tensor: `name` in the graph, shape, tType, and what is known of its contents, in up to three ways.
+    """A tensor: `name` in the graph, shape, tType, and its known contents, in up to three forms.
 
     array      the contents of a constant
-    elements   integers as expressions of the symbols, row-major (contents of `Shape` and what is computed from it)
+    elements   integers as expressions of the symbols, row-major (results of `Shape` and expressions of them)
     form       contents as an expression of the indices, whose variables are `position(0)`, `position(1)` ...:
                a literal, or index arithmetic (`Range`, causal masks). Readers use it in place of the tensor
 
-    `mean` says that the tensor is the mean of another one (its name) over some of its dimensions, kept as 1.
+    `mean`: the tensor is the mean of another one (its name) over some of its dimensions, kept as 1.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Value:
         return self.form if isinstance(self.form, Const) else None
 
     def at(self, index: Sequence[Expr]) -> Expr:
-        """The element at `index`: what is known of it, else an access."""
+        """The element at `index`: its form if known, else an access."""
         if self.form is None:
             return self.access(index)
         return substitute(self.form, {position(d): i for d, i in enumerate(index)})
@@ -61,16 +61,16 @@ class Value:
         return Access(self.name, tuple(index))
 
     def known(self) -> tuple[Expr, ...] | None:
-        """Every element of an integer tensor as an integer expression, row-major, or None when they are unknown."""
+        """Every element of an integer tensor as an integer expression, row-major; None when they are unknown."""
         if self.elements is not None:
             return self.elements
-        if self.array is not None and self.array.size <= MOST_ELEMENTS and self.array.dtype.kind in "iub":
+        if self.array is not None and self.array.size <= MAX_TRACKED_ELEMENTS and self.array.dtype.kind in "iub":
             return tuple(Const(v) for v in self.array.ravel().tolist())
         return None
 
 
 def position(dimension: int) -> str:
-    """The variable that stands for the index of a dimension in a `form`; no identifier, so it clashes with none."""
+    """The variable for the index of a dimension in a `form`; no identifier, so that it clashes with none."""
     return f"#{dimension}"
 
 
@@ -80,13 +80,14 @@ def extents(sizes: Sequence[int | Expr]) -> tuple[Expr, ...]:
 
 
 def static(shape: Sequence[Expr]) -> tuple[int, ...] | None:
-    """The shape as integers, or None while an extent is symbolic."""
-    sizes = tuple(bound(extent) for extent in shape)
+    """The shape as integers; None while an extent is symbolic."""
+    sizes = tuple(constant_value(extent) for extent in shape)
     return None if any(s is None for s in sizes) else tuple(s for s in sizes if s is not None)
 
 
 def progression(array: NDArray[Any]) -> Expr | None:
-    """An int64 array that is `start + step * index` along one dimension and constant along the others, as a form."""
+    """The form of an int64 array that is `start + step * index` along one dimension and constant along the others; None
+    for any other array."""
     if array.dtype != np.int64 or array.size == 0:
         return None
     longest = [d for d, extent in enumerate(array.shape) if extent > 1]

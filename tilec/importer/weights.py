@@ -1,4 +1,4 @@
-"""Where the values of initializers lie: in the model file, in an external file, or in typed protobuf fields."""
+"""Locations of initializers' values: in the model file, in an external file, or in typed protobuf fields."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def element_type_name(code: int) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
-    """A constant of the model: a view of its values (read only) and, when they lie in a file as they are, where."""
+    """A constant of the model: a read-only view of its values and, when a file contains them in this form, the
+    reference."""
 
     array: NDArray[Any]
     ttype: str
@@ -55,7 +56,7 @@ class Stored:
 
 @dataclass(slots=True)
 class Files:
-    """The model's folder and the files that weights were found in, mapped once each."""
+    """The model's folder and the files with weights, mapped once each."""
 
     folder: Path
     model: str
@@ -91,7 +92,7 @@ class Files:
 
 
 def stored(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Stored:
-    """The values of one initializer; `raw` is where its raw bytes lie in the model file.
+    """The values of one initializer; `raw` is the range of its raw bytes in the model file.
 
     Raises UnsupportedError for an element type without a tType; ConfigError for sizes that the bytes do not match and
     for external data that is missing, too short or outside the model's folder.
@@ -119,7 +120,7 @@ def stored(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Stored:
 
 
 def whole(tensor: Any, raw: tuple[int, int] | None, files: Files) -> Any:
-    """A TensorProto that holds its own bytes, for an element type without a tType; same errors as `stored`."""
+    """A TensorProto with its own bytes, for an element type without a tType; same errors as `stored`."""
     copy = onnx.TensorProto()
     copy.CopyFrom(tensor)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
@@ -150,7 +151,7 @@ def _external(tensor: Any, files: Files, size: int, place: str) -> tuple[str, Bu
 
 
 def _typed(tensor: Any, ttype: str, place: str) -> NDArray[Any]:
-    """Values that are kept in one of the typed fields (float_data, int64_data ...)."""
+    """Values in one of the typed fields (float_data, int64_data ...)."""
     try:
         array: NDArray[Any] = onnx.numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:
@@ -159,7 +160,7 @@ def _typed(tensor: Any, ttype: str, place: str) -> NDArray[Any]:
 
 
 def tensor_values(tensor: Any, files: Files, place: str) -> Stored:
-    """The values of a tensor that stands in an attribute; same errors as `stored`."""
+    """The values of a tensor in an attribute; same errors as `stored`."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return stored(tensor, None, files)
     ttype = ELEMENT_TYPES.get(tensor.data_type)

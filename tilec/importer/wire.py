@@ -1,4 +1,4 @@
-"""The protobuf wire format, as far as a model file has to be walked without reading its weights into memory."""
+"""The protobuf wire format, as needed to traverse a model file without reading its weights into memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class WireError(Exception):
-    """The bytes are no protobuf message; `truncated` when they break off in the middle of a field."""
+    """The bytes are no protobuf message; `truncated` when they end in the middle of a field."""
 
     def __init__(self, message: str, truncated: bool = False) -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class WireError(Exception):
 @dataclass(frozen=True, slots=True)
 class Field:
     """One field of a message: its number, wire type, value (varints only) and the bytes [start, end) of its payload;
-    `begin` is where its key starts."""
+    `begin` is the position of its key."""
 
     number: int
     wire: int

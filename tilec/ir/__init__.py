@@ -1,1 +1,1 @@
-"""What is compiled, as frozen data with verifiers: types, tensor expressions, graph, plan, tile program."""
+"""The compiler's data structures, frozen and with verifiers: types, tensor expressions, graph, plan, tile program."""

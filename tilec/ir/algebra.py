@@ -1,8 +1,8 @@
-"""Algebra of integer expressions: polynomials over atoms, floor division and modulo split where ranges allow.
+"""Algebra of integer expressions: polynomials over atoms, with floor division and modulo split where ranges allow it.
 
-`simplify` brings an index or a size into one canonical form; with the ranges of its variables it also undoes
-what reshapes do (`(h*64 + d) // 64 -> h` for 0 <= d < 64), so that movement operators cost nothing once they
-are composed into accesses (W04, A04).  Symbolic sizes are variables like any other, hence polynomials (B06).
+`simplify` brings an index or a size into one canonical form. With the ranges of its variables it also undoes reshapes
+(`(h*64 + d) // 64 -> h` for 0 <= d < 64), so that movement operators cost nothing once they are composed into accesses.
+Symbolic sizes are variables like any other, hence polynomials.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ _NO_RANGES: Ranges = {}
 
 
 class KnownRanges(dict[str, tuple[Expr, Expr]]):
-    """Ranges that remember what was derived from them, for many simplifications under the same ranges.
+    """Ranges with memoised results (polynomials, limits of atoms), for many simplifications under the same ranges.
 
-    They may grow by a variable before an expression with it is seen; a range that is there never changes.
+    A variable may be added before the first expression that contains it is simplified; an entry never changes, since
+    memoised results depend on it.
     """
 
     def __init__(self, ranges: Ranges = _NO_RANGES) -> None:
@@ -35,7 +36,7 @@ class KnownRanges(dict[str, tuple[Expr, Expr]]):
 
     @property
     def free(self) -> KnownRanges:
-        """No ranges, for the ends of ranges; what is derived from them is remembered as long."""
+        """An empty `KnownRanges` for the ends of ranges, memoised as long as this one."""
         if self._free is None:
             self._free = KnownRanges()
         return self._free
@@ -80,7 +81,8 @@ def polynomial(expr: Expr, ranges: Ranges = _NO_RANGES) -> Polynomial:
 
 
 def _known(ranges: Ranges) -> KnownRanges:
-    """Ranges that remember at least for the time of one question, for nested extrema ask the same many times."""
+    """The ranges as `KnownRanges`. Even a single query needs memoisation: nested extrema simplify the same operands
+    many times."""
     return ranges if isinstance(ranges, KnownRanges) else KnownRanges(ranges)
 
 
@@ -124,7 +126,10 @@ def _extremum(fn: str, a: Polynomial, b: Polynomial, ranges: KnownRanges) -> Pol
 
 
 def _recompose(p: Polynomial) -> Polynomial:
-    """`c*k*(x // c) + k*(x % c) -> k*x`: what a merge of dimensions after a split leaves behind."""
+    """Merge of a quotient and its remainder, the trace of a merged dimension after a split.
+
+    rewrite: `c*k*(x // c) + k*(x % c) -> k*x`
+    """
     for term, k in p.items():
         for position, atom in enumerate(term):
             if not (isinstance(atom, Binary) and atom.op == "%"):
@@ -141,15 +146,15 @@ def _recompose(p: Polynomial) -> Polynomial:
 
 @lru_cache(maxsize=262144)
 def _quotient_polynomial(quotient: Binary) -> Polynomial:
-    """`x // c` as `_divide` would have left it: nested divisions merged."""
+    """`x // c` in the form that `_divide` produces: nested divisions merged."""
     known = KnownRanges()
     return _divide(polynomial(quotient.left, known), polynomial(quotient.right, known), known)[0]
 
 
 def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomial, Polynomial]:
-    """Quotient and remainder of floor division, exact; what cannot be split stays as one `//` or `%` atom.
+    """Exact quotient and remainder of floor division; a part that cannot be split stays one `//` or `%` atom.
 
-    Both are 0 for a divisor of 0, which dimensions without elements leave behind.
+    Both are 0 for a divisor of 0, which occurs in dimensions without elements.
     """
     if not d:
         return {}, {}
@@ -186,7 +191,7 @@ def _divide(p: Polynomial, d: Polynomial, ranges: KnownRanges) -> tuple[Polynomi
 
 
 def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: KnownRanges) -> tuple[Polynomial, Polynomial]:
-    """Quotient and remainder atoms of a rest that does not fit below the divisor, nested ones merged."""
+    """Quotient and remainder atoms of a rest that is not certainly below the divisor; nested divisions are merged."""
     left, right = _expression(rest), _expression({divisor: scale})
     if not divisor and len(rest) == 1:
         ((term, coefficient),) = rest.items()
@@ -210,7 +215,7 @@ def _reduced(rest: Polynomial, divisor: Monomial, scale: int, ranges: KnownRange
 
 
 def _common_factors(p: Polynomial, scale: int) -> list[int]:
-    """Divisors of `scale` that some terms share with it, largest first."""
+    """Divisors of `scale` that are common to it and to some coefficient, largest first."""
     return sorted({gcd(scale, coefficient) for coefficient in p.values()} - {1}, reverse=True)
 
 
@@ -232,7 +237,7 @@ def _quotient_term(term: Monomial, divisor: Monomial) -> Monomial | None:
 
 
 def _within(rest: Polynomial, d: Polynomial, ranges: KnownRanges) -> bool:
-    """Whether 0 <= rest < d is certain."""
+    """Whether 0 <= rest < d holds for all values in the ranges."""
     low = _bounds(rest, ranges)[0]
     if low is None or low < 0:
         return False
@@ -241,14 +246,16 @@ def _within(rest: Polynomial, d: Polynomial, ranges: KnownRanges) -> bool:
 
 
 def _bounds(p: Polynomial, ranges: KnownRanges) -> tuple[int | None, int | None]:
-    """Integer bounds of a polynomial; None where there is none. Variables without a range are at least 0."""
+    """Integer limits (lowest, highest) of a polynomial, None where there is none. Variables without a range are >=
+    0."""
     low = _extreme(p, ranges, -1)
     high = _extreme(p, ranges, +1)
     return low, high
 
 
 def _extreme(p: Polynomial, ranges: KnownRanges, sign: int) -> int | None:
-    """Push every ranged variable to the end of its range that is extreme, innermost first, then the sizes."""
+    """The limit of a polynomial in the direction of `sign`: ranged variables are replaced by the end of their range
+    that is extreme, then sizes by theirs."""
     current = p
     for name in sorted({a.name for t in p for a in t if isinstance(a, Var) and a.name in ranges}):
         low, high = ranges[name]
@@ -365,18 +372,18 @@ def simplify(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> Expr:
 
 
 def bounds_of(expr: int | Expr, ranges: Ranges = _NO_RANGES) -> tuple[int | None, int | None]:
-    """Lowest and highest value of an integer expression, None where no integer bound is known."""
+    """Lowest and highest value of an integer expression, None where no integer limit is known."""
     ranges = _known(ranges)
     return _bounds(polynomial(as_expr(expr), ranges), ranges)
 
 
 def equal(a: int | Expr, b: int | Expr, ranges: Ranges = _NO_RANGES) -> bool:
-    """Whether two integer expressions are certainly equal."""
+    """Whether two integer expressions have the same polynomial, hence are equal for all values of their variables."""
     return not _add(polynomial(as_expr(a), ranges), polynomial(as_expr(b), ranges), -1)
 
 
 def linear_form(expr: Expr, ranges: Ranges = _NO_RANGES) -> tuple[dict[Expr, int], int]:
-    """({atom: coefficient}, constant) of an index; products of several atoms count as one atom."""
+    """({atom: coefficient}, constant) of an index; a product of several atoms counts as one atom."""
     p = polynomial(expr, _known(ranges))
     return {_product(t): c for t, c in p.items() if t}, p.get((), 0)
 
@@ -384,7 +391,7 @@ def linear_form(expr: Expr, ranges: Ranges = _NO_RANGES) -> tuple[dict[Expr, int
 def simplify_scalar(expr: Expr, ranges: Ranges = _NO_RANGES) -> Expr:
     """Simplify the integer parts of any expression: indices of accesses and comparisons of indices.
 
-    Comparisons that the ranges decide become `True` or `False`, `and`, `or`, `not` and `where` fold over them.
+    Comparisons that the ranges decide become `True` or `False`; `and`, `or`, `not` and `where` fold over them.
     """
     ranges = _known(ranges)
     match expr:
@@ -411,7 +418,7 @@ def _simplify_index(index: Expr, ranges: Ranges) -> Expr:
 
 
 def _is_index(expr: Expr) -> bool:
-    """Made of iterators, sizes and integer arithmetic only."""
+    """Whether an expression consists of iterators, sizes and integer arithmetic only."""
     match expr:
         case Var():
             return True

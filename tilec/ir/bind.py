@@ -1,7 +1,7 @@
-"""Binding symbols: a graph with some of its symbolic sizes replaced by integers.
+"""Binding of symbols: a graph with some of its symbolic sizes replaced by integers.
 
-Import always builds the symbolic graph and binds it here afterwards, so that binding at import and binding at
-schedule give the same graph, byte for byte.
+Import always builds the symbolic graph and binds it here afterwards, so that binding at import and binding at schedule
+give the same graph, byte for byte.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def iterator_ranges(expr: TensorExpr) -> Ranges:
 
 
 def simplify_tensor(expr: TensorExpr) -> TensorExpr:
-    """Extents in canonical form and indices simplified over the iterators' ranges."""
+    """The expression with canonical extents and with indices simplified over the iterators' ranges."""
     clean = replace(expr, extents=tuple(simplify(e) for e in expr.extents))
     ranges = iterator_ranges(clean)
     if isinstance(clean.body, Reduce):
@@ -32,9 +32,9 @@ def simplify_tensor(expr: TensorExpr) -> TensorExpr:
 
 
 def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """Replace symbols by sizes everywhere and simplify; symbols that are not named stay.
+    """Replace symbols by sizes everywhere and simplify; symbols not in `sizes` remain.
 
-    Raises UsageError for a symbol that the graph does not have or a negative size.
+    Raises UsageError for a symbol that the graph does not have and for a negative size.
     """
     for symbol, size in sizes.items():
         if symbol not in graph.symbols:

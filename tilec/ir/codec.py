@@ -1,7 +1,7 @@
-"""Graphs and plans as plain JSON: expressions as text, tensors as `f32[batch, 768]`, one line each where people read.
+"""JSON form of graphs and plans: expressions as text, tensors as `f32[batch, 768]`, one line each where people read.
 
-Importing this module teaches the artifact codec the forms of expressions, so that any frozen dataclass that holds
-them can be written.
+Importing this module registers the forms of expressions with the artifact codec, so that any frozen dataclass with
+expressions in its fields can be written.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _read_tensor(data: Any) -> Tensor:
 
 
 def _split_shape(text: str) -> list[Expr]:
-    """The extents of `batch, minimum(a, b), 3`: read as one call, so that nested commas stay where they are."""
+    """The extents of `batch, minimum(a, b), 3`, parsed as arguments of one call so that nested commas do not split
+    them."""
     call = parse_expr(f"shape({text})")
     return list(getattr(call, "args", ()))
 
@@ -99,7 +100,7 @@ def graph_to_json(graph: Graph) -> dict[str, Any]:
 
 
 def graph_from_json(data: Any, place: str = "") -> Graph:
-    """Read a graph; `place` names the file. Raises ArtifactError with the path of what is wrong."""
+    """Decode a graph; `place` names the file. Raises ArtifactError with the path of the invalid value."""
     return decode(Graph, data, place)
 
 
@@ -109,7 +110,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 
 def plan_from_json(data: Any, place: str = "") -> Plan:
-    """Read a plan; `place` names the file. Raises ArtifactError with the path of what is wrong."""
+    """Decode a plan; `place` names the file. Raises ArtifactError with the path of the invalid value."""
     plan = decode(Plan, data, place)
     if not plan.levels:
         raise ArtifactError("the plan has no levels", place or None)

@@ -1,4 +1,4 @@
-"""Sums of products over NumPy axes as matrix products, without an array over all iterators."""
+"""Tensor contractions over NumPy axes as matrix products, without an array over all iterators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilec.ir.numpy_scalars import Array
 
 
 def _merge_smallest(values: list[Array], shape: Sequence[int]) -> list[Array]:
-    """Multiply the two factors whose product is smallest."""
+    """Multiply the two factors whose product is smallest and put it first."""
 
     def size(i: int, j: int) -> int:
         return prod(n for n, a, b in zip(shape, values[i].shape, values[j].shape, strict=True) if a != 1 or b != 1)
@@ -22,17 +22,16 @@ def _merge_smallest(values: list[Array], shape: Sequence[int]) -> list[Array]:
 
 
 def _matrix(array: Array, batch: list[int], rows: list[int], columns: list[int]) -> Array:
-    """`array` as [*batch, rows, columns]; its other axes have extent 1."""
+    """`array` reshaped to [*batch, rows, columns]; its other axes have extent 1."""
     others = [axis for axis in range(array.ndim) if axis not in (*batch, *rows, *columns)]
     sizes = [prod(array.shape[axis] for axis in axes) for axes in (rows, columns)]
     return array.transpose([*batch, *rows, *columns, *others]).reshape([*(array.shape[a] for a in batch), *sizes])
 
 
 def contract(values: Sequence[Array], shape: Sequence[int], spatial: int) -> Array:
-    """The product of two or more `values` summed over the axes from `spatial` on.
+    """The product of two or more `values` summed over the axes from `spatial` on: an array of the first `spatial` axes.
 
-    `shape` gives the extent of every axis; a value has extent 1 along axes it does not depend on.  The result has
-    the first `spatial` axes.
+    `shape` gives the extent of every axis; a value has extent 1 along axes that it does not depend on.
     """
     rest = list(values)
     while len(rest) > 2:
@@ -40,7 +39,7 @@ def contract(values: Sequence[Array], shape: Sequence[int], spatial: int) -> Arr
     left, right = rest
     reduce = range(spatial, len(shape))
     repeats = prod(shape[axis] for axis in reduce if left.shape[axis] == 1 == right.shape[axis])
-    # What only one factor depends on is summed before the product.
+    # An axis of one factor only is summed before the product.
     left = left.sum(tuple(a for a in reduce if right.shape[a] == 1), dtype=left.dtype, keepdims=True)
     right = right.sum(tuple(a for a in reduce if left.shape[a] == 1), dtype=right.dtype, keepdims=True)
     batch = [a for a in range(spatial) if left.shape[a] != 1 and right.shape[a] != 1]

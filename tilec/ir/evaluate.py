@@ -1,8 +1,8 @@
 """NumPy evaluation of tensor expressions, over whole tensors and over boxes of windows.
 
-The reference of everything that computes: constants are folded with it, the tile machine executes with it, tests
-compare against it.  A sub-expression is evaluated over the iterators it depends on only; a sum of products is a
-matrix product; everything else is split into pieces so that memory stays bounded.
+The reference semantics: constants are folded with it, the tile machine executes with it, tests compare against it. A
+sub-expression is evaluated only over the iterators it depends on; a sum of products is a matrix product; anything else
+is split into pieces so that memory stays limited.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tilec.ir.numpy_scalars import EXACT, Array, Value, apply, cast, select, tty
 from tilec.ir.scalars import BITCASTS, is_weak, type_of
 from tilec.ir.types import TTYPES, is_float, numpy_dtype
 
-PIECE = 1 << 22
-"""Most elements that an intermediate result may have before the box is split."""
+MAX_ELEMENTS = 1 << 22
+"""Maximal number of elements of an intermediate result; larger boxes are split."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _UNTYPED: Mapping[str, str] = MappingProxyType({})
 _WEAK = {"weak int": "i64", "weak float": "f32", "weak bool": "bool"}
 _PLAIN = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
 COMBINE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
-"""Reductions and the function of two partial results."""
+"""Reduction -> function that combines two partial results."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """The part of a tensor that starts at `lo` and has the shape of `array`."""
+class TensorWindow:
+    """A window of a tensor: it starts at `lo` and has the shape of `array`."""
 
     array: Array
     lo: tuple[int, ...]
@@ -44,14 +44,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The points of an iteration box: every iterator has its own axis.
+    """The points of an iteration box; every iterator has its own axis.
 
-    `box` gives [lo, hi) of the iterators in the order of the axes, `windows` what accesses read, `variables` the
-    values of symbols and loop variables, a number or one for every value of the first iterator.
+    `box` gives [lo, hi) of the iterators in the order of the axes, `windows` the operands, `variables` the values of
+    symbols and loop variables: a number, or an array with one value for every value of the first iterator.
     """
 
     box: Mapping[str, tuple[int, int]]
-    windows: Mapping[str, Window]
+    windows: Mapping[str, TensorWindow]
     variables: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -60,13 +60,13 @@ class Points:
         return tuple(max(0, hi - lo) for lo, hi in self.box.values())
 
     def iterator(self, name: str) -> Array:
-        """The values of an iterator along its axis, of extent 1 along the others."""
+        """The values of an iterator along its axis; the other axes have extent 1."""
         lo, hi = self.box[name]
         axis = list(self.box).index(name)
         return np.arange(lo, max(lo, hi)).reshape([-1 if i == axis else 1 for i in range(len(self.box))])
 
     def variable(self, name: str) -> Array:
-        """The value of a variable, of extent 1 along the axes that it does not change along."""
+        """The value of a variable; axes along which it is constant have extent 1."""
         value = np.asarray(self.variables[name], np.int64)
         if value.ndim:
             value = value[slice(*next(iter(self.box.values())))]
@@ -74,7 +74,8 @@ class Points:
 
 
 def integer(expr: Expr, values: Mapping[str, Any]) -> Any:
-    """An integer expression (size, index, window end) for ints or integer arrays. Raises KeyError if unbound."""
+    """Value of an integer expression (size, index, window end) for ints or integer arrays. Raises KeyError for an
+    unbound variable."""
     match expr:
         case Const(value):
             return value
@@ -95,7 +96,7 @@ def integer(expr: Expr, values: Mapping[str, Any]) -> Any:
 
 @lru_cache(maxsize=65536)
 def affine(index: Expr) -> tuple[Mapping[str, int], int] | None:
-    """Coefficients by variable and the constant of an affine index, None for any other."""
+    """(coefficient per variable, constant) of an affine index; None for any other index."""
     match index:
         case Const(int() as value):
             return {}, value
@@ -116,7 +117,7 @@ def affine(index: Expr) -> tuple[Mapping[str, int], int] | None:
 
 
 def _viewed(access: Access, points: Points) -> Array | None:
-    """An affine access that stays inside its window, as a strided view without a copy."""
+    """An affine access that stays inside its window as a strided view without a copy; None for any other."""
     window = points.windows[access.tensor]
     axis = {name: i for i, name in enumerate(points.box)}
     shape, strides = [1] * len(axis), [0] * len(axis)
@@ -148,7 +149,8 @@ def _viewed(access: Access, points: Points) -> Array | None:
 
 
 def _gather(access: Access, points: Points) -> Array:
-    """An access with any index. Indices outside the window are clipped: guards choose another value there."""
+    """An access with arbitrary indices. Indices outside the window are clipped, since guards select another value
+    there."""
     window = points.windows[access.tensor]
     parts = [np.asarray(scalar_value(i, points)).astype(np.int64) for i in access.index]
     if window.array.size == 0:
@@ -158,7 +160,8 @@ def _gather(access: Access, points: Points) -> Array:
 
 
 def scalar_value(expr: Expr, points: Points) -> Value:
-    """A scalar body at every point, of extent 1 along iterators it does not depend on; a literal stays one."""
+    """Values of a scalar body at every point, with extent 1 along iterators it does not depend on; a literal remains a
+    literal."""
     match expr:
         case Const(value):
             return value
@@ -168,8 +171,8 @@ def scalar_value(expr: Expr, points: Points) -> Value:
             return points.variable(name)
         case Access():
             viewed = _viewed(expr, points)
-            found = _gather(expr, points) if viewed is None else viewed
-            return found if found.ndim else found.reshape([1] * len(points.box))
+            elements = _gather(expr, points) if viewed is None else viewed
+            return elements if elements.ndim else elements.reshape([1] * len(points.box))
         case Binary(op, left, right):
             return apply(op, [scalar_value(left, points), scalar_value(right, points)])
         case Call("where", (condition, yes, no)):
@@ -185,7 +188,7 @@ def scalar_value(expr: Expr, points: Points) -> Value:
 
 
 def neutral(op: str, dtype: np.dtype[Any]) -> Any:
-    """The value that changes nothing in a reduction of this type."""
+    """The neutral element of a reduction in this type."""
     if op in ("max", "min") and dtype.kind in "biu":
         if dtype.kind == "b":
             return op == "min"
@@ -204,36 +207,36 @@ def factors(expr: Expr) -> tuple[Expr, ...]:
 
 @lru_cache(maxsize=16384)
 def _supports(expr: TensorExpr) -> tuple[frozenset[str], ...]:
-    """Iterators of every intermediate array that evaluation allocates, largest sets only."""
+    """Iterators of every intermediate array that evaluation allocates; only the maximal sets."""
     iterators = frozenset(expr.iterators)
     roots = factors(expr.value) if expr.reducer == "sum" else (expr.value,)
-    found = {
+    supports = {
         variables(part) & iterators
         for root in roots
         for part in walk(root)
         if not isinstance(part, Const | Var) and not _is_view(part)
     }
-    return tuple(s for s in found if not any(s < other for other in found))
+    return tuple(s for s in supports if not any(s < other for other in supports))
 
 
 def _is_view(expr: Expr) -> bool:
-    """A part of a tensor as it stands there: no larger than the tensor even when it is copied."""
+    """Whether an expression is an unpermuted part of a tensor: no larger than the tensor even when it is copied."""
     forms = [affine(i) for i in expr.index] if isinstance(expr, Access) else [None]
     used = [i for form in forms if form is not None for i in form[0]]
     return len(set(used)) == len(used) and all(form is not None and len(form[0]) <= 1 for form in forms)
 
 
 def _split(expr: TensorExpr, box: Mapping[str, tuple[int, int]]) -> str | None:
-    """The iterator to halve so that intermediate arrays shrink below PIECE, None when they are small enough."""
+    """The iterator to halve so that intermediate arrays shrink below MAX_ELEMENTS; None when they are small enough."""
     extents = {name: hi - lo for name, (lo, hi) in box.items()}
     largest = max(_supports(expr), key=lambda s: prod(extents[i] for i in s), default=frozenset[str]())
-    if prod(extents[i] for i in largest) <= PIECE:
+    if prod(extents[i] for i in largest) <= MAX_ELEMENTS:
         return None
     return next(i for i in expr.iterators if i in largest and extents[i] > 1)
 
 
 def _reduce(expr: TensorExpr, reducer: str, points: Points, dtype: np.dtype[Any]) -> Array:
-    """The reduction over one piece: spatial axes remain."""
+    """The reduction over one piece, an array over the spatial axes."""
     axes = tuple(range(len(expr.spatial), len(points.box)))
     parts = factors(expr.value) if reducer == "sum" else (expr.value,)
     values = [np.asarray(widen(typed(scalar_value(part, points), dtype))) for part in parts]
@@ -278,8 +281,8 @@ def _into(out: Array, expr: TensorExpr, points: Points) -> None:
 def evaluate_box(expr: TensorExpr, points: Points, ttype: str | None = None) -> Array:
     """The expression over a box, an array of the spatial extents; the box may cover a part of a reduction.
 
-    `ttype` is the type of the result, by default the body's (f32, i64 or bool for literals).  f16 and bf16 are
-    computed in f32 and rounded once, at the end.  Raises TypeError for a body that has no type.
+    `ttype` is the type of the result, by default the body's (f32, i64 or bool for literals). f16 and bf16 are computed
+    in f32 and rounded once, at the end. Raises TypeError for a body that has no type.
     """
     box = {i: points.box[i] for i in expr.iterators}
     ordered = Points(box, points.windows, points.variables)
@@ -299,20 +302,20 @@ def evaluate(
 ) -> Array:
     """The whole tensor that the expression defines, from whole operands.
 
-    `symbols` binds symbolic sizes.  Raises KeyError for a missing operand or symbol, TypeError for a body that
-    has no type.
+    `symbols` binds symbolic sizes. Raises KeyError for a missing operand or symbol, TypeError for a body that has no
+    type.
     """
     box = {i: (0, int(integer(extent, symbols))) for i, extent in expr.domain.items()}
     reads = {a.tensor for a in walk(expr.body) if isinstance(a, Access)}
-    windows = {t: Window(np.asarray(arrays[t]), (0,) * np.ndim(arrays[t])) for t in sorted(reads)}
+    windows = {t: TensorWindow(np.asarray(arrays[t]), (0,) * np.ndim(arrays[t])) for t in sorted(reads)}
     return evaluate_box(expr, Points(box, windows, symbols), ttype)
 
 
 def exactly_rounded(expr: Expr | TensorExpr, ttypes: Mapping[str, str] = _UNTYPED) -> bool:
     """Whether the result is bit-identical on every machine, so that a constant may be folded at import.
 
-    Movement, casts, integer arithmetic and correctly rounded operations are; reductions are when `ttypes` says
-    that they run over integers, `pow`, `maximum` and `minimum` likewise.
+    Movement, casts, integer arithmetic and correctly rounded operations are; reductions, `pow`, `maximum` and `minimum`
+    are when they run over integers according to `ttypes`.
     """
     root = expr.body if isinstance(expr, TensorExpr) else expr
     for part in walk(root):

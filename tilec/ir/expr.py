@@ -1,8 +1,8 @@
-"""Tensor expressions as frozen dataclasses: the index-based description of every operator (W01).
+"""Tensor expressions as frozen dataclasses: the index-based description of every operator (Welder, 3.1).
 
-One little language serves three purposes: scalar bodies (`exp(x[i] - m)`), indices (`h*2 + r - 1`) and symbolic
-sizes (`batch*seq`).  Sizes and indices are the integer part of it: `Var`, integer `Const`, `+ - * // %`,
-`minimum`, `maximum`, `where`.
+One small language serves three purposes: scalar bodies (`exp(x[i] - m)`), indices (`h*2 + r - 1`) and symbolic sizes
+(`batch*seq`). Sizes and indices are its integer part: `Var`, integer `Const`, `+ - * // %`, `minimum`, `maximum`,
+`where`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Var:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A literal; it takes the type of what it meets. `Const(1)`, `Const(1.0)` and `Const(True)` differ."""
+    """A literal without a type: it adopts the type of the other operand. `Const(1)`, `Const(1.0)` and `Const(True)`
+    differ."""
 
     value: Scalar
 
@@ -67,7 +68,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """A reduction over iterators; stands only at the root of a tensor expression."""
+    """A reduction over iterators; it stands only at the root of a tensor expression."""
 
     op: str
     iterators: tuple[str, ...]
@@ -77,7 +78,7 @@ class Reduce:
 Expr = Var | Const | Binary | Call | Access | Reduce
 
 NEUTRAL: dict[str, float] = {"sum": 0.0, "prod": 1.0, "max": -inf, "min": inf}
-"""Reductions and the value that changes nothing."""
+"""Reduction -> neutral element."""
 
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
@@ -113,7 +114,7 @@ class TensorExpr:
 
     @property
     def value(self) -> Expr:
-        """The scalar body under the reduction, if there is one."""
+        """The scalar body, inside the reduction if there is one."""
         return self.body.body if isinstance(self.body, Reduce) else self.body
 
     @property
@@ -127,8 +128,8 @@ def as_expr(value: int | Expr) -> Expr:
     return Const(value) if isinstance(value, int) else value
 
 
-def bound(extent: int | Expr) -> int | None:
-    """The integer an extent is bound to, or None while it is symbolic."""
+def constant_value(extent: int | Expr) -> int | None:
+    """The value of a constant integer extent; None for a symbolic one."""
     if isinstance(extent, int):
         return extent
     return extent.value if isinstance(extent, Const) and isinstance(extent.value, int) else None
@@ -156,7 +157,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def rebuild(expr: Expr, fn: Callable[[Expr], Expr]) -> Expr:
-    """The same node with `fn` applied to each direct child; the node itself when nothing changed."""
+    """The node with `fn` applied to each direct child; the node itself when no child changed."""
     old = children(expr)
     if not old:
         return expr
@@ -193,22 +194,23 @@ def rename_tensors(expr: Expr, names: Mapping[str, str]) -> Expr:
 def accesses(expr: Expr | TensorExpr) -> tuple[Access, ...]:
     """All accesses, in reading order, those inside indices included."""
     if isinstance(expr, TensorExpr):
-        return _reads(Same(expr))[0]
+        return _reads(ById(expr))[0]
     return tuple(e for e in walk(expr) if isinstance(e, Access))
 
 
 def operands(expr: Expr | TensorExpr) -> tuple[str, ...]:
     """Names of the tensors read, each once, in order of first use."""
     if isinstance(expr, TensorExpr):
-        return _reads(Same(expr))[1]
+        return _reads(ById(expr))[1]
     return tuple(dict.fromkeys(a.tensor for a in accesses(expr)))
 
 
 V = TypeVar("V")
 
 
-class Same(Generic[V]):
-    """A value that is only equal to itself: to compare expressions takes longer than to look them up."""
+class ById(Generic[V]):
+    """A value compared by identity: as a key of a cache, since hashing and comparing whole expressions takes longer
+    than a lookup."""
 
     __slots__ = ("value",)
 
@@ -219,14 +221,14 @@ class Same(Generic[V]):
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
+        return isinstance(other, ById) and self.value is other.value
 
 
 @lru_cache(maxsize=1 << 15)
-def _reads(node: Same[TensorExpr]) -> tuple[tuple[Access, ...], tuple[str, ...]]:
+def _reads(node: ById[TensorExpr]) -> tuple[tuple[Access, ...], tuple[str, ...]]:
     """Accesses and operands of a tensor expression."""
-    found = accesses(node.value.body)
-    return found, tuple(dict.fromkeys(a.tensor for a in found))
+    all_accesses = accesses(node.value.body)
+    return all_accesses, tuple(dict.fromkeys(a.tensor for a in all_accesses))
 
 
 def variables(expr: Expr) -> frozenset[str]:

@@ -1,6 +1,6 @@
-"""The graph: what `import` writes and `schedule` reads.
+"""The graph: the artifact that `import` writes and `schedule` reads.
 
-Nodes are tensor expressions, one output tensor each, in topological order.  Every tensor has a shape (integer
+Nodes are tensor expressions, one output tensor each, in topological order. Every tensor has a shape (integer
 expressions, symbols allowed) and a tType; constants are references into weight files or small inline values.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tilec.artifact.filenames import require_inside
 from tilec.ir.expr import Expr, Scalar, TensorExpr, operands
-from tilec.ir.filenames import require_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class WeightRef:
-    """A constant in a file: `offset` and `size` in bytes, little-endian, row-major. The file name is relative:
-    to the model's folder, or, for weights that import itself wrote, to the artifact's folder (`owned`)."""
+    """A constant in a file: `offset` and `size` in bytes, little-endian, row-major. The file name is relative: to the
+    model's folder, or, for weights that import itself wrote (`owned`), to the artifact's folder."""
 
     file: str
     offset: int
@@ -49,7 +49,7 @@ Constant = WeightRef | Inline
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One tensor expression. `op` is the operator it came from and `origin` the model's nodes behind it: both are
+    """One tensor expression. `op` is the operator it came from and `origin` lists the model's nodes behind it; both are
     for people and reports, no decision reads them."""
 
     expr: TensorExpr
@@ -58,13 +58,13 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The node's name: the tensor that it defines."""
+        """The name of the node: that of the tensor it defines."""
         return self.expr.tensor
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output of the model: its name there and the tensor that carries it here."""
+    """An input or output of the model: its `name` there and the `tensor` of the graph that carries it."""
 
     name: str
     tensor: str
@@ -72,8 +72,9 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A value that only onnxruntime touches: its ONNX type (`seq(tensor(float))`, `tensor(string)`, or a plain tensor
-    whose shape depends on the data; empty when unknown) and its extents (None: unknown), None for an unknown rank."""
+    """A value that only onnxruntime reads and writes: its ONNX type (`seq(tensor(float))`, `tensor(string)`, or a
+    plain tensor whose shape depends on data; empty when unknown) and its extents (None: unknown), None for an
+    unknown rank."""
 
     type: str
     shape: tuple[int | str | None, ...] | None = None
@@ -81,8 +82,9 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A cluster of the model's nodes that onnxruntime runs (B19): `file` holds them, `inputs` and `outputs` pair the
-    names there with tensors and opaque values here; `data` are files that `file` refers to."""
+    """A cluster of the model's nodes that onnxruntime runs (fallback as in BladeDISC's plugin mode). `file` is the ONNX
+    file with the nodes, `inputs` and `outputs` pair names there with tensors and opaque values of the graph; `data` are
+    files that `file` refers to."""
 
     file: str
     inputs: tuple[Port, ...]
@@ -96,7 +98,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A node that is not compiled, why, and what to do about it."""
+    """A node that is not compiled, with the reason and a remedy."""
 
     node: str
     op: str
@@ -106,7 +108,7 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How many of the model's nodes are compiled; `fallback` lists the others, which onnxruntime runs."""
+    """Number of the model's nodes in total and compiled; `fallback` lists the others, which onnxruntime runs."""
 
     total: int
     compiled: int
@@ -117,10 +119,10 @@ class Placement:
 class Graph:
     """A model as tensor expressions.
 
-    `symbols` are the sizes not bound yet, in order of first appearance; `tensors` holds every tensor, nodes'
-    outputs included; `constants` those with known values.  `files` maps weight files to their sha256.
-    `calls` run in their order; a node runs behind the last call that it depends on. `opaque` are the values that only
-    calls, inputs and outputs of the model touch.
+    `symbols` are the unbound sizes in order of first appearance; `tensors` has every tensor, outputs of nodes included;
+    `constants` those with known values. `files` maps weight files to their sha256. `calls` run in their order; a node
+    runs behind the last call that it depends on. `opaque` are the values that only calls, inputs and outputs of the
+    model touch.
     """
 
     name: str
@@ -141,7 +143,7 @@ class Graph:
         return {name: tensor.ttype for name, tensor in self.tensors.items()}
 
     def consumers(self) -> dict[str, tuple[Node, ...]]:
-        """Tensor -> nodes that read it, in order."""
+        """Tensor -> nodes that read it, in topological order."""
         readers: dict[str, list[Node]] = {name: [] for name in self.tensors}
         for node in self.nodes:
             for tensor in operands(node.expr):

@@ -1,7 +1,7 @@
-"""The number types of Propagate: NumPy arrays of candidates, and expressions over sizes and loop variables.
+"""Number types of interval propagation: NumPy arrays of candidates, and expressions over sizes and loop variables.
 
-Intervals are handled by their first and last value.  Both types offer the same few operations, so that what the
-scheduler estimates and what lowering emits come from one analysis (W04).
+Intervals are pairs of their first and last value. Both types implement the same few operations, so that the scheduler's
+estimates and the windows that lowering emits come from one analysis (Propagate; Welder, 3.1).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Numbers(Protocol[N]):
     """Arithmetic on the ends of intervals."""
 
     def size(self, expr: Expr) -> N:
-        """A constant or an expression over sizes."""
+        """The number of a constant or of an expression over sizes."""
         ...
 
     def add(self, a: N, b: N) -> N:
@@ -40,7 +40,7 @@ class Numbers(Protocol[N]):
         ...
 
     def divide(self, a: N, b: N) -> N:
-        """Floor division by something positive."""
+        """Floor division by a positive number."""
         ...
 
     def remainder(self, first: N, last: N, divisor: N) -> tuple[N, N]:
@@ -48,11 +48,11 @@ class Numbers(Protocol[N]):
         ...
 
     def minimum(self, a: N, b: N) -> N:
-        """The smaller."""
+        """The smaller number."""
         ...
 
     def maximum(self, a: N, b: N) -> N:
-        """The larger."""
+        """The larger number."""
         ...
 
     def empty(self, first: N, last: N) -> N:
@@ -87,7 +87,7 @@ _OPERATIONS: dict[str, np.ufunc] = {
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Numbers are int64 arrays that broadcast; `symbols` gives sizes that are not bound in the expressions."""
+    """Numbers as int64 arrays that broadcast; `symbols` binds the sizes that occur in expressions."""
 
     symbols: Mapping[str, int | Ints] = field(default_factory=dict)
 
@@ -132,11 +132,11 @@ class Candidates:
         return np.where(same, first % divisor, 0), np.where(same, last % divisor, divisor - 1)
 
     def minimum(self, a: Ints, b: Ints) -> Ints:
-        """The smaller."""
+        """The smaller number."""
         return np.minimum(a, b)
 
     def maximum(self, a: Ints, b: Ints) -> Ints:
-        """The larger."""
+        """The larger number."""
         return np.maximum(a, b)
 
     def empty(self, first: Ints, last: Ints) -> Ints:
@@ -157,7 +157,7 @@ _FALSE, _TRUE = Const(False), Const(True)
 
 @dataclass(frozen=True, slots=True)
 class Symbolic:
-    """Numbers are expressions, simplified with the ranges of the loop variables in them."""
+    """Numbers as expressions, simplified with the ranges of the loop variables in them."""
 
     ranges: Ranges = field(default_factory=dict)
 
@@ -189,11 +189,11 @@ class Symbolic:
         return Const(0), simplify(Binary("-", divisor, Const(1)), self.ranges)
 
     def minimum(self, a: Expr, b: Expr) -> Expr:
-        """The smaller; one of them where the ranges decide."""
+        """The smaller number; an operand itself where the ranges decide."""
         return a if a == b else simplify(Call("minimum", (a, b)), self.ranges)
 
     def maximum(self, a: Expr, b: Expr) -> Expr:
-        """The larger; one of them where the ranges decide."""
+        """The larger number; an operand itself where the ranges decide."""
         return a if a == b else simplify(Call("maximum", (a, b)), self.ranges)
 
     def empty(self, first: Expr, last: Expr) -> Expr:
@@ -208,7 +208,7 @@ class Symbolic:
         return _TRUE if _TRUE in (a, b) else _FALSE
 
     def choose(self, condition: Expr, yes: Expr, no: Expr) -> Expr:
-        """One of the two, for the condition is known."""
+        """One of the two values: the condition is a constant."""
         return yes if condition == _TRUE else no
 
 

@@ -1,7 +1,7 @@
-"""Who touches a buffer, and from which statement to which it is alive.
+"""Uses and lifetimes of buffers in a tile program.
 
-A buffer lives from the first statement of its body that uses it to the last one: what `Allocate` reserves for the
-whole body may share its place with others (W08).
+A buffer lives from the first statement of its body that uses it to the last one: although `Allocate` reserves it for
+the whole body, other buffers may occupy its space before and after (memory management; Welder, 4.2).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ def statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
 
 
 def reads(statement: Statement) -> tuple[str, ...]:
-    """Names of the buffers whose contents a single statement needs."""
+    """Names of the buffers whose contents a single statement reads."""
     match statement:
         case LoadTiles(_, source):
             return (source,)
         case StoreTiles(target, source, _, _, combine):
             return (source,) if combine == "none" else (source, target)
         case ComputeTile():
-            own = (statement.target,) if statement.accumulate else ()
-            return tuple(dict.fromkeys((*(name for _, name in statement.operands), *own)))
+            accumulator = (statement.target,) if statement.accumulate else ()
+            return tuple(dict.fromkeys((*(name for _, name in statement.operands), *accumulator)))
         case _:
             return ()
 
 
 def writes(statement: Statement) -> tuple[str, ...]:
-    """Names of the buffers that a single statement changes."""
+    """Names of the buffers that a single statement writes."""
     match statement:
         case Fill(name, _):
             return (name,)
@@ -46,21 +46,21 @@ def writes(statement: Statement) -> tuple[str, ...]:
 
 
 def uses(statement: Statement) -> frozenset[str]:
-    """Names of the buffers read or written by a statement and everything inside it."""
+    """Names of the buffers read or written by a statement and by the statements inside it."""
     body = statement.body if isinstance(statement, Loop) else ()
     return frozenset(name for s in (statement, *statements(body)) for name in (*reads(s), *writes(s)))
 
 
 def carried(body: tuple[Statement, ...]) -> frozenset[str]:
-    """Names of the buffers whose values a loop carries on: in its body they are read, from a copy at a higher level
-    maybe, before anything but a fill writes them, and written behind that."""
+    """Names of loop-carried buffers: the body of a loop reads them (possibly through a copy at a higher level) before
+    it writes them by anything but a fill, and writes them afterwards."""
     return frozenset(name for s in statements(body) if isinstance(s, Loop) for name in _carried(s.body))
 
 
 def _carried(body: tuple[Statement, ...]) -> set[str]:
     written: set[str] = set()
     early: set[str] = set()
-    found: set[str] = set()
+    names: set[str] = set()
     copied: dict[str, str] = {}
     for statement in statements(body):
         if isinstance(statement, ComputeTile):
@@ -69,21 +69,22 @@ def _carried(body: tuple[Statement, ...]) -> set[str]:
         if isinstance(statement, LoadTiles) and statement.source not in written:
             copied[statement.target] = copied.get(statement.source, statement.source)
         elif not isinstance(statement, Fill):
-            found.update(early.intersection(writes(statement)))
+            names.update(early.intersection(writes(statement)))
             written.update(writes(statement))
-    return found
+    return names
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetimes:
-    """For every statement of a body, by position: the buffers of this body that are born before it and die after."""
+    """For every statement of a body, by position: the buffers of this body whose lifetime begins there (`born`) and
+    ends there (`dying`)."""
 
     born: tuple[tuple[str, ...], ...]
     dying: tuple[tuple[str, ...], ...]
 
 
 def lifetimes(body: tuple[Statement, ...]) -> Lifetimes:
-    """When the buffers that `body` allocates are alive. One that nothing uses never is."""
+    """Lifetimes of the buffers that `body` allocates; a buffer without a use has none."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for position, statement in enumerate(body):

@@ -1,7 +1,7 @@
 """The scalar functions of tensor expressions over NumPy arrays, with the types of `tilec.ir.scalars`.
 
-Values are arrays, or Python scalars for literals that have not met a type yet.  f16 and bf16 stay as they are
-while they are only moved and become f32 once something is computed with them.
+Values are arrays, or Python scalars for literals that have not adopted a type yet. f16 and bf16 keep their type while
+they are only moved and become f32 as soon as they are computed with.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _halves() -> tuple[np.dtype[Any], np.dtype[Any]]:
 
 
 def widen(value: Value) -> Value:
-    """f16 and bf16 as f32, in which they are computed; everything else as it is."""
+    """f16 and bf16 converted to f32, in which they are computed; any other value unchanged."""
     if isinstance(value, np.ndarray | np.generic) and value.dtype in _halves():
         return np.asarray(value.astype(np.float32))
     return value
@@ -47,18 +47,18 @@ def ttype_of(dtype: np.dtype[Any]) -> str:
 
 
 def typed(value: Value, dtype: np.dtype[Any]) -> Array:
-    """A literal in the type that it met, other values as they are."""
+    """A literal converted to the type of the other operand; any other value unchanged."""
     return cast(value, dtype) if is_literal(value) else np.asarray(value)
 
 
 def _met(values: list[Value]) -> list[Value]:
-    """Literals take the type of the arrays beside them."""
+    """The values with literals converted to the type of the first array among them."""
     kinds = [v.dtype for v in values if isinstance(v, np.ndarray | np.generic)]
     return [typed(v, kinds[0]) for v in values] if kinds else values
 
 
 def cast(value: Value, dtype: np.dtype[Any]) -> Array:
-    """Convert: integers wrap, floats truncate and saturate (NaN becomes 0), bool is `!= 0`."""
+    """Conversion to `dtype`: integers wrap, floats truncate and saturate (NaN becomes 0), bool is `!= 0`."""
     array = np.asarray(value)
     if array.dtype == dtype:
         return array
@@ -153,11 +153,12 @@ EXACT = frozenset(
     | {"sqrt", "floor", "ceil", "round", "neg", "not", "abs", "sign", "isnan", "isinf", "fmod", "truncdiv"}
     | {"bitand", "bitor", "bitxor", "shl", "shr", "bitnot", *BITCASTS}
 )
-"""Operations whose result is the same on every machine: exact or correctly rounded for every type."""
+"""Operations with the same result on every machine: exact or correctly rounded for every type."""
 
 
 def apply(fn: str, args: list[Value]) -> Value:
-    """A function or operator of the language; literals alone stay literals. Raises KeyError for an unknown one."""
+    """A function or operator of the language; of literals alone the result is a literal. Raises KeyError for an unknown
+    function."""
     widened = [widen(a) for a in _met(args)]
     function: Callable[..., Any] = _UNARY[fn] if len(args) == 1 else _BINARY[fn]
     literals = all(is_literal(a) for a in widened)

@@ -1,7 +1,7 @@
-"""The plan: what `schedule` writes, people review and `lower` turns into tile programs (W15-W18, B09).
+"""The plan: the artifact that `schedule` writes, people review and `lower` turns into tile programs (Welder, 3.2).
 
-A plan fixes everything that code generation needs.  It is self-contained: tensors, constants and the nodes'
-expressions come with it.  An edge is written `tensor->node`; a node is named by the tensor it defines.
+A plan fixes every decision that code generation needs. It is self-contained: tensors, constants and the nodes'
+expressions come with it. An edge is written `tensor->node`; a node is named by the tensor it defines.
 """
 
 from __future__ import annotations
@@ -10,6 +10,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tilec.ir.decision_forms import (
+    COUNT,
+    HALF,
+    ITERATOR,
+    LEVEL,
+    NODE,
+    PLAIN,
+    REDUCE,
+    SPATIAL,
+    TENSOR,
+    Dimensions,
+    Form,
+    Items,
+    Members,
+    Name,
+    Record,
+    Scalar,
+    Table,
+    decides,
+    holds,
+)
 from tilec.ir.expr import Const, Expr
 from tilec.ir.graph import Call, Constant, Node, Opaque, Placement, Port, Tensor
 
@@ -17,14 +38,19 @@ Sizes = Mapping[str, int]
 """Iterator -> tile size or reduce step."""
 
 Tail = Literal["shift", "clip"]
-"""What the last tile does when a tile size does not divide the extent: move back so that it ends with the
-tensor (pure tiles only), or become narrower."""
+"""Treatment of the last tile where a tile size does not divide the extent: `shift` moves it back so that it ends with
+the tensor (pure tiles only), `clip` makes it narrower."""
+
+
+PrefetchKind = Literal["step", "task", "both"]
+"""Who fetches a tensor ahead: the reductions that read it, while they compute the step before; the longest reduction of
+a task, for the next one; both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Capacity that explicit levels share. The pool stands beside each instance of the highest of them; a buffer of a
-    lower one lies in `instances` pools, a share of it in each. `capacity` in bytes of one pool."""
+    """Capacity shared by explicit levels. The pool stands beside each instance of the highest of them; a buffer of a
+    lower one lies in `instances` pools, an equal share in each. `capacity` is in bytes of one pool."""
 
     name: str
     capacity: int
@@ -35,15 +61,15 @@ class Pool:
             raise ValueError(f"pool {self.name} has {self.capacity} bytes, {self.instances} of it hold a level")
 
     def share(self, size: int) -> int:
-        """Bytes that a buffer of `size` bytes takes of each pool."""
+        """Bytes of each pool that a buffer of `size` bytes occupies."""
         return -(-size // self.instances)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLevel:
-    """A memory level as far as a plan depends on it. `capacity` in bytes of one instance (None: unbounded),
-    `units` instances under one instance of the level below, `scope` names the units of a spread loop, `transaction`
-    bytes move at once; `pool` where it shares its capacity with other levels."""
+    """The properties of a memory level that a plan depends on. `capacity` is in bytes of one instance (None:
+    unbounded), `units` the number of instances under one instance of the level below, `scope` the name of the units of
+    a spread loop, `transaction` the bytes that move at once, `pool` the capacity that it shares with other levels."""
 
     name: str
     capacity: int | None
@@ -56,62 +82,116 @@ class PlanLevel:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A reduction in a reduce loop that several share, the result of one being read while it still grows.
+    """A reduction in a reduce loop shared by several, in which one reads another's partial result (online reductions).
 
-    loop       the node whose reduce steps make the loop, the last of those that share it; itself for that node
+    loop       the node whose reduce steps form the loop, the last of those that share it; itself for that node
     iterators  reduce iterator -> reduce iterator of `loop` that moves it
-    rescale    what the partial result becomes when partial results that it depends on change, in the node's spatial
-               iterators: its own element, `X[m]` as it is now and `before(X[m])` as it was; alone the own element when
-               nothing has to be done
+    rescale    update of the partial result when partial results that it depends on change, over the node's spatial
+               iterators: its own element, `X[m]` the current and `before(X[m])` the previous partial result; the plain
+               own element when no update is needed
     """
 
-    loop: str
-    iterators: Mapping[str, str]
-    rescale: Expr
+    loop: str = field(metadata=holds(NODE))
+    iterators: Mapping[str, str] = field(metadata=holds(Table(REDUCE, Name("reduce", of="loop"))))
+    rescale: Expr = field(metadata=holds(Scalar()))
+
+
+def _tables(subject: Name, item: Form) -> Table:
+    """Level -> node or tensor -> value."""
+    return Table(LEVEL, Table(subject, item))
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to run a group, taken when `guard` (over symbols) holds; the last guard of a group is `True`.
+    """One implementation of a group, taken when `guard` (over symbols) holds; the last guard of a group is `True`.
+
+    Fields with metadata are decisions. A further one is a further field: renaming, diff, the names of kernels and the
+    checks follow its form (`tilec.ir.decisions`), `lower` or a code generator obeys it.
 
     levels       levels that hold tiles, lowest first; the first holds whole tensors
     tiles        level -> node -> iterator -> tile size (absent: the whole box of the level below)
     steps        level -> node -> reduce iterator -> reduce step (absent: the whole extent)
     order        level -> node -> tile loops, outermost first (absent: order of the spatial iterators)
     tails        level -> node -> tail policy (absent: shift where legal, else clip)
-    loads        tensor -> levels at which it is copied on its way up (absent: every level above its home, but not for a
-                 node that indexes it by data, which reads it where it lies)
+    loads        tensor -> levels at which it is copied on its way up (absent: every level above its home; a node that
+                 indexes the tensor by data reads it at its home)
     units        node -> compute unit of the device (absent: scalar or vector by stride analysis)
     copies       level -> tensor -> pipeline depth (absent: 1)
     layouts      level -> tensor -> order of its dimensions in storage there, outermost first (absent: row-major);
                  a load into another layout is a transforming copy
     shared       reductions that run in one reduce loop though one reads another's result, by node
-    wide         half precision tensors that stay inside the group and are held as f32 there, in which they are computed
-    kernel       name of the kernel that runs it; groups with equal kernels share it (W41)
+    wide         half precision tensors that stay inside the group and are stored as f32, the type of their computation
+    vectors      node -> iterator that vectors run along ("": scalar code); a variant without any leaves this and the
+                 four decisions that follow to the rules of the back end, as does a node that is absent
+    unroll       node -> iterator -> points that one body of its innermost loops covers (absent: 1, or one vector along
+                 the vector iterator); iterators between which no access leaves a gap run as one, the innermost
+    accumulators node -> partial results of a point, which are combined at the end (absent: 1)
+    prefetch     tensor -> who fetches it ahead (absent: nobody); of an output the lines to be written are fetched
+    streamed     outputs that are stored past the caches
+    kernel       name of the kernel that runs it; groups with equal kernels share it (sub-graph cache; Welder, 4.2)
     """
 
     guard: Expr
     levels: tuple[str, ...]
-    tiles: Mapping[str, Mapping[str, Sizes]]
-    steps: Mapping[str, Mapping[str, Sizes]]
+    tiles: Mapping[str, Mapping[str, Sizes]] = field(
+        metadata=decides("tile", "tile", _tables(NODE, Table(SPATIAL, COUNT)), "part", always_signed=True)
+    )
+    steps: Mapping[str, Mapping[str, Sizes]] = field(
+        metadata=decides("step", "reduce step", _tables(NODE, Table(REDUCE, COUNT)), "reduce loop", always_signed=True)
+    )
     kernel: str
-    order: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    tails: Mapping[str, Mapping[str, Tail]] = field(default_factory=dict)
-    loads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    units: Mapping[str, str] = field(default_factory=dict)
-    copies: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    layouts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
-    shared: Mapping[str, Shared] = field(default_factory=dict)
-    wide: tuple[str, ...] = ()
+    order: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
+        default_factory=dict,
+        metadata=decides(
+            "order", "order of loops", _tables(NODE, Items(SPATIAL, distinct=True)), "part", always_signed=True
+        ),
+    )
+    tails: Mapping[str, Mapping[str, Tail]] = field(
+        default_factory=dict,
+        metadata=decides("tail", "tail policy", _tables(NODE, PLAIN), "part", always_signed=True),
+    )
+    loads: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict,
+        metadata=decides("load", "levels of copies", Table(TENSOR, Items(LEVEL)), always_signed=True),
+    )
+    layouts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(
+        default_factory=dict,
+        metadata=decides("layout", "layout", _tables(TENSOR, Dimensions()), "buffer", always_signed=True),
+    )
+    units: Mapping[str, str] = field(
+        default_factory=dict, metadata=decides("unit", "compute unit", Table(NODE, PLAIN), always_signed=True)
+    )
+    copies: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict, metadata=decides("copies", "number of copies", _tables(TENSOR, COUNT), "buffer")
+    )
+    shared: Mapping[str, Shared] = field(
+        default_factory=dict, metadata=decides("shared", "shared loop", Table(NODE, Record(Shared)), "shared loop")
+    )
+    wide: tuple[str, ...] = field(default=(), metadata=decides("wide", "type in a buffer", Members(HALF, "f32")))
+    vectors: Mapping[str, str] = field(
+        default_factory=dict, metadata=decides("vector", "vector", Table(NODE, Name("iterator", optional=True)))
+    )
+    unroll: Mapping[str, Sizes] = field(
+        default_factory=dict, metadata=decides("unroll", "unrolling", Table(NODE, Table(ITERATOR, COUNT)))
+    )
+    accumulators: Mapping[str, int] = field(
+        default_factory=dict, metadata=decides("accumulators", "number of accumulators", Table(NODE, COUNT))
+    )
+    prefetch: Mapping[str, PrefetchKind] = field(
+        default_factory=dict, metadata=decides("prefetch", "prefetch", Table(TENSOR, PLAIN))
+    )
+    streamed: tuple[str, ...] = field(
+        default=(), metadata=decides("streamed", "streamed store", Members(TENSOR, "past the caches"))
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a group moves and computes: bytes read and written per level (from the level below), the footprint of
-    one instance per level, and floating-point operations; integer expressions.
+    """Planned data movement and work of a group: bytes read and written per level (from the level below), the footprint
+    of one instance per level in bytes, and floating-point operations; integer expressions.
 
-    `transactions` is the number of those that loads from a level and stores to it take, each `PlanLevel.transaction`
-    bytes of that level (W22); `picoseconds` the predicted time of the group.
+    `transactions` is the number of transactions of loads from a level and stores to it, each of `PlanLevel.transaction`
+    bytes of that level (penalty for uncoalesced access; Welder, 4.1); `picoseconds` is the predicted time of the group.
     """
 
     read: Mapping[str, Expr]
@@ -124,8 +204,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How few bytes can move between a level and the one below: `least` at least, by proof, `known` by a mapping that
-    is known (None: none fits)."""
+    """Data-movement bound in bytes between a level and the one below: `least` is a proven lower bound, `known` the
+    traffic of the best known mapping (None: none fits)."""
 
     least: int
     known: int | None = None
@@ -133,9 +213,9 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes that run together. `connect` gives the level of every edge inside (the tensor on it never goes below
-    that level); `outputs` are the tensors that leave it. `bounds` has the levels at which all that the group moves is
-    counted."""
+    """Nodes that run together. `connect` gives the level of every inner edge (the tensor on it never goes below that
+    level; SetConnect in Welder, 3.2); `outputs` are the tensors that leave the group. `bounds` has the levels at which
+    all traffic of the group is counted."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -148,19 +228,24 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an edge was not connected: a code of the closed list, with its numbers."""
+    """The reason why an edge was not connected: a code of the closed list, with its numbers."""
 
     edge: str
     code: str
     numbers: Mapping[str, int | str] = field(default_factory=dict)
 
+    @property
+    def text(self) -> str:
+        """Code and numbers in one line: `capacity bytes=262144 capacity=167936 level=smem`."""
+        return " ".join((self.code, *(f"{name}={value}" for name, value in sorted(self.numbers.items()))))
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Groups in execution order, and the nodes that are evaluated once at code generation (`prepared`: packed
-    and converted weights, W43) instead of at every run. `calls` and `opaque` are those of the graph; a group runs
-    behind the last call that it depends on. `bounds` are those of all groups together, each at the capacity of its
-    level: bytes in one instance and in all that is above it."""
+    """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
+    (`prepared`: packed and converted weights). `calls` and `opaque` are those of the graph; a group runs behind the
+    last call that it depends on. `bounds` are those of all groups together, each at the capacity of its level: bytes of
+    one instance and of everything above it."""
 
     name: str
     device: str

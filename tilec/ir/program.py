@@ -1,8 +1,8 @@
-"""The tile program: one plan, several readers (W31).
+"""The tile program: the lowered form of a plan that all back ends, the machine and the cost model read (Welder, 3.3).
 
-A buffer is a window onto a tensor at a level; accesses are written in tensor coordinates, so loads and stores
-copy the intersection of two windows with the tensor and need no indices.  Statements name buffers by name;
-`Allocate` introduces them, `Program.parameters` are the whole tensors at the lowest level.
+A buffer is a window onto a tensor at a level; accesses are written in tensor coordinates, so loads and stores copy the
+intersection of two windows with the tensor and need no indices. Statements name buffers by name; `Allocate` introduces
+them, `Program.parameters` are the whole tensors at the lowest level.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Combine = Literal["none", "sum", "max", "min", "prod"]
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A window `[lo, hi)` onto `tensor`, held at `level`.
+    """A window `[lo, hi)` onto `tensor`, stored at `level`.
 
-    `lo` and `hi` are expressions over the loop variables around it and may leave the tensor; `shape` is the
-    largest width the window takes, what is allocated; `layout` permutes the dimensions in storage (outermost
-    first, empty for row-major); `copies` instances are held for pipelining.
+    `lo` and `hi` are expressions over the loop variables around it and may leave the tensor; `shape` is the maximal
+    width of the window, which is allocated; `layout` permutes the dimensions in storage (outermost first, empty for
+    row-major); `copies` is the number of instances for pipelining.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class LoadTiles:
-    """Copy into `target`, from `source` one or more levels below, what both windows and the tensor have in common.
+    """Copy the intersection of both windows and the tensor into `target` from `source`, one or more levels below.
 
-    With `fill`, elements of the target outside the tensor take that value; without, the window lies inside.
-    `stages` > 1 makes the load asynchronous, that many iterations ahead.
+    With `fill`, elements of the target outside the tensor take that value; without, the window lies inside. `stages` >
+    1 makes the load asynchronous, that many iterations ahead.
     """
 
     target: str
@@ -69,8 +69,8 @@ class LoadTiles:
 class ComputeTile:
     """Evaluate `expr` for every point of `box` (iterator -> [lo, hi)) into `target`.
 
-    `operands` maps each tensor read to the buffer it is read from.  `accumulate` combines with what the target
-    holds, by the expression's reduction; a pure expression may read its own target.
+    `operands` maps each tensor read to the buffer it is read from. `accumulate` combines the result with the contents
+    of the target by the expression's reduction; a pure expression may read its own target.
     """
 
     expr: TensorExpr
@@ -83,8 +83,8 @@ class ComputeTile:
 
 @dataclass(frozen=True, slots=True)
 class StoreTiles:
-    """Copy `[lo, hi)` of the window of `source` (all of it when empty) to `target`, a level further down, combined
-    with what is there."""
+    """Copy `[lo, hi)` of the window of `source` (all of it when empty) to `target`, one or more levels below, combined
+    with its contents by `combine`."""
 
     target: str
     source: str
@@ -95,7 +95,7 @@ class StoreTiles:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All units of `scope` reach this point before any passes it."""
+    """Synchronisation: all units of `scope` reach this point before any passes it."""
 
     scope: str
 
@@ -103,7 +103,7 @@ class Barrier:
 @dataclass(frozen=True, slots=True)
 class Loop:
     """`for variable in range(extent)`. `spread` iterations run side by side on the units of `scope`, in lockstep:
-    statements on lower levels inside are collective, on the scope's own level private to a unit."""
+    statements on lower levels inside are collective, statements on the scope's own level private to a unit."""
 
     variable: str
     extent: Expr
@@ -117,7 +117,7 @@ Statement = Allocate | Fill | LoadTiles | ComputeTile | StoreTiles | Barrier | L
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One kernel. `parameters` in the order of the kernel's arguments, `outputs` those that it stores."""
+    """One kernel. `parameters` are in the order of the kernel's arguments, `outputs` those that it stores."""
 
     name: str
     levels: tuple[PlanLevel, ...]

@@ -1,4 +1,4 @@
-"""Tile programs as plain JSON: expressions as text, a statement as an object whose key `do` names it."""
+"""JSON form of tile programs: expressions as text, a statement as an object whose key `do` names it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CLASSES: dict[str, type] = {
 _NAMES = {cls: name for name, cls in _CLASSES.items()}
 _SPECIAL = {"inf": inf, "-inf": -inf, "nan": nan}
 _NUMBERS = frozenset({"value", "fill"})
-_RENAMED = {"kind": "run"}  # `kind` is what the artifact codec calls the class of a union
+_RENAMED = {"kind": "run"}  # the artifact codec uses `kind` for the class of a union
 
 
 def _write(statement: Statement) -> dict[str, Any]:
@@ -67,5 +67,5 @@ def program_to_json(program: Program) -> dict[str, Any]:
 
 
 def program_from_json(data: Any, place: str = "") -> Program:
-    """Read a program; `place` names the file. Raises ArtifactError with the path of what is wrong."""
+    """Decode a program; `place` names the file. Raises ArtifactError with the path of the invalid value."""
     return decode(Program, data, place)

@@ -1,4 +1,4 @@
-"""Tile programs as text for people: one line a statement, windows in tensor coordinates (W31)."""
+"""Text form of tile programs for people: one line a statement, windows in tensor coordinates."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _storage(buffer: Buffer) -> str:
 
 
 def statement_text(statement: Statement) -> str:
-    """One statement on one line; a loop without its body."""
+    """A statement on one line; a loop without its body."""
     match statement:
         case Allocate(b):
             return f"allocate {b.name} {_shape(b)} at {b.level} = {window_text(b)}{_storage(b)}"

@@ -1,6 +1,6 @@
-"""Propagate: from a box of an expression's iterators to the window of every tensor it reads (Welder 3.1; W04, W05).
+"""Propagate: from a box of an expression's iterators to the window of every tensor it reads (Welder, 3.1).
 
-One interval analysis over an abstract number type (`tilec.ir.intervals`).  The result is the hull of what is read:
+One interval analysis over an abstract number type (`tilec.ir.intervals`). The result is the hull of the elements read:
 equal to it for unguarded affine accesses with each iterator once an index, conservative otherwise.
 """
 
@@ -30,40 +30,40 @@ def propagate(
 ) -> dict[str, tuple[tuple[N, N], ...]]:
     """Windows `[lo, hi)` per dimension of every tensor that is read while the iterators run through `box`.
 
-    `box` gives `[lo, hi)` of every iterator.  Guards on one iterator narrow it, a data-dependent index reads the
-    whole dimension, several accesses of a tensor give their hull.  An empty box reads nothing, widens nothing and
-    comes back as `[0, 0)`.  With `clip` the windows are cut to the tensors and by guards on an index.
-    10,000 candidates of a convolution take about a millisecond with `NUMPY`.
+    `box` gives `[lo, hi)` of every iterator. Guards on one iterator narrow it, a data-dependent index reads the whole
+    dimension, several accesses of a tensor give their hull. An empty box reads nothing, widens no hull and results in
+    `[0, 0)`. With `clip` the windows are cut to the tensors and by guards on an index. 10,000 candidates of a
+    convolution take about a millisecond with `NUMPY`.
     """
     minus_one = numbers.size(Const(-1))
     closed = {name: (lo, numbers.add(hi, minus_one)) for name, (lo, hi) in box.items()}
     nothing = _empty(closed.values(), numbers)
-    found: dict[str, tuple[tuple[Interval[N], ...], N]] = {}
+    windows: dict[str, tuple[tuple[Interval[N], ...], N]] = {}
     for read in reads(expr):
         window, kept_out = read_window(read, closed, shapes[read.tensor], numbers, clip)
         empty = numbers.either(nothing, kept_out)
-        known = found.get(read.tensor)
-        found[read.tensor] = (window, empty) if known is None else _hull(known, (window, empty), numbers)
+        known = windows.get(read.tensor)
+        windows[read.tensor] = (window, empty) if known is None else _hull(known, (window, empty), numbers)
     one, zero = numbers.size(Const(1)), numbers.size(Const(0))
     return {
         tensor: tuple(
             (numbers.choose(empty, zero, first), numbers.choose(empty, zero, numbers.add(last, one)))
             for first, last in window
         )
-        for tensor, (window, empty) in found.items()
+        for tensor, (window, empty) in windows.items()
     }
 
 
 def read_window(
     read: Read, box: Mapping[str, tuple[N, N]], shape: Sequence[Expr], numbers: Numbers[N], clip: bool
 ) -> tuple[tuple[tuple[N, N], ...], N]:
-    """First and last index per dimension of one access, and whether guards leave nothing of it; `box` is inclusive."""
+    """First and last index per dimension of one access, and whether guards make it empty; `box` is inclusive."""
     narrowed = _narrow(box, read.iterator_guards, numbers) if read.iterator_guards else box
     empty = _empty((narrowed[i] for i in dict.fromkeys(guard.iterator for guard in read.iterator_guards)), numbers)
     window: list[Interval[N]] = []
     for dim, index in enumerate(read.index):
-        found = None if index is None else _interval(index, narrowed, numbers)
-        first, last = found or _whole(shape[dim], numbers)
+        interval = None if index is None else _interval(index, narrowed, numbers)
+        first, last = interval or _whole(shape[dim], numbers)
         if clip:
             extent = _whole(shape[dim], numbers)
             first, last = _cut(first, last, [guard for guard in read.index_guards if guard.dim == dim], numbers)
@@ -74,16 +74,16 @@ def read_window(
 
 
 def _whole(extent: Expr, numbers: Numbers[N]) -> Interval[N]:
-    """The first and the last index of a dimension."""
+    """First and last index of a dimension."""
     return numbers.size(Const(0)), numbers.size(Binary("-", extent, Const(1)))
 
 
 def _empty(intervals: Iterable[Interval[N]], numbers: Numbers[N]) -> N:
     """Whether any interval is empty."""
-    found = numbers.empty(numbers.size(Const(0)), numbers.size(Const(0)))
+    result = numbers.empty(numbers.size(Const(0)), numbers.size(Const(0)))
     for first, last in intervals:
-        found = numbers.either(found, numbers.empty(first, last))
-    return found
+        result = numbers.either(result, numbers.empty(first, last))
+    return result
 
 
 def _narrow(
@@ -112,7 +112,7 @@ def _cut(first: N, last: N, guards: Sequence[IndexGuard], numbers: Numbers[N]) -
 
 
 def _interval(index: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> Interval[N] | None:
-    """First and last value of an integer expression; None for what is no arithmetic that can be followed."""
+    """First and last value of an integer expression; None if it contains an operation without an interval rule."""
     form = linear(index)
     first = last = numbers.size(Const(form.constant))
     for atom, scale, names in form.terms:
@@ -159,7 +159,8 @@ def _moving(atom: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> 
 
 
 def _product(left: Expr, right: Expr, box: Mapping[str, Interval[N]], numbers: Numbers[N]) -> Interval[N] | None:
-    """End by end where one factor is a size, else from the four corners, for either may be negative."""
+    """Interval of a product: end by end where one factor is a size, else from the four corners, for either may be
+    negative."""
     a, b = _atom(left, box, numbers), _atom(right, box, numbers)
     if a is None or b is None:
         return None

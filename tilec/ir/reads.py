@@ -1,4 +1,4 @@
-"""What a tensor expression reads: every access together with the guards it sits under."""
+"""Reads of a tensor expression: every access together with the guards (`where` conditions) around it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from tilec.ir.algebra import linear_form, simplify
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Same, TensorExpr, Var, children, variables, walk
+from tilec.ir.expr import Access, Binary, ById, Call, Const, Expr, TensorExpr, Var, children, variables, walk
 
 Side = Literal["low", "high"]
 
@@ -43,30 +43,30 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """An index as a sum: a constant, and atoms with their coefficients and the variables in them."""
+    """An index as a linear form: a constant, and atoms with their coefficients and the variables in them."""
 
     constant: int
     terms: tuple[tuple[Expr, int, frozenset[str]], ...]
 
 
 def linear(index: Expr) -> Linear:
-    """The sum that an index is."""
-    return _linear(Same(index))
+    """The linear form of an index."""
+    return _linear(ById(index))
 
 
 @lru_cache(maxsize=1 << 16)
-def _linear(index: Same[Expr]) -> Linear:
+def _linear(index: ById[Expr]) -> Linear:
     terms, constant = linear_form(index.value)
     return Linear(constant, tuple((atom, scale, variables(atom)) for atom, scale in terms.items()))
 
 
 def reads(expr: TensorExpr) -> tuple[Read, ...]:
-    """All reads of an expression in reading order, those inside indices and conditions included."""
-    return _same_reads(Same(expr))
+    """All reads of an expression in reading order, including those in indices and conditions."""
+    return _same_reads(ById(expr))
 
 
 @lru_cache(maxsize=16384)
-def _same_reads(expr: Same[TensorExpr]) -> tuple[Read, ...]:
+def _same_reads(expr: ById[TensorExpr]) -> tuple[Read, ...]:
     return _equal_reads(expr.value)
 
 
@@ -76,13 +76,13 @@ def _equal_reads(expr: TensorExpr) -> tuple[Read, ...]:
     return tuple(_read(access, guards, iterators) for access, guards in _guarded(expr.value, ()))
 
 
-def by_data(expr: TensorExpr, tensor: str) -> bool:
-    """Whether data index a tensor in some access."""
+def is_gathered(expr: TensorExpr, tensor: str) -> bool:
+    """Whether some access to a tensor has a data-dependent index."""
     return any(read.tensor == tensor and None in read.index for read in reads(expr))
 
 
 def at_least_zero(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
-    """Integer expressions that are all >= 0 where `condition` holds (or fails); parts that are none are left out."""
+    """Integer expressions that are all >= 0 where `condition` holds (or fails); non-affine parts are left out."""
     match condition:
         case Binary("and", left, right) if holds:
             return at_least_zero(left) + at_least_zero(right)
@@ -150,7 +150,7 @@ def _read(access: Access, guards: tuple[Expr, ...], iterators: frozenset[str]) -
 
 
 def _single_iterator(guard: Expr, iterators: frozenset[str]) -> IteratorGuard | None:
-    """`guard >= 0` as a bound of its only iterator, if it has one; `x // d` of it is undone."""
+    """`guard >= 0` as a guard on its only iterator, with `x // d` resolved; None if it has several."""
     terms, _ = linear_form(guard)
     moving = [(atom, scale) for atom, scale in terms.items() if variables(atom) & iterators]
     if len(moving) != 1:
@@ -176,7 +176,7 @@ def _sum(a: Expr, scale_a: int, b: Expr, scale_b: int, constant: int) -> Expr:
 
 
 def _on_index(guard: Expr, dim: int, index: Expr, iterators: frozenset[str]) -> Iterator[IndexGuard]:
-    """The guard as a bound of an index that differs from it by a size: `index + rest >= 0`, `rest - index >= 0`."""
+    """`guard >= 0` as a limit of an index that differs from it by a size: `index + rest >= 0`, `rest - index >= 0`."""
     if not variables(index) & iterators:
         return
     difference = simplify(Binary("-", guard, index))

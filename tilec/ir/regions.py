@@ -1,8 +1,8 @@
-"""Boxes of a tensor as functions of the loops around a statement, held for all loop positions at once.
+"""Regions: boxes of a tensor as functions of the loops around a statement, evaluated for all loop positions at once.
 
-The ends of an interval are integer arrays over the positions: the loop at depth d runs along axis -(d+1), so that
-what depends on outer loops only broadcasts into inner ones.  The first interval of a region is its presence, [0, 1)
-where the region exists and [0, 0) where it does not; a scalar's region has nothing else.
+The ends of an interval are integer arrays over the positions: the loop at depth d runs along axis -(d+1), so that ends
+that depend on outer loops only broadcast into inner ones. The first interval of a region is its presence, [0, 1) where
+the region exists and [0, 0) where it does not; a scalar's region has no other.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Bools = NDArray[np.bool_]
 Ends = tuple[Ints, Ints]
 Region = tuple[Ends, ...]
 
-POSITIONS = 1 << 18
-"""Most loop positions that one comparison looks at."""
-PIECES = 256
-"""Most boxes that a union which is no box is split into."""
+MAX_POSITIONS = 1 << 18
+"""Maximal number of loop positions that one comparison evaluates."""
+MAX_PIECES = 256
+"""Maximal number of boxes into which a union that is no box is split."""
 _FAR = np.int64(1) << 60
 
 
@@ -35,7 +35,7 @@ PRESENT: Ends = (ints(0), ints(1))
 
 
 def empty(region: Region) -> Bools:
-    """Where a region has no elements."""
+    """Mask over loop positions: whether a region has no elements."""
     result: Bools = np.asarray(False)
     for lo, hi in region:
         here = hi <= lo
@@ -45,22 +45,22 @@ def empty(region: Region) -> Bools:
 
 
 def intersection(a: Region, b: Region) -> Region:
-    """What two regions have in common."""
+    """The intersection of two regions."""
     pairs = zip(a, b, strict=True)
     return tuple((np.maximum(p[0], q[0]), np.minimum(p[1], q[1])) for p, q in pairs)
 
 
 def arrays_of(*regions: Region) -> list[Ints]:
-    """All ends."""
+    """The arrays of all interval ends."""
     return [end for region in regions for ends in region for end in ends]
 
 
 def sampled(*regions: Region) -> tuple[Region, ...]:
-    """The regions at all loop positions, or where those are too many at the first, middle and last of the longest
-    loops: windows move monotonically with loops, so that what holds there holds in between."""
+    """The regions at all loop positions or, where those are too many, at the first, middle and last of the longest
+    loops: windows move monotonically with loops, so that a property of these holds in between."""
     shape = list(np.broadcast_shapes(*(end.shape for end in arrays_of(*regions))))
     chosen: dict[int, Ints] = {}
-    while prod(shape) > POSITIONS and max(shape) > 5:
+    while prod(shape) > MAX_POSITIONS and max(shape) > 5:
         axis = shape.index(max(shape))
         n = shape[axis]
         chosen[axis - len(shape)] = ints(sorted({0, 1, n // 2, n - 2, n - 1}))
@@ -78,7 +78,7 @@ def sampled(*regions: Region) -> tuple[Region, ...]:
 
 
 def inside(inner: Region, outer: Region) -> Bools:
-    """Where `inner` is empty or lies in `outer`."""
+    """Mask over loop positions: whether `inner` is empty or lies in `outer`."""
     result: Bools = np.asarray(True)
     for (lo, hi), (a, b) in zip(inner, outer, strict=True):
         here = (a <= lo) & (hi <= b)
@@ -88,7 +88,7 @@ def inside(inner: Region, outer: Region) -> Bools:
 
 
 def disjoint(a: Region, b: Region) -> bool:
-    """Whether two regions never have an element in common."""
+    """Whether two regions have no common element at any loop position."""
     common = intersection(a, b)
     if any((hi <= lo).all() for lo, hi in common):
         return True
@@ -97,7 +97,7 @@ def disjoint(a: Region, b: Region) -> bool:
 
 
 def covered(region: Region, boxes: Sequence[Region]) -> bool:
-    """Whether the boxes together hold the region at every loop position."""
+    """Whether the union of the boxes contains the region at every loop position."""
     if any(bool(inside(region, box).all()) for box in boxes if _cheap(region, box)):
         return True
     small, *rest = sampled(region, *boxes)
@@ -115,7 +115,7 @@ def covered(region: Region, boxes: Sequence[Region]) -> bool:
 
 def _cheap(*regions: Region) -> bool:
     shapes = (end.shape for end in arrays_of(*regions))
-    return prod(np.broadcast_shapes(*shapes)) <= POSITIONS
+    return prod(np.broadcast_shapes(*shapes)) <= MAX_POSITIONS
 
 
 def at_position(region: Region, position: Ints, shape: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -125,22 +125,23 @@ def at_position(region: Region, position: Ints, shape: tuple[int, ...]) -> list[
 
 
 def _painted(region: list[tuple[int, int]], boxes: list[list[tuple[int, int]]]) -> bool:
-    """Cut the region along all ends of the boxes and look at every cell."""
+    """Whether boxes cover a region at one loop position: the region is cut along all ends of boxes and every cell
+    checked."""
     cuts = []
     for dim, (lo, hi) in enumerate(region):
         ends = {e for box in boxes for e in box[dim] if lo < e < hi}
         cuts.append(sorted({lo, hi} | ends))
     if prod(len(c) for c in cuts) > 1 << 20:
         return True
-    seen = np.zeros([len(c) - 1 for c in cuts], bool)
+    painted = np.zeros([len(c) - 1 for c in cuts], bool)
     for box in boxes:
         cells = [[a >= lo and b <= hi for a, b in pairwise(c)] for c, (lo, hi) in zip(cuts, box, strict=True)]
-        seen[np.ix_(*(np.flatnonzero(c) for c in cells))] = True
-    return bool(seen.all())
+        painted[np.ix_(*(np.flatnonzero(c) for c in cells))] = True
+    return bool(painted.all())
 
 
 def varies(region: Region, depth: int) -> list[int]:
-    """Dimensions of a region, presence left out, that the loop at `depth` moves."""
+    """Dimensions of a region (without presence) that depend on the loop at `depth`."""
     return [d for d, ends in enumerate(region) if d and any(_moves(end, depth) for end in ends)]
 
 
@@ -179,14 +180,14 @@ def united(region: Region, depth: int) -> list[Region] | None:
         swept = _sweep(region, moving[0] if moving else 0, depth) if len(moving) <= 1 else None
         if swept is not None:
             return [swept]
-    if trips > PIECES or not _cheap(region):
+    if trips > MAX_PIECES or not _cheap(region):
         return None
     return merged([at_iteration(region, depth, i) for i in range(trips)])
 
 
 def _continued(region: Region, depth: int) -> Region:
-    """The same region; where it is empty it is absent, with the ends of an iteration in which it is not: an
-    interval then moves only if it moves where the region exists."""
+    """The same region with the ends of empty positions replaced by those of a position that is not empty (and marked
+    absent there), so that an interval moves only if it moves where the region exists."""
     gone = _deep(empty(region), depth)
     if not gone.any():
         return region
@@ -203,12 +204,12 @@ def _continued(region: Region, depth: int) -> Region:
 
 
 def _sometimes_empty(region: Region) -> Region:
-    """The intervals that are empty at some positions: only those are combined over all loops."""
+    """The intervals that are empty at some positions; only those have to be combined over all loops."""
     return tuple(ends for ends in region if (ends[1] <= ends[0]).any())
 
 
 def _sweep(region: Region, dim: int, depth: int) -> Region | None:
-    """The one box that intervals of one dimension make together, None when they leave gaps."""
+    """The box that the union of the intervals of one dimension forms; None when they leave gaps."""
     axis = -1 - depth
     gone = empty(region)
     low = np.where(gone, _FAR, region[dim][0])
@@ -236,7 +237,7 @@ def _deep(array: Ints | Bools, depth: int) -> Ints:
 
 
 def overlaps(region: Region, depth: int, trips: int) -> bool:
-    """Whether two of the `trips` iterations of the loop at `depth` have an element in common."""
+    """Whether two of the `trips` iterations of the loop at `depth` have a common element."""
     (region,) = sampled(region)
     gone = empty(region)
     if trips <= 1 or gone.all():
@@ -265,7 +266,7 @@ def overlaps(region: Region, depth: int, trips: int) -> bool:
 
 
 def repeats(region: Region, depth: int, trips: int) -> bool:
-    """Whether an iteration of the loop at `depth` covers nothing but what the one before it did."""
+    """Whether some iteration of the loop at `depth` has the same region as the one before it."""
     (region,) = sampled(region)
     axis = -1 - depth
     there = ~_deep(empty(region), depth)
@@ -286,7 +287,7 @@ def repeats(region: Region, depth: int, trips: int) -> bool:
 
 
 def merged(boxes: list[Region]) -> list[Region]:
-    """Fewer boxes with the same elements: those that touch or overlap along one dimension become one."""
+    """Fewer boxes with the same elements: boxes that touch or overlap along one dimension become one."""
     result = list(boxes)
     start = -1
     while len(result) != start:

@@ -1,8 +1,8 @@
-"""The scalar functions of tensor expressions and the types of scalar bodies (L05).
+"""The scalar functions of tensor expressions and the types of scalar bodies (type-annotated expressions; Ladder, 3.1).
 
-A body is typed bottom-up: an access has its tensor's tType, a literal takes the type of what it meets, an
-iterator is an `i64`, a cast is a call named after the tType (`f32(x)`), `bits_f32(x)` one that keeps the bits.
-Nothing is promoted silently.
+A body is typed bottom-up: an access has its tensor's tType, a literal adopts the type of the other operand, an iterator
+is an `i64`, a cast is a call named after the tType (`f32(x)`), `bits_f32(x)` one that keeps the bits. Nothing is
+promoted silently.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilec.ir.types import HALVES, TTYPES
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A scalar function: how many arguments of which kinds, and whether it returns their type or a bool."""
+    """Signature of a scalar function: number and kind of its arguments, and whether it returns their type or a bool."""
 
     arity: int
     takes: Literal["float", "number", "integer", "bool", "any"]
@@ -49,7 +49,7 @@ FUNCTIONS: dict[str, Function] = _table()
 and `minimum` propagate NaN. `where` and casts are typed apart."""
 
 BITCASTS: dict[str, str] = {f"bits_{name}": name for name, ttype in TTYPES.items() if ttype.kind != "bool"}
-"""Function -> the tType as which it reads the bits of a value of the same width."""
+"""Function -> the tType as which it reinterprets the bits of a value of the same width."""
 
 _KINDS = {
     "float": {"float"},
@@ -63,7 +63,7 @@ Weak = Literal["weak int", "weak float", "weak bool"]
 
 
 def is_weak(kind: str) -> bool:
-    """Whether a type is that of a literal, which takes the type of what it meets."""
+    """Whether a type is that of a literal, which adopts the type of the other operand."""
     return kind.startswith("weak")
 
 
@@ -74,7 +74,7 @@ def _kind(name: str) -> str:
 def fits(actual: str, declared: str) -> bool:
     """Whether a body of type `actual` may be stored as `declared` without a cast.
 
-    What is computed in f32 is rounded to half precision where it is stored; a cast rounds wherever it stands.
+    A result computed in f32 is rounded to half precision where it is stored; a cast rounds wherever it stands.
     """
     if actual == declared or (actual == "f32" and declared in HALVES):
         return True

@@ -1,4 +1,4 @@
-"""Whose units a spread loop runs on: the scope of a level is named by the level unless it says otherwise."""
+"""Scopes: names of the units that run spread loops; a level's scope is its own name unless it declares another."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     C[m, n] = sum(k, A[m, k] * B[k, n])
 
-`sum`, `prod`, `max` and `min` reduce over the iterators named first; the elementwise functions are `maximum`
-and `minimum`.  `parse_expr(text_of(e)) == e` for every expression that was read or simplified.
+`sum`, `prod`, `max` and `min` reduce over the iterators named first; the elementwise functions are `maximum` and
+`minimum`. `parse_expr(text_of(e)) == e` for every expression that was read or simplified.
 """
 
 from __future__ import annotations
@@ -148,13 +148,13 @@ def text_of(expr: Expr) -> str:
 
 
 def tensor_text(expr: TensorExpr) -> str:
-    """The canonical text `C[m, n] = ...` of a tensor expression (extents stand beside it, not in it)."""
+    """The canonical text `C[m, n] = ...` of a tensor expression, without the extents."""
     output = Access(expr.tensor, tuple(Var(i) for i in expr.spatial))
     return f"{text_of(output)} = {text_of(expr.body)}"
 
 
 def parse_expr(text: str) -> Expr:
-    """Read an expression; ValueError names the column of what is not part of the language."""
+    """Parse an expression. Raises ValueError with the column of the first part that is not in the language."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except SyntaxError as error:
@@ -163,7 +163,7 @@ def parse_expr(text: str) -> Expr:
 
 
 def parse_tensor(text: str, extents: Mapping[str, int | Expr]) -> TensorExpr:
-    """Read `C[m, n] = sum(k, ...)`; `extents` gives every iterator's extent. Raises ValueError."""
+    """Parse `C[m, n] = sum(k, ...)`; `extents` gives every iterator's extent. Raises ValueError."""
     try:
         tree = ast.parse(text.strip())
     except SyntaxError as error:

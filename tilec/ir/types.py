@@ -1,8 +1,8 @@
-"""tTypes: how the elements of a tensor are stored, and the one function that says how many bytes that takes.
+"""tTypes: storage types of tensor elements, and the one function that converts elements to bytes.
 
-A tType separates storage from computation (Ladder, section 3.1; L01, L02): `bits` an element, optionally a
-`block` of elements that shares `block_bits` of metadata (scales, zero points), and the types that it
-converts to without loss.  Plain element types have an empty block.
+A tType separates storage from computation (Ladder, 3.1): `bits` an element, optionally a `block` of elements that
+shares `block_bits` of metadata (scales, zero points), and the types that it converts to without loss. Plain element
+types have an empty block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Kind = Literal["float", "int", "uint", "bool"]
 
 @dataclass(frozen=True, slots=True)
 class TType:
-    """A storage type: `bits` per element, metadata per block, lossless conversions (L02)."""
+    """A storage type: `bits` per element, metadata per block, lossless conversions (Ladder, 3.1)."""
 
     name: str
     kind: Kind
@@ -52,7 +52,7 @@ _PLAIN = (
 TTYPES: dict[str, TType] = {t.name: t for t in _PLAIN}
 
 HALVES = frozenset({"f16", "bf16"})
-"""Types of half precision: what is computed with them is computed in f32."""
+"""Types of half precision; computations with them are done in f32."""
 
 _NUMPY = {
     "f64": "float64",
@@ -81,8 +81,8 @@ def element_count(shape: Sequence[int | Expr]) -> Expr:
 def tensor_bytes(ttype: str, shape: Sequence[int | Expr]) -> Expr:
     """Bytes that a tensor of this tType and shape occupies, metadata included.
 
-    The only place that turns elements into bytes.  Sub-byte elements are packed without gaps and the total
-    is rounded up to whole bytes.  Raises KeyError for an unknown tType.
+    The only place that converts elements to bytes. Sub-byte elements are packed without gaps and the total is rounded
+    up to whole bytes. Raises KeyError for an unknown tType.
     """
     t = TTYPES[ttype]
     count = element_count(shape)

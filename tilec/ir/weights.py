@@ -1,4 +1,4 @@
-"""Constants of a model as arrays: mapped read-only from where they lie, or built from their few values."""
+"""Constants of a model as arrays: memory-mapped read-only from the weight file, or built from inline values."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import ArtifactError, UsageError
-from tilec.ir.expr import bound
+from tilec.ir.expr import constant_value
 from tilec.ir.graph import Constant, Inline, Tensor, WeightRef
 from tilec.ir.types import numpy_dtype
 
 
 def bound_shape(tensor: Tensor) -> tuple[int, ...]:
-    """The shape of a tensor whose extents are all bound."""
-    extents = tuple(bound(extent) for extent in tensor.shape)
+    """The shape of a tensor without symbols."""
+    extents = tuple(constant_value(extent) for extent in tensor.shape)
     assert None not in extents, "constants have no symbols"
     return tuple(extent for extent in extents if extent is not None)
 
@@ -40,7 +40,7 @@ def read_constant(name: str, constant: Constant, tensor: Tensor, folder: Path) -
 
 
 def weight_path(reference: WeightRef, folder: Path) -> Path:
-    """Where a weight file is. Raises UsageError when it is not there."""
+    """The path of a weight file. Raises UsageError when there is no such file."""
     path = folder / reference.file
     if not path.is_file():
         raise UsageError(

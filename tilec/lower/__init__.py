@@ -1,1 +1,1 @@
-"""From a plan to tile programs, and what a tile program moves and holds."""
+"""Lowering of plans to tile programs, with planned traffic, transactions and footprint of the programs."""

@@ -1,8 +1,8 @@
-"""Barriers between units that use the same memory: a pass over a finished program (W34).
+"""Barrier insertion between units that share memory: a pass over a finished program (memory fences; Welder, 4.2).
 
-A buffer is shared by the units of the first level above it that has several.  They must wait for each other where
-one reads what another wrote, writes what another still reads, or writes what another has initialised; what is
-private to a unit needs no barrier.
+A buffer is shared by the units of the first level above it that has several. They synchronise where one reads what
+another wrote, writes what another still reads, or writes what another has initialised (read-after-write,
+write-after-read, write-after-write); memory private to a unit needs no barrier.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tilec.ir.scopes import scope_of
 def with_barriers(
     body: tuple[Statement, ...], parameters: Iterable[Buffer], levels: tuple[PlanLevel, ...]
 ) -> tuple[Statement, ...]:
-    """The statements with a barrier in front of each one that must wait for the units of a scope."""
+    """The statements with a barrier in front of each one that conflicts with pending accesses of other units."""
     inner = (s.buffer for s in statements(body) if isinstance(s, Allocate))
     shared = {b.name: scope for b in (*parameters, *inner) if (scope := _sharing(b.level, levels)) is not None}
     scopes = [scope_of(level) for level in levels]
@@ -27,7 +27,7 @@ def with_barriers(
 
 
 def _sharing(level: str, levels: tuple[PlanLevel, ...]) -> str | None:
-    """The scope of the units that share an instance of a level."""
+    """The scope of the units that share an instance of a level; None if one unit uses it."""
     names = [described.name for described in levels]
     above = (described for described in levels[names.index(level) + 1 :] if described.units > 1)
     first = next(above, None)
@@ -36,29 +36,29 @@ def _sharing(level: str, levels: tuple[PlanLevel, ...]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Accesses since the last barrier, by scope: buffers read, and buffers written with the statements that did."""
+    """Accesses since the last barrier, by scope: buffers read, and buffers written with the writing statement."""
 
     read: Mapping[str, frozenset[str]]
     written: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
     def conflicts(self, statement: Statement, shared: Mapping[str, str]) -> list[str]:
-        """Scopes that must meet before the statement."""
-        found: dict[str, None] = {}
+        """Scopes that have to synchronise before the statement."""
+        waiting: dict[str, None] = {}
         for inner in _leaves(statement):
             for name in reads(inner):
                 if name in shared and any(name == b for b, _ in self.written.get(shared[name], ())):
-                    found[shared[name]] = None
+                    waiting[shared[name]] = None
             for name in writes(inner):
                 scope = shared.get(name)
                 if scope is None:
                     continue
                 others = any(name == b and writer != id(inner) for b, writer in self.written.get(scope, ()))
                 if others or name in self.read.get(scope, ()):
-                    found[scope] = None
-        return list(found)
+                    waiting[scope] = None
+        return list(waiting)
 
     def after(self, statement: Statement, shared: Mapping[str, str]) -> _Pending:
-        """With the accesses of one more statement."""
+        """The accesses including those of one more statement."""
         read, written = dict(self.read), dict(self.written)
         for name in reads(statement):
             if name in shared:
@@ -69,13 +69,13 @@ class _Pending:
         return _Pending(read, written)
 
     def without(self, scopes: Iterable[str]) -> _Pending:
-        """After a barrier."""
+        """The accesses that remain after a barrier over `scopes`."""
         gone = set(scopes)
         read = {scope: names for scope, names in self.read.items() if scope not in gone}
         return _Pending(read, {scope: names for scope, names in self.written.items() if scope not in gone})
 
     def union(self, other: _Pending) -> _Pending:
-        """Accesses of either."""
+        """The accesses of either."""
         read = {s: self.read.get(s, frozenset()) | other.read.get(s, frozenset()) for s in {**self.read, **other.read}}
         scopes = {**self.written, **other.written}
         written = {s: self.written.get(s, frozenset()) | other.written.get(s, frozenset()) for s in scopes}
@@ -95,7 +95,7 @@ def _body(
             pending = pending.without(scopes[scopes.index(statement.scope) :])
         conflicts = pending.conflicts(statement, shared)
         if conflicts:
-            # Units of a scope meet with all units inside them, so the widest scope is enough.
+            # A barrier of a scope includes all units inside it, so the widest scope is enough.
             widest = min(conflicts, key=scopes.index)
             result.append(Barrier(widest))
             pending = pending.without(scopes[scopes.index(widest) :])
@@ -110,7 +110,7 @@ def _body(
 
 
 def _loop(loop: Loop, shared: Mapping[str, str], scopes: list[str]) -> tuple[Loop, _Pending]:
-    """A loop whose iterations wait for the one before where they must, and what it leaves pending."""
+    """A loop with barriers between its iterations where needed, and the accesses pending after it."""
     body, after = _body(loop.body, _Pending({}), shared, scopes)
     if loop.kind == "serial":
         body, after = _body(loop.body, after, shared, scopes)

@@ -1,4 +1,4 @@
-"""The statements of a part at a level, level by level upwards (Welder figure 8; W31)."""
+"""Emission of the statements of a part, level by level upwards (execution routine; Welder, 3.3, figure 8)."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from collections.abc import Mapping
 
 from tilec.ir.expr import Const, operands
 from tilec.ir.program import ComputeTile, Fill, LoadTiles, Loop, Statement, StoreTiles
-from tilec.lower.boxes import View, absorbing
-from tilec.lower.frame import Frame, Live
-from tilec.lower.owned import first_tile
+from tilec.lower.connected_parts import ConnectedPart
+from tilec.lower.iteration_boxes import ProducerRegion, absorbing
+from tilec.lower.lowering_context import LoweringContext, Window
+from tilec.lower.online_update import online_update
 from tilec.lower.padding import unguarded
-from tilec.lower.parts import Part
-from tilec.lower.rescaled import rescaled
-from tilec.lower.setting import Setting, Window
-from tilec.lower.sharing import Chain
+from tilec.lower.part_frame import LiveRange, PartFrame
+from tilec.lower.shared_loops import SharedLoop
 from tilec.lower.split import nested
 from tilec.lower.staging import allocate, load, neutral_of
-from tilec.lower.task import Limit, ReduceNest, Target, Task
+from tilec.lower.store_regions import first_tile
+from tilec.lower.tile_request import Limit, ReduceNest, RequestTarget, TileRequest
 from tilec.lower.windows import window_of
 
 
-def statements(s: Setting, task: Task) -> tuple[Statement, ...]:
-    """The part's tile loops at its level with everything in them."""
-    frame = Frame(s, task)
+def statements(s: LoweringContext, task: TileRequest) -> tuple[Statement, ...]:
+    """The part's tile loops at its level with their bodies."""
+    frame = PartFrame(s, task)
     body: list[Statement] = []
-    live: Live = {}
+    live: LiveRange = {}
     _emit_home(frame, (), body, live)
     for name in task.part:
         body += _store(frame, name)
     return nested(frame.tiling.heads, body)
 
 
-def _emit(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
-    """A part one level up (at the top: one node), inside the reduce loops of the nodes `loops`."""
+def _emit(frame: PartFrame, part: ConnectedPart, out: list[Statement], loops: tuple[str, ...], live: LiveRange) -> None:
+    """Emit a part one level up (at the top: one node) inside the reduce loops of the nodes `loops`."""
     relays = frame.relays(part)
     for name in frame.leaving(part):
         allocate(frame, name, loops, out, may_skip=not relays)
@@ -42,8 +42,10 @@ def _emit(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...]
         _deferred(frame, part, out, loops, live)
 
 
-def _in_place(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
-    """Reduce loops, then what one step does: the top level's computation or the part's tiles one level up."""
+def _in_place(
+    frame: PartFrame, part: ConnectedPart, out: list[Statement], loops: tuple[str, ...], live: LiveRange
+) -> None:
+    """Emit reduce loops around one step: the computation at the top level, or the part's tiles one level up."""
     final = part[-1]
     nest = frame.nests.get(final, ())
     resumed = _resume(frame, final, out)
@@ -51,7 +53,7 @@ def _in_place(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, 
         out.append(Fill(frame.buffers[final].name, neutral_of(frame, final)))
     inner: list[Statement] = []
     if nest:
-        loops, live = (*loops, final), {tensor: list(held) for tensor, held in live.items()}
+        loops, live = (*loops, final), {tensor: list(buffers) for tensor, buffers in live.items()}
         _emit_home(frame, loops, inner, live)
     load(frame, part, loops, inner, live)
     accumulate = bool(nest) or resumed
@@ -65,9 +67,15 @@ def _in_place(frame: Frame, part: Part, out: list[Statement], loops: tuple[str, 
 
 
 def _deferred(
-    frame: Frame, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live, accumulate: bool = False
+    frame: PartFrame,
+    part: ConnectedPart,
+    out: list[Statement],
+    loops: tuple[str, ...],
+    live: LiveRange,
+    accumulate: bool = False,
 ) -> None:
-    """Reduce loops, and what their steps load here, go inside the part's tile loops one level up."""
+    """Emit a part whose reduce loops, with the loads of their steps at this level, go inside the part's tile loops one
+    level up."""
     pending: dict[str, tuple[ReduceNest, ...]] = {}
     resumed = _resume(frame, part[-1], out) or accumulate
     stepped = [name for name in part if name in frame.nests and name not in loops]
@@ -75,55 +83,64 @@ def _deferred(
     rest = list(part)
     for name in stepped:
         inner: list[Statement] = []
-        chain = (*loops, *(f for f in frame.homes[name] if f not in loops), name)
-        within = {tensor: list(held) for tensor, held in live.items()}
-        _emit_home(frame, chain, inner, within)
+        nest = (*loops, *(f for f in frame.homes[name] if f not in loops), name)
+        within = {tensor: list(buffers) for tensor, buffers in live.items()}
+        _emit_home(frame, nest, inner, within)
         members = [m for m in rest if m == name or (m not in stepped and frame.homes[m][-1:] == (name,))]
-        load(frame, members, chain, inner, within)
+        load(frame, members, nest, inner, within)
         rest = [m for m in rest if m not in members]
         limits |= {
-            m: Limit(frozenset(chain) & set(part), _box(frame, m, frame.view(chain))) for m in members if m != name
+            m: Limit(frozenset(nest) & set(part), _box(frame, m, frame.view(nest))) for m in members if m != name
         }
-        *before, own = frame.nests[name]
-        pending[name] = (*before, ReduceNest(own.heads, own.chunk, tuple(inner)))
+        *before, last = frame.nests[name]
+        pending[name] = (*before, ReduceNest(last.heads, last.chunk, tuple(inner)))
     load(frame, rest, loops, out, live)
     out += _above(frame, part, loops, resumed, pending, limits)
 
 
-def _emit_home(frame: Frame, loops: tuple[str, ...], out: list[Statement], live: Live) -> None:
-    """The parts that live in these reduce loops."""
+def _emit_home(frame: PartFrame, loops: tuple[str, ...], out: list[Statement], live: LiveRange) -> None:
+    """Emit the parts placed in the reduce loops `loops`."""
     for part in frame.sequence(loops):
-        chain = frame.split(part)
-        if chain is None:
+        shared = frame.split(part)
+        if shared is None:
             _emit(frame, part, out, loops, live)
         else:
-            _emit_shared(frame, chain, out, loops, live)
+            _emit_shared(frame, shared, out, loops, live)
 
 
-def _emit_shared(frame: Frame, chain: Chain, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
-    """One loop in whose steps several parts run: accumulators stand in front of it and stay at this level."""
-    for name in chain.members:
+def _emit_shared(
+    frame: PartFrame, shared: SharedLoop, out: list[Statement], loops: tuple[str, ...], live: LiveRange
+) -> None:
+    """Emit one loop whose steps run several parts: accumulators are allocated in front of it and stay at this level."""
+    for name in shared.members:
         allocate(frame, name, loops, out, may_skip=False)
         out.append(Fill(frame.buffers[name].name, neutral_of(frame, name)))
-    loops, live = (*loops, chain.leader), {tensor: list(held) for tensor, held in live.items()}
+    loops, live = (*loops, shared.leader), {tensor: list(buffers) for tensor, buffers in live.items()}
     inner: list[Statement] = []
     for part in frame.parts:
-        if part[-1] in chain.members:
-            _member(frame, chain, part, inner, loops, live)
+        if part[-1] in shared.members:
+            _member(frame, shared, part, inner, loops, live)
         elif frame.home(part) == loops:
             _emit(frame, part, inner, loops, live)
-    for step in reversed(frame.nests[chain.leader]):
+    for step in reversed(frame.nests[shared.leader]):
         inner = list(nested(step.heads, (*step.body, *inner)))
     out += inner
 
 
-def _member(frame: Frame, chain: Chain, part: Part, out: list[Statement], loops: tuple[str, ...], live: Live) -> None:
-    """A part whose final node adds its share of a step to its accumulator, rescaled before."""
+def _member(
+    frame: PartFrame,
+    shared: SharedLoop,
+    part: ConnectedPart,
+    out: list[Statement],
+    loops: tuple[str, ...],
+    live: LiveRange,
+) -> None:
+    """Emit a part whose final node rescales its accumulator and adds the contribution of one step."""
     final = part[-1]
     for name in frame.leaving(part):
         if name != final:
             allocate(frame, name, loops, out, may_skip=False)
-    out += rescaled(frame, chain, final, loops, statements)
+    out += online_update(frame, shared, final, loops, statements)
     if frame.task.level == frame.s.top:
         load(frame, part, loops, out, live)
         out.append(_compute(frame, final, loops, accumulate=True))
@@ -131,7 +148,7 @@ def _member(frame: Frame, chain: Chain, part: Part, out: list[Statement], loops:
         _deferred(frame, part, out, loops, live, accumulate=True)
 
 
-def _resume(frame: Frame, name: str, out: list[Statement]) -> bool:
+def _resume(frame: PartFrame, name: str, out: list[Statement]) -> bool:
     """Load the partial result of the level below, if the part continues one."""
     if not (frame.task.accumulate and name == frame.final):
         return False
@@ -141,7 +158,7 @@ def _resume(frame: Frame, name: str, out: list[Statement]) -> bool:
     return True
 
 
-def _compute(frame: Frame, name: str, loops: tuple[str, ...], accumulate: bool) -> ComputeTile:
+def _compute(frame: PartFrame, name: str, loops: tuple[str, ...], accumulate: bool) -> ComputeTile:
     s, expr = frame.s, frame.s.nodes[name]
     read_from = {tensor: frame.sources[name, tensor].name for tensor in operands(expr)}
     fills = absorbing(s, name)
@@ -158,23 +175,25 @@ def _compute(frame: Frame, name: str, loops: tuple[str, ...], accumulate: bool) 
 
 
 def _above(
-    frame: Frame,
-    part: Part,
+    frame: PartFrame,
+    part: ConnectedPart,
     loops: tuple[str, ...],
     accumulate: bool,
     pending: Mapping[str, tuple[ReduceNest, ...]],
     limits: Mapping[str, Limit],
 ) -> tuple[Statement, ...]:
-    """The part one level up."""
-    seen = frame.view(loops)
-    task = Task(
+    """The statements of the part one level up."""
+    region = frame.view(loops)
+    task = TileRequest(
         part=part,
         level=frame.task.level + 1,
-        box=seen.boxes[part[-1]],
-        targets={name: Target(frame.buffers[name], _region(frame, name, seen)) for name in frame.leaving(part)},
-        sources={key: held for key, held in frame.sources.items() if key[0] in part},
+        box=region.boxes[part[-1]],
+        targets={
+            name: RequestTarget(frame.buffers[name], _region(frame, name, region)) for name in frame.leaving(part)
+        },
+        sources={key: buffer for key, buffer in frame.sources.items() if key[0] in part},
         limits={
-            name: (Limit(frozenset(), _box(frame, name, seen)), *([limits[name]] if name in limits else []))
+            name: (Limit(frozenset(), _box(frame, name, region)), *([limits[name]] if name in limits else []))
             for name in part
         },
         accumulate=accumulate,
@@ -183,27 +202,28 @@ def _above(
     return statements(frame.s, task)
 
 
-def _box(frame: Frame, name: str, seen: View) -> Window:
-    return tuple(seen.boxes[name][i] for i in frame.s.nodes[name].spatial)
+def _box(frame: PartFrame, name: str, region: ProducerRegion) -> Window:
+    return tuple(region.boxes[name][i] for i in frame.s.nodes[name].spatial)
 
 
-def _region(frame: Frame, name: str, seen: View) -> Window:
-    """What the level above must store of a tensor: its box, or its share of the target if it skips this level."""
+def _region(frame: PartFrame, name: str, region: ProducerRegion) -> Window:
+    """The region of a tensor that the level above stores: its box, or its share of the target if it skips this
+    level."""
     target = frame.task.targets.get(name)
     skips = target is not None and frame.buffers[name] == target.buffer
-    return seen.owned[name] if skips else _box(frame, name, seen)
+    return region.owned[name] if skips else _box(frame, name, region)
 
 
-def _store(frame: Frame, name: str) -> list[Statement]:
-    """The part of a tensor that this tile owns, to the level below."""
+def _store(frame: PartFrame, name: str) -> list[Statement]:
+    """The store of the region of a tensor that this tile owns, to the level below."""
     target = frame.task.targets.get(name)
     if target is None or frame.buffers[name] == target.buffer:
         return []
-    held, owned = frame.buffers[name], frame.view(()).owned[name]
+    source, owned = frame.buffers[name], frame.view(()).owned[name]
     if not owned:
-        # A scalar has no part to own: it is stored in a loop that runs once, in the first tile.
-        once, store = first_tile(frame.tiling), StoreTiles(target.buffer.name, held.name)
+        # A scalar has no region to restrict: it is stored in a loop that runs once, in the first tile.
+        once, store = first_tile(frame.tiling), StoreTiles(target.buffer.name, source.name)
         return [store] if once == Const(1) else [Loop(frame.s.names.new(f"once_{name}"), once, (store,))]
-    if owned == window_of(held):
-        return [StoreTiles(target.buffer.name, held.name)]
-    return [StoreTiles(target.buffer.name, held.name, tuple(lo for lo, _ in owned), tuple(hi for _, hi in owned))]
+    if owned == window_of(source):
+        return [StoreTiles(target.buffer.name, source.name)]
+    return [StoreTiles(target.buffer.name, source.name, tuple(lo for lo, _ in owned), tuple(hi for _, hi in owned))]

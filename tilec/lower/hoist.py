@@ -1,4 +1,4 @@
-"""Loads that do not depend on a serial loop move in front of it; out of spread loops nothing moves."""
+"""Loop-invariant code motion of loads: out of serial loops, never out of spread ones."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tilec.ir.expr import Const, Expr, variables
 from tilec.ir.lifetimes import statements, writes
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, LoadTiles, Loop, Statement
-from tilec.lower.footprint import footprint_of, pools_of
+from tilec.lower.counts.footprint import footprint_of, pools_of
 
 
 def hoisted(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> tuple[Statement, ...]:
-    """The statements with invariant loads in front of serial loops, at every level that has room for it.
+    """The statements with invariant loads in front of serial loops, at every level that has capacity for it.
 
-    A buffer in front of a loop lives longer: where an explicit level, or its pool, would no longer hold what it does
-    now, its loads stay where they are.
+    A buffer in front of a loop lives longer: where an explicit level, or its pool, would exceed its capacity, its loads
+    stay in place.
     """
     levels = tuple(levels)
     allowed = {level.name for level in levels}
@@ -57,8 +57,8 @@ def _body(body: Iterable[Statement], allowed: Collection[str]) -> tuple[Statemen
 
 def _names(statement: Statement) -> set[str]:
     match statement:
-        case Allocate(held):
-            return {held.name}
+        case Allocate(buffer):
+            return {buffer.name}
         case LoadTiles(target, _):
             return {target}
         case _:
@@ -66,19 +66,19 @@ def _names(statement: Statement) -> set[str]:
 
 
 def _invariant(loop: Loop, body: tuple[Statement, ...], allowed: Collection[str]) -> set[str]:
-    """Buffers of a loop's body that hold the same in every iteration: loaded once, from outside, never changed."""
-    own = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
+    """Buffers of a loop's body with the same contents in every iteration: loaded once, from outside, never changed."""
+    allocated = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
     written: dict[str, int] = {}
     for statement in statements(body):
         for name in writes(statement):
             written[name] = written.get(name, 0) + 1
-    found: set[str] = set()
+    invariant: set[str] = set()
     for statement in body:
-        if not isinstance(statement, LoadTiles) or statement.target not in own:
+        if not isinstance(statement, LoadTiles) or statement.target not in allocated:
             continue
-        held = own[statement.target]
-        moves = any(loop.variable in variables(end) for end in (*held.lo, *held.hi))
-        inside = statement.source not in found and (statement.source in written or statement.source in own)
-        if not moves and not inside and written[held.name] == 1 and held.level in allowed:
-            found.add(held.name)
-    return found
+        buffer = allocated[statement.target]
+        moves = any(loop.variable in variables(end) for end in (*buffer.lo, *buffer.hi))
+        inside = statement.source not in invariant and (statement.source in written or statement.source in allocated)
+        if not moves and not inside and written[buffer.name] == 1 and buffer.level in allowed:
+            invariant.add(buffer.name)
+    return invariant

@@ -1,4 +1,4 @@
-"""Lowering: a group's plan becomes a tile program."""
+"""Lowering of a group's plan to a tile program."""
 
 from __future__ import annotations
 
@@ -6,38 +6,38 @@ from tilec.ir.expr import Const, operands
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Buffer, Program
 from tilec.lower.barriers import with_barriers
-from tilec.lower.check_plan import problems
+from tilec.lower.checks.check_plan import problems
+from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.emit import statements
 from tilec.lower.hoist import hoisted
-from tilec.lower.legal import PlanError
-from tilec.lower.resolve import resolved
-from tilec.lower.setting import Box, Setting, setting
-from tilec.lower.task import Target, Task
+from tilec.lower.inline_positions import inline_positions
+from tilec.lower.lowering_context import Box, LoweringContext, lowering_context
+from tilec.lower.tile_request import RequestTarget, TileRequest
 from tilec.lower.windows import window_of
 
 
 def lower(group: Group, variant: Variant, plan: Plan) -> Program:
     """The tile program of a group under one of its variants.
 
-    Its parameters are what the group reads from outside, in order of first use, then its outputs.  Raises PlanError
-    with a code of `REASONS` for a plan that is not legal.
+    Its parameters are the tensors that the group reads from outside, in order of first use, then its outputs. Raises
+    PlanError with a code of `REASONS` for a plan that is not legal.
     """
     refused = problems(group, variant, plan)
     if refused:
         raise PlanError(refused[0], group.name)
-    s = setting(group, variant, plan)
+    s = lowering_context(group, variant, plan)
     part = tuple(s.nodes)
     inputs = dict.fromkeys(t for expr in s.nodes.values() for t in operands(expr) if t not in s.nodes)
     parameters = {name: _parameter(s, name) for name in (*inputs, *s.outputs)}
     box: Box = {i: (Const(0), extent) for i, extent in s.nodes[part[-1]].domain.items()}
-    task = Task(
+    task = TileRequest(
         part=part,
         level=0,
         box=box,
-        targets={name: Target(parameters[name], window_of(parameters[name])) for name in s.outputs},
+        targets={name: RequestTarget(parameters[name], window_of(parameters[name])) for name in s.outputs},
         sources={(name, t): parameters[t] for name in part for t in s.operands[name] if t in inputs},
     )
-    body = hoisted(resolved(s.sizes, statements(s, task)), s.levels)
+    body = hoisted(inline_positions(s.sizes, statements(s, task)), s.levels)
     return Program(
         name=variant.kernel,
         levels=s.levels,
@@ -48,7 +48,7 @@ def lower(group: Group, variant: Variant, plan: Plan) -> Program:
     )
 
 
-def _parameter(s: Setting, tensor: str) -> Buffer:
+def _parameter(s: LoweringContext, tensor: str) -> Buffer:
     shape = s.shapes[tensor]
     layout = s.variant.layouts.get(s.levels[0].name, {}).get(tensor, ())
     return Buffer(

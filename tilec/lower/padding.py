@@ -1,4 +1,4 @@
-"""Guards that only say "inside the tensor": a staged window filled with their constant makes them superfluous."""
+"""Redundant guards: a staged window filled with a guard's constant replaces the guard "inside the tensor"."""
 
 from __future__ import annotations
 
@@ -13,33 +13,36 @@ Shapes = Mapping[str, Sequence[Expr]]
 
 
 def fill_of(expr: TensorExpr, tensor: str, shape: tuple[Expr, ...]) -> Const | None:
-    """The constant that may stand outside `tensor` for this expression, or None.
+    """The constant that may surround `tensor` for this expression, or None.
 
-    That is the literal beside the access in `where(index inside the tensor, tensor[index], literal)`, when every
-    access of the tensor that may leave it is of that form with the same literal.
+    It is the literal beside the access in `where(index inside the tensor, tensor[index], literal)`, if every access of
+    the tensor that may leave it has that form with the same literal.
     """
     return _fill_of(expr, tensor, shape)
 
 
 @lru_cache(maxsize=8192)
 def _fill_of(expr: TensorExpr, tensor: str, shape: tuple[Expr, ...]) -> Const | None:
-    found: set[Const] = set()
+    fills: set[Const] = set()
     covered: list[Access] = []
     for part in walk(expr.value):
         access, _, fill = _guarded_access(part, tensor, shape)
         if access is not None and fill is not None:
-            found.add(fill)
+            fills.add(fill)
             covered.append(access)
     ranges = {i: (Const(0), simplify(Binary("-", n, Const(1)))) for i, n in expr.domain.items()}
     for part in walk(expr.value):
         bare = isinstance(part, Access) and part.tensor == tensor and not any(part is a for a in covered)
         if bare and isinstance(part, Access) and not _stays_inside(part, shape, ranges):
             return None
-    return found.pop() if len(found) == 1 else None
+    return fills.pop() if len(fills) == 1 else None
 
 
 def unguarded(expr: TensorExpr, filled: Mapping[str, Scalar], shapes: Shapes) -> TensorExpr:
-    """The expression without the guards of tensors that are read from buffers filled with the guards' constant."""
+    """The expression without the guards of tensors that are read from buffers filled with the guards' constant.
+
+    rewrite: `where(index inside the tensor and rest, tensor[index], literal) -> where(rest, tensor[index], literal)`
+    """
 
     def strip(part: Expr) -> Expr:
         for tensor, value in filled.items():
@@ -59,8 +62,8 @@ def unguarded(expr: TensorExpr, filled: Mapping[str, Scalar], shapes: Shapes) ->
 def _guarded_access(
     part: Expr, tensor: str, shape: tuple[Expr, ...]
 ) -> tuple[Access | None, Expr | None, Const | None]:
-    """For `where(condition, tensor[index], literal)`: the access, what of the condition says more than "inside the
-    tensor" (None: nothing), and the literal; the access is None if the condition does not say that."""
+    """For `where(condition, tensor[index], literal)`: the access, the conjuncts of the condition beyond "inside the
+    tensor" (None: none), and the literal; the access is None if the condition does not imply "inside the tensor"."""
     match part:
         case Call("where", (condition, Access(name, index) as access, Const() as fill)) if name == tensor:
             inside = {simplify(i) for i in index}

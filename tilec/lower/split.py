@@ -1,4 +1,4 @@
-"""Splitting an interval into tiles or steps: loop variables, counts, and what the last one does (tails)."""
+"""Splitting of an interval into tiles or steps: loop variables, trip counts, and treatment of the last one (tails)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from tilec.ir.expr import Binary, Const, Expr, Var
 from tilec.ir.plan import Tail
 from tilec.ir.program import Loop, Statement
-from tilec.lower.setting import Box, Interval, Setting
+from tilec.lower.lowering_context import Box, Interval, LoweringContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ def nested(heads: Iterable[LoopHead], body: Iterable[Statement]) -> tuple[Statem
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The loop over the pieces of an interval, the piece, and where the part begins that only this piece covers."""
+    """The loop over the pieces of an interval, the piece, and the start (`own`) of the range that only this piece
+    covers."""
 
     head: LoopHead
     piece: Interval
@@ -44,14 +45,15 @@ class Pieces:
 
 
 def split(
-    s: Setting, interval: Interval, size: int, wish: str, tail: Tail | None, uniform: bool, once: bool = False
+    s: LoweringContext, interval: Interval, size: int, wish: str, tail: Tail | None, uniform: bool, once: bool = False
 ) -> Pieces | None:
-    """Cut `[lo, hi)` into pieces of `size`, or None if one piece is enough.
+    """Cut `[lo, hi)` into pieces of `size`; None if one piece is enough.
 
-    Where the size does not divide the width, the last piece is moved back (`shift`, only where the width is known to
-    be at least the size) or narrower (`clip`); without a policy `shift` is taken where it is possible.  With
-    `uniform` the count is the same at all positions of the loops around it.  With `once` there is at least one piece,
-    an empty one of an empty interval.
+    args:
+      tail     policy for the last piece where the size does not divide the width: moved back (`shift`, only where the
+               width is known to be at least the size) or narrower (`clip`); by default `shift` where possible
+      uniform  the trip count is the same at all positions of the loops around it
+      once     at least one piece, an empty one of an empty interval
     """
     lo, hi = interval
     width = s.sizes.subtract(hi, lo)
@@ -67,7 +69,7 @@ def split(
     s.sizes.ranges[variable] = (Const(0), s.sizes.size(Binary("-", s.sizes.largest(count), Const(1))))
     head = LoopHead(variable, count)
     offset = s.sizes.scale(Var(variable), size)
-    own = start = s.sizes.add(lo, offset)
+    begin = start = s.sizes.add(lo, offset)
     if not once and counted == width and s.sizes.size(Binary("%", width, Const(size))) == Const(0):
         end = s.sizes.add(start, Const(size))
     elif tail != "clip" and low is not None and low >= size and counted == width:
@@ -76,12 +78,12 @@ def split(
         end = s.sizes.add(start, Const(size))
     else:
         end = s.sizes.minimum(s.sizes.add(start, Const(size)), hi)
-    return Pieces(head, (start, end), own)
+    return Pieces(head, (start, end), begin)
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """The tile loops of a part at a level, outermost first, and the box of the final node that they leave.
+    """The tile loops of a part at a level, outermost first, and the box of the final node inside them.
 
     `pieces` maps the tiled iterators to their loops.
     """
@@ -91,11 +93,11 @@ class Tiling:
     pieces: dict[str, Pieces]
 
 
-def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool, once: bool = False) -> Tiling:
-    """Tile the final node's spatial iterators as the plan says; the box keeps its reduce iterators.
+def tile(s: LoweringContext, final: str, level: int, box: Box, accumulating: bool, once: bool = False) -> Tiling:
+    """Tile the final node's spatial iterators according to the plan; the box keeps its reduce iterators.
 
-    A level with several units always gets a spread loop, if only of one iteration.  An accumulating tile is never
-    moved back, for it would add the overlap twice.  With `once` there is a tile, an empty one, of an empty box too.
+    A level with several units always has a spread loop, if only of one iteration. An accumulating tile is never moved
+    back, since it would add the overlap twice. With `once` there is a tile, an empty one, of an empty box too.
     """
     expr = s.nodes[final]
     name = s.levels[level].name
@@ -118,10 +120,10 @@ def tile(s: Setting, final: str, level: int, box: Box, accumulating: bool, once:
     return Tiling(heads, {**box, **{iterator: cut.piece for iterator, cut in pieces.items()}}, pieces)
 
 
-def reduce_steps(s: Setting, node: str, level: int, box: Box) -> tuple[tuple[LoopHead, ...], Box]:
-    """The reduce loops of a node at a level, in the order of the plan, and the box of one step (W09).
+def reduce_steps(s: LoweringContext, node: str, level: int, box: Box) -> tuple[tuple[LoopHead, ...], Box]:
+    """The reduce loops of a node at a level, in the order of the plan, and the box of one step (Welder, 3.2).
 
-    A step as long as the extent makes no loop; the last step is narrower where the step does not divide it.
+    A step as long as the extent needs no loop; the last step is narrower where the step does not divide the extent.
     """
     name = s.levels[level].name
     heads: list[LoopHead] = []

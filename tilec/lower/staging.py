@@ -1,4 +1,4 @@
-"""The buffers of a level: those that a part fills with what it computes, and those that hold loaded windows."""
+"""Staging buffers of a level: targets of a part's nodes, and copies of windows loaded from below."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 from tilec.ir.expr import Const
 from tilec.ir.program import Allocate, Buffer, Fill, LoadTiles, Statement
-from tilec.ir.reads import by_data
-from tilec.lower.boxes import absorbing, clipped_reads
-from tilec.lower.frame import Frame, Live
-from tilec.lower.owned import first_tile
-from tilec.lower.setting import Window, neutral
-from tilec.lower.windows import buffer, contains, cut, hull, leaves, widened, window_of
+from tilec.ir.reads import is_gathered
+from tilec.lower.iteration_boxes import absorbing, clipped_reads
+from tilec.lower.lowering_context import Window, neutral
+from tilec.lower.part_frame import LiveRange, PartFrame
+from tilec.lower.store_regions import first_tile
+from tilec.lower.windows import buffer, contains, cut, hull, leaves, widened_window, window_of
 
 
-def allocate(frame: Frame, name: str, loops: tuple[str, ...], out: list[Statement], may_skip: bool) -> None:
-    """A buffer for a tensor that the part computes, with a constant around it if that spares its readers a guard.
+def allocate(frame: PartFrame, name: str, loops: tuple[str, ...], out: list[Statement], may_skip: bool) -> None:
+    """Allocate a buffer for a tensor that the part computes, surrounded by a constant if that replaces its readers'
+    guards.
 
-    The final tensor may skip this level if nothing here reads it.
+    The final tensor may skip this level if nothing at this level reads it.
     """
     s, task = frame.s, frame.task
     readers = [c for c in s.consumers(name, task.part) if c not in frame.owner[name]]
@@ -26,30 +27,30 @@ def allocate(frame: Frame, name: str, loops: tuple[str, ...], out: list[Statemen
     if name in task.targets and (frame.lowest or skips):
         frame.buffers[name] = task.targets[name].buffer
         return
-    seen = frame.view(loops)
-    window = tuple(seen.boxes[name][i] for i in s.nodes[name].spatial)
+    region = frame.view(loops)
+    window = tuple(region.boxes[name][i] for i in s.nodes[name].spatial)
     fill = _common_fill(frame, name, readers) if readers and not frame.lowest else None
     if fill is not None and name in frame.nests and fill.value != neutral_of(frame, name):
         fill = None  # the accumulator is filled as a whole, with its neutral element
-    outside = fill is not None and leaves(s, seen.wanted[name], s.shapes[name])
+    outside = fill is not None and leaves(s, region.wanted[name], s.shapes[name])
     if outside:
-        pairs = zip(seen.wanted[name], window, s.shapes[name], strict=True)
-        window = tuple(widened(s, wanted, box, extent) for wanted, box, extent in pairs)
-    held = frame.buffers[name] = buffer(s, name, task.level, window)
-    out.append(Allocate(held))
+        pairs = zip(region.wanted[name], window, s.shapes[name], strict=True)
+        window = tuple(widened_window(s, wanted, box, extent) for wanted, box, extent in pairs)
+    target = frame.buffers[name] = buffer(s, name, task.level, window)
+    out.append(Allocate(target))
     if fill is not None:
-        s.filled[held.name] = fill.value
+        s.filled[target.name] = fill.value
     if outside and fill is not None:
-        out.append(Fill(held.name, fill.value))
+        out.append(Fill(target.name, fill.value))
 
 
-def neutral_of(frame: Frame, name: str) -> bool | int | float:
-    """What the accumulator of a node with reduce loops starts from."""
+def neutral_of(frame: PartFrame, name: str) -> bool | int | float:
+    """Initial value of the accumulator of a node with reduce loops."""
     return neutral(frame.s.nodes[name].reducer or "sum", frame.s.tensors[name].ttype)
 
 
-def load(frame: Frame, nodes: Sequence[str], loops: tuple[str, ...], out: list[Statement], live: Live) -> None:
-    """Bring what some nodes read from outside their part one level up to this level."""
+def load(frame: PartFrame, nodes: Sequence[str], loops: tuple[str, ...], out: list[Statement], live: LiveRange) -> None:
+    """Load the operands of some nodes from outside their part one level up into this level."""
     readers: dict[tuple[str, str], list[str]] = {}
     origins: dict[str, Buffer] = {}
     for name in nodes:
@@ -62,55 +63,57 @@ def load(frame: Frame, nodes: Sequence[str], loops: tuple[str, ...], out: list[S
             origins[origin.name] = origin
             readers.setdefault((tensor, origin.name), []).append(name)
     for (tensor, origin_name), names in readers.items():
-        held = origins[origin_name]
+        source = origins[origin_name]
         copying = [] if frame.lowest else [name for name in names if _copies(frame, name, tensor)]
-        loaded = _loaded(frame, tensor, held, copying, loops, out, live) if copying else held
+        loaded = _loaded(frame, tensor, source, copying, loops, out, live) if copying else source
         for name in names:
-            frame.sources[name, tensor] = loaded if name in copying else held
+            frame.sources[name, tensor] = loaded if name in copying else source
 
 
-def _copies(frame: Frame, reader: str, tensor: str) -> bool:
-    """Whether a node reads a copy of a tensor at this level: of what data index only where the plan says so."""
-    if tensor not in frame.s.variant.loads and by_data(frame.s.nodes[reader], tensor):
+def _copies(frame: PartFrame, reader: str, tensor: str) -> bool:
+    """Whether a node reads a copy of a tensor at this level; a gathered tensor is copied only where the plan lists
+    it."""
+    if tensor not in frame.s.variant.loads and is_gathered(frame.s.nodes[reader], tensor):
         return False
     return frame.s.copied(tensor, frame.task.level)
 
 
-def _common_fill(frame: Frame, tensor: str, readers: Sequence[str]) -> Const | None:
+def _common_fill(frame: PartFrame, tensor: str, readers: Sequence[str]) -> Const | None:
     fills = {absorbing(frame.s, reader).get(tensor) for reader in readers}
     return fills.pop() if len(fills) == 1 else None
 
 
 def _loaded(
-    frame: Frame,
+    frame: PartFrame,
     tensor: str,
     source: Buffer,
     names: list[str],
     loops: tuple[str, ...],
     out: list[Statement],
-    live: Live,
+    live: LiveRange,
 ) -> Buffer:
-    """A buffer here with a tensor's hull over its readers, an earlier one if it holds all that."""
-    s, seen = frame.s, frame.view(loops)
+    """A buffer at this level with the hull of a tensor's windows over its readers; an earlier one if it contains the
+    hull."""
+    s, region = frame.s, frame.view(loops)
     fill = _common_fill(frame, tensor, names)
     if fill is None:
-        windows = [clipped_reads(s, name, seen)[tensor] for name in names]
+        windows = [clipped_reads(s, name, region)[tensor] for name in names]
     else:
-        windows = [seen.reads[name][tensor] for name in names]
+        windows = [region.reads[name][tensor] for name in names]
     window: Window = hull(s, windows) or ()
     below = window_of(source)
     comparable = source.level != s.levels[0].name and (fill is None or s.filled.get(source.name) == fill.value)
     if comparable and not contains(s, below, window):
         window = cut(s, window, below)
     outside = fill is not None and leaves(s, window, s.shapes[tensor])
-    for held in live.get(tensor, []):
-        same_fill = not outside or (fill is not None and s.filled.get(held.name) == fill.value)
-        if same_fill and contains(s, window_of(held), window):
-            return held
-    held = buffer(s, tensor, frame.task.level, window)
-    out.append(Allocate(held))
-    out.append(LoadTiles(held.name, source.name, fill.value if outside and fill else None, held.copies))
+    for candidate in live.get(tensor, []):
+        same_fill = not outside or (fill is not None and s.filled.get(candidate.name) == fill.value)
+        if same_fill and contains(s, window_of(candidate), window):
+            return candidate
+    candidate = buffer(s, tensor, frame.task.level, window)
+    out.append(Allocate(candidate))
+    out.append(LoadTiles(candidate.name, source.name, fill.value if outside and fill else None, candidate.copies))
     if fill is not None:
-        s.filled[held.name] = fill.value
-    live.setdefault(tensor, []).append(held)
-    return held
+        s.filled[candidate.name] = fill.value
+    live.setdefault(tensor, []).append(candidate)
+    return candidate

@@ -1,4 +1,4 @@
-"""Windows: hulls, the part of a box that lies in its tensor, and the buffers that hold them."""
+"""Windows: hulls, intersections with the tensor, and the buffers that store them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable
 
 from tilec.ir.expr import Binary, Call, Const, Expr
 from tilec.ir.program import Buffer
-from tilec.lower.setting import Interval, Setting, Window
+from tilec.lower.lowering_context import Interval, LoweringContext, Window
 
 
 def is_empty(window: Window) -> bool:
-    """Whether a window certainly holds nothing."""
+    """Whether a window certainly has no elements."""
     return any(lo == hi for lo, hi in window)
 
 
-def hull(s: Setting, windows: Iterable[Window]) -> Window | None:
-    """The smallest window around all of them, empty ones left out; None for no window at all."""
+def hull(s: LoweringContext, windows: Iterable[Window]) -> Window | None:
+    """The smallest window around all windows, empty ones left out; None for no window at all."""
     result: Window | None = None
     for window in windows:
         if result is None or is_empty(result):
@@ -27,7 +27,7 @@ def hull(s: Setting, windows: Iterable[Window]) -> Window | None:
     return result
 
 
-def leaves(s: Setting, window: Window, shape: tuple[Expr, ...]) -> bool:
+def leaves(s: LoweringContext, window: Window, shape: tuple[Expr, ...]) -> bool:
     """Whether a window may reach outside its tensor."""
     return not all(
         s.sizes.at_most(Const(0), lo) and s.sizes.at_most(hi, extent)
@@ -35,20 +35,20 @@ def leaves(s: Setting, window: Window, shape: tuple[Expr, ...]) -> bool:
     )
 
 
-def contains(s: Setting, outer: Window, inner: Window) -> bool:
-    """Whether a window certainly holds all of another one."""
+def contains(s: LoweringContext, outer: Window, inner: Window) -> bool:
+    """Whether a window certainly contains another one."""
     return outer == inner or all(
         s.sizes.at_most(a, c) and s.sizes.at_most(d, b) for (a, b), (c, d) in zip(outer, inner, strict=True)
     )
 
 
-def cut(s: Setting, window: Window, limit: Window) -> Window:
-    """What two windows have in common."""
+def cut(s: LoweringContext, window: Window, limit: Window) -> Window:
+    """The intersection of two windows."""
     return tuple((s.sizes.maximum(a, c), s.sizes.minimum(b, d)) for (a, b), (c, d) in zip(window, limit, strict=True))
 
 
-def inside(s: Setting, interval: Interval, extent: Expr) -> Interval:
-    """An interval in `[0, extent)` with everything of `interval` that lies there.
+def inside(s: LoweringContext, interval: Interval, extent: Expr) -> Interval:
+    """An interval in `[0, extent)` that contains the part of `interval` in it.
 
     Of constant width where possible: an interval that sticks out is moved back rather than cut.
     """
@@ -65,8 +65,8 @@ def inside(s: Setting, interval: Interval, extent: Expr) -> Interval:
     return s.sizes.maximum(lo, Const(0)), s.sizes.minimum(hi, extent)
 
 
-def widened(s: Setting, interval: Interval, box: Interval, extent: Expr) -> Interval:
-    """An interval that may leave the tensor, made as large as needed to hold the `box` moved inside as well."""
+def widened_window(s: LoweringContext, interval: Interval, box: Interval, extent: Expr) -> Interval:
+    """An interval that may leave the tensor, enlarged to contain also the `box` inside the tensor."""
     lo, hi = interval
     if s.sizes.at_most(lo, box[0]) and s.sizes.at_most(box[1], hi):
         return interval
@@ -76,8 +76,8 @@ def widened(s: Setting, interval: Interval, box: Interval, extent: Expr) -> Inte
     return s.sizes.minimum(lo, box[0]), s.sizes.maximum(hi, box[1])
 
 
-def buffer(s: Setting, tensor: str, level: int, window: Window) -> Buffer:
-    """A new buffer for a window, with the layout and the copies that the plan gives it."""
+def buffer(s: LoweringContext, tensor: str, level: int, window: Window) -> Buffer:
+    """A new buffer for a window, with the layout and the number of copies in the plan."""
     name = s.levels[level].name
     widths = (s.sizes.largest(Binary("-", hi, lo)) for lo, hi in window)
     return Buffer(
@@ -93,6 +93,6 @@ def buffer(s: Setting, tensor: str, level: int, window: Window) -> Buffer:
     )
 
 
-def window_of(held: Buffer) -> Window:
+def window_of(allocated: Buffer) -> Window:
     """The window of a buffer."""
-    return tuple(zip(held.lo, held.hi, strict=True))
+    return tuple(zip(allocated.lo, allocated.hi, strict=True))

@@ -1,7 +1,7 @@
-"""The tile machine: executes a tile program literally on a model of the device, in NumPy, and counts bytes (W31)."""
+"""The tile machine: executes tile programs literally on a model of the device, in NumPy, and counts bytes."""
 
-from tilec.ir.moved import Moved
+from tilec.ir.traffic import Traffic
 from tilec.machine.errors import MachineError
 from tilec.machine.execute import Result, execute
 
-__all__ = ["MachineError", "Moved", "Result", "execute"]
+__all__ = ["MachineError", "Result", "Traffic", "execute"]

@@ -1,8 +1,8 @@
-"""Many units evaluate one expression: the lane is one more axis of it, in front of its iterators.
+"""Batches: one expression evaluated for many units at once, with the lane as an additional first axis.
 
-All boxes of a batch have the same widths, so an iterator is a number from 0 and an origin that depends on the lane.
-An affine access that stays inside the window of every lane becomes one to a copy of what the lanes read; any other
-looks its place up lane by lane.
+All boxes of a batch have the same widths, so an iterator is a number from 0 plus an origin that depends on the lane. An
+affine access that stays inside the window of every lane becomes an access to a copy of the elements that the lanes
+read; any other indexes the windows lane by lane.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tilec.ir.evaluate import Points, Window, affine, scalar_value
+from tilec.ir.evaluate import Points, TensorWindow, affine, scalar_value
 from tilec.ir.expr import Access, Binary, Const, Expr, Reduce, TensorExpr, Var, rebuild
 from tilec.ir.numpy_scalars import Array
-from tilec.machine.memory import Held, Seen, take
+from tilec.machine.memory import BufferInstances, BufferView, take
 
 LANE = "@lane"
 _ROW = "@row "
@@ -24,10 +24,10 @@ _ROW = "@row "
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Where an access of a batch reads: the buffer, its unit for every lane, elements of every lane's window ([lanes,
-    rank], None where all places are known to be inside), and which elements were written (None: all)."""
+    """Source of an access of a batch: the buffer, its unit for every lane, extents of every lane's window ([lanes,
+    rank], None where all indices are known to be inside), and the mask of written elements (None: all)."""
 
-    held: Held
+    held: BufferInstances
     rows: Array
     inside: Array | None
     written: Array | None
@@ -35,8 +35,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """An expression with the lanes as its first iterator, the points it is evaluated at, and its reads by the name that
-    an access has for its tensor."""
+    """An expression with the lanes as its first iterator, the points at which it is evaluated, and its reads by the
+    tensor name of their access."""
 
     expr: TensorExpr
     points: Points
@@ -49,38 +49,40 @@ def batch(
     origin: Mapping[str, Array],
     widths: Mapping[str, int],
     variables: Mapping[str, Any],
-    held: Mapping[str, Seen],
+    operands: Mapping[str, BufferView],
     by_place: Collection[str],
 ) -> Batch:
     """`expr` over boxes of these `widths` that begin at `origin` (iterator -> [lanes]).
 
-    `variables` are numbers, or one for each lane; `held` maps a tensor to its buffer and each lane's unit of it.
-    Tensors in `by_place` are never copied: all accesses to one have places in its window.
+    `variables` are numbers, or arrays with one for each lane; `operands` maps a tensor to its buffer and each lane's
+    unit of it. Tensors in `by_place` are never copied: every access to one has indices into its window.
     """
     values = {**variables, **{_at(i): begin for i, begin in origin.items()}}
-    made = _Rewriter(origin.keys(), widths, held, by_place, values)
-    value = made.rewritten(expr.value)
+    rewriter = _Rewriter(origin.keys(), widths, operands, by_place, values)
+    value = rewriter.rewritten(expr.value)
     body = replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value
-    points = Points({LANE: (0, lanes), **{i: (0, widths[i]) for i in expr.iterators}}, made.windows, made.values)
+    points = Points(
+        {LANE: (0, lanes), **{i: (0, widths[i]) for i in expr.iterators}}, rewriter.windows, rewriter.values
+    )
     whole = TensorExpr(expr.tensor, (LANE, *expr.spatial), expr.reduce, (Const(1), *expr.extents), body)
-    return Batch(whole, points, made.reads)
+    return Batch(whole, points, rewriter.reads)
 
 
 def _at(iterator: str) -> str:
-    """The variable that holds an iterator's origin."""
+    """The variable with an iterator's origin."""
     return f"@{iterator}"
 
 
 @dataclass(slots=True)
 class _Rewriter:
-    """Makes the expression of a batch; gathers what its variables, windows and reads are."""
+    """Builds the expression of a batch; collects its variables, windows and reads."""
 
     origins: Collection[str]
     widths: Mapping[str, int]
-    held: Mapping[str, Seen]
+    operands: Mapping[str, BufferView]
     by_place: Collection[str]
     values: dict[str, Any]
-    windows: dict[str, Window] = field(default_factory=dict)
+    windows: dict[str, TensorWindow] = field(default_factory=dict)
     reads: dict[str, Read] = field(default_factory=dict)
 
     def rewritten(self, expr: Expr) -> Expr:
@@ -93,9 +95,9 @@ class _Rewriter:
         return rebuild(expr, self.rewritten)
 
     def _copied(self, access: Access) -> Access | None:
-        """The access to a copy of the tile that each lane reads, None where that may leave the window."""
-        held, rows = self.held[access.tensor]
-        lo, hi = held.lo[rows], held.hi[rows]
+        """The access to a copy of the tile that each lane reads; None where that may leave the window."""
+        source, rows = self.operands[access.tensor]
+        lo, hi = source.lo[rows], source.hi[rows]
         begin, widths, index = np.empty_like(lo), [], []
         for axis, place in enumerate(access.index):
             form = affine(place)
@@ -115,30 +117,32 @@ class _Rewriter:
         if (begin < 0).any() or (begin + np.asarray(widths, np.int64) > hi - lo).any():
             return None
         name = f"{access.tensor} {len(self.reads)}"
-        self.windows[name] = _window(take(held.array, rows, begin, widths))
-        written = None if held.is_complete() else take(held.written, rows, begin, widths)
-        self.reads[name] = Read(held, rows, None, None if written is None or written.all() else written)
+        self.windows[name] = _window(take(source.array, rows, begin, widths))
+        written = None if source.is_complete() else take(source.written, rows, begin, widths)
+        self.reads[name] = Read(source, rows, None, None if written is None or written.all() else written)
         return Access(name, (Var(LANE), *index))
 
     def _looked_up(self, access: Access) -> Access:
-        """The access to all units' windows, at the lane's unit and the place in its window."""
-        held, rows = self.held[access.tensor]
+        """The access to the windows of all units, at the lane's unit and the index in its window."""
+        source, rows = self.operands[access.tensor]
         name = f"{access.tensor} {len(self.reads)}"
-        self.reads[name] = Read(held, rows, held.hi[rows] - held.lo[rows], None if held.is_complete() else held.written)
-        self.windows[name] = _window(held.array)
+        self.reads[name] = Read(
+            source, rows, source.hi[rows] - source.lo[rows], None if source.is_complete() else source.written
+        )
+        self.windows[name] = _window(source.array)
         self.values[f"{_ROW}{name}"] = rows
         index = []
         for axis, place in enumerate(access.index):
             begin = f"{_ROW}{name} {axis}"
-            self.values[begin] = held.lo[rows, axis]
+            self.values[begin] = source.lo[rows, axis]
             index.append(Binary("-", self.rewritten(place), Var(begin)))
         return Access(name, (Var(f"{_ROW}{name}"), *index))
 
 
-def _window(array: Array) -> Window:
-    return Window(array, (0,) * array.ndim)
+def _window(array: Array) -> TensorWindow:
+    return TensorWindow(array, (0,) * array.ndim)
 
 
 def places(access: Access, points: Points) -> list[Array]:
-    """The index of an access at all points."""
+    """The index of an access at all points, one array a dimension."""
     return [np.asarray(scalar_value(part, points)).astype(np.int64) for part in access.index]

@@ -1,4 +1,4 @@
-"""What a program does that the device cannot: read poison, overflow a level, leave a window."""
+"""Errors of the tile machine: reading poison, exceeding a capacity, leaving a window."""
 
 from tilec.errors import TilecError
 

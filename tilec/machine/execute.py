@@ -1,4 +1,4 @@
-"""Executes a tile program statement by statement: what it computes, moves and holds is measured, not predicted."""
+"""Execution of a tile program statement by statement: results, traffic and footprint are measured, not predicted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from types import MappingProxyType
 import numpy as np
 
 from tilec.ir.algebra import bounds_of
+from tilec.ir.concurrency import iterations_per_unit, waits_for_all
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Expr
 from tilec.ir.lifetimes import Lifetimes, lifetimes, statements
-from tilec.ir.lockstep import turns, waits
-from tilec.ir.moved import Moved
 from tilec.ir.numpy_scalars import Array
 from tilec.ir.program import (
     Allocate,
@@ -30,35 +29,36 @@ from tilec.ir.program import (
 )
 from tilec.ir.program_text import statement_text
 from tilec.ir.scopes import scope_ranks
+from tilec.ir.traffic import Traffic
 from tilec.ir.types import numpy_dtype
 from tilec.machine.compute import compute
 from tilec.machine.errors import MachineError
-from tilec.machine.memory import Held, Meter, Seen, bytes_of, reserve
+from tilec.machine.memory import BufferInstances, BufferView, Meter, bytes_of, reserve
 from tilec.machine.moves import fill, load, store
-from tilec.machine.repeated import is_repeated
+from tilec.machine.repeated_loops import is_repeated
 from tilec.machine.units import Lanes, integers, volumes
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 WAVE = 1 << 30
-"""Bytes of buffers that iterations which do not wait for each other hold at once: more of them run one after another,
-as they do on a device with fewer units."""
+"""Maximal bytes of buffers of iterations that run at once without waiting for each other; more iterations run one after
+another, as on a device with fewer units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Outputs by parameter name; bytes moved and most bytes alive in one instance, by level."""
+    """Outputs by parameter name; traffic, and peak bytes live in one instance, by level."""
 
     outputs: Mapping[str, Array]
-    moved: Mapping[str, Moved]
+    moved: Mapping[str, Traffic]
     peak: Mapping[str, int]
 
 
 def execute(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str, int] = _NO_SYMBOLS) -> Result:
-    """Run a program on `arrays`, the parameters that it does not store, by name.
+    """Run a program on `arrays`, the input parameters by name.
 
-    Buffers are poisoned until written, explicit levels bounded, spread loops run in lockstep.  Raises MachineError
-    when a tile reads what was not written, leaves a window or overflows a level, when an output is not stored, or
-    an array or a symbol is missing.
+    Buffers are poisoned until written, explicit levels limited to their capacity, spread loops run in lockstep. Raises
+    MachineError when a tile reads an element that was not written, leaves a window or overflows a level, when an output
+    is not stored, or an array or a symbol is missing.
     """
     if unbound := [name for name in program.symbols if name not in symbols]:
         raise MachineError(f"symbol {unbound[0]} has no value")
@@ -88,53 +88,53 @@ class _Machine:
         self._rank = {level.name: position for position, level in enumerate(program.levels)}
         self._scopes = scope_ranks(program.levels)
         self._meter = Meter(program.levels)
-        self._turns = turns(program.body, program.levels)
+        self._turns = iterations_per_unit(program.body, program.levels)
         self._lives: dict[int, Lifetimes] = {}
         self._same: dict[tuple[int, frozenset[str]], bool] = {}
-        self._memory: dict[str, Held] = {}
+        self._memory: dict[str, BufferInstances] = {}
         self._buffers = {b.name: b for b in program.parameters}
         inner = (s.expr for s in statements(program.body) if isinstance(s, ComputeTile))
         extents = {expr.tensor: expr.shape for expr in inner} | {b.tensor: b.hi for b in program.parameters}
         self._whole = {tensor: integers(shape, self._symbols, 1)[0] for tensor, shape in extents.items()}
 
     def admit(self, parameter: Buffer, array: Array | None) -> None:
-        """Hold a parameter: given elements, or poison for one that the program stores."""
-        held = self._reserved(parameter, {}, Lanes())
+        """Allocate a parameter: with the elements of `array`, or poisoned for one that the program stores."""
+        instances = self._reserved(parameter, {}, Lanes())
         if parameter.name not in self._program.outputs:
             if array is None:
                 raise MachineError(f"no array for parameter {parameter.name}")
-            (own,) = held.array
-            if array.shape != own.shape or array.dtype != own.dtype:
-                expected = f"{own.dtype}{list(own.shape)}"
+            (elements,) = instances.array
+            if array.shape != elements.shape or array.dtype != elements.dtype:
+                expected = f"{elements.dtype}{list(elements.shape)}"
                 raise MachineError(f"{parameter.name} is {expected}, not {array.dtype}{list(array.shape)}")
-            held.array[0] = array
-            held.written[...] = True
-        self._memory[parameter.name] = held
+            instances.array[0] = array
+            instances.written[...] = True
+        self._memory[parameter.name] = instances
 
     def result(self) -> Result:
-        """What the run left behind. Raises MachineError for an output that is not stored whole."""
+        """The result of the run. Raises MachineError for an output that is not stored completely."""
         outputs = {}
         for name in self._program.outputs:
-            held = self._memory[name]
-            if not held.is_complete():
-                missing = int(held.written.size - held.written.sum())
-                raise MachineError(f"{missing} of {held.written.size} elements of output {name} are never stored")
-            outputs[name] = held.array[0]
+            instances = self._memory[name]
+            if not instances.is_complete():
+                missing = int(instances.written.size - instances.written.sum())
+                raise MachineError(f"{missing} of {instances.written.size} elements of output {name} are never stored")
+            outputs[name] = instances.array[0]
         return Result(outputs, self._meter.moved, self._meter.peak)
 
     def run(self, body: tuple[Statement, ...], serial: Mapping[str, int], lanes: Lanes) -> None:
-        """Statement after statement, each by all lanes before the next one begins."""
+        """Run statement after statement, each in all lanes before the next one begins."""
         life = self._lives.get(id(body)) or self._lives.setdefault(id(body), lifetimes(body))
-        own = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
-        sizes = {name: self._bytes(buffer) for name, buffer in own.items()}
+        allocated = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
+        sizes = {name: self._bytes(buffer) for name, buffer in allocated.items()}
         for statement, born, dying in zip(body, life.born, life.dying, strict=True):
             with _place(statement):
                 for name in born:
-                    self._meter.born(own[name].level, name, sizes[name])
+                    self._meter.born(allocated[name].level, name, sizes[name])
                 self._step(statement, serial, lanes)
                 for name in dying:
-                    self._meter.dies(own[name].level, sizes[name])
-        for name in own:
+                    self._meter.dies(allocated[name].level, sizes[name])
+        for name in allocated:
             self._memory.pop(name, None)
 
     def _step(self, statement: Statement, serial: Mapping[str, int], lanes: Lanes) -> None:
@@ -148,22 +148,22 @@ class _Machine:
                 self._buffers[buffer.name] = buffer
                 self._memory[buffer.name] = self._reserved(buffer, serial, self._acting(buffer.name, lanes))
             case Fill(name, value):
-                fill(self._held(name, self._acting(name, lanes)), value)
+                fill(self._view(name, self._acting(name, lanes)), value)
             case LoadTiles(name, below):
                 acting = self._acting(name, lanes)
-                target, source = self._held(name, acting), self._held(below, acting)
+                target, source = self._view(name, acting), self._view(below, acting)
                 load(target, source, self._whole[target[0].buffer.tensor], statement.fill, self._meter)
             case StoreTiles(below, name, lo, hi, combine):
                 acting = self._acting(name, lanes)
-                target, source = self._held(below, acting), self._held(name, acting)
+                target, source = self._view(below, acting), self._view(name, acting)
                 values = {**self._symbols, **serial, **acting.values}
                 owned = (integers(lo, values, acting.count), integers(hi, values, acting.count)) if lo else None
                 store(target, source, owned, self._whole[source[0].buffer.tensor], combine, self._meter)
             case ComputeTile():
                 acting = self._acting(statement.target, lanes)
                 values = {**self._symbols, **serial, **acting.values}
-                operands = {tensor: self._held(name, acting) for tensor, name in statement.operands}
-                target = self._held(statement.target, acting)
+                operands = {tensor: self._view(name, acting) for tensor, name in statement.operands}
+                target = self._view(statement.target, acting)
                 compute(statement, acting.count, values, target, operands, self._counted)
 
     def _loop(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> None:
@@ -176,7 +176,7 @@ class _Machine:
             self.run(loop.body, {**serial, loop.variable: i}, active)
 
     def _counts(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> Array:
-        """How often each lane runs a loop."""
+        """Trip count of a loop in each lane."""
         return integers([loop.extent], {**self._symbols, **serial, **lanes.values}, lanes.count)[:, 0]
 
     def _spread(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> None:
@@ -191,22 +191,23 @@ class _Machine:
                 self.run(loop.body, serial, wave)
 
     def _repeats(self, loop: Loop, lanes: Lanes, rank: int) -> int:
-        """How many lanes do the same in a spread loop: all that share what lies below the level of its units, or 1."""
-        own = lanes.values.keys() - set(lanes.names(rank - 1))
-        if not own or not lanes.count:
+        """Number of lanes with identical effects in a spread loop: all that share the memory below the level of its
+        units, or 1."""
+        private = lanes.values.keys() - set(lanes.names(rank - 1))
+        if not private or not lanes.count:
             return 1
-        key = (id(loop), frozenset(own))
+        key = (id(loop), frozenset(private))
         if key not in self._same:
             shared = [name for name, buffer in self._buffers.items() if self._rank[buffer.level] < rank]
-            self._same[key] = is_repeated(loop, own, shared)
+            self._same[key] = is_repeated(loop, private, shared)
         sharing = np.unique(lanes.codes(rank - 1), return_counts=True)[1] if self._same[key] else np.ones(1, np.int64)
         return int(sharing[0]) if (sharing == sharing[0]).all() else 1
 
     def _waves(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> Iterator[Lanes]:
-        """The iterations of a spread loop that run at once: all, or as many as `WAVE` has room for."""
+        """The iterations of a spread loop that run at once: all, or as many as fit in `WAVE` bytes."""
         most = lanes.count
         homes = {name: self._rank[buffer.level] for name, buffer in self._buffers.items()}
-        if not waits(loop, homes, self._program.levels):
+        if not waits_for_all(loop, homes, self._program.levels):
             known = {**self._symbols, **serial, **{name: int(each.max()) for name, each in lanes.values.items()}}
             ranges = {name: (Const(0), Const(value)) for name, value in known.items()}
             most = max(1, WAVE // max(1, self._room(loop.body, ranges)))
@@ -217,7 +218,7 @@ class _Machine:
             yield lanes.chosen(np.arange(begin, min(begin + most, lanes.count)))
 
     def _room(self, body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Expr]]) -> int:
-        """Bytes of the buffers of a body on all units that it runs on, at most."""
+        """Upper limit of the bytes of a body's buffers on all units that run it."""
         total = 0
         for statement in body:
             if isinstance(statement, Allocate):
@@ -231,11 +232,11 @@ class _Machine:
         return total
 
     def _acting(self, name: str, lanes: Lanes) -> Lanes:
-        """Who executes a statement that acts on this buffer: every instance of its level once."""
+        """The lanes that execute a statement acting on this buffer: one for every instance of its level."""
         return lanes.instances(self._rank[self._buffers[name].level])
 
-    def _held(self, name: str, lanes: Lanes) -> Seen:
-        """The buffer, and of which unit each lane sees it: its own, or the one below that it shares."""
+    def _view(self, name: str, lanes: Lanes) -> BufferView:
+        """The buffer, and for each lane the unit whose instance it accesses: its own, or a shared one below."""
         level = self._buffers[name].level
         if name not in self._memory:
             raise MachineError(f"{name} at {level} does not exist here")
@@ -243,7 +244,7 @@ class _Machine:
         return self._memory[name], self._memory[name].rows(lanes.names(rank), lanes.codes(rank))
 
     def _counted(self, source: Buffer, target: Buffer, elements: Array) -> None:
-        """Count what data index and tiles read from a lower level, element by element, at the level above that."""
+        """Count gathered elements that tiles read from a lower level, at the level above the source's."""
         if self._rank[source.level] < self._rank[target.level]:
             above = self._program.levels[self._rank[source.level] + 1].name
             for each in elements.tolist():
@@ -254,7 +255,7 @@ class _Machine:
         often = int(integer(self._turns[buffer.name], self._symbols)) if buffer.name in self._turns else 1
         return bytes_of(buffer.ttype, elements) * buffer.copies * often
 
-    def _reserved(self, buffer: Buffer, serial: Mapping[str, int], lanes: Lanes) -> Held:
+    def _reserved(self, buffer: Buffer, serial: Mapping[str, int], lanes: Lanes) -> BufferInstances:
         values = {**self._symbols, **serial, **lanes.values}
         lo, hi = (integers(ends, values, lanes.count) for ends in (buffer.lo, buffer.hi))
         rank = self._rank[buffer.level]

@@ -1,4 +1,4 @@
-"""The levels of the device: bounded buffers, poisoned until written, and what moves between levels."""
+"""Memory of the device: buffers with capacities, poisoned until written, and the traffic between levels."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from tilec.ir.expr import Const
-from tilec.ir.moved import Moved
 from tilec.ir.numpy_scalars import Array
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Buffer
+from tilec.ir.traffic import Traffic
 from tilec.ir.types import numpy_dtype, tensor_bytes
 from tilec.machine.errors import MachineError
 
 
 @cache
 def bytes_of(ttype: str, count: int) -> int:
-    """Bytes of `count` elements."""
+    """Bytes of `count` elements of a tType."""
     size = tensor_bytes(ttype, (count,))
     assert isinstance(size, Const)
     return int(size.value)
@@ -29,7 +29,7 @@ def bytes_of(ttype: str, count: int) -> int:
 
 @cache
 def poison(ttype: str) -> Any:
-    """What a buffer holds before it is written: NaN, or the largest integer."""
+    """Initial contents of a buffer: NaN, or the largest integer."""
     dtype = numpy_dtype(ttype)
     if dtype.kind in "iu":
         return np.iinfo(dtype.name).max
@@ -37,12 +37,12 @@ def poison(ttype: str) -> Any:
 
 
 @dataclass(slots=True)
-class Held:
-    """A buffer in the memory of all units that have one, the first axis of every array.
+class BufferInstances:
+    """A buffer in the memory of all units that have one; units are the first axis of every array.
 
-    `lo` and `hi` ([units, rank]) are the windows, `array` their elements from `lo` on, `written` which of them were
-    written; behind a window that is narrower than others all is `written`.  `names` are the spread variables that
-    tell the units apart, `codes` (ascending) their numbers by these.
+    `lo` and `hi` ([units, rank]) are the windows, `array` their elements from `lo` on, `written` the mask of written
+    elements; behind a window that is narrower than others everything counts as `written`. `names` are the spread
+    variables that distinguish the units, `codes` (ascending) numbers of the units computed from these.
     """
 
     buffer: Buffer
@@ -62,7 +62,7 @@ class Held:
         return rows
 
     def is_complete(self) -> bool:
-        """Whether everything was written: then it stays so."""
+        """Whether everything was written; once true it remains true."""
         self.complete = self.complete or bool(self.written.all())
         return self.complete
 
@@ -71,12 +71,12 @@ class Held:
         return self.is_complete() or bool(take(self.written, rows, begin, widths).all())
 
 
-Seen = tuple[Held, Array]
-"""A buffer, and for every lane the unit whose instance of it that lane sees."""
+BufferView = tuple[BufferInstances, Array]
+"""A buffer, and for every lane the unit whose instance it accesses."""
 
 
 def tiles(array: Array, widths: Sequence[int], writeable: bool = False) -> Array:
-    """All tiles of these widths of an array [units, ...]: [units, places..., widths...], a view."""
+    """All tiles of these widths of an array [units, ...] as a view: [units, positions..., widths...]."""
     places = [n - w + 1 for n, w in zip(array.shape[1:], widths, strict=True)]
     shape, strides = (array.shape[0], *places, *widths), (*array.strides, *array.strides[1:])
     return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=writeable)
@@ -88,12 +88,14 @@ def take(array: Array, rows: Array, begin: Array, widths: Sequence[int]) -> Arra
 
 
 def put(array: Array, rows: Array, begin: Array, value: Array) -> None:
-    """Replace such tiles by `value` [n, widths...]; of tiles that overlap the last one stays."""
+    """Replace such tiles by `value` [n, widths...]; of overlapping tiles the last one wins."""
     tiles(array, value.shape[1:], writeable=True)[(rows, *begin.T)] = value
 
 
-def reserve(buffer: Buffer, names: tuple[str, ...], codes: Array, lo: Array, hi: Array, shape: Sequence[int]) -> Held:
-    """A poisoned buffer. Raises MachineError when a window is wider than what the program reserved."""
+def reserve(
+    buffer: Buffer, names: tuple[str, ...], codes: Array, lo: Array, hi: Array, shape: Sequence[int]
+) -> BufferInstances:
+    """A poisoned buffer. Raises MachineError when a window is wider than the buffer's declared shape."""
     widths = np.maximum(hi - lo, 0)
     for wide in widths[(widths > np.asarray(shape, np.int64)).any(axis=1)]:
         raise MachineError(f"the window of {buffer.name} is {wide.tolist()}, only {list(shape)} is reserved")
@@ -107,11 +109,12 @@ def reserve(buffer: Buffer, names: tuple[str, ...], codes: Array, lo: Array, hi:
             ones[axis] = width
             written |= outside.reshape(len(codes), *ones)
     order = np.argsort(codes, kind="stable")
-    return Held(buffer, names, codes[order], lo[order], hi[order], array, written[order])
+    return BufferInstances(buffer, names, codes[order], lo[order], hi[order], array, written[order])
 
 
 class Meter:
-    """Counts bytes: moved per level, and alive in one instance of each and in pools, bounded where explicit."""
+    """Byte counters: traffic per level, and bytes live in one instance of each level and in pools, limited where
+    explicit."""
 
     def __init__(self, levels: Sequence[PlanLevel]) -> None:
         self._levels = {level.name: level for level in levels}
@@ -119,12 +122,12 @@ class Meter:
         self._pools = {name: level.pool for name, level in self._levels.items() if level.managed == "explicit"}
         self._taken = {pool.name: 0 for pool in self._pools.values() if pool is not None}
         self.peak = dict.fromkeys(self._levels, 0)
-        self.moved = dict.fromkeys(self._levels, Moved())
+        self.moved = dict.fromkeys(self._levels, Traffic())
         self._often = 1
 
     @contextmanager
     def counting(self, often: int) -> Iterator[None]:
-        """What moves in here moves `often` times."""
+        """Context in which all traffic counts `often` times."""
         before, self._often = self._often, self._often * often
         try:
             yield
@@ -132,7 +135,8 @@ class Meter:
             self._often = before
 
     def born(self, level: str, name: str, size: int) -> None:
-        """A buffer comes alive. Raises MachineError above the capacity of an explicit level or of its pool."""
+        """Begin the lifetime of a buffer. Raises MachineError above the capacity of an explicit level or of its
+        pool."""
         self._live[level] += size
         self.peak[level] = max(self.peak[level], self._live[level])
         capacity = self._levels[level].capacity
@@ -146,18 +150,18 @@ class Meter:
                 raise MachineError(f"{name} brings pool {pool.name} to {taken} bytes, its capacity is {pool.capacity}")
 
     def dies(self, level: str, size: int) -> None:
-        """A buffer is used for the last time."""
+        """End the lifetime of a buffer."""
         self._live[level] -= size
         pool = self._pools.get(level)
         if pool is not None:
             self._taken[pool.name] -= pool.share(size)
 
     def reads(self, level: str, size: int) -> None:
-        """`level` reads from a lower one."""
+        """Count bytes that `level` reads from a lower one."""
         before = self.moved[level]
-        self.moved[level] = Moved(before.read + size * self._often, before.written)
+        self.moved[level] = Traffic(before.read + size * self._often, before.written)
 
     def writes(self, level: str, size: int) -> None:
-        """`level` writes to a lower one."""
+        """Count bytes that `level` writes to a lower one."""
         before = self.moved[level]
-        self.moved[level] = Moved(before.read, before.written + size * self._often)
+        self.moved[level] = Traffic(before.read, before.written + size * self._often)

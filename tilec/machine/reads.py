@@ -1,4 +1,4 @@
-"""What tiles read: only what was written, and how much of what data index; guards look away from the rest."""
+"""Checks and counts of the elements that tiles read, following the guards (`where`) around accesses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tilec.ir.evaluate import Points, Window, scalar_value
+from tilec.ir.evaluate import Points, TensorWindow, scalar_value
 from tilec.ir.expr import Access, Call, Expr, children
 from tilec.ir.numpy_scalars import Array
 from tilec.machine.batch import Batch, Read, places
@@ -16,13 +16,13 @@ Guards = tuple[tuple[Expr, bool], ...]
 
 
 def _all(valid: Array) -> Array:
-    """One truth for all points where that is so: nothing larger is carried along."""
+    """A mask reduced to one truth value where it holds for all points, to keep arrays small."""
     return np.asarray(_YES) if valid.all() else valid
 
 
 def defined(done: Batch) -> bool:
-    """Whether the expression reads written elements of windows only; the chosen side of a `where` counts, the other one
-    does not."""
+    """Whether the expression reads only written elements inside windows; of a `where` only the selected branch
+    counts."""
     return bool(_defined(done.expr.value, done.points, done.reads).all())
 
 
@@ -47,47 +47,47 @@ def _element(access: Access, read: Read, points: Points, reads: Mapping[str, Rea
     if read.inside is None:
         if read.written is None:
             return np.asarray(_YES)
-        marks = {access.tensor: Window(read.written, (0,) * read.written.ndim)}
+        marks = {access.tensor: TensorWindow(read.written, (0,) * read.written.ndim)}
         return _all(np.asarray(scalar_value(access, Points(points.box, marks, points.variables))))
     valid: Array = np.asarray(_YES)
-    row, *found = places(access, points)
-    for part, place, extents in zip(access.index[1:], found, read.inside.T, strict=True):
+    row, *index = places(access, points)
+    for part, place, extents in zip(access.index[1:], index, read.inside.T, strict=True):
         ends = extents.reshape([-1, *[1] * (len(points.box) - 1)])
         valid = valid & _defined(part, points, reads)
         valid = valid & _all((place >= 0) & (place < ends))
     if read.written is None:
         return _all(valid)
     if not read.written.size:
-        return np.zeros(np.broadcast_shapes(valid.shape, *(place.shape for place in found)), bool)
-    near = [np.clip(place, 0, size - 1) for place, size in zip(found, read.written.shape[1:], strict=True)]
+        return np.zeros(np.broadcast_shapes(valid.shape, *(place.shape for place in index)), bool)
+    near = [np.clip(place, 0, size - 1) for place, size in zip(index, read.written.shape[1:], strict=True)]
     return _all(valid & read.written[(row, *near)])
 
 
 def followed(done: Batch, tensor: str) -> Array:
-    """How many different elements each lane reads of a tensor that data index: [lanes]."""
+    """Number of distinct elements of a gathered tensor that each lane reads: [lanes]."""
     lanes = done.points.shape[0]
-    found: list[Array] = []
+    flat: list[Array] = []
     for access, guards in _guarded(done.expr.value, ()):
         read, stored = done.reads[access.tensor], done.points.windows[access.tensor].array
         if read.held.buffer.tensor != tensor or not stored.size:
             continue
-        seen = np.asarray(_YES)
+        evaluated = np.asarray(_YES)
         for condition, holds in guards:
-            seen = seen & (np.asarray(scalar_value(condition, done.points), bool) == holds)
+            evaluated = evaluated & (np.asarray(scalar_value(condition, done.points), bool) == holds)
         _row, *index = places(access, done.points)
         near = [np.clip(place, 0, size - 1) for place, size in zip(index, stored.shape[1:], strict=True)]
         lane = np.arange(lanes).reshape([-1, *[1] * (len(done.points.box) - 1)])
-        seen, lane, *near = np.broadcast_arrays(seen, lane, *near)
+        evaluated, lane, *near = np.broadcast_arrays(evaluated, lane, *near)
         shape = (lanes, *stored.shape[1:])
-        found.append(np.asarray(np.ravel_multi_index((lane[seen], *(place[seen] for place in near)), shape)))
+        flat.append(np.asarray(np.ravel_multi_index((lane[evaluated], *(place[evaluated] for place in near)), shape)))
         each = int(np.prod(stored.shape[1:], dtype=np.int64))
-    if not found:
+    if not flat:
         return np.zeros(lanes, np.int64)
-    return np.bincount(np.unique(np.concatenate(found)) // each, minlength=lanes)
+    return np.bincount(np.unique(np.concatenate(flat)) // each, minlength=lanes)
 
 
 def _guarded(expr: Expr, guards: Guards) -> Iterator[tuple[Access, Guards]]:
-    """Every access with the conditions around it, and how each must turn out for it to be read."""
+    """Every access with the conditions around it, and the values they must have for the access to be evaluated."""
     match expr:
         case Call("where", (condition, yes, no)):
             yield from _guarded(condition, guards)

@@ -1,8 +1,9 @@
 """The pipeline: import, schedule, codegen, verify, each from the artifact before it."""
 
-from tilec.pipeline.job import DEVICE_FILE, FILES, Job, Listener, Source, read_run, read_source
+from tilec.pipeline.job import DEVICE_FILE, FILES, Job, Listener, StageInput, read_run, read_source
 from tilec.pipeline.stages import STAGES, compile_model, run_stage, stage_named
-from tilec.pipeline.steps import bound, model_file
+from tilec.pipeline.steps.schedule import bind_sizes
+from tilec.pipeline.steps.verify import model_file
 
 __all__ = [
     "DEVICE_FILE",
@@ -10,8 +11,8 @@ __all__ = [
     "STAGES",
     "Job",
     "Listener",
-    "Source",
-    "bound",
+    "StageInput",
+    "bind_sizes",
     "compile_model",
     "model_file",
     "read_run",

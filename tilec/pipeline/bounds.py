@@ -7,18 +7,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from tilec.analysis.bounds.subject import Slope, Subject, of_einsum
 from tilec.bounds.einsum.cache import cached
 from tilec.bounds.einsum.einsum import Einsum, parse_einsum
 from tilec.bounds.einsum.mapspaces import Kind
 from tilec.errors import ArtifactError, ConfigError, UsageError, did_you_mean
-from tilec.report.bounds.subject import Slope, Subject, of_einsum
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
-    from tilec.ir.plan import Plan
     from tilec.pipeline.job import Advance, Listener
     from tilec.spec.bounds import BoundsRecipe
-    from tilec.spec.device import DeviceSpec
 
 
 def einsum_subject(
@@ -50,7 +48,7 @@ def workload(name: str) -> BoundsRecipe:
 
 def workload_subject(name: str, recipe: BoundsRecipe, kinds: Sequence[Kind]) -> Subject:
     """The subject of a workload. Raises ConfigError and UnsupportedError for what cannot be bounded."""
-    from tilec.report.bounds.whole import of_workload
+    from tilec.analysis.bounds.whole import of_workload
 
     return of_workload(name, recipe, kinds)
 
@@ -60,10 +58,10 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
 
     The whole graph is looked at the `capacities` too, in bytes.  Raises UsageError while sizes are symbolic.
     """
+    from tilec.analysis.bounds.whole import of_chain, of_graph
     from tilec.bounds.graph.best_known import graph_curve
     from tilec.bounds.graph.chains import chains
     from tilec.bounds.graph.contractions import contractions, lettered
-    from tilec.report.bounds.whole import of_chain, of_graph
 
     single, linked = contractions(graph), chains(graph)
     total = len(single) + len(linked) + 1
@@ -80,17 +78,6 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
     advance(total, total)
     width = max((operand.bits for each in single for operand in each.einsum.inputs), default=0)
     return [*found, of_graph(graph.name, len(graph.nodes), curve, width)]
-
-
-def plan_with_bounds(plan: Plan, device: DeviceSpec) -> Plan:
-    """The plan with the bounds of its groups at the device's levels.
-
-    Raises UnsupportedError for products too large to be counted.
-    """
-    from tilec.bounds.levels import level_capacities
-    from tilec.bounds.plan.bounded import bounded
-
-    return bounded(plan, level_capacities(device), cached)
 
 
 def read_graph(source: str, shapes: Mapping[str, int], listener: Listener) -> Graph:
@@ -129,7 +116,7 @@ def _unknown(source: str) -> UsageError:
 def _artifact(path: Path, shapes: Mapping[str, int]) -> Graph:
     from tilec.ir.bind import bind
     from tilec.ir.codec import graph_from_json
-    from tilec.ir.verify_graph import check_graph
+    from tilec.ir.verify.graph import check_graph
     from tilec.pipeline.job import read_source
 
     read = read_source("graph", path)
@@ -141,11 +128,11 @@ def _artifact(path: Path, shapes: Mapping[str, int]) -> Graph:
 
 def _imported(path: Path, shapes: Mapping[str, int], listener: Listener) -> Graph:
     from tilec.ir.codec import graph_from_json
-    from tilec.pipeline.job import Job, Source
-    from tilec.pipeline.steps import import_graph
+    from tilec.pipeline.job import Job, StageInput
+    from tilec.pipeline.steps.import_model import import_graph
     from tilec.spec.recipe import CompileRecipe
 
     job = Job(CompileRecipe(), listener, shapes=shapes, asked=frozenset(shapes))
     with listener.stage("import") as advance:
-        made = import_graph(job, Source(path), path, advance)
+        made = import_graph(job, StageInput(path), path, advance)
     return graph_from_json(made.body, path.name)

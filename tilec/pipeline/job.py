@@ -1,4 +1,4 @@
-"""What goes through the pipeline: the job that all stages share, what one reads and what it makes."""
+"""Data of the pipeline: the job that all stages share, the input of a stage and its output."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ DEVICE_FILE = "device.yaml"
 """The device that was measured for the artifacts beside it."""
 
 RUN_FILE = "run.json"
-"""What differs between two runs of the same compilation: errors, times, machine, versions."""
+"""File of facts that differ between two runs of the same compilation: errors, times, machine, versions."""
 
 _KINDS: Mapping[str, type] = {
     "calls": list,
@@ -62,7 +62,7 @@ class Listener(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """What the stages of one compilation share.
+    """The request that the stages of one compilation share.
 
     `device` is None where no stage asks for it. `shapes` binds symbols; those in `asked` (named by a flag) must
     exist. `model` tells where the model file is when it is not beside the artifacts; `cache` keeps object files;
@@ -80,15 +80,15 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Source:
-    """What a stage reads: a file and, unless it is a model, the artifact in it. Weights are named from `folder`."""
+class StageInput:
+    """The input of a stage: a file and, unless it is a model, the artifact in it. Weights are named from `folder`."""
 
     path: Path
     artifact: Artifact | None = None
 
     @property
     def folder(self) -> Path:
-        """Where the files are that the artifact names; the current folder for standard input."""
+        """The folder of the files that the artifact names; the current one for standard input."""
         return self.path.parent
 
     @property
@@ -103,8 +103,8 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a stage made: the artifact's data, files to write before it, digests of inputs that the stage itself
+class StageOutput:
+    """The output of a stage: the artifact's data, files to write before it, digests of inputs that the stage itself
     changed, what run.json is to tell, and a failure to raise after it."""
 
     body: Mapping[str, Any]
@@ -127,8 +127,8 @@ class Stage:
     name: str
     reads: str
     writes: str
-    inputs: Callable[[Job, Source], dict[str, str]]
-    run: Callable[[Job, Source, Path, Advance], Made]
+    inputs: Callable[[Job, StageInput], dict[str, str]]
+    run: Callable[[Job, StageInput, Path, Advance], StageOutput]
     intact: Callable[[Artifact, Path], bool] = lambda _artifact, _folder: True
     owned: Callable[[Artifact], frozenset[str]] = lambda _artifact: frozenset()
     watched: Callable[[Job], bool] = lambda _job: False
@@ -139,18 +139,18 @@ class Stage:
         return FILES[self.writes]
 
 
-def read_source(kind: str, path: Path) -> Source:
-    """What a stage reads: the artifact of this kind in a file, in a folder of artifacts, or on standard input (`-`).
+def read_source(kind: str, path: Path) -> StageInput:
+    """The input of a stage: the artifact of this kind in a file, in a folder of artifacts, or on standard input (`-`).
 
     Raises UsageError and ArtifactError as `read_artifact` does.
     """
     if kind == "model":
-        return Source(path)
+        return StageInput(path)
     if str(path) == "-":
-        return Source(path, _of_kinds(parse_artifact(sys.stdin.read(), kind, "standard input"), "standard input"))
+        return StageInput(path, _of_kinds(parse_artifact(sys.stdin.read(), kind, "standard input"), "standard input"))
     if path.is_dir():
         path /= FILES[kind]
-    return Source(path, _of_kinds(read_artifact(path, kind), str(path)))
+    return StageInput(path, _of_kinds(read_artifact(path, kind), str(path)))
 
 
 def _of_kinds(artifact: Artifact, place: str) -> Artifact:
@@ -164,7 +164,7 @@ def _of_kinds(artifact: Artifact, place: str) -> Artifact:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """What run.json beside the artifacts records; nothing when there is none."""
+    """The content of run.json beside the artifacts; empty when there is none."""
     try:
         record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

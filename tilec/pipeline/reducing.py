@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.artifact import atomic_open
 from tilec.errors import ArtifactError
-from tilec.pipeline.here import elsewhere
-from tilec.pipeline.job import Advance, Job, Source, read_source
+from tilec.pipeline.host_match import host_mismatch
+from tilec.pipeline.job import Advance, Job, StageInput, read_source
 from tilec.pipeline.stages import compile_model
-from tilec.pipeline.steps import instrument_of, model_file
+from tilec.pipeline.steps.verify import instrument_of, model_file
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
@@ -52,7 +52,7 @@ class Reproduction:
     reduced: "Reduced"
 
 
-def reduce_model(job: Job, source: Source, device_text: str, output: Path, say: "Say") -> Reproduction:
+def reduce_model(job: Job, source: StageInput, device_text: str, output: Path, say: "Say") -> Reproduction:
     """Reduce the compiled model of `source` (its kernels) and write the rest to the folder `output`.
 
     `job` compiles as the model was compiled. Raises TilecError when nothing fails or a stage cannot run.
@@ -61,7 +61,7 @@ def reduce_model(job: Job, source: Source, device_text: str, output: Path, say: 
     from tilec.verify.reduce import Case, reduce
 
     assert job.device is not None
-    because = elsewhere(job.device)
+    because = host_mismatch(job.device)
     if because is not None or "runtime" not in source.body:
         hint = "`tilec verify --per-group` names the group that is wrong on the tile machine."
         raise ArtifactError(f"only what runs here can be reduced: {because or 'there is no code'}", source.place, hint)
@@ -100,7 +100,7 @@ def _write(reduced: "Reduced", recipe: "CompileRecipe", device_text: str, output
     """Model, inputs, recipe and device; each is written aside and renamed."""
     import numpy as np
 
-    from tilec.verify.parts import write_part
+    from tilec.verify.submodels import write_part
 
     with tempfile.TemporaryDirectory(prefix="tilec-") as temporary:
         write_part(reduced.part, Path(temporary) / MODEL)

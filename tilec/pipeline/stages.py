@@ -5,47 +5,48 @@ from contextlib import suppress
 from pathlib import Path
 
 from tilec.artifact import Artifact, atomic_open, bring_files, is_fresh, read_artifact, touch
+from tilec.artifact.filenames import is_inside
 from tilec.errors import ArtifactError, UsageError, did_you_mean
-from tilec.ir.filenames import is_inside
-from tilec.pipeline import steps
-from tilec.pipeline.job import Job, Made, Source, Stage, read_source
-from tilec.pipeline.makers import outdated, write_run
+from tilec.pipeline.job import Job, Stage, StageInput, StageOutput, read_source
+from tilec.pipeline.provenance import outdated, write_run
+from tilec.pipeline.steps import codegen, import_model, schedule, verify
 
 STAGES = (
     Stage(
         "import",
         reads="model",
         writes="graph",
-        inputs=steps.graph_inputs,
-        run=steps.import_graph,
-        intact=steps.files_unchanged,
-        owned=steps.written_files,
+        inputs=import_model.graph_inputs,
+        run=import_model.import_graph,
+        intact=import_model.files_unchanged,
+        owned=import_model.written_files,
         watched=lambda job: job.recipe.import_.print_between_passes,
     ),
     Stage(
         "schedule",
         reads="graph",
         writes="plan",
-        inputs=steps.plan_inputs,
-        run=steps.schedule_graph,
+        inputs=schedule.plan_inputs,
+        run=schedule.schedule_graph,
         watched=lambda job: job.recipe.schedule.print_between_passes,
     ),
     Stage(
         "codegen",
         reads="plan",
         writes="kernels",
-        inputs=steps.kernels_inputs,
-        run=steps.generate_kernels,
-        intact=steps.named_files_there,
-        owned=steps.code_files,
+        inputs=codegen.kernels_inputs,
+        run=codegen.generate_kernels,
+        intact=codegen.named_files_there,
+        owned=codegen.code_files,
+        watched=lambda job: job.recipe.codegen.print_between_passes,
     ),
     Stage(
         "verify",
         reads="kernels",
         writes="report",
-        inputs=steps.report_inputs,
-        run=steps.verify_kernels,
-        intact=steps.passed,
+        inputs=verify.report_inputs,
+        run=verify.verify_kernels,
+        intact=verify.passed,
     ),
 )
 
@@ -60,7 +61,7 @@ def stage_named(name: str) -> Stage:
     raise UsageError(f"no stage is called {name!r}", hint=hint)
 
 
-def run_stage(stage: Stage, job: Job, source: Source, target: Path | None) -> Artifact:
+def run_stage(stage: Stage, job: Job, source: StageInput, target: Path | None) -> Artifact:
     """Run one stage unless `target` is fresh, and write its artifact there (None: the caller writes it).
 
     Raises TilecError; nothing half-written stays.
@@ -92,7 +93,7 @@ def run_stage(stage: Stage, job: Job, source: Source, target: Path | None) -> Ar
 
 def compile_model(
     job: Job, model: Path, folder: Path, first: str = "import", last: str = "verify"
-) -> dict[str, Source]:
+) -> dict[str, StageInput]:
     """Run the stages from `first` to `last` in `folder`; returns what each wrote, by stage.
 
     Raises UsageError when the range is empty and whatever a stage raises.
@@ -100,15 +101,15 @@ def compile_model(
     begin, end = (STAGES.index(stage_named(name)) for name in (first, last))
     if begin > end:
         raise UsageError(f"stage {first} comes after {last}", hint="Exchange --from and --to.")
-    source = Source(model) if begin == 0 else read_source(STAGES[begin].reads, folder)
+    source = StageInput(model) if begin == 0 else read_source(STAGES[begin].reads, folder)
     if first == "schedule":
-        source = steps.bound(job, source)
+        source = schedule.bind_sizes(job, source)
     elif begin > 1 and job.asked:
         raise UsageError("sizes are bound at import or schedule", f"--from {first}", "Leave --shape out.")
     done = {}
     for stage in STAGES[begin : end + 1]:
         target = folder / stage.file
-        source = done[stage.name] = Source(target, run_stage(stage, job, source, target))
+        source = done[stage.name] = StageInput(target, run_stage(stage, job, source, target))
     return done
 
 
@@ -133,7 +134,7 @@ def _written_before(stage: Stage, target: Path | None) -> frozenset[str]:
     return frozenset(name for name in names if is_inside(name))
 
 
-def _write(made: Made, artifact: Artifact, target: Path | None) -> None:
+def _write(made: StageOutput, artifact: Artifact, target: Path | None) -> None:
     """Write what a stage made, the artifact last; new files go again when that fails."""
     folder = target.parent if target is not None else Path()
     new: list[Path] = []
@@ -157,7 +158,7 @@ def _write(made: Made, artifact: Artifact, target: Path | None) -> None:
         raise
 
 
-def _keep_weights(artifact: Artifact, source: Source, target: Path) -> None:
+def _keep_weights(artifact: Artifact, source: StageInput, target: Path) -> None:
     """Make weight files reachable beside the artifact. Those that are not here are codegen's to miss."""
     files = {name: digest for name, digest in artifact.body["files"].items() if (source.folder / name).is_file()}
     if not source.folder.samefile(target.parent):

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilec.analysis.studies.machine import machines
+from tilec.analysis.studies.rows import Row, compared, row, slowest
 from tilec.bounds.einsum.cache import cached
 from tilec.errors import ConfigError, UsageError
 from tilec.pipeline.bounds import read_graph, workload, workload_subject
 from tilec.pipeline.job import Advance
 from tilec.pipeline.sweep import Silent
 from tilec.report.bounds.forms import meanings
-from tilec.report.studies.machine import machines
-from tilec.report.studies.rows import Row, compared, row, slowest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tilec.report.bounds.subject import Subject
+    from tilec.analysis.bounds.subject import Subject
     from tilec.spec.device import DeviceSpec
     from tilec.spec.located import Located
     from tilec.spec.study import Studied, StudyRecipe
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study found: its rows, and what the mapspaces in them hold."""
+    """The result of a study: its rows, and the sizes of the mapspaces in them."""
 
     rows: tuple[Row, ...]
     mapspaces: Mapping[str, str]
@@ -58,7 +58,7 @@ def study(recipe: StudyRecipe, located: Located, advance: Advance, folders: Mapp
 
 @contextmanager
 def _placed(place: str | None) -> Iterator[None]:
-    """What is not there is an error of the file that names it."""
+    """Errors about missing models and devices get the place in the file that names them."""
     try:
         yield
     except UsageError as error:
@@ -98,10 +98,10 @@ def _subject(each: Studied, recipe: StudyRecipe, devices: Sequence[DeviceSpec], 
 
 def _whole(source: str, shapes: Mapping[str, int], recipe: StudyRecipe, devices: Sequence[DeviceSpec]) -> Subject:
     """The whole graph of a model, looked at the capacities that the study asks for."""
+    from tilec.analysis.bounds.whole import of_graph
     from tilec.bounds.graph.best_known import graph_curve
     from tilec.bounds.graph.contractions import contractions
     from tilec.bounds.levels import level_capacities
-    from tilec.report.bounds.whole import of_graph
 
     graph = read_graph(source, shapes, Silent())
     kind = recipe.mapspace or "oro+"

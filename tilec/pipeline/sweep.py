@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
+from tilec.analysis.energy import plan_energy
+from tilec.analysis.ratios import plan_ratio
+from tilec.analysis.statistics import statistics
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
-from tilec.pipeline.job import Advance, Job, Source
-from tilec.pipeline.steps import import_graph
-from tilec.report.energy import plan_energy
-from tilec.report.ratios import plan_ratio
-from tilec.report.statistics import statistics
+from tilec.pipeline.job import Advance, Job, StageInput
+from tilec.pipeline.steps.import_model import import_graph
 from tilec.report.sweep import Row
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _device(name: str, place: str | None, folder: Path) -> DeviceSpec:
 
 @contextmanager
 def _placed(place: str | None) -> Iterator[None]:
-    """What is not there is an error of the file that names it."""
+    """Errors about missing models and devices get the place in the file that names them."""
     try:
         yield
     except UsageError as error:
@@ -155,12 +155,12 @@ def _imported(path: Path, sizes: Mapping[str, int], fallback: Literal["allow", "
     from tilec.spec.recipe import CompileRecipe
 
     job = Job(CompileRecipe(fallback=fallback), Silent(), shapes=sizes)
-    made = import_graph(job, Source(path), path, lambda _done, _total: None)
+    made = import_graph(job, StageInput(path), path, lambda _done, _total: None)
     return graph_from_json(made.body, path.name)
 
 
 def _planned(head: Row, graph: Graph | TilecError, device: DeviceSpec, recipe: SweepRecipe) -> Row:
-    from tilec.pipeline.bounds import plan_with_bounds
+    from tilec.pipeline.plan_bounds import plan_with_bounds
     from tilec.scheduler import schedule
     from tilec.spec.recipe import ScheduleOptions
 

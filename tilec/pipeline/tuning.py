@@ -1,4 +1,4 @@
-"""How `schedule` gets its tuning: the record's file, where its times hold, and measuring on this machine (W20, W40)."""
+"""Tuning of `schedule`: the record's file, where its times hold, and measuring on this machine (W20, W40)."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from tilec.artifact import digest_bytes, digest_file, digest_object
 from tilec.errors import ConfigError, UnsupportedError
-from tilec.pipeline.here import require_here
+from tilec.pipeline.host_match import require_host
 from tilec.pipeline.job import Advance, Job
 from tilec.pipeline.record_file import existing, read_record, require_writable, update_record
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
     from tilec.ir.plan import Plan
-    from tilec.scheduler.tuning.choose import Tuner
     from tilec.scheduler.tuning.record import Entry
+    from tilec.scheduler.tuning.tuner import Tuner
 
 RECORD_FILE = "tuning.json"
 """The record beside the plan, where none is named."""
@@ -25,7 +25,7 @@ _DECIDING = ("ir", "lower", "codegen", "runtime")
 
 
 def record_digests(job: Job) -> dict[str, str]:
-    """What a plan depends on beside graph, device and recipe; measuring is never done already."""
+    """Digests of the tuning record that a plan depends on; a plan that is to be measured is never fresh."""
     options = job.recipe.schedule
     if options.profile:
         return {"record": ""}
@@ -34,7 +34,7 @@ def record_digests(job: Job) -> dict[str, str]:
 
 @contextmanager
 def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Iterator[Tuner | None]":
-    """What chooses between candidates while a plan for `target` is made; None where the cost model alone does.
+    """The tuner that chooses between candidates of a plan for `target`; None where the cost model alone does.
 
     Raises UsageError, ArtifactError for a record that cannot be read, UnavailableError and UnsupportedError for what
     cannot be measured.
@@ -43,8 +43,8 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     if options.record is None and not options.profile:
         yield None
         return
-    from tilec.scheduler.tuning.choose import Tuner, Tuning
     from tilec.scheduler.tuning.record import Record
+    from tilec.scheduler.tuning.tuner import Tuner, Tuning
 
     assert job.device is not None
     if options.objective != "time":
@@ -66,7 +66,7 @@ def tuner_of(job: Job, graph: "Graph", target: Path, advance: Advance) -> "Itera
     if graph.symbols:
         flags = " ".join(f"--shape {symbol}=SIZE" for symbol in graph.symbols)
         raise UnsupportedError("only fixed sizes can be measured", graph.name, f"Bind them: {flags}.")
-    require_here(job.device)
+    require_host(job.device)
     from tilec.bench.measure import measuring
 
     with measuring(job.device, job.recipe.codegen) as bench:
@@ -91,7 +91,7 @@ def record_place(job: Job, target: Path) -> Path:
 
 def told(tuner: "Tuner") -> str:
     """`tuning: 12 measured, 29 recorded, 3 left to the model (no entry for this group: 3)`."""
-    from tilec.scheduler.tuning.choose import MEASURED, RECORDED
+    from tilec.scheduler.tuning.tuner import MEASURED, RECORDED
 
     counts = tuner.sources
     parts = [f"{counts[source]} {source}" for source in (MEASURED, RECORDED) if counts[source]]
@@ -103,7 +103,7 @@ def told(tuner: "Tuner") -> str:
 
 
 def _sources() -> str:
-    """What changes when the code does that decides how fast a plan runs."""
+    """A digest that changes with the code that decides how fast a plan runs."""
     root = Path(__file__).parents[1]
     files = sorted(path for name in _DECIDING for kind in ("*.py", "*.ll") for path in (root / name).rglob(kind))
     contents = {path.relative_to(root).as_posix(): digest_bytes(path.read_bytes()) for path in files}

@@ -1,1 +1,1 @@
-"""What people read: the semantic diff of two plans as text, Markdown and JSON, plans in numbers, bounds, studies."""
+"""Reports for people and programs: plan diffs as text, Markdown and JSON, plans in numbers, bounds, studies."""

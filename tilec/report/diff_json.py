@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import tilec.ir.codec as _expressions  # noqa: F401  teaches `encode` the form of expressions
+from tilec.analysis.change import BoundMetric, Metric, PlanDiff
+from tilec.analysis.ratios import ratio_to_json
 from tilec.artifact import encode
-from tilec.report.change import BoundMetric, Metric, PlanDiff
-from tilec.report.ratios import ratio_to_json
-from tilec.report.wording import word_of
+from tilec.report.formatting import word_of
 
 
 def diff_to_json(diff: PlanDiff) -> dict[str, Any]:
-    """All of a diff as plain data: costs as integers or expressions in the symbols, null where there is nothing."""
+    """A diff as plain data: costs as integers or expressions in the symbols, null where a side has none."""
     return {
         "changed": not diff.empty,
         "what": diff.what,

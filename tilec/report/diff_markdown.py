@@ -1,11 +1,11 @@
-"""A diff as Markdown, for pull requests: totals as a table, what became of each group as a list."""
+"""A diff as Markdown for pull requests: totals as a table, changes of each group as a list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilec.report.change import Change, GroupChange, Metric, PlanDiff
-from tilec.report.wording import (
+from tilec.analysis.change import Change, GroupChange, Metric, PlanDiff
+from tilec.report.formatting import (
     bound_name,
     bound_texts,
     fact_text,
@@ -18,15 +18,16 @@ from tilec.report.wording import (
 )
 
 LARGEST = 65_536
-"""Characters that a comment on a pull request may have."""
+"""Limit of characters of a comment on a pull request."""
 
 _OPEN = 30
-"""Lines of changes that stand open; more are folded."""
+"""Number of lines of changes above which they are folded."""
 
 
 def diff_markdown(diff: PlanDiff, most: int = LARGEST) -> str:
-    """The diff as a comment of at most `most` characters: totals as a table, changes as a list, folded where they are
-    many, the last ones left out where they are too many; a single line when nothing differs. Lines end with a newline.
+    """The diff as a comment of at most `most` characters; a single line when nothing differs. Lines end with a newline.
+
+    Totals are a table and changes a list, which is folded where it is long and cut where it is too long.
     """
     lines = [f"**{_escaped(headline(diff))}**"]
     if diff.empty:
@@ -43,7 +44,7 @@ def diff_markdown(diff: PlanDiff, most: int = LARGEST) -> str:
 
 
 def _folded(entries: Sequence[Sequence[str]], room: int) -> list[str]:
-    """The entries that have room, below a line that opens them where they are many."""
+    """The entries that fit into `room` characters, folded below a summary line where they are many."""
     many = sum(map(len, entries)) > _OPEN
     head = ["", "<details>", f"<summary>{len(entries)} changes</summary>", ""] if many else [""]
     foot = ["", "</details>"] if many else []
@@ -59,14 +60,14 @@ def _folded(entries: Sequence[Sequence[str]], room: int) -> list[str]:
 
 
 def _shortened(entry: Sequence[str], room: int) -> list[str]:
-    """As much of an entry as there is room for; nothing if its first line has none."""
+    """The lines of an entry that fit into `room` characters; empty if its first line does not."""
     more = "  - and more"
-    kept: list[str] = []
+    fitting: list[str] = []
     for line in entry:
-        if len(_joined([*kept, line, more])) > room:
-            return [*kept, more] if kept else []
-        kept.append(line)
-    return kept
+        if len(_joined([*fitting, line, more])) > room:
+            return [*fitting, more] if fitting else []
+        fitting.append(line)
+    return fitting
 
 
 def _left_out(count: int) -> str:
@@ -93,12 +94,12 @@ def _cost(metric: Metric, both: bool) -> str:
     if not both:
         return f"{metric.name} {value_text(metric.after if metric.after is not None else metric.before)}"
     growth = growth_text(metric)
-    told = f"{metric.name} {value_text(metric.before)} -> {value_text(metric.after)}"
-    return _escaped(f"{told} ({growth})" if growth else told)
+    text = f"{metric.name} {value_text(metric.before)} -> {value_text(metric.after)}"
+    return _escaped(f"{text} ({growth})" if growth else text)
 
 
 def _code(text: str) -> str:
-    """Text as it stands; names hold no backticks."""
+    """Text as code; names contain no backticks."""
     return f"`{text}`"
 
 

@@ -1,11 +1,11 @@
-"""A diff as aligned text: one line what it is, totals, what became of each group, facts of the whole plan."""
+"""A diff as aligned text: headline, totals, changes of each group, facts of the whole plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tilec.report.change import Change, Metric, PlanDiff
-from tilec.report.wording import (
+from tilec.analysis.change import Change, Metric, PlanDiff
+from tilec.report.formatting import (
     bound_name,
     bound_texts,
     fact_text,
@@ -18,7 +18,7 @@ from tilec.report.wording import (
 )
 
 _LONG = 80
-"""Letters of two facts that still stand on one line."""
+"""Letters of two facts up to which they share a line."""
 
 
 def diff_text(diff: PlanDiff) -> str:
@@ -59,7 +59,7 @@ def _change(change: Change) -> list[list[str]]:
 
 
 def _aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Columns two blanks apart; those in `right` end in line, the others begin so."""
+    """Columns two blanks apart; those in `right` are right-aligned."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))] if rows else []
     return [
         "  ".join(cell.rjust(width) if k in right else cell.ljust(width) for k, (cell, width) in enumerate(pairs))

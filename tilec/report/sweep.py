@@ -1,4 +1,4 @@
-"""What a sweep found, one row a combination: for a terminal, as CSV, as JSON (W49, W51)."""
+"""Results of a sweep, one row per combination: for a terminal, as CSV, as JSON."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilec.report.energy import PlanEnergy
-from tilec.report.ratios import Ratio, times_text
-from tilec.report.statistics import Statistics, statistics_to_json
-from tilec.report.wording import bytes_text, energy_text, time_text
+from tilec.analysis.energy import PlanEnergy
+from tilec.analysis.ratios import Ratio, times_text
+from tilec.analysis.statistics import Statistics, statistics_to_json
+from tilec.report.formatting import bytes_text, energy_text, time_text
 
 _ENERGY = "energy_femtojoules"
 _BOUNDS = ("attainable_bytes", "least_bytes", "ratio", "uncounted_groups")
 _OPTIONAL = (_ENERGY, *_BOUNDS)
-"""Columns for a terminal only where a row has any: where a device tells energies, where bounds are asked for."""
+"""Columns printed on a terminal only where a row has a value: energies, if the device has them, and bounds, if
+requested."""
 
 _NUMBERS = (
     *("groups", "fused_patterns", "reducing_patterns", "largest_group", "launches", "kernels", "intermediate_bytes"),
@@ -37,13 +38,13 @@ _HEADS = {
     _ENERGY: "energy",
     **dict(zip(_BOUNDS, ("attainable", "at least", "ratio", "not counted"), strict=True)),
 }
-"""Columns for a terminal, and how they are called there."""
+"""Map from column to its heading on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One combination: `found` is its plan in numbers, None where there is none and `error` says why; `energy`
-    where the device tells any, `ratio` to the least traffic known where that was asked for."""
+    """One combination: `found` is its plan in numbers, or None with an `error`; `energy` where the device has figures,
+    `ratio` to the best known traffic where requested."""
 
     model: str
     device: str
@@ -56,7 +57,7 @@ class Row:
 
 
 def sweep_to_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """The rows as plain data; sizes that stay open make numbers text."""
+    """The rows as plain data; numbers that depend on open sizes are text."""
     return {"rows": [{**_head(row), "sizes": dict(row.sizes), "plan": _plan(row)} for row in rows]}
 
 
@@ -79,13 +80,13 @@ def sweep_cells(rows: Sequence[Row]) -> list[list[str]]:
     sized = any(row.sizes for row in rows)
     there = {name for row in rows for name, value in _numbers(row).items() if value is not None}
     heads = {name: head for name, head in _HEADS.items() if name not in _OPTIONAL or name in there}
-    told = [["model", *(["sizes"] if sized else []), "device", "fusion", *heads.values()]]
+    table = [["model", *(["sizes"] if sized else []), "device", "fusion", *heads.values()]]
     for row in rows:
         sizes = [" ".join(f"{symbol}={size}" for symbol, size in row.sizes.items())] if sized else []
         numbers = _numbers(row)
         cells = [_cell(name, numbers.get(name)) for name in heads] if numbers else ["no plan"]
-        told.append([row.model, *sizes, row.device, row.fusion, *cells])
-    return told
+        table.append([row.model, *sizes, row.device, row.fusion, *cells])
+    return table
 
 
 def _head(row: Row) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def _bounds(ratio: Ratio | None) -> dict[str, Any]:
 
 
 def _numbers(row: Row) -> dict[str, Any]:
-    """Columns of a row; none without a plan."""
+    """Columns of a row; empty without a plan."""
     plan = _plan(row)
     if plan is None:
         return {}

@@ -1,6 +1,6 @@
 """Load and run compiled models on CPU threads, without tvm and without a compiler."""
 
-from tilec.runtime.manifest import Manifest, TensorSpec
+from tilec.abi.manifest import Manifest, TensorSpec
 from tilec.runtime.session import Session, load
 
 __all__ = ["Manifest", "Session", "TensorSpec", "load"]

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
+from tilec.abi.manifest import CallSpec, LibraryFile
 from tilec.artifact import digest_file
 from tilec.errors import ArtifactError, TilecError, UnavailableError
 from tilec.ir.types import numpy_dtype
-from tilec.runtime.manifest import CallSpec, LibraryFile
 
 
 class Foreign(NamedTuple):
@@ -92,8 +92,8 @@ class Fallback:
             if tensor is None:
                 continue
             if getattr(result, "shape", None) != tensor.shape or result.dtype != numpy_dtype(tensor.ttype):
-                found = f"{getattr(result, 'dtype', type(result).__name__)}{list(getattr(result, 'shape', ()))}"
-                message = f"{spec.name!r} is {found}, expected was {tensor.ttype}{list(tensor.shape)}"
+                actual = f"{getattr(result, 'dtype', type(result).__name__)}{list(getattr(result, 'shape', ()))}"
+                message = f"{spec.name!r} is {actual}, expected was {tensor.ttype}{list(tensor.shape)}"
                 raise TilecError(message, self._call.model.file, "The model's own shapes may be wrong.")
         return results
 
@@ -101,12 +101,12 @@ class Fallback:
         if self._plain:
             plain: list[Any] = self._session.run(self._names, feeds)
             return plain
-        held = {name: _held(value) for name, value in feeds.items()}
-        return [_array(value) for value in self._session.run_with_ort_values(self._names, held)]
+        converted = {name: _ort_value(value) for name, value in feeds.items()}
+        return [_array(value) for value in self._session.run_with_ort_values(self._names, converted)]
 
 
-def _held(value: Any) -> Any:
-    """A value as onnxruntime holds it."""
+def _ort_value(value: Any) -> Any:
+    """A value as an OrtValue."""
     from onnxruntime import OrtValue
 
     if isinstance(value, OrtValue):

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilec.abi.manifest import OpaqueSpec, PortSpec, TensorSpec
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.types import numpy_dtype
-from tilec.runtime.manifest import OpaqueSpec, PortSpec, TensorSpec
 from tilec.runtime.memory import aligned_array
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def gather_outputs(
 ) -> "list[NDArray[Any] | None]":
     """Arrays to compute into, in the order of `specs`: the caller's where they can be used directly.
 
-    Outputs of the numbers in `taken` are made elsewhere and have none.
+    Outputs of the numbers in `taken` are computed by calls and have none.
 
     A caller's array that is not C-contiguous, or may overlap an input or another output, is replaced by a
     fresh one to be copied from afterwards. Raises UsageError for an unknown name, another element type or
@@ -78,9 +78,9 @@ def copy_result(spec: PortSpec, result: Any, target: "NDArray[Any]") -> None:
         target.shape,
         target.dtype.newbyteorder("="),
     ):
-        found = f"{result.dtype.name}{list(result.shape)}" if isinstance(result, np.ndarray) else type(result).__name__
+        actual = f"{result.dtype.name}{list(result.shape)}" if isinstance(result, np.ndarray) else type(result).__name__
         raise UsageError(
-            f"output {spec.name!r} is {found}, out[{spec.name!r}] is {target.dtype.name}{list(target.shape)}"
+            f"output {spec.name!r} is {actual}, out[{spec.name!r}] is {target.dtype.name}{list(target.shape)}"
         )
     np.copyto(target, result)
 

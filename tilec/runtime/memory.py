@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.manifest import Constant, WeightsFile
 from tilec.artifact import digest_file
 from tilec.errors import ArtifactError
-from tilec.runtime.manifest import Constant, WeightsFile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-ALIGNMENT = 64
 
 
 def address(array: "NDArray[Any]") -> int:

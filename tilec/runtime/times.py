@@ -1,4 +1,4 @@
-"""When the launches and the calls of one run began and ended."""
+"""Begin and end of the launches and calls of one run."""
 
 import time
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilec.runtime import layout
-from tilec.runtime.manifest import Segment
+from tilec.abi import job_layout
+from tilec.abi.manifest import Segment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +19,8 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What ran, the group of a launch or the name of a call's file, and its nanoseconds on the monotonic clock: from
-    the first task that a thread took to the end of the last."""
+    """The interval in which a launch or a call ran, named by its group or by the call's file: nanoseconds of the
+    monotonic clock, from the first task that a thread took to the end of the last."""
 
     name: str
     begin: int
@@ -32,7 +32,7 @@ class Times:
 
     def __init__(self, segments: tuple[Segment, ...]) -> None:
         self._segments = segments
-        self._blocks = [np.full((each.launches, layout.TIMES // 8), (_NEVER, 0), np.int64) for each in segments]
+        self._blocks = [np.full((each.launches, job_layout.TIMES // 8), (_NEVER, 0), np.int64) for each in segments]
         self._calls: list[Span] = []
 
     def of(self, segment: int) -> "NDArray[np.int64]":
@@ -41,7 +41,7 @@ class Times:
 
     @contextmanager
     def call(self, name: str) -> Iterator[None]:
-        """What runs inside is a call."""
+        """Notes the time of the call that runs inside."""
         begin = time.monotonic_ns()
         yield
         self._calls.append(Span(name, begin, time.monotonic_ns()))

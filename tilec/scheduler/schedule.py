@@ -1,246 +1,93 @@
-"""The scheduler as one list: graph passes, grouping, tiles, cost, plan."""
+"""From a graph and a device to a plan: passes over the graph, then the search for groups, tiles and the whole plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
 
-from tilec.errors import ConfigError, did_you_mean
-from tilec.ir.expr import operands
-from tilec.ir.graph import Graph, Node, Port
+from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
-from tilec.ir.plan import Plan, Refusal
-from tilec.ir.segments import handed, results, stages
-from tilec.scheduler.cost import costed
-from tilec.scheduler.decided import Decided, Settled
-from tilec.scheduler.fits import require_room
-from tilec.scheduler.groups.atoms import Atoms
-from tilec.scheduler.groups.build import Builder, Draught, group_of, levels_of, picoseconds
-from tilec.scheduler.groups.chosen import chosen_groups, found_groups
-from tilec.scheduler.groups.cut import cut
-from tilec.scheduler.passes.compose import compose
-from tilec.scheduler.passes.fold import fold
-from tilec.scheduler.passes.inline import inline
-from tilec.scheduler.passes.layout import layout
-from tilec.scheduler.passes.literals import literals
-from tilec.scheduler.passes.parts import fuse, single_nodes
-from tilec.scheduler.passes.reindex import reindex
-from tilec.scheduler.passes.rewrite import constant_tensors, live
-from tilec.scheduler.reasons import Draft, edge
-from tilec.scheduler.rivals import Fusion, Outline, best_plan
-from tilec.scheduler.target import Target, target_of
-from tilec.scheduler.tiers.nest import Known, Nest, require_levels
-from tilec.scheduler.tuning.choose import Tuner
+from tilec.ir.plan import Plan
+from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
+from tilec.scheduler.building.group_builder import levels_of
+from tilec.scheduler.building.plan_costs import lowered_programs, with_costs
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
+from tilec.scheduler.memory_levels.hierarchical_search import require_levels
+from tilec.scheduler.minimum_capacity import require_capacity
+from tilec.scheduler.plan_candidates import PlanSearch, PlanState, search_plans
+from tilec.scheduler.refusals import RewrittenGraph
+from tilec.scheduler.segments import with_call_ports
+from tilec.scheduler.select_passes import graph_passes, search_steps
+from tilec.scheduler.target_model import TargetModel, target_model_of
+from tilec.scheduler.trace import NO_TRACE, Trace
+from tilec.scheduler.tuning.tuner import Tuner
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
-Pass = Callable[[Draft], Draft]
-
-PASSES: Mapping[str, Pass] = {
-    "literals": literals,
-    "compose": compose,
-    "fold": fold,
-    "reindex": reindex,
-    "layout": layout,
-    "inline": inline,
-}
-"""Graph passes by name, in the order in which they run."""
-
-LIKELY = 128
+DEFAULT_SYMBOL_SIZE = 128
 """The size that a symbol is taken for while tiles are chosen."""
-
-Observe = Callable[[str, Graph], None]
 
 
 def schedule(
     graph: Graph,
     device: DeviceSpec,
     options: ScheduleOptions | None = None,
-    observe: Observe | None = None,
+    trace: Trace = NO_TRACE,
     tuner: Tuner | None = None,
+    decide: Decide | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
-    Symbolic sizes stay symbols in the plan.  `observe` sees the graph after every pass.  A `tuner` chooses among
-    the candidates that the cost model likes best; without one the first is taken.  Raises ConfigError for a pass that
-    does not exist, LevelTooSmallError for a level that cannot hold one element's tile.
+    Symbolic sizes stay symbols in the plan; tiles are chosen for those in `sizes`, else for `DEFAULT_SYMBOL_SIZE`.
+    `trace` sees every pass and step with what it changed.  A `tuner` chooses among the candidates that are predicted
+    best; without one the first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling,
+    prefetches and stores of its code; without them code generation does.  Raises ConfigError for a pass that does not
+    exist, LevelTooSmallError for a level that cannot hold one element's tile.
     """
-    search = searched(graph, device, options, observe)
-    return costed(best_plan(search, search.drafts, search.options, search.root.numbers, tuner))
+    return complete_plan(search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes).plan, decide)
 
 
-def searched(
-    graph: Graph, device: DeviceSpec, options: ScheduleOptions | None = None, observe: Observe | None = None
-) -> Search:
-    """What `schedule` chooses the plan from, with the graph after its passes. Raises what `schedule` raises."""
-    chosen = options or ScheduleOptions()
-    target = target_of(device)
-    require_levels(chosen.closed, target)
-    numbers = Candidates(dict.fromkeys(graph.symbols, LIKELY))
-    drafts = _drafts(Draft(live(_exposed(graph))), chosen, observe)
-    _require_room(drafts[0].graph, target)
-    return Search(graph, chosen, Atoms(graph, (), target, numbers, chosen.objective, frozenset()), drafts)
+def complete_plan(plan: Plan, decide: Decide | None = None) -> Plan:
+    """The plan with the costs of its groups, counted on their tile programs, and a back end's decisions about code."""
+    programs = lowered_programs(plan)
+    plan = with_costs(plan, programs)
+    return plan if decide is None else with_code_decisions(plan, programs, decide)
 
 
-@dataclass(frozen=True)
-class Search:
-    """Plans of a graph for a device: called with a draft and a way to fuse, it decides one.
-
-    `root` and `known` remember decisions, `drafts` are the graph with and without what passes compute again.
-    """
-
-    graph: Graph
-    options: ScheduleOptions
-    root: Atoms
-    drafts: tuple[Draft, ...]
-    known: Known = field(default_factory=Known)
-
-    def __call__(self, draft: Draft, fusion: Fusion, tuner: Tuner | None = None) -> Outline:
-        """The plan of a draft with a way to fuse; a tuner chooses its tiles."""
-        root, known = self.root, self.known
-        builder = Builder(draft.graph, numbering=root.numbering)
-        own = self.options.model_copy(update={"fusion": fusion})
-        segments = tuple(_decided(segment, builder, own, root, known, tuner) for segment in _segments(draft.graph))
-        hoped = sum(picoseconds(each) for segment in segments for each in segment.hoped)
-
-        def made() -> Plan:
-            decided = [draught for segment in segments for draught in segment.settled.draughts()]
-            refused = {**draft.refused, **{e: r for segment in segments for e, r in segment.settled.refused.items()}}
-            return _plan(self.graph, builder.graph, decided, tuple(builder.packs.values()), refused, root.target)
-
-        return Outline(hoped, made, segments)
+def search_plan(
+    graph: Graph,
+    device: DeviceSpec,
+    options: ScheduleOptions,
+    trace: Trace = NO_TRACE,
+    tuner: Tuner | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> PlanState:
+    """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
+    target = target_model_of(device)
+    require_levels(options.closed, target)
+    steps, plan_steps = search_steps(options)
+    drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), options, trace)
+    _require_capacity(drafts[0].graph, target)
+    numbers = Candidates({**dict.fromkeys(graph.symbols, DEFAULT_SYMBOL_SIZE), **(sizes or {})})
+    root = FusionProblem(graph, (), target, numbers, options.objective, frozenset())
+    return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
 
 
-def _drafts(draft: Draft, options: ScheduleOptions, observe: Observe | None) -> tuple[Draft, ...]:
-    """The graph after all passes and, unless a recipe names them, after all but `inline` where that changes it."""
-    found = [draft]
-    for name in passes_of(options):
-        made = [PASSES[name](each) for each in found]
-        if name == "inline" and options.passes is None and made[0].graph is not found[0].graph:
-            made += found
-        found = made
-        if observe is not None:
-            observe(name, found[0].graph)
-    return tuple(found)
+def _drafts(draft: RewrittenGraph, options: ScheduleOptions, trace: Trace) -> tuple[RewrittenGraph, ...]:
+    """The graph after all passes and, unless a recipe names it, after all but an optional one that changes it."""
+    drafts = [draft]
+    for each in graph_passes(options):
+        rewritten = [each.run(before) for before in drafts]
+        trace.record(each, drafts[0], rewritten[0])
+        if each.optional and each.name not in (options.passes or ()) and rewritten[0].graph is not drafts[0].graph:
+            rewritten += drafts
+        drafts = rewritten
+    return tuple(drafts)
 
 
-def _require_room(graph: Graph, target: Target) -> None:
+def _require_capacity(graph: Graph, target: TargetModel) -> None:
     constants = constant_tensors(graph)
     nodes = [node for node in graph.nodes if node.name not in constants]
     least = Candidates(dict.fromkeys(graph.symbols, 1))
-    require_room(nodes, graph.tensors, levels_of(target), target.core, least, target.name)
-
-
-def _exposed(graph: Graph) -> Graph:
-    """The graph with what calls read as outputs and what they make as inputs: passes keep those as they are (B19)."""
-    opaque = set(graph.opaque) | {port.tensor for port in results(graph.calls, graph.tensors)}
-    outputs = [port for port in graph.outputs if port.tensor not in opaque]
-    inputs = [port for port in graph.inputs if port.tensor not in opaque]
-    return replace(
-        graph,
-        inputs=(*inputs, *results(graph.calls, graph.tensors)),
-        outputs=(*outputs, *(port for port in handed(graph.calls, graph.tensors) if port.tensor not in opaque)),
-    )
-
-
-def passes_of(options: ScheduleOptions) -> tuple[str, ...]:
-    """The graph passes that run. Raises ConfigError for an unknown name."""
-    if options.passes is None:
-        return tuple(name for name in PASSES if name != "inline" or options.fusion != "none")
-    for name in options.passes:
-        if name not in PASSES:
-            near = did_you_mean(name, PASSES)
-            raise ConfigError(
-                f"no pass of schedule is called {name!r}",
-                "schedule.passes",
-                f"Did you mean {near!r}?" if near else f"The passes are {', '.join(PASSES)}.",
-            )
-    return options.passes
-
-
-def _decided(
-    graph: Graph, builder: Builder, options: ScheduleOptions, root: Atoms, known: Known, tuner: Tuner | None
-) -> Decided:
-    """The groups of a graph; `root` and `known` remember decisions."""
-    parted = fused = single_nodes(graph) if options.fusion == "none" else fuse(graph)
-    outputs, target = frozenset(port.tensor for port in graph.outputs), root.target
-    if target.core > 1:
-        nest = Nest(graph, builder, target, root.numbers, options, outputs, known, dict(parted.refused))
-        nested = nest.draughts(parted.parts)
-        seconds = [draught.seconds for draught in nested]
-        settled = Settled(seconds, lambda: nested, nest.refused)
-        return Decided(graph, builder, seconds, lambda: settled, fused, nest=nest)
-    atoms = replace(root, graph=graph, parts=parted.parts, outputs=outputs)
-    if options.fusion != "none":
-        parted = cut(parted, atoms)
-        atoms = replace(atoms, parts=parted.parts)
-    found = found_groups(atoms, parted.refused, builder, options)
-
-    def settle() -> Settled:
-        groups, refused = chosen_groups(found, builder, tuner)
-
-        def draughts() -> list[Draught]:
-            blocks = [(own, members, builder.core_block(own, members, tile), tile) for own, members, tile in groups]
-            return [builder.draught(block, own.leaving(m), target, tile.seconds) for own, m, block, tile in blocks]
-
-        return Settled([tile.seconds for _, _, tile in groups], draughts, refused, groups)
-
-    hoped = [own.core_tiles(members)[0].seconds for own, groups in found.groups for members in groups]
-    return Decided(graph, builder, hoped, settle, fused, atoms)
-
-
-def _segments(graph: Graph) -> tuple[Graph, ...]:
-    """The parts of a graph between its calls, each with the constants, and what later parts read as outputs."""
-    if not graph.calls:
-        return (graph,)
-    there, constants = stages(graph.nodes, graph.calls), constant_tensors(graph)
-    outputs = {port.tensor for port in graph.outputs}
-    outputs |= {t for node in graph.nodes for t in operands(node.expr) if there.get(t, 0) < there[node.name]}
-    ports = tuple(Port(name, name) for name in sorted(outputs - constants))
-    return tuple(
-        replace(graph, nodes=tuple(n for n in graph.nodes if there[n.name] == k or n.name in constants), outputs=ports)
-        for k in range(len(graph.calls) + 1)
-    )
-
-
-def _plan(
-    given: Graph,
-    graph: Graph,
-    decided: Sequence[Draught],
-    packs: Sequence[Node],
-    refused: Mapping[str, Refusal],
-    target: Target,
-) -> Plan:
-    """The plan of `given`, from the graph that passes made of it and what was decided for every group, its traffic not
-    yet counted."""
-    constants = constant_tensors(graph)
-    prepared = (*(node for node in graph.nodes if node.name in constants), *packs)
-    used = {t for draught in decided for node in draught.nodes for t in operands(node.expr)}
-    used |= {port.tensor for port in graph.outputs}
-    kept: list[Node] = []
-    for node in reversed(prepared):
-        if node.name in used:
-            kept.append(node)
-            used.update(operands(node.expr))
-    groups = tuple(group_of(draught) for draught in decided)
-    made = {node.name for group in groups for node in group.nodes}
-    used |= made | {port.tensor for port in graph.inputs}
-    inside = {e for group in groups for e in group.connect}
-    read = {edge(t, n.name) for group in groups for n in group.nodes for t in operands(n.expr) if t in made}
-    return Plan(
-        name=graph.name,
-        device=target.name,
-        levels=levels_of(target),
-        symbols=graph.symbols,
-        inputs=given.inputs,
-        outputs=given.outputs,
-        tensors={name: t for name, t in graph.tensors.items() if name in used},
-        constants={name: c for name, c in graph.constants.items() if name in used},
-        prepared=tuple(reversed(kept)),
-        groups=groups,
-        refusals=tuple(r for e, r in sorted(refused.items()) if e in read - inside),
-        files=graph.files,
-        placement=graph.placement,
-        calls=graph.calls,
-        opaque=graph.opaque,
-    )
+    require_capacity(nodes, graph.tensors, levels_of(target), target.core, least, target.name)

@@ -48,7 +48,7 @@ class Part(Spec):
 
 
 class Measured(Spec):
-    """What something really moved, to stand beside the curve."""
+    """A measured number of bytes, to stand beside the curve."""
 
     name: str = Field(min_length=1)
     capacity: Bytes

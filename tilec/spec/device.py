@@ -4,14 +4,15 @@ A level is lowest first: largest and slowest. `units` counts the instances under
 below, so SMs are units of shared memory under DRAM and chips are units under a node; no scope is built in.
 """
 
+from collections.abc import Mapping
 from math import prod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from tilec.artifact import digest_object
 from tilec.errors import did_you_mean
-from tilec.spec.located import Spec
+from tilec.spec.located import Refused, Spec
 from tilec.spec.quantities import Bytes, BytesPerSecond, Femtojoules, FlopsPerSecond, Picoseconds
 
 MOST = 1 << 24
@@ -19,7 +20,7 @@ MOST = 1 << 24
 
 
 class TTile(Spec):
-    """What a level wants to move at once: `shape` elements of `element` bytes, contiguous along the last axis."""
+    """A transaction of a level: `shape` elements of `element` bytes, contiguous along the last axis."""
 
     element: Bytes = Field(gt=0)
     shape: tuple[Annotated[int, Field(gt=0, le=MOST)], ...] = Field(min_length=1)
@@ -31,13 +32,6 @@ class TTile(Spec):
         for extent in self.shape:
             total *= extent
         return total
-
-
-class Banks(Spec):
-    """Banks of a level: two accesses to one bank in one cycle conflict (W37)."""
-
-    count: int = Field(gt=0, le=MOST)
-    width: Bytes = Field(gt=0)
 
 
 class Bandwidth(Spec):
@@ -52,7 +46,7 @@ class Bandwidth(Spec):
 
 
 class Access(Spec):
-    """What an access of a level costs, read or write alike: `energy` for `bytes` that move at once (O28)."""
+    """The energy of an access of a level, read or write alike: `energy` for `bytes` that move at once."""
 
     energy: Femtojoules
     bytes: Bytes = Field(gt=0)
@@ -65,6 +59,10 @@ class Level(Spec):
     and what a lower one holds is divided by the instances above it.
     """
 
+    refused: ClassVar[Mapping[str, Refused]] = {
+        "banks": Refused("no cost depends on conflicts between banks yet", "Take it out, or make it a comment.")
+    }
+
     name: str = Field(min_length=1)
     capacity: Bytes = Field(gt=0)
     units: int = Field(default=1, gt=0, le=MOST)
@@ -72,8 +70,9 @@ class Level(Spec):
     scope: str = Field(default="", description="name of the spread loops over the units of this level")
     bandwidth: Bandwidth | None = Field(default=None, description="absent where it limits nothing (registers)")
     transaction: TTile
-    banks: Banks | None = None
-    alignment: Bytes = Field(default=1, gt=0)
+    alignment: Bytes = Field(
+        default=1, gt=0, description="addresses at which tensors start; of the lowest level those in the arena"
+    )
     neighbours_readable: bool = Field(default=False, description="instances read each other")
     write_allocate: bool = Field(default=False, description="a write first reads the line (caches)")
     pool: str | None = Field(default=None, description="name of the capacity pool that it shares")
@@ -103,9 +102,9 @@ class Vector(Spec):
 
 
 class Target(Spec):
-    """What code generation must know: which back end, and the processor in the words of its compiler."""
+    """The target of code generation: its back end, and the processor in the words of its compiler."""
 
-    backend: str = Field(min_length=1, description="cpu, cuda, hip, ipu: the code generator")
+    backend: str = Field(min_length=1, description="kind of code generator: cpu, or that of an installed back end")
     triple: str | None = Field(default=None, description="LLVM target triple")
     processor: str | None = Field(default=None, description="LLVM mcpu, sm_80, gfx90a")
     features: tuple[str, ...] = Field(default=(), description="LLVM attributes such as +avx512f")
@@ -121,7 +120,7 @@ class DeviceSpec(Spec):
     pools: dict[str, Bytes] = Field(
         default_factory=dict, validate_default=True, description="capacity that levels share"
     )
-    launch_level: str
+    launch_level: str = Field(description="the level between kernels, not above the one of a core")
     core_level: str
     launch_overhead: Picoseconds = Field(default=0, description="time to start one kernel")
     compute: tuple[ComputeUnit, ...] = Field(min_length=1)
@@ -155,6 +154,15 @@ class DeviceSpec(Spec):
             raise ValueError(f"no level is called {name!r}; {instead}")
         return name
 
+    @field_validator("core_level")
+    @classmethod
+    def _kernels_are_launched_on_cores(cls, core: str, info: ValidationInfo) -> str:
+        names = [level.name for level in info.data.get("levels", ())]
+        launch = info.data.get("launch_level")
+        if core in names and launch in names and names.index(launch) > names.index(core):
+            raise ValueError(f"core_level {core!r} is below launch_level {launch!r}: a kernel runs on many cores")
+        return core
+
     @property
     def level_names(self) -> tuple[str, ...]:
         """Names of the levels, lowest first."""
@@ -169,7 +177,7 @@ class DeviceSpec(Spec):
         return self.levels[self.index(name)]
 
     def instances(self, name: str) -> int:
-        """How many instances of a level the whole device has."""
+        """Number of instances of a level in the whole device."""
         total = 1
         for level in self.levels[: self.index(name) + 1]:
             total *= level.units
@@ -187,7 +195,7 @@ class DeviceSpec(Spec):
 
     @property
     def cores(self) -> int:
-        """How many instances of the core level there are: cores, streaming multiprocessors, tiles."""
+        """Number of instances of the core level: cores, streaming multiprocessors, tiles."""
         return self.instances(self.core_level)
 
     def bandwidth(self, name: str, readers: int | None = None) -> int | None:

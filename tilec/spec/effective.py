@@ -8,7 +8,7 @@ from typing import Any
 from tilec.artifact import compact
 from tilec.errors import ConfigError
 from tilec.spec.device import DeviceSpec
-from tilec.spec.located import KeyPath, Located, parse_yaml, validate
+from tilec.spec.located import KeyPath, Located, Spec, parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import Source, device_source, packaged, parse_device, recipe_source
 
@@ -119,7 +119,7 @@ def _from_environment(environ: Mapping[str, str]) -> Located:
 
 
 def _from_device(device: DeviceSpec) -> Located:
-    """What the device says about recipe keys, under everything else."""
+    """Values that the device gives recipe keys, under everything else."""
     given: dict[KeyPath, Any] = {
         ("codegen", "threads"): device.cores,
         ("codegen", "processor"): device.target.processor,
@@ -129,12 +129,14 @@ def _from_device(device: DeviceSpec) -> Located:
 
 
 def _keys() -> Iterator[KeyPath]:
-    """Paths of all keys of a compile recipe, sections included."""
+    """Paths of all keys of a compile recipe, sections included, and of those that are refused."""
+    yield from ((key,) for key in CompileRecipe.refused)
     for name, each in CompileRecipe.model_fields.items():
         key = each.alias or name
         yield (key,)
-        for inner in getattr(each.annotation, "model_fields", {}):
-            yield (key, inner)
+        section = each.annotation
+        if isinstance(section, type) and issubclass(section, Spec):
+            yield from ((key, inner) for inner in (*section.model_fields, *section.refused))
 
 
 def _merge(layers: list[Located]) -> Located:
@@ -172,7 +174,7 @@ def _nest(leaves: Mapping[KeyPath, Any]) -> dict[str, Any]:
 
 
 def _leaves(data: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Everything that is not a mapping, with its path."""
+    """Values that are no mappings, with their paths."""
     for key, value in data.items():
         if isinstance(value, dict):
             yield from _leaves(value, (*path, key))
@@ -181,7 +183,7 @@ def _leaves(data: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPa
 
 
 def _origin(path: KeyPath, given: Mapping[KeyPath, str]) -> str:
-    """Where the value at `path`, or the value that it was read from, was given."""
+    """The source that gave the value at `path`, or the value that it was read from."""
     known = (given[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in given)
     return next(known, "default")
 

@@ -1,4 +1,4 @@
-"""What the operating system says about this machine: cores, SIMD, caches, memory; each with a fallback."""
+"""Facts of the operating system about this machine: cores, SIMD, caches, memory; each with a fallback."""
 
 import os
 import platform

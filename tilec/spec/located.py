@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, NamedTuple, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails, to_json
@@ -25,9 +25,28 @@ _CORE = "tag:yaml.org,2002:"
 _KEY_TAGS = {_CORE + each for each in ("str", "int", "float", "bool", "null", "timestamp")}
 
 
-class Spec(BaseModel):
-    """Base of everything that a YAML file describes: frozen, no unknown keys, no silent conversions."""
+class Refused(NamedTuple):
+    """The reason why a key that people expect is not supported, and what to do instead."""
 
+    reason: str
+    fix: str
+
+
+class Disagreement(ValueError):
+    """Two keys of one mapping that do not go together: `key` is wrong where `other` is right."""
+
+    def __init__(self, message: str, key: str, other: str) -> None:
+        super().__init__(message)
+        self.key = key
+        self.other = other
+
+
+class Spec(BaseModel):
+    """Base of everything that a YAML file describes: frozen, no unknown keys, no silent conversions.
+
+    `refused` are keys that would have no effect."""
+
+    refused: ClassVar[Mapping[str, Refused]] = {}
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=False, serialize_by_alias=True)
 
 
@@ -189,6 +208,10 @@ def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> 
     found = _at(located.data, path)
     match detail["type"]:
         case "extra_forbidden":
+            for each in _models_at(model, path[:-1]):
+                if (refused := each.refused.get(str(path[-1]))) is not None:
+                    place = located.place(path, key=True)
+                    return ConfigError(f"key {path[-1]!r} is not supported: {refused.reason}", place, refused.fix)
             near = did_you_mean(str(path[-1]), _fields_at(model, path[:-1]))
             hint = f"Did you mean {near!r}?" if near else None
             return ConfigError(f"unknown key {path[-1]!r}", located.place(path, key=True), hint)
@@ -196,6 +219,10 @@ def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> 
             return ConfigError(f"key {path[-1]!r} is missing", located.place(path[:-1]))
         case "value_error":
             message = str(context["error"])
+            if isinstance(error := context["error"], Disagreement):
+                other = located.place((*path, error.other))
+                hint = f"`{error.other}` is given at {other}."
+                return ConfigError(f"{path[-1]}: {message}", located.place((*path, error.key)), hint)
         case "too_short":
             message = f"expected at least {context['min_length']}, found {found!r}"
         case "literal_error":
@@ -208,7 +235,7 @@ def _problem(model: type[BaseModel], located: Located, detail: ErrorDetails) -> 
 
 
 def _at(data: Any, path: KeyPath) -> Any:
-    """What the file says at `path`, as far as the path leads."""
+    """The value of the file at `path`, as far as the path leads."""
     for step in path:
         here = dict(enumerate(data)) if isinstance(data, list) else data
         if isinstance(here, dict) and step in here:
@@ -218,10 +245,15 @@ def _at(data: Any, path: KeyPath) -> Any:
 
 def _fields_at(model: Any, path: KeyPath) -> list[str]:
     """The keys that the model reached from `model` along `path` accepts."""
+    fields = [field for each in _models_at(model, path) for field in each.model_fields.items()]
+    return [each.alias or name for name, each in fields]
+
+
+def _models_at(model: Any, path: KeyPath) -> list[type[Spec]]:
+    """The models reached from `model` along `path`."""
     for step in path:
         model = _step(model, step)
-    models = [member for member in _members(model) if _is_model(member)]
-    return [each.alias or name for each_model in models for name, each in each_model.model_fields.items()]
+    return [member for member in _members(model) if _is_model(member)]
 
 
 def _step(hint: Any, step: str | int) -> Any:
@@ -248,4 +280,4 @@ def _members(hint: Any) -> Iterator[Any]:
 
 
 def _is_model(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, BaseModel)
+    return isinstance(hint, type) and issubclass(hint, Spec)

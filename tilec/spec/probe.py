@@ -21,7 +21,7 @@ BUSY = "# Other work slowed the machine while it was measured: run `tilec device
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where probed devices are kept: `tilec` in XDG_CACHE_HOME, else in ~/.cache."""
+    """The folder of probed devices: `tilec` in XDG_CACHE_HOME, else in ~/.cache."""
     home = environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "tilec"
 

@@ -1,11 +1,12 @@
 """A recipe as data: which device, which sizes, and the options of every stage; each flag has a key here."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict, field_validator, model_validator
 
 from tilec.artifact import digest_object
-from tilec.spec.located import Spec
+from tilec.spec.located import Disagreement, Refused, Spec
 
 # A validator that runs before the model leaves JSON behind, and with it the leave to make a tuple of a list.
 _FROM_LIST = Strict(False)
@@ -16,22 +17,51 @@ LARGEST = 1 << 40
 
 
 class Dimension(Spec):
-    """What is known of a symbolic size: its value, or range, divisor and likely values (B06)."""
+    """A symbolic size: its value, or range, divisor and a likely value (BladeDISC, shape constraints).
+
+    A value outside of the range or not divisible by the divisor is refused, whatever binds it. Of a size that is not
+    bound tiles are chosen for the likely value, or for the usual one moved into the range.
+    """
 
     value: int | None = Field(default=None, ge=0, le=LARGEST)
     range: Annotated[tuple[int, int], _FROM_LIST] | None = None
     divisor: int = Field(default=1, gt=0)
-    likely: Annotated[tuple[int, ...], _FROM_LIST] = ()
+    likely: Annotated[tuple[int, ...], _FROM_LIST] = Field(
+        default=(), description="at most one so far: the size that a plan for all sizes is best at"
+    )
+
+    @field_validator("likely")
+    @classmethod
+    def _one_at_most(cls, likely: tuple[int, ...]) -> tuple[int, ...]:
+        if len(likely) > 1:
+            raise ValueError(f"{len(likely)} likely sizes: a plan is made for one; name the most frequent")
+        return likely
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> "Dimension":
-        low, high = self.range if self.range is not None else (0, None)
-        if low < 0 or (high is not None and high < low):
-            raise ValueError(f"the range {self.range} holds no size")
-        for size in (*self.likely, *(() if self.value is None else (self.value,))):
-            if size < low or (high is not None and size > high) or size % self.divisor:
-                raise ValueError(f"{size} is not in the range or not divisible by {self.divisor}")
+        low, high = self._limits
+        if low < 0 or -(-low // self.divisor) * self.divisor > high:
+            raise ValueError(f"the range {list(self.range or ())} holds no size that is divisible by {self.divisor}")
+        values = [("value", self.value)] if self.value is not None else []
+        for key, size in (*values, *(("likely", each) for each in self.likely)):
+            if not low <= size <= high:
+                raise Disagreement(f"{size} is not in the range from {low} to {high}", key, "range")
+            if size % self.divisor:
+                raise Disagreement(f"{size} is not divisible by {self.divisor}", key, "divisor")
         return self
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        return self.range if self.range is not None else (0, LARGEST)
+
+    def assumed(self, usual: int) -> int:
+        """The size that tiles are chosen for while it is not bound: the likely one, else the allowed one nearest to
+        `usual` from below, or the least."""
+        if self.likely:
+            return self.likely[0]
+        low, high = self._limits
+        least = -(-low // self.divisor) * self.divisor
+        return max(least, min(usual, high) // self.divisor * self.divisor)
 
 
 def _from_int(value: Any) -> Any:
@@ -42,9 +72,12 @@ Size = Annotated[Dimension, BeforeValidator(_from_int, json_schema_input_type=in
 
 
 class ImportOptions(Spec):
-    """Options of `import`: the passes to run, in order (all of them when absent)."""
+    """Options of `import`."""
 
-    passes: tuple[str, ...] | None = None
+    refused: ClassVar[Mapping[str, Refused]] = {
+        "passes": Refused("import has no passes that could be left out", "`schedule.passes` chooses those of schedule.")
+    }
+
     print_between_passes: bool = Field(default=False, description="say what every pass alters")
 
 
@@ -53,14 +86,18 @@ class ScheduleOptions(Spec):
 
     fusion: Literal["none", "register", "full"] = "full"
     objective: Literal["time", "traffic", "footprint"] = "time"
-    passes: tuple[str, ...] | None = None
+    passes: tuple[str, ...] | None = Field(
+        default=None,
+        description="graph passes that run, in order, and steps of the search (default: all; names of one kind alone "
+        "leave the other kind as it is)",
+    )
     closed: tuple[str, ...] = Field(default=(), description="levels below a core's at which nothing is connected")
     budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly, or measured")
     profile: bool = Field(default=False, description="measure candidates on this machine, keep the times in a record")
     record: str | None = Field(
         default=None, description="file of the tuning record (default with profile: tuning.json beside the plan)"
     )
-    print_between_passes: bool = Field(default=False, description="say what every pass alters")
+    print_between_passes: bool = Field(default=False, description="say what every pass and step alters")
     bounds: bool = Field(default=True, description="whether the plan carries the least traffic known of its groups")
 
 
@@ -70,6 +107,7 @@ class CodegenOptions(Spec):
     threads: int | None = Field(default=None, gt=0, description="worker threads (default: cores of the device)")
     processor: str | None = Field(default=None, description="overrides the device's target.processor")
     features: tuple[str, ...] | None = Field(default=None, description="overrides the device's target.features")
+    print_between_passes: bool = Field(default=False, description="say what every pass over a kernel alters")
 
 
 class VerifyOptions(Spec):
@@ -85,12 +123,15 @@ class VerifyOptions(Spec):
 
 
 class CompileRecipe(Spec):
-    """How to compile: `tilec compile model.onnx --recipe FILE`."""
+    """A compilation: `tilec compile model.onnx --recipe FILE`."""
+
+    refused: ClassVar[Mapping[str, Refused]] = {
+        "types": Refused("a tensor keeps the type that the model gives it", "Convert the model before it is imported.")
+    }
 
     kind: Literal["compile"] = "compile"
     device: str = Field(default="host", description="name or file of a device; host is this machine")
     shapes: dict[str, Size] = Field(default_factory=dict, description="symbolic size -> value or what is known")
-    types: dict[str, str] = Field(default_factory=dict, description="pattern of tensor names -> tType")
     import_: ImportOptions = Field(default_factory=ImportOptions, alias="import")
     schedule: ScheduleOptions = Field(default_factory=ScheduleOptions)
     codegen: CodegenOptions = Field(default_factory=CodegenOptions)
@@ -105,13 +146,13 @@ class CompileRecipe(Spec):
         Of a tuning record and of inputs the content counts, not where they are or who wrote them.
         """
         told = "print_between_passes"
-        left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "verify": {"inputs"}}
+        left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "codegen": {told}, "verify": {"inputs"}}
         everything = self.model_dump(mode="json", exclude=left_out)
         return digest_object({name: everything[name] for name in sections})
 
 
 class BenchRecipe(Spec):
-    """What to time against what: `tilec bench --recipe FILE`."""
+    """Models to time against other runtimes: `tilec bench --recipe FILE`."""
 
     kind: Literal["bench"]
     device: str = "host"

@@ -25,7 +25,7 @@ _Named = Annotated[Studied, BeforeValidator(_from_name, json_schema_input_type=s
 
 
 class StudyRecipe(Spec):
-    """How fast a workload can be on machines at best: `tilec report --recipe FILE`.
+    """The best possible times of a workload on machines: `tilec report --recipe FILE`.
 
     Machines are every level of `devices`; or buffers of these `capacities` in front of memories of these `bandwidths`,
     of which a device gives what is not listed; or dies of an `area` that a buffer and multipliers share.

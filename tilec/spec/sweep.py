@@ -40,7 +40,7 @@ _Named = Annotated[SweptModel, BeforeValidator(_from_name, json_schema_input_typ
 
 
 class SweepRecipe(Spec):
-    """What to plan and compare without running it: `tilec report --recipe FILE`."""
+    """Models to plan and compare without running them: `tilec report --recipe FILE`."""
 
     kind: Literal["sweep"]
     models: tuple[_Named, ...] = Field(min_length=1, description="names of the zoo or ONNX files")

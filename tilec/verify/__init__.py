@@ -1,4 +1,4 @@
-"""The fourth stage: compare what was compiled with a reference on fresh random inputs."""
+"""The fourth stage: verify a compiled model against a reference on fresh random inputs."""
 
 from tilec.verify.outcome import Outcome
 from tilec.verify.stage import verify

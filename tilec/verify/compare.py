@@ -1,4 +1,4 @@
-"""Comparing one output with its reference: shape, type, then the largest error relative to the largest value."""
+"""Comparison of one output with its reference: shape, type, then the largest error relative to the largest value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tilec.verify.inputs import Array
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How one output compares: `error` is max|a - b| / max|b| over finite elements, `reason` empty when it passes."""
+    """The result for one output: `error` is max|a - b| / max|b| over finite elements, `reason` is empty when it
+    passes."""
 
     output: str
     error: float
@@ -26,7 +27,7 @@ class Comparison:
         return not self.reason
 
     def size(self) -> str:
-        """` (off by E of the largest value, T is allowed)`; nothing where the error is no number."""
+        """` (off by E of the largest value, T is allowed)`; empty where the error is not a number."""
         if self.error == inf:
             return ""
         return f" (off by {self.error:.1e} of the largest value, {self.tolerance:.1e} is allowed)"
@@ -35,8 +36,9 @@ class Comparison:
 def compare(name: str, actual: Any, expected: Any, tolerance: float, source: float = 0.0) -> Comparison:
     """Compare an output with the reference. NaN passes only where the reference has NaN, infinity likewise.
 
-    The error is relative to the largest value, or to a `source` of errors that is larger.  Integers, booleans and texts
-    must be equal, whatever the tolerance; sequences are compared element by element.
+    The error is relative to the largest value, or to `source`, the largest value from which errors propagate, if that
+    is larger. Integers, booleans and texts must be equal, whatever the tolerance; sequences are compared element by
+    element.
     """
     if not isinstance(actual, np.ndarray) or not isinstance(expected, np.ndarray):
         return _compare_values(name, actual, expected, tolerance)
@@ -75,8 +77,8 @@ def _compare_values(name: str, actual: Any, expected: Any, tolerance: float) -> 
         return Comparison(name, 0.0 if same else inf, tolerance, "" if same else f"{actual} instead of {expected}")
     if len(actual) != len(expected):
         return Comparison(name, inf, tolerance, f"{len(actual)} elements instead of {len(expected)}")
-    found = [compare(name, a, b, tolerance) for a, b in zip(actual, expected, strict=True)]
-    return max(found, key=lambda each: (not each.passed, each.error), default=Comparison(name, 0.0, tolerance))
+    comparisons = [compare(name, a, b, tolerance) for a, b in zip(actual, expected, strict=True)]
+    return max(comparisons, key=lambda each: (not each.passed, each.error), default=Comparison(name, 0.0, tolerance))
 
 
 def _compare_exactly(name: str, actual: Array, expected: Array, tolerance: float) -> Comparison:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
-from tilec.ir.expr import Access, accesses, bound, walk
+from tilec.ir.expr import Access, accesses, constant_value, walk
 from tilec.ir.graph import Node, Opaque, Tensor
 from tilec.ir.plan import Plan
 from tilec.ir.types import TTYPES, numpy_dtype
@@ -18,19 +18,19 @@ from tilec.verify.nodes import nodes_of
 Array = NDArray[np.generic]
 
 SHIFTED_MEAN = 3.0
-"""Mean of every second draw: errors that cancel around zero show there."""
+"""Mean of every second draw, which reveals errors that cancel around zero."""
 
 
 OPEN_EXTENT = 3
-"""Extent of a dimension that the model leaves open."""
+"""Extent of a dimension without a size in the model."""
 
 DRAWN = {"tensor(string)": "object", "tensor(float)": "float32", "tensor(double)": "float64"}
-"""Types of opaque inputs that random contents make sense for."""
+"""NumPy types for opaque inputs that can be drawn at random."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One set of random inputs: normal numbers of this mean and spread, from this seed."""
+    """One set of random inputs: normally distributed with this mean and spread, from this seed."""
 
     seed: int
     mean: float = 0.0
@@ -38,14 +38,15 @@ class Draw:
 
 
 def draws(seeds: Sequence[int]) -> tuple[Draw, ...]:
-    """One draw a seed, in turn of mean 0 and of `SHIFTED_MEAN`."""
+    """One draw per seed, alternately with mean 0 and mean `SHIFTED_MEAN`."""
     return tuple(Draw(seed, SHIFTED_MEAN if i % 2 else 0.0) for i, seed in enumerate(seeds))
 
 
 def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: Sequence[str]) -> dict[str, int]:
-    """Tensor of `sources` -> smallest extent that its values index, directly or through movement and arithmetic.
+    """Map from tensor of `sources` to the smallest extent that its values index, directly or through movement and
+    arithmetic.
 
-    Follows integer tensors from the sources to the indices of data-dependent accesses.
+    Integer tensors are followed from the sources to the indices of data-dependent accesses.
     """
     reaches: dict[str, set[str]] = {source: {source} for source in sources}
     limits: dict[str, int] = {}
@@ -53,7 +54,7 @@ def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: 
         for access in accesses(node.expr):
             extents = tensors[access.tensor].shape
             for index, extent in zip(access.index, extents, strict=True):
-                size = bound(extent)
+                size = constant_value(extent)
                 for inner in (e for e in walk(index) if isinstance(e, Access)):
                     for source in reaches.get(inner.tensor, ()):
                         if size is not None:
@@ -75,7 +76,7 @@ def random_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
 
 
 def undrawable(plan: Plan) -> str | None:
-    """Why no random inputs can be made for a model, None when they can."""
+    """The reason why no random inputs can be made for a model, None if they can."""
     for port in plan.inputs:
         opaque = plan.opaque.get(port.tensor)
         if opaque is not None and (opaque.type not in DRAWN or opaque.shape is None):
@@ -106,7 +107,7 @@ def random_tensors(
     result: dict[str, Array] = {}
     for name in names:
         tensor = tensors[name]
-        sizes = [bound(extent) for extent in tensor.shape]
+        sizes = [constant_value(extent) for extent in tensor.shape]
         if None in sizes:
             raise UnsupportedError(f"tensor {name} has a symbolic shape", hint="Bind it with --shape SYMBOL=SIZE.")
         shape = [size for size in sizes if size is not None]

@@ -1,4 +1,4 @@
-"""A verification as JUnit XML: what CI systems show as tests."""
+"""JUnit XML of a verification, the format in which CI systems show tests."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from tilec.errors import TilecError
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML file may hold."""
+"""Characters that XML does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One test: the class that it is listed under, its name, why it failed (empty: it passed) and its numbers."""
+    """One test: class, name, failure (empty if it passed) and its numbers."""
 
     classname: str
     name: str
     failure: str = ""
-    said: str = ""
+    output: str = ""
 
 
 def junit(model: str, report: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    """The XML of a report and of the record of its run: a test for every output and inputs, and for every group that
-    was compared on its own."""
+    """The XML of a report and the record of its run: one test per output and set of inputs, and per group compared on
+    its own."""
     cases = [*_outputs(report, run), *_groups(report, run)]
     if not cases:
         failed = report.get("verdict") == "mismatch"
@@ -34,18 +34,18 @@ def junit(model: str, report: Mapping[str, Any], run: Mapping[str, Any]) -> str:
         cases = [Case("model", "verdict", because or "mismatch" if failed else "", because)]
     suite = _suite(model, len(cases), sum(bool(case.failure) for case in cases), 0)
     for case in cases:
-        made = SubElement(
+        testcase = SubElement(
             suite, "testcase", {"classname": _text(f"{model}.{case.classname}"), "name": _text(case.name)}
         )
         if case.failure:
-            SubElement(made, "failure", {"message": _text(case.failure), "type": "VerificationMismatch"})
-        if case.said:
-            SubElement(made, "system-out").text = _text(case.said)
+            SubElement(testcase, "failure", {"message": _text(case.failure), "type": "VerificationMismatch"})
+        if case.output:
+            SubElement(testcase, "system-out").text = _text(case.output)
     return _document(suite)
 
 
 def junit_of_error(model: str, error: TilecError) -> str:
-    """The XML of a verification that could not be made."""
+    """The XML of a verification that could not be run."""
     suite = _suite(model, 1, 0, 1)
     case = SubElement(suite, "testcase", {"classname": _text(f"{model}.model"), "name": "verify"})
     SubElement(case, "error", {"message": _text(error.message), "type": type(error).__name__}).text = _text(str(error))
@@ -59,18 +59,18 @@ def _outputs(report: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[Case
         for name, error in draw["errors"].items():
             reason = draw.get("reasons", {}).get(name, "")
             tolerance = allowed.get(name, {}).get("tolerance")
-            said = f"off by {float(error):.1e}" + (f", {tolerance:.1e} is allowed" if tolerance is not None else "")
-            yield Case("outputs", f"{name} ({label})", reason, said)
+            output = f"off by {float(error):.1e}" + (f", {tolerance:.1e} is allowed" if tolerance is not None else "")
+            yield Case("outputs", f"{name} ({label})", reason, output)
 
 
 def _groups(report: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[Case]:
-    """Groups that were compared; one that stopped the run has no numbers."""
-    told = run.get("groups", {})
-    for name, group in told.items():
-        said = f"{group['origin']}: {group['tensor']} is off by {float(group['error']):.1e}"
-        yield Case("groups", name, group.get("reason", ""), f"{said}, {group['tolerance']:.1e} is allowed")
+    """Tests of the groups that were compared; a group that stopped the run has no numbers."""
+    groups = run.get("groups", {})
+    for name, group in groups.items():
+        output = f"{group['origin']}: {group['tensor']} is off by {float(group['error']):.1e}"
+        yield Case("groups", name, group.get("reason", ""), f"{output}, {group['tolerance']:.1e} is allowed")
     diverging = report.get("diverging", {})
-    if diverging.get("group") and diverging["group"] not in told:
+    if diverging.get("group") and diverging["group"] not in groups:
         yield Case("groups", diverging["group"], f"wrong by its {diverging['stage']}", diverging.get("origin", ""))
 
 

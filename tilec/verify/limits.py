@@ -1,10 +1,10 @@
-"""Whether a plan, or what a run counted, stays within the bounds of the plan."""
+"""Check of planned and counted traffic against the lower bounds of the plan."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from tilec.bounds.plan.below import Finding, below
+from tilec.bounds.plan.bound_violations import Finding, bound_violations
 from tilec.ir.plan import Plan
 from tilec.verify.outcome import Outcome
 
@@ -14,26 +14,26 @@ _HINT = (
 
 
 def within_bounds(outcome: Outcome, plan: Plan) -> Outcome:
-    """The outcome with what moves less than the bounds of the plan.
+    """The outcome with every traffic below a bound of the plan.
 
-    Less than is possible fails.  Less than was known is no failure: the report keeps it with its mapping under
-    `below_known`, a counterexample to the mapspace.
+    Traffic below a proved bound is a failure. Traffic below the best known mapping is none: the report lists it with
+    the mapping under `below_known`, as a counterexample to the mapspace.
     """
     traffic = outcome.report.get("traffic", {})
     counted = {name: {level: sum(n) for level, n in each["counted"].items()} for name, each in traffic.items()}
-    found = below(plan, counted)
+    violations = bound_violations(plan, counted)
     report = dict(outcome.report)
-    if known := dict.fromkeys(each for each in found if not each.proved):
-        report["below_known"] = [_told(each) for each in known]
-    wrong = next((each for each in found if each.proved), None)
+    if known := dict.fromkeys(each for each in violations if not each.proved):
+        report["below_known"] = [_entry(each) for each in known]
+    wrong = next((each for each in violations if each.proved), None)
     if wrong is None:
         return replace(outcome, report=report)
     report["verdict"] = "mismatch"
-    report["below_least"] = [_told(each) for each in dict.fromkeys(found) if each.proved]
+    report["below_least"] = [_entry(each) for each in dict.fromkeys(violations) if each.proved]
     if outcome.failure is not None:
         return replace(outcome, report=report)
     return replace(outcome, report=report, failure=str(wrong), hint=_HINT)
 
 
-def _told(finding: Finding) -> dict[str, object]:
+def _entry(finding: Finding) -> dict[str, object]:
     return {key: value for key, value in asdict(finding).items() if key != "proved" and value != ""}

@@ -1,4 +1,4 @@
-"""Verifying code that runs here: the same random inputs through onnxruntime and through what was compiled."""
+"""Verification of code that runs on this machine: the same random inputs through onnxruntime and the compiled model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tilec.errors import ArtifactError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import Comparison, compare
-from tilec.verify.given import Feeding, feedings, feeds_of, unfeedable
 from tilec.verify.groups import GroupCheck, Instrument
+from tilec.verify.input_files import Feeding, feedings, feeds_of, unfeedable
 from tilec.verify.inputs import Array
-from tilec.verify.locate import Found, examine, locate
+from tilec.verify.locate import Divergence, examine, locate
 from tilec.verify.nodes import behind_calls
-from tilec.verify.outcome import Checked, Outcome, run_record, told
+from tilec.verify.outcome import Checked, Outcome, group_summary, run_record
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled, Reference
 from tilec.verify.tolerance import tolerances
@@ -26,10 +26,10 @@ Advance = Callable[[int, int], None]
 def verify_native(
     folder: Path, plan: Plan, model: Path, options: VerifyOptions, advance: Advance, instrument: Instrument | None
 ) -> Outcome:
-    """Compare the compiled model in `folder` with `model` on onnxruntime, on one draw of inputs a seed.
+    """Compare the compiled model in `folder` with `model` on onnxruntime, on one draw of inputs per seed.
 
     Each side runs in a process of its own, one after the other, so that a crash is reported and their memory does not
-    add up; a draw is made anew where it is needed for the same reason. Raises TilecError when one of them cannot run.
+    add up; for the same reason draws are made again instead of kept. Raises TilecError when one of them cannot run.
     """
     chosen = feedings(options.seeds, options.inputs)
     steps = 2 * len(chosen)
@@ -73,7 +73,7 @@ def verify_native(
     if options.per_group:
         assert instrument is not None
         groups = examine(plan, folder, (feeds_of(plan, each) for each in chosen), instrument)
-        report |= told(groups, len(plan.groups))
+        report |= group_summary(groups, len(plan.groups))
     timed = {"latency_us": round(seconds * 1e6, 1), "threads": threads}
     run = run_record(checked, timed, groups)
     next_step = f"`tilec verify --reduce {folder} -o repro/` makes the smallest model that fails so."
@@ -83,17 +83,17 @@ def verify_native(
         return Outcome(report, run)
     if worst is None:
         assert wrong is not None
-        report |= {"diverging": Found.kernel(wrong).json(), "verdict": "mismatch"}
-        return Outcome(report, run, f"group {wrong.group} ({wrong.origin}) is wrong: {wrong.said()}", next_step)
+        report |= {"diverging": Divergence.kernel(wrong).json(), "verdict": "mismatch"}
+        return Outcome(report, run, f"group {wrong.group} ({wrong.origin}) is wrong: {wrong.description()}", next_step)
     at, comparison = worst
-    found = (
+    divergence = (
         locate(plan, folder, model, feeds_of(plan, chosen[at]), expected[at], instrument)
         if wrong is None
-        else Found.kernel(wrong)
+        else Divergence.kernel(wrong)
     )
-    report |= {"diverging": found.json(), "verdict": "mismatch"}
+    report |= {"diverging": divergence.json(), "verdict": "mismatch"}
     failure = f"output {comparison.output} differs from {options.reference}: {comparison.reason}{comparison.size()}"
-    return Outcome(report, run, failure, f"{found.sentence()}\n  {next_step}")
+    return Outcome(report, run, failure, f"{divergence.sentence()}\n  {next_step}")
 
 
 def _step(advance: Advance, done: int, total: int, result: dict[str, Array]) -> dict[str, Array]:
@@ -108,6 +108,6 @@ def _compared(
 
 
 def _worst(checked: list[Checked]) -> tuple[int, Comparison] | None:
-    """The draw and the output with the largest error of those that fail."""
+    """The draw and the output with the largest error among those that fail."""
     failing = [(at, each) for at, done in enumerate(checked) for each in done.outputs if not each.passed]
-    return max(failing, key=lambda found: found[1].error, default=None)
+    return max(failing, key=lambda failure: failure[1].error, default=None)

@@ -1,10 +1,10 @@
-"""The nodes of a plan in the order in which they are computed, and what depends on parts that are not compiled."""
+"""The nodes of a plan in execution order, and the outputs that depend on parts which are not compiled."""
 
 from __future__ import annotations
 
+from tilec.ir.call_segments import segment_of
 from tilec.ir.graph import Node
 from tilec.ir.plan import Plan
-from tilec.ir.segments import stages
 
 
 def nodes_of(plan: Plan) -> tuple[Node, ...]:
@@ -13,6 +13,6 @@ def nodes_of(plan: Plan) -> tuple[Node, ...]:
 
 
 def behind_calls(plan: Plan) -> frozenset[str]:
-    """Outputs of the model that depend on a part that onnxruntime runs."""
-    there = stages(nodes_of(plan), plan.calls)
-    return frozenset(port.name for port in plan.outputs if there.get(port.tensor, 0) > 0)
+    """Outputs of the model that depend on a part run by onnxruntime."""
+    segments = segment_of(nodes_of(plan), plan.calls)
+    return frozenset(port.name for port in plan.outputs if segments.get(port.tensor, 0) > 0)

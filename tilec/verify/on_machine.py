@@ -1,4 +1,4 @@
-"""Verifying for a device that is not here: its tile programs on the tile machine, as far as a budget of work allows."""
+"""Verification for a device that is not present: tile programs on the tile machine, within a budget of work."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilec.abi.manifest import CallInput, CallOutput, CallSpec, LibraryFile
+from tilec.artifact.filenames import refuse_outside
 from tilec.errors import ArtifactError
 from tilec.ir.algebra import bounds_of
 from tilec.ir.evaluate import evaluate
-from tilec.ir.expr import Const, Expr, bound, operands
-from tilec.ir.filenames import refuse_outside
+from tilec.ir.expr import Const, Expr, constant_value, operands
 from tilec.ir.graph import Call
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Loop, Program, Statement
@@ -20,13 +21,12 @@ from tilec.ir.program_codec import program_from_json
 from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
 from tilec.runtime.fallback import Fallback
-from tilec.runtime.manifest import CallInput, CallOutput, CallSpec, LibraryFile
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.compare import compare
-from tilec.verify.given import feedings, feeds_of
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
+from tilec.verify.input_files import feedings, feeds_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
-from tilec.verify.outcome import Checked, Outcome, run_record, told
+from tilec.verify.outcome import Checked, Outcome, group_summary, run_record
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Reference
 from tilec.verify.tolerance import tolerances
@@ -34,13 +34,13 @@ from tilec.verify.tolerance import tolerances
 Advance = Callable[[int, int], None]
 
 BUDGET = 20_000_000
-"""Microseconds of work that verifying may take by the estimate of `work`."""
+"""Budget of estimated work for one verification, in microseconds."""
 
 STATEMENT = 700
-"""Microseconds that the machine needs for one statement, on small tiles of all units at once."""
+"""Microseconds that the tile machine needs for one statement, on small tiles of all units at once."""
 
 FLOPS = 300
-"""Floating-point operations that NumPy does in a microsecond on tiles."""
+"""Floating-point operations per microsecond of NumPy on tiles."""
 
 
 def verify_on_machine(
@@ -52,11 +52,11 @@ def verify_on_machine(
     advance: Advance,
     because: str,
 ) -> Outcome:
-    """Run the tile programs of `folder` on the tile machine; `because` says why not the code itself.
+    """Run the tile programs of `folder` on the tile machine; `because` is the reason why the code itself does not run.
 
-    A model whose estimated work fits the budget runs whole, on the draws that onnxruntime gets too. Of a larger one
-    the cheapest groups run, one of those that share a kernel, on random inputs against their expressions.
-    Raises TilecError when onnxruntime cannot run the model, ArtifactError for damaged programs.
+    A model whose estimated work fits the budget runs whole, on the same draws as onnxruntime. Of a larger one the
+    cheapest groups run, one for each kernel, on random inputs against their expressions. Raises TilecError when
+    onnxruntime cannot run the model, ArtifactError for damaged programs.
     """
     steps = _read_steps(folder, plan, kernels)
     report: dict[str, Any] = {
@@ -71,11 +71,11 @@ def verify_on_machine(
 
 def work(group: Group, program: Program) -> int:
     """Estimated microseconds that the tile machine needs for a program."""
-    return STATEMENT * _statements(program.body, {}) + (bound(group.cost.flops) or 0) // FLOPS
+    return STATEMENT * _statements(program.body, {}) + (constant_value(group.cost.flops) or 0) // FLOPS
 
 
 def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Expr]]) -> int:
-    """How often statements are executed, at most; all iterations of a spread loop do it at once."""
+    """Upper limit of executed statements; all iterations of a spread loop are executed at once."""
     total = 0
     for statement in body:
         if isinstance(statement, Loop):
@@ -89,8 +89,8 @@ def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Ex
 
 @dataclass(frozen=True)
 class Step:
-    """A group, its program, the tensors that stand for the program's parameters, the estimated work, and how many calls
-    of onnxruntime come before it."""
+    """A group, its program, the tensors bound to the program's parameters, the estimated work in microseconds, and the
+    number of onnxruntime calls before it."""
 
     group: Group
     program: Program
@@ -99,7 +99,7 @@ class Step:
     segment: int = 0
 
     def execute(self, arrays: Mapping[str, Array]) -> Result:
-        """The program's result on these tensors, its outputs by tensor. Raises MachineError."""
+        """The program's result on these tensors, with outputs by tensor. Raises MachineError."""
         named = dict(zip((p.name for p in self.program.parameters), self.tensors, strict=True))
         stored = set(self.program.outputs)
         result = execute(self.program, {name: arrays[t] for name, t in named.items() if name not in stored})
@@ -107,7 +107,7 @@ class Step:
 
 
 def _read_steps(folder: Path, plan: Plan, kernels: Mapping[str, Any]) -> tuple[Step, ...]:
-    """The groups in execution order with their programs. Raises ArtifactError for what is missing or damaged."""
+    """The groups in execution order with their programs. Raises ArtifactError if one is missing or damaged."""
     groups = {group.name: group for group in plan.groups}
     programs: dict[str, Program] = {}
     steps = []
@@ -135,7 +135,7 @@ def _whole(
     advance: Advance,
     report: dict[str, Any],
 ) -> Outcome:
-    """The chain of all groups against onnxruntime."""
+    """Verify all groups in sequence against onnxruntime."""
     allowed = tolerances(plan)
     if options.tolerance is not None:
         allowed = dict.fromkeys(allowed, options.tolerance)
@@ -159,7 +159,7 @@ def _whole(
                 try:
                     result = step.execute(arrays)
                 except MachineError as error:
-                    return _failed(report, checked, step.group, _said(error))
+                    return _failed(report, checked, step.group, _message(error))
                 arrays |= result.outputs
                 counted[step.group.name] = _traffic(step.group, result)
                 if options.per_group:
@@ -174,12 +174,12 @@ def _whole(
     report["traffic"] = counted
     run = run_record(checked, {}, list(groups.values()))
     if options.per_group:
-        report |= told(list(groups.values()), len(steps))
+        report |= group_summary(list(groups.values()), len(steps))
     first = next((check for check in groups.values() if not check.passed), None)
     if first is not None:
         report |= {"diverging": _diverging(first.group, first.origin), "verdict": "mismatch"}
-        said = f"group {first.group} ({first.origin}) is wrong on the tile machine: {first.said()}"
-        return Outcome(report, run, said)
+        message = f"group {first.group} ({first.origin}) is wrong on the tile machine: {first.description()}"
+        return Outcome(report, run, message)
     wrong = next((each for done in checked for each in done.outputs if not each.passed), None)
     if wrong is None:
         return Outcome(report, run)
@@ -188,7 +188,7 @@ def _whole(
 
 
 def _fallback(folder: Path, plan: Plan, call: Call) -> Fallback:
-    """A part of the model on onnxruntime, with what it reads and makes in the order of its ports."""
+    """A part of the model on onnxruntime, with its inputs and outputs in the order of its ports."""
     inputs = tuple(CallInput(port.name, "result", 0) for port in call.inputs)
     outputs = tuple(CallOutput(port.name, 0) for port in call.outputs)
     files = [LibraryFile(name, plan.files[name]) for name in (call.file, *call.data)]
@@ -196,10 +196,10 @@ def _fallback(folder: Path, plan: Plan, call: Call) -> Fallback:
 
 
 def _call(plan: Plan, fallbacks: Sequence[Fallback], arrays: dict[str, Any], first: int, end: int) -> int:
-    """Run the calls from `first` up to `end`; their results join `arrays`. Returns `end` or `first`, what is larger."""
+    """Run the calls from `first` up to `end` and add their results to `arrays`; returns max(first, end)."""
     for call, fallback in list(zip(plan.calls, fallbacks, strict=True))[first:end]:
-        made = fallback.run([arrays[port.tensor] for port in call.inputs])
-        arrays |= {port.tensor: value for port, value in zip(call.outputs, made, strict=True)}
+        results = fallback.run([arrays[port.tensor] for port in call.inputs])
+        arrays |= {port.tensor: value for port, value in zip(call.outputs, results, strict=True)}
     return max(first, end)
 
 
@@ -211,7 +211,7 @@ def _groups(
     advance: Advance,
     report: dict[str, Any],
 ) -> Outcome:
-    """Single groups against their expressions, the cheapest kernels first, as many as the budget allows."""
+    """Verify single groups against their expressions, the cheapest kernels first, as many as the budget allows."""
     draw = draws(options.seeds)[0]
     chosen = list(_affordable(steps))
     counted: dict[str, Any] = {}
@@ -222,7 +222,7 @@ def _groups(
         try:
             result = step.execute(arrays)
         except MachineError as error:
-            return _failed(report, checked, step.group, _said(error))
+            return _failed(report, checked, step.group, _message(error))
         counted[step.group.name] = _traffic(step.group, result)
         outputs = compared(step.group, plan, result.outputs, evaluated(step.group, plan, arrays))
         checked.append(Checked(draw, outputs))
@@ -237,7 +237,7 @@ def _groups(
     report["traffic"] = counted
     if not options.per_group:
         return Outcome(report, run_record(checked, {}))
-    return Outcome(report | told(groups, len(steps)), run_record(checked, {}, groups))
+    return Outcome(report | group_summary(groups, len(steps)), run_record(checked, {}, groups))
 
 
 def _affordable(steps: Sequence[Step]) -> Iterator[Step]:
@@ -251,21 +251,25 @@ def _affordable(steps: Sequence[Step]) -> Iterator[Step]:
         yield step
 
 
-def _said(error: MachineError) -> str:
+def _message(error: MachineError) -> str:
     return f"{error.message} at {error.place}" if error.place else error.message
 
 
 def _operands(group: Group, plan: Plan, folder: Path, draw: Draw) -> dict[str, Array]:
-    """Values for everything that a group reads from outside: constants as they are, for in a group of many layers
-    weights of any size would make errors of any size, and random ones for the rest."""
-    own = {node.name for node in group.nodes}
-    names = dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in own)
-    known = _constants(plan, folder, names)
-    return random_tensors([name for name in names if name not in known], group.nodes, plan.tensors, draw) | known
+    """Values for all operands of a group: constants as they are, random values for the rest.
+
+    Random weights would not do: in a group of many layers, weights of arbitrary size make errors of arbitrary size.
+    """
+    produced = {node.name for node in group.nodes}
+    names = dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in produced)
+    constants = _constants(plan, folder, names)
+    return (
+        random_tensors([name for name in names if name not in constants], group.nodes, plan.tensors, draw) | constants
+    )
 
 
 def _constants(plan: Plan, folder: Path, names: Iterable[str]) -> dict[str, Array]:
-    """Constants of the plan and values of its prepared nodes, those of `names` that are either."""
+    """Values of those `names` that are constants or prepared nodes of the plan."""
     prepared = {node.name: node.expr for node in plan.prepared}
     values: dict[str, Array] = {}
 
@@ -281,16 +285,19 @@ def _constants(plan: Plan, folder: Path, names: Iterable[str]) -> dict[str, Arra
 
 
 def _traffic(group: Group, result: Result) -> dict[str, Any]:
-    """Bytes per level that the plan says and that the machine counted."""
+    """Bytes per level as planned, and as counted by the machine."""
     levels = {level for level, moved in result.moved.items() if moved.read or moved.written}
     counted = {level: [result.moved[level].read, result.moved[level].written] for level in levels}
     both = set(group.cost.read) | set(group.cost.written)
-    planned = {level: [bound(group.cost.read.get(level, 0)), bound(group.cost.written.get(level, 0))] for level in both}
+    planned = {
+        level: [constant_value(group.cost.read.get(level, 0)), constant_value(group.cost.written.get(level, 0))]
+        for level in both
+    }
     return {"counted": counted, "planned": planned}
 
 
 def _diverging(group: str, origin: str) -> dict[str, str]:
-    """What the report says of the first group that is wrong by its tile program."""
+    """The report's entry of the first group whose tile program is wrong."""
     return {"group": group, "origin": origin, "stage": "schedule"}
 
 

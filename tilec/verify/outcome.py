@@ -1,4 +1,4 @@
-"""What verify hands back: the report, which is the same on every machine, and the record of this run, which is not."""
+"""Results of verify: the report, which is the same on every machine, and the record of this run, which is not."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from math import isfinite
 from typing import Any
 
 from tilec.verify.compare import Comparison
-from tilec.verify.given import Feeding, labelled
 from tilec.verify.groups import GroupCheck
+from tilec.verify.input_files import Feeding, labelled
 
 _PACKAGES = ("tilec", "numpy", "onnxruntime", "apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`report` goes to 4-report.json and `run` to run.json; `failure` says what differs, None when nothing does."""
+    """`report` goes to 4-report.json and `run` to run.json; `failure` describes the mismatch, None if there is none."""
 
     report: Mapping[str, Any]
     run: Mapping[str, Any]
@@ -28,14 +28,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Checked:
-    """One set of inputs and how every output compared."""
+    """One set of inputs and the comparison of every output."""
 
     feeding: Feeding
     outputs: Sequence[Comparison]
 
 
-def told(groups: Sequence[GroupCheck], total: int) -> dict[str, Any]:
-    """What the report says of groups that were compared on their own: how many, and those that are wrong."""
+def group_summary(groups: Sequence[GroupCheck], total: int) -> dict[str, Any]:
+    """The report's entry on groups compared on their own: their number, and those that are wrong."""
     wrong = [
         {"group": c.group, "origin": c.origin, "tensor": c.worst.output, "tolerance": c.worst.tolerance}
         for c in groups
@@ -47,13 +47,13 @@ def told(groups: Sequence[GroupCheck], total: int) -> dict[str, Any]:
 def run_record(
     checked: Sequence[Checked], more: Mapping[str, Any], groups: Sequence[GroupCheck] = ()
 ) -> dict[str, Any]:
-    """What depends on machine and moment: errors of each draw and each group, versions, and `more`."""
+    """The part that depends on machine and moment: errors of each draw and each group, versions, and `more`."""
     record = {"draws": [_compared(done) for done in checked], "machine": _machine(), "versions": _versions(), **more}
     return {**record, "groups": {each.group: each.json() for each in groups}} if groups else record
 
 
 def _compared(done: Checked) -> dict[str, Any]:
-    """How the outputs of one set of inputs compare; reasons for those that differ."""
+    """The comparisons of one set of inputs, with reasons for the failing outputs."""
     errors = {each.output: each.error if isfinite(each.error) else str(each.error) for each in done.outputs}
     reasons = {each.output: each.reason for each in done.outputs if not each.passed}
     record = {**labelled(done.feeding), "errors": errors}
@@ -65,7 +65,7 @@ def _machine() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """The processor's name where the system tells it."""
+    """The processor's name, if the system provides it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             names = (line.partition(":")[2].strip() for line in file if line.startswith("model name"))
@@ -75,10 +75,10 @@ def _processor() -> str:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions

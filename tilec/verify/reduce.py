@@ -1,4 +1,4 @@
-"""A compiled model that is wrong, reduced to the smallest part and inputs of it that are wrong still."""
+"""Reduction of a failing compiled model to the smallest part and inputs that still fail."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ import onnx
 from tilec.errors import TilecError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
-from tilec.verify.given import feedings, feeds_of, unfeedable
+from tilec.verify.failure_trial import MISMATCH, Bench, Build, Failure, Judge, Trace
 from tilec.verify.groups import Instrument, origins
+from tilec.verify.input_files import feedings, feeds_of, unfeedable
 from tilec.verify.inputs import Array
 from tilec.verify.locate import locate
-from tilec.verify.parts import Choice, Part, Whole
 from tilec.verify.shrink import shrink, simplify
-from tilec.verify.trial import MISMATCH, Bench, Build, Failure, Judge, Trace
+from tilec.verify.submodels import Choice, Part, Whole
 
 MOST_TRIALS = 200
-"""Parts that are compiled at most; what is found until then is taken."""
+"""Limit of compiled parts; the smallest failing one until then is the result."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """What is left of a model of `nodes` nodes, how it fails, how many parts were compiled, whether it is the end."""
+    """The remaining part of a model of `nodes` nodes, its failure, the number of compiled parts, and whether the search
+    was completed."""
 
     part: Part
     failure: Failure
@@ -38,7 +39,7 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Case:
-    """A compiled model: its folder, plan and ONNX file, how to compile others like it, and a folder to work in."""
+    """A compiled model: its folder, plan and ONNX file, the compiler of its parts, and a folder to work in."""
 
     folder: Path
     plan: Plan
@@ -51,9 +52,9 @@ class Case:
 def reduce(case: Case, options: VerifyOptions, say: Say) -> Reduced:
     """The smallest part of the model that fails in the same way: with wrong results, a crash or an error.
 
-    The search begins with the nodes behind the first group that diverges. Tensors that were computed become inputs,
-    with the values that they have on onnxruntime; then sizes are halved and contents made plain. `say` is told of
-    progress. Raises TilecError when nothing fails, or no longer when the model is compiled anew.
+    The search begins with the nodes behind the first diverging group. Computed tensors become inputs, with their values
+    on onnxruntime; then sizes are halved and contents simplified. `say` receives progress. Raises TilecError when
+    nothing fails, or no longer fails when the model is compiled again.
     """
     with Bench(case.scratch, case.build, options.tolerance) as bench:
         feeds, expected, failure = _failing(case, options, bench)
@@ -75,7 +76,7 @@ def reduce(case: Case, options: VerifyOptions, say: Say) -> Reduced:
 def _failing(
     case: Case, options: VerifyOptions, bench: Bench
 ) -> tuple[Mapping[str, Array], Mapping[str, Array], Failure]:
-    """The first inputs that the compiled model fails on, what onnxruntime makes of them, and how it fails."""
+    """The first inputs for which the compiled model fails, onnxruntime's outputs for them, and the failure."""
     undrawn = unfeedable(case.plan, options.inputs)
     if undrawn is not None:
         raise TilecError(undrawn, str(case.folder), "Name inputs with --inputs FILE.npz.")
@@ -94,7 +95,7 @@ def _failing(
 
 @dataclass
 class _Search:
-    """Tries parts until there were too many; knows how the last failing one failed."""
+    """Tries parts up to the limit of trials; `last` is the failure of the last failing part."""
 
     bench: Bench
     last: Failure
@@ -104,16 +105,16 @@ class _Search:
         """Whether a part fails as the model does."""
         if self.bench.trials >= MOST_TRIALS:
             return False
-        found = self.bench.failure(part)
-        if found is None or found.kind != self.last.kind:
+        failure = self.bench.failure(part)
+        if failure is None or failure.kind != self.last.kind:
             return False
-        self.last = found
+        self.last = failure
         left = len(part.proto.graph.node)
-        self.say(f"{left} {'node fails' if left == 1 else 'nodes fail'}: {found.text.splitlines()[0]}")
+        self.say(f"{left} {'node fails' if left == 1 else 'nodes fail'}: {failure.text.splitlines()[0]}")
         return True
 
     def chosen(self, whole: Whole, choice: Choice) -> bool:
-        """The same for the part of a choice."""
+        """Whether the part of a choice fails as the model does."""
         part = whole.part(choice) if choice.nodes else None
         return part is not None and self.fails(part)
 
@@ -121,16 +122,16 @@ class _Search:
 def _start(
     case: Case, whole: Whole, search: _Search, feeds: Mapping[str, Array], expected: Mapping[str, Array]
 ) -> Choice:
-    """A choice that fails: the nodes behind the first diverging group, more around them, a half of all, or all.
+    """A failing choice: the nodes behind the first diverging group, more around them, half of all, or all.
 
-    Raises TilecError when not even that fails.
+    Raises TilecError when not even the whole model fails.
     """
     choice = Choice(())
     if search.last.kind == MISMATCH:
-        found = locate(case.plan, case.folder, case.model, feeds, expected, case.instrument)
-        search.say(found.sentence())
+        divergence = locate(case.plan, case.folder, case.model, feeds, expected, case.instrument)
+        search.say(divergence.sentence())
         groups = {group.name: origins(group) for group in case.plan.groups}
-        choice = whole.named(groups.get(found.group, ()))
+        choice = whole.named(groups.get(divergence.group, ()))
     while 0 < len(choice.nodes) < len(whole.nodes):
         if search.chosen(whole, choice):
             return choice

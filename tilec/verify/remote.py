@@ -1,4 +1,4 @@
-"""An object that lives in a process of its own: crashes there are errors here, its memory is its own."""
+"""An object in a process of its own: a crash there is an error here, and its memory is separate."""
 
 import multiprocessing
 import signal
@@ -19,17 +19,17 @@ class Remote:
     """Calls methods of `factory(*arguments)` in a fresh process; use it as a context.
 
     Arguments and results are pickled. Raises the TilecError that the object raised, RemoteError for any other failure,
-    with `name` saying what runs there.
+    whose message begins with `name`.
     """
 
     def __init__(self, name: str, factory: Callable[..., Any], *arguments: Any) -> None:
         self.name = name
         context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, factory, arguments), daemon=True)
+        self._connection, child_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(child_end, factory, arguments), daemon=True)
         with _undisturbed():
             self._process.start()
-        theirs.close()
+        child_end.close()
 
     def __enter__(self) -> Self:
         return self
@@ -38,7 +38,7 @@ class Remote:
         self.close()
 
     def ready(self) -> None:
-        """Wait until the object is made."""
+        """Wait until the object is constructed."""
         self.answer()
 
     def call(self, method: str, *arguments: Any, timeout: float | None = None) -> Any:
@@ -47,13 +47,13 @@ class Remote:
         return self.answer(timeout)
 
     def ask(self, method: str, *arguments: Any) -> None:
-        """Begin `object.method(*arguments)`; `answer` gives its result."""
+        """Begin `object.method(*arguments)`; `answer` returns its result."""
         with suppress(BrokenPipeError):  # a dead process is reported by what follows
             self._connection.send((method, arguments))
 
     @property
     def connection(self) -> Connection:
-        """What becomes readable when there is an answer, or when the process has ended."""
+        """The connection, which becomes readable when there is an answer or the process has ended."""
         return self._connection
 
     def close(self) -> None:
@@ -63,14 +63,14 @@ class Remote:
         self.kill()
 
     def kill(self) -> None:
-        """End the process at once, whatever it does."""
+        """End the process at once."""
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
         self._connection.close()
 
     def answer(self, timeout: float | None = None) -> Any:
-        """The next result; the first one says that the object was made."""
+        """The next result; the first one only confirms that the object was constructed."""
         if timeout is not None and not self._connection.poll(max(0.0, timeout)):
             self.kill()
             raise RemoteError(f"{self.name} did not answer in time")
@@ -83,7 +83,7 @@ class Remote:
         raise result
 
     def _end(self) -> str:
-        """How the process ended."""
+        """Description of how the process ended."""
         self._process.join(timeout=5)
         code = self._process.exitcode
         if code is not None and code < 0:
@@ -95,7 +95,7 @@ class Remote:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ctrl-C waits, here and in a process that is started: it would end that one before it can look away."""
+    """Block Ctrl-C here and in a process started meanwhile: it would be ended before it can ignore the signal."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -107,20 +107,20 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _serve(connection: Connection, factory: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    """Life of the process: make the object, then answer calls until the other side closes."""
+    """Main loop of the process: construct the object, then answer calls until the other side closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         target = factory(*arguments)
         connection.send((True, None))
         while True:
-            method, given = connection.recv()
-            connection.send((True, getattr(target, method)(*given)))
-            del given  # it may be large, and the next one comes while this one would still be there
+            method, arguments_of_call = connection.recv()
+            connection.send((True, getattr(target, method)(*arguments_of_call)))
+            del arguments_of_call  # it may be large, and must not stay in memory while the next one arrives
     except (EOFError, BrokenPipeError):
         sys.exit(0)
-    except Exception as error:  # whatever it is, the caller has to hear of it
-        known = error if isinstance(error, TilecError) else RemoteError(f"{type(error).__name__}: {error}")
+    except Exception as error:  # any error is reported to the caller
+        reported = error if isinstance(error, TilecError) else RemoteError(f"{type(error).__name__}: {error}")
         with suppress(OSError):
-            connection.send((False, known))
+            connection.send((False, reported))
         sys.exit(1)

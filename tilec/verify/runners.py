@@ -1,4 +1,4 @@
-"""The two sides of a comparison, each to be made in a process of its own: onnxruntime, and what was compiled."""
+"""The two sides of a comparison, each constructed in a process of its own: onnxruntime and the compiled model."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Reference:
         return dict(zip(names, arrays, strict=True))
 
     def unrepeatable(self, feeds: Mapping[str, Any]) -> tuple[str, ...]:
-        """Outputs that two runs on the same inputs make different: random numbers."""
+        """Outputs that differ between two runs on the same inputs: random numbers."""
         first, second = self.run(feeds), self.run(feeds)
         return tuple(name for name in first if not compare(name, first[name], second[name], 0.0).passed)
 
 
 def inner_tensors(model: Path, feeds: Mapping[str, Array], nodes: Collection[str]) -> dict[str, Array]:
-    """First outputs of the model's nodes of these names, by node, on onnxruntime. Raises TilecError."""
+    """First outputs of the named nodes of the model, by node, on onnxruntime. Raises TilecError."""
     import onnx
 
     proto = onnx.load(str(model), load_external_data=False)
@@ -72,13 +72,14 @@ def inner_tensors(model: Path, feeds: Mapping[str, Array], nodes: Collection[str
 
 
 def write_watched(model: Path, proto: onnx.ModelProto, tensors: Iterable[str], folder: Path) -> Path:
-    """The model with these tensors as outputs too, written into an empty folder; its external data is linked there."""
+    """Write the model with these tensors as further outputs into an empty folder, next to links to its external
+    data."""
     import onnx
 
     watched = onnx.ModelProto()
     watched.CopyFrom(proto)
-    known = {output.name for output in proto.graph.output}
-    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in known)
+    outputs = {output.name for output in proto.graph.output}
+    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in outputs)
     for beside in model.parent.iterdir():  # external data is named relative to the model
         if beside != model:
             (folder / beside.name).symlink_to(beside)
@@ -96,8 +97,8 @@ class Compiled:
         self._session = load(folder, threads=threads, check=True)
 
     def run(self, feeds: Mapping[str, Any], loose: Collection[str] = ()) -> dict[str, Any]:
-        """Outputs by name. Raises TilecError when a second run gives other bytes, but for the `loose` ones, which
-        onnxruntime has a part in."""
+        """Outputs by name. Raises TilecError when a second run gives other bytes, except for the `loose` ones, which
+        depend on a part run by onnxruntime."""
         first = self._session.run(feeds)
         second = self._session.run(feeds)
         for name, array in first.items():
@@ -106,7 +107,7 @@ class Compiled:
         return first
 
     def latency(self, feeds: Mapping[str, Array]) -> tuple[float, int]:
-        """Seconds of the fastest of a few runs, and the threads that took part."""
+        """Seconds of the fastest of a few runs, and the number of threads used."""
         times = []
         for _ in range(LATENCY_RUNS):
             begin = time.perf_counter()

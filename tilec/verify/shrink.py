@@ -1,4 +1,4 @@
-"""The smallest part of a model that fails: nodes are left out as long as the rest still fails."""
+"""Delta debugging of a model: nodes are removed as long as the rest still fails."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from itertools import pairwise
 import numpy as np
 
 from tilec.verify.inputs import Array
-from tilec.verify.parts import Choice, Part, Whole, changed, weights_of
+from tilec.verify.submodels import Choice, Part, Whole, changed, weights_of
 
 Fails = Callable[[Part], bool]
 """Whether a part fails as the whole does."""
 
 
 def shrink(whole: Whole, choice: Choice, fails: Fails) -> Choice:
-    """The smallest choice within a failing one that is found: no node and no kept tensor of it can be left out.
+    """The smallest failing choice found within a failing one: no node and no kept tensor of it can be removed.
 
-    Runs of nodes are left out, half of them first and single ones last (Zeller's delta debugging); what they made
-    becomes an input.
+    Sequences of nodes are removed, half of them first and single ones last (Zeller's delta debugging); their results
+    become inputs.
     """
 
     @cache
@@ -36,11 +36,11 @@ def shrink(whole: Whole, choice: Choice, fails: Fails) -> Choice:
 
 
 def _fewer(whole: Whole, choice: Choice, fails: Callable[[Choice], bool], length: int) -> Choice:
-    """The choice without runs of nodes, of `length` at first and then shorter and shorter."""
+    """The choice without sequences of nodes, of `length` at first, then shorter and shorter."""
     while True:
-        found = next((each for each in _runs_left_out(whole, choice, length) if fails(each)), None)
-        if found is not None:
-            choice = found
+        smaller = next((each for each in _with_sequence_removed(whole, choice, length) if fails(each)), None)
+        if smaller is not None:
+            choice = smaller
             length = min(length, _half(len(choice.nodes)))
         elif length == 1:
             return choice
@@ -49,12 +49,12 @@ def _fewer(whole: Whole, choice: Choice, fails: Callable[[Choice], bool], length
 
 
 def _half(count: int) -> int:
-    """Half of a count, rounded up so that two runs make the whole; at least 1."""
+    """Half of a count, rounded up so that two halves make the whole; at least 1."""
     return max(1, -(-count // 2))
 
 
-def _runs_left_out(whole: Whole, choice: Choice, length: int) -> Iterator[Choice]:
-    """The choice without each run of so many nodes; the ends first, which leave the rest in one piece."""
+def _with_sequence_removed(whole: Whole, choice: Choice, length: int) -> Iterator[Choice]:
+    """The choice without each sequence of `length` nodes; the ends first, for they leave the rest in one piece."""
     starts = list(range(0, len(choice.nodes), length))
     for at in dict.fromkeys((starts[-1], *starts)) if starts else ():
         dropped = choice.nodes[at : at + length]
@@ -63,9 +63,9 @@ def _runs_left_out(whole: Whole, choice: Choice, length: int) -> Iterator[Choice
 
 
 def simplify(part: Part, fails: Fails) -> Part:
-    """A failing part with smaller sizes and plainer contents, as far as it still fails.
+    """A failing part with smaller sizes and simpler contents, as far as it still fails.
 
-    A size is halved wherever it occurs, in numbers that are shapes too; then each tensor becomes zeros or ones.
+    A size is halved wherever it occurs, also in tensors that hold shapes; then each tensor becomes zeros or ones.
     """
     for size in sorted(_sizes(part), reverse=True):
         for larger, smaller in pairwise(_halvings(size)):
@@ -84,7 +84,7 @@ def simplify(part: Part, fails: Fails) -> Part:
 
 
 def _arrays(part: Part) -> Mapping[str, Array]:
-    """Everything that is given to the nodes of a part."""
+    """All inputs and weights of a part."""
     return {**part.feeds, **weights_of(part)}
 
 
@@ -93,7 +93,7 @@ def _sizes(part: Part) -> set[int]:
 
 
 def _is_shape(array: Array) -> bool:
-    """Whether an array may be a shape: its elements are sizes then, its own size is a rank."""
+    """Whether an array may be a shape: then its elements are sizes, and its own size is a rank."""
     return array.dtype == np.int64 and array.ndim == 1
 
 
@@ -106,7 +106,7 @@ def _halvings(size: int) -> Iterator[int]:
 
 
 def _resized(part: Part, size: int, smaller: int) -> Part:
-    """The part with one size made smaller wherever a dimension has it, and wherever a shape that is given says it."""
+    """The part with one size made smaller in every dimension and every shape tensor that has it."""
     arrays: dict[str, Array] = {}
     for name, array in _arrays(part).items():
         if _is_shape(array):

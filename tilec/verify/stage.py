@@ -1,4 +1,4 @@
-"""`verify`: on this machine where the code runs here, else on the tile machine."""
+"""The `verify` stage: on this machine where the code runs here, else on the tile machine."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def verify(
     instrument: Instrument | None = None,
     because: str | None = None,
 ) -> Outcome:
-    """Compare the compiled model in `folder` (W45, A01).
+    """Compare the compiled model in `folder` with the original.
 
-    `kernels` is the data of its 3-kernels.json, `plan` what that was made from, `model` the ONNX file. `instrument`
-    compiles a variant of the plan for the search of the first diverging group. `because` says why the code cannot run
-    on this machine; then, and when there is no code, the tile programs run on the tile machine.
-    What moves less than any mapping can fails as well.  Raises TilecError when one side cannot run at all.
+    `kernels` is the data of its 3-kernels.json, `plan` the plan it was made from, `model` the ONNX file. `instrument`
+    compiles a variant of the plan for the search of the first diverging group. `because` is the reason why the code
+    cannot run on this machine; then, and when there is no code, the tile programs run on the tile machine. Traffic
+    below a proved bound fails as well. Raises TilecError when one side cannot run at all.
     """
     from tilec.verify.limits import within_bounds
 

@@ -1,7 +1,7 @@
-"""How far two correct results may lie apart: rounding errors along the longest path, from types and reductions.
+"""Tolerances: the difference that rounding explains between two correct results, from types and reductions.
 
-Every operation rounds once; errors of independent roundings add like a random walk, so a path with N roundings
-strays about sqrt(N) units in the last place of the largest value.  A reduction over K elements counts K.
+Every operation rounds once. Errors of independent roundings add like a random walk, so that after N roundings on a path
+the result deviates by about sqrt(N) units in the last place of the largest value. A reduction over K elements counts K.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 from types import MappingProxyType
 
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr, bound, children, operands
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr, children, constant_value, operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.numpy_scalars import EXACT
 from tilec.ir.plan import Plan
@@ -22,28 +22,30 @@ _EPSILON = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
 _EXACT: Mapping[str, float] = MappingProxyType({})
 
 SAFETY = 3.0
-"""Random walks stray further than their standard deviation; three of them is once in several hundred."""
+"""Multiple of the standard deviation that is allowed; a random walk exceeds three of them once in several hundred."""
 
 GROUP_SAFETY = 8.0
-"""The same for a single group: one whose terms cancel has results far smaller than its errors' sources, which later
-layers even out."""
+"""The same for a single group: where terms cancel, results are far smaller than the values their errors come from,
+which later layers even out."""
 
 FUNCTION = 16.0
-"""Roundings that a transcendental function counts for: libraries differ by up to four units in the last place."""
+"""Number of roundings that a transcendental function counts as: libraries differ by up to four units in the last
+place."""
 
 
 CALL = 4096.0
-"""Roundings that a part on onnxruntime counts for, with what it does to the errors of what it reads."""
+"""Number of roundings that a part on onnxruntime counts as, including its amplification of the errors of its inputs."""
 
 
 def tolerances(plan: Plan) -> dict[str, float]:
-    """Output of the model -> largest |a - b| / max|a| that rounding explains; 0 for integers and booleans."""
+    """Map from output of the model to the largest |a - b| / max|a| that rounding explains; 0 for integers and
+    booleans."""
     strayed = _strayed(plan)
     return {port.name: _allowed(strayed.get(port.tensor, 0.0), SAFETY) for port in plan.outputs}
 
 
 def _strayed(plan: Plan) -> dict[str, float]:
-    """Tensor or opaque value -> variance of its relative error."""
+    """Map from tensor or opaque value to the variance of its relative error."""
     strayed = variances(nodes_of(plan), plan.tensors)
     for call in plan.calls:
         worst = max((strayed.get(port.tensor, 0.0) for port in call.inputs), default=0.0)
@@ -55,18 +57,19 @@ def _strayed(plan: Plan) -> dict[str, float]:
 
 
 def group_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
-    """The same for every tensor that `nodes` define, when what they read is exact."""
+    """Map from every tensor that `nodes` define to its tolerance when their operands are exact."""
     return {name: _allowed(variance, GROUP_SAFETY) for name, variance in variances(nodes, tensors).items()}
 
 
 def variances(
     nodes: Sequence[Node], tensors: Mapping[str, Tensor], given: Mapping[str, float] = _EXACT
 ) -> dict[str, float]:
-    """Node -> variance of its relative error, along the path with the most roundings; `given` are those of operands."""
+    """Map from node to the variance of its relative error along the path with the most roundings; `given` are the
+    operands' variances."""
     result: dict[str, float] = dict(given)
     for node in nodes:
-        own = variance(node, tensors)
-        result[node.name] = own + max((result.get(t, 0.0) for t in operands(node.expr)), default=0.0)
+        added = variance(node, tensors)
+        result[node.name] = added + max((result.get(t, 0.0) for t in operands(node.expr)), default=0.0)
     return {
         name: value if TTYPES[tensors[name].ttype].kind == "float" else 0.0
         for name, value in result.items()
@@ -75,7 +78,7 @@ def variances(
 
 
 def variance(node: Node, tensors: Mapping[str, Tensor]) -> float:
-    """That of the relative error which a node adds by itself."""
+    """Variance of the relative error that a node adds."""
     return _epsilon(tensors[node.name].ttype) ** 2 * _roundings(node.expr)
 
 
@@ -90,7 +93,7 @@ def _epsilon(ttype: str) -> float:
 
 
 def _roundings(expr: TensorExpr) -> float:
-    """Roundings that one element goes through."""
+    """Number of roundings in the computation of one element."""
     total = 0.0
     for part in _computed(expr.value):
         match part:
@@ -105,22 +108,23 @@ def _roundings(expr: TensorExpr) -> float:
     if isinstance(expr.body, Reduce) and expr.body.op in ("sum", "prod"):
         summed = 1.0
         for iterator in expr.reduce:
-            summed *= bound(expr.domain[iterator]) or 1
+            summed *= constant_value(expr.domain[iterator]) or 1
         total += summed
     return total
 
 
 def carried(expr: TensorExpr) -> Mapping[str, float]:
-    """Operands whose errors a node hands on, however small its own value is, each with the number it multiplies them
-    by: what is added, summed up, taken away, scaled down, chosen or cut off.
+    """Map from operand to its scale, for operands whose absolute errors a node passes on however small its own value
+    is.
 
-    The mean of what is left when a mean is taken away is all error: no size of its own tells how large it may be.
-    Nothing is handed on by what scales up: the -3e38 of a mask would let anything pass behind it.
+    These are operands that are added, summed up, subtracted, scaled down, selected or clipped. The mean of a tensor
+    whose mean was subtracted is all error: its own size does not bound it. Operands that are scaled up are left out:
+    the -3e38 of a mask would let any error pass.
     """
-    found: dict[str, float] = {}
+    scales: dict[str, float] = {}
     for tensor, scale in _carried(expr.value, 1.0) if expr.reducer in (None, "max", "min", "sum") else ():
-        found[tensor] = max(scale, found.get(tensor, 0.0))
-    return found
+        scales[tensor] = max(scale, scales.get(tensor, 0.0))
+    return scales
 
 
 def _carried(expr: Expr, scale: float) -> Iterator[tuple[str, float]]:
@@ -141,7 +145,7 @@ def _carried(expr: Expr, scale: float) -> Iterator[tuple[str, float]]:
 
 
 def _computed(expr: Expr) -> Iterator[Expr]:
-    """Every sub-expression but those of indices, which are exact."""
+    """Every sub-expression except those of indices, which are exact."""
     yield expr
     if not isinstance(expr, Access):
         for child in children(expr):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, get_args
 
 from tilec.artifact import write_bytes
 from tilec.errors import UsageError, did_you_mean
-from tilec.zoo.registry import MODELS, Entry, Form, Size, find
+from tilec.zoo.forms import Form, Size
+from tilec.zoo.registry import MODELS, Entry, find
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -19,17 +20,17 @@ __all__ = ["Form", "build", "describe", "export", "names", "sizes"]
 
 
 def names() -> tuple[str, ...]:
-    """The models, as `build` takes them."""
+    """Names of the models, as `build` takes them."""
     return tuple(MODELS)
 
 
 def describe(name: str) -> str:
-    """One line about a model: what it is, what goes in and out. Raises UsageError on an unknown name."""
+    """One line about a model: architecture, inputs and outputs. Raises UsageError on an unknown name."""
     return find(name).description
 
 
 def sizes(name: str) -> tuple[str, ...]:
-    """Which of `batch` and `seq` the model `name` can be built for. Raises UsageError on an unknown name."""
+    """The sizes, of `batch` and `seq`, that the model `name` can be built for. Raises UsageError on an unknown name."""
     return ("batch",) if find(name).seq is None else ("batch", "seq")
 
 

@@ -5,8 +5,8 @@ from onnx import TensorProto
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.forms import Size
 from tilec.zoo.masks import padding_mask
-from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, scalar, view
 
 VOCABULARY, POSITIONS, TOKEN_TYPES = 30522, 512, 2

@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, scalar, shape
 
 PIXELS, CHANNELS, BLOCKS, UPSCALE = 256, 64, 8, 4
@@ -44,12 +44,12 @@ def _separable(graph: GraphBuilder, tensor: str, name: str, inputs: int, outputs
 def _block(graph: GraphBuilder, tensor: str, size: Size) -> str:
     """Three residual convolutions with a thin branch before each, all thin ones joined, attention in space and among
     channels, and the input again."""
-    thin, kept, half = [], tensor, CHANNELS // 2
+    thin, features, half = [], tensor, CHANNELS // 2
     for step in (1, 2, 3):
-        thin.append(nn.gelu(graph, cnn.conv(graph, kept, f"c{step}_d", CHANNELS, half, 1)))
-        change = _separable(graph, kept, f"c{step}_r", CHANNELS, CHANNELS)
-        kept = nn.gelu(graph, graph.node("Add", change, kept))
-    thin.append(nn.gelu(graph, _separable(graph, kept, "c4", CHANNELS, half)))
+        thin.append(nn.gelu(graph, cnn.conv(graph, features, f"c{step}_d", CHANNELS, half, 1)))
+        change = _separable(graph, features, f"c{step}_r", CHANNELS, CHANNELS)
+        features = nn.gelu(graph, graph.node("Add", change, features))
+    thin.append(nn.gelu(graph, _separable(graph, features, "c4", CHANNELS, half)))
     joined = cnn.conv(graph, graph.node("Concat", *thin, axis=1), "c5", 4 * half, CHANNELS, 1)
     with graph.scope("esa"):
         spatial = _spatial_attention(graph, joined, size)
@@ -108,7 +108,7 @@ def _sum(graph: GraphBuilder, tensor: str) -> str:
 
 
 def _pixels(graph: GraphBuilder, tensor: str) -> str:
-    """How many pixels an image has, as a float32 scalar."""
+    """Number of pixels of an image, as a float32 scalar."""
     if graph.fused:
         return graph.number(float(PIXELS * PIXELS))
     height, width = (scalar(graph, Extent(tensor, axis, PIXELS)) for axis in (2, 3))

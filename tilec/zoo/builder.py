@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from tilec.zoo import weights
-from tilec.zoo.registry import Dim, Form
+from tilec.zoo.forms import Dim, Form
 
 DECOMPOSED_OPSET = 13
 
@@ -61,9 +61,9 @@ class GraphBuilder:
     def nodes(self, op: str, inputs: Sequence[str], outputs: int, **attributes: Any) -> tuple[str, ...]:
         """Add a node with several outputs and return their names."""
         name = self._unique("/" + "/".join([*self._scopes, op]))
-        made = tuple(f"{name}_output_{index}" for index in range(outputs))
-        self._nodes.append(helper.make_node(op, inputs, made, name=name, **attributes))
-        return made
+        names = tuple(f"{name}_output_{index}" for index in range(outputs))
+        self._nodes.append(helper.make_node(op, inputs, names, name=name, **attributes))
+        return names
 
     def constant(self, value: NDArray[Any]) -> str:
         """A small constant: an initializer shared by equal values, or a Constant node for every use."""

@@ -7,7 +7,7 @@ import numpy as np
 from tilec.errors import UsageError
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, view
 from tilec.zoo.weights import fan_in_spread
 

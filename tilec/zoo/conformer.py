@@ -8,8 +8,8 @@ from onnx import TensorProto
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.forms import Size
 from tilec.zoo.masks import padding_mask
-from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, halves, view
 
 LAYERS, CHANNELS, HEADS, HIDDEN, KERNEL = 12, 512, 8, 512, 31
@@ -17,7 +17,7 @@ EPSILON = 1e-5
 
 
 def build(graph: GraphBuilder, size: Size) -> None:
-    """Frames [batch, seq, channels] and which of them count [batch, seq] to frames of the same shape."""
+    """Frames [batch, seq, channels] and their mask [batch, seq] (1: valid) to frames of the same shape."""
     tensor = graph.input("frames", [size.batch, size.seq, CHANNELS])
     mask = padding_mask(graph, graph.input("attention_mask", [size.batch, size.seq], TensorProto.INT64))
     for layer in range(LAYERS):
@@ -31,7 +31,7 @@ def build(graph: GraphBuilder, size: Size) -> None:
 
 
 def _half_step(graph: GraphBuilder, tensor: str, name: str) -> str:
-    """Add half of what a two-layer network makes of the normalised input."""
+    """Add half of the output of a two-layer network on the normalised input."""
     normal = nn.layer_norm(graph, tensor, f"{name}.0", CHANNELS, EPSILON)
     hidden = nn.silu(graph, nn.linear(graph, normal, f"{name}.1", CHANNELS, HIDDEN))
     change = nn.linear(graph, hidden, f"{name}.4", HIDDEN, CHANNELS)

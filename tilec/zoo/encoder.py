@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Dim
+from tilec.zoo.forms import Dim
 from tilec.zoo.shapes import Extent, view
 
 
 @dataclass(frozen=True)
 class Width:
-    """Channels of a token, heads that share them, channels of the hidden layer; what norms add to variances."""
+    """Channels of a token, heads that share them, channels of the hidden layer, epsilon of the norms."""
 
     channels: int
     heads: int

@@ -1,7 +1,7 @@
 """GPT-2 without its head: words and positions, twelve pre-norm decoder layers, tanh Gelu (Radford et al. 2019).
 
-Table 2's smallest: 12 layers of 768 channels. The table says 117 M parameters; what was released has 124 M. The head
-shares the weight of the words and is left out, so the result is the hidden states.
+Table 2's smallest: 12 layers of 768 channels. The table says 117 M parameters; the released model has 124 M. The head
+shares the weight of the words and is left out, so that the result is the hidden states.
 """
 
 import numpy as np
@@ -9,8 +9,8 @@ from onnx import TensorProto
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.forms import Size
 from tilec.zoo.masks import MASKED, causal_mask, positions
-from tilec.zoo.registry import Size
 from tilec.zoo.shapes import Extent, chunks, scalar, view
 from tilec.zoo.weights import fan_in_spread
 
@@ -41,7 +41,7 @@ def build(graph: GraphBuilder, size: Size) -> None:
 
 
 def _mask(graph: GraphBuilder, seq: Extent) -> str:
-    """What hides later tokens: numbers to add to scores, or the table of all positions, true where a token may look."""
+    """Causal mask: numbers to add to scores, or the table of all positions, true where a token may look."""
     if graph.fused:
         return causal_mask(graph, seq)
     return graph.parameter("causal_mask", np.tri(POSITIONS, dtype=np.bool_).reshape(1, 1, POSITIONS, POSITIONS))

@@ -9,8 +9,8 @@ from onnx import TensorProto
 
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
+from tilec.zoo.forms import Dim, Size
 from tilec.zoo.masks import causal_mask, positions
-from tilec.zoo.registry import Dim, Size
 from tilec.zoo.shapes import Extent, expand, scalar, view
 
 CHANNELS, HEADS, KEY_HEADS, HIDDEN = 2048, 32, 4, 5632
@@ -77,7 +77,7 @@ def _layer(
 
 
 def _total(seq: Dim, start: Extent | None) -> Dim:
-    """Tokens that the cache holds afterwards."""
+    """Number of tokens in the cache after the layer."""
     if start is None:
         return seq
     if isinstance(start.value, int) and isinstance(seq, int):
@@ -106,10 +106,10 @@ def _frequencies() -> NDArray[np.float32]:
 
 
 def _rotation(graph: GraphBuilder, batch: Extent, seq: Extent, start: Extent | None) -> tuple[str, ...]:
-    """What `_rotate` needs of the new tokens' positions.
+    """Operands of `_rotate` for the new tokens' positions.
 
     Fused: tables of cosines and sines [positions, head / 2] and the positions [batch, seq]. Decomposed: cosines and
-    sines [1, 1, seq, head], computed in the graph.
+        sines [1, 1, seq, head], computed in the graph.
     """
     if graph.fused:
         angles = np.outer(np.arange(POSITIONS, dtype=np.float32), _frequencies()).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Positions of tokens, and masks that keep a token from what comes after it."""
+"""Positions of tokens, and masks that hide later tokens or padding."""
 
 import numpy as np
 from onnx import TensorProto, helper

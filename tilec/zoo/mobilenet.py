@@ -2,7 +2,7 @@
 
 from tilec.zoo import cnn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 
 STAGES = (
     # expansion, channels, blocks, stride of the first block

@@ -2,7 +2,7 @@
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import halves, view
 
 PIXELS, WIDTH, LEVELS = 256, 16, 3

@@ -2,7 +2,7 @@
 
 from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.cnn import RELU_GAIN
-from tilec.zoo.registry import Dim, Size
+from tilec.zoo.forms import Dim, Size
 from tilec.zoo.weights import fan_in_spread
 
 LAYERS, WIDTH, COLORS = 7, 64, 3

@@ -7,7 +7,7 @@ from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.weights import fan_in_spread
 
 Scaling = Literal["divide", "multiply", "query"]
-"""How the decomposed form of attention divides its scores by the root of a head's channels."""
+"""The way in which the decomposed form of attention divides its scores by the square root of a head's channels."""
 
 
 def linear(

@@ -1,28 +1,15 @@
-"""The models by name: which module builds each, and the sizes that it takes."""
+"""The models by name: the module that builds each, and its sizes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tilec.errors import UsageError, did_you_mean
+from tilec.zoo.forms import Dim, Size
 
 if TYPE_CHECKING:
     from tilec.zoo.builder import GraphBuilder
-
-Form = Literal["fused", "decomposed"]
-"""How exporters write a model: operators of opset 20 and later, or primitives of opset 13."""
-
-Dim = int | str
-"""An extent: a number, or the name of a symbol."""
-
-
-@dataclass(frozen=True)
-class Size:
-    """The free extents of a model: items in the batch and the model's own second extent (tokens, rows, pixels)."""
-
-    batch: Dim
-    seq: Dim
 
 
 @dataclass(frozen=True)

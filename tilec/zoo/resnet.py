@@ -2,7 +2,7 @@
 
 from tilec.zoo import cnn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 
 STAGES = ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2))
 """Blocks, inner channels and stride of the first block; a stage's result has four times the inner channels."""

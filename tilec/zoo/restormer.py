@@ -6,7 +6,7 @@ times as many. The released network has 26.1 M parameters and 141 G multiply-add
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, chunks, halves, view
 
 PIXELS, CHANNELS = 256, 48

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from onnx import TensorProto, helper
 
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Dim
+from tilec.zoo.forms import Dim
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def expand(graph: GraphBuilder, tensor: str, *dims: int | Extent) -> str:
     wanted = shape(graph, *dims)
     one = helper.make_tensor("", TensorProto.INT64, [1], [1])
     ones = graph.node("ConstantOfShape", graph.node("Shape", wanted), value=one)
-    kept = graph.node("Equal", wanted, graph.node("Mul", ones, graph.index(-1)))
-    return graph.node("Expand", tensor, graph.node("Where", kept, ones, wanted))
+    unchanged = graph.node("Equal", wanted, graph.node("Mul", ones, graph.index(-1)))
+    return graph.node("Expand", tensor, graph.node("Where", unchanged, ones, wanted))
 
 
 def halves(graph: GraphBuilder, tensor: str, axis: int, extent: int) -> tuple[str, str]:

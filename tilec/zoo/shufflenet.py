@@ -2,7 +2,7 @@
 
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, halves, view
 
 STAGES = ((4, 116, 28), (8, 232, 14), (4, 464, 7))
@@ -34,8 +34,8 @@ def build(graph: GraphBuilder, size: Size) -> None:
 
 def _split_unit(graph: GraphBuilder, tensor: str, inputs: int, outputs: int) -> str:
     """One half of the channels as it is, the other through 1x1, depthwise 3x3, 1x1."""
-    kept, changed = halves(graph, tensor, 1, inputs)
-    return graph.node("Concat", kept, _branch(graph, changed, outputs // 2, outputs // 2, 1), axis=1)
+    unchanged, changed = halves(graph, tensor, 1, inputs)
+    return graph.node("Concat", unchanged, _branch(graph, changed, outputs // 2, outputs // 2, 1), axis=1)
 
 
 def _downsample(graph: GraphBuilder, tensor: str, inputs: int, outputs: int) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilec.zoo import cnn, encoder, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, multiple, view
 
 PIXELS, PATCH, WINDOW = 224, 4, 7
@@ -88,7 +88,7 @@ def _block(graph: GraphBuilder, tensor: str, side: int, channels: int, heads: in
 
 
 def _roll(graph: GraphBuilder, tensor: str, shift: int) -> str:
-    """Move all rows up and all columns left by `shift`; what leaves at one end enters at the other."""
+    """Move all rows up and all columns left by `shift`, cyclically."""
     for axis in (1, 2) if shift else ():
         end = np.iinfo(np.int64).max
         parts = [_slice(graph, tensor, axis, shift, end), _slice(graph, tensor, axis, 0, shift)]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from tilec.zoo import cnn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 
 CHANNELS = (64, 128, 256, 512, 1024)
 """Channels of every resolution, the finest first; each has half the pixels of the one before along both axes."""

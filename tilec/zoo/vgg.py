@@ -3,7 +3,7 @@
 from tilec.errors import UsageError
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, view
 
 STAGES = ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512))

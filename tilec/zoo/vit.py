@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tilec.zoo import cnn, encoder, nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.registry import Size
+from tilec.zoo.forms import Size
 from tilec.zoo.shapes import Extent, expand, view
 
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.errors import ConfigError
 
 
 @pytest.mark.feature("O15")
 def test_the_output_of_each_is_the_input_of_the_next() -> None:
-    attention = Chain((
+    attention = ProductChain((
         Product("proj", 64, 32, 32),
         Product("qk", 64, 8, 16, heads=4, batches=4, rows="softmax"),
         Product("qkv", 64, 16, 8, heads=4, batches=4),
@@ -30,7 +30,7 @@ def test_the_output_of_each_is_the_input_of_the_next() -> None:
 )
 def test_operators_that_do_not_follow(other: Product, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        Chain((Product("a", 8, 2, 4), other))
+        ProductChain((Product("a", 8, 2, 4), other))
 
 
 def test_sizes_below_one() -> None:
@@ -39,7 +39,7 @@ def test_sizes_below_one() -> None:
     with pytest.raises(ConfigError, match="8 rows are not 3 equal batches"):
         Product("a", 8, 1, 4, batches=3)
     with pytest.raises(ConfigError, match="without operators"):
-        Chain(())
+        ProductChain(())
 
 
 def test_a_product_alone_is_an_einsum() -> None:

@@ -5,9 +5,9 @@ from itertools import chain as chain_of
 import pytest
 
 from bounds import fusing, walk
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.buffer_requirement import Scheme
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.bounds.chain.fused import fused
-from tilec.bounds.chain.room import Scheme
 from tilec.bounds.chain.segments import ChainCurve, chain_curve
 from tilec.errors import UnsupportedError
 
@@ -65,7 +65,9 @@ FFN = (Product("fc1", 32768, 4096, 16384), Product("fc2", 32768, 16384, 4096))
 def test_room_for_weights_that_all_stay() -> None:
     """In a row of x, h, y: 4096, 16384 and 4096 words of 2 bytes; both weights take 128 MiB."""
     weights, row = 2 * 4096 * 16384 * 2, 4096 * 2
-    ends = {scheme: chain_curve(Chain(FFN), scheme=scheme).largest_useful_buffer for scheme in (1, 2, "pipelined")}
+    ends = {
+        scheme: chain_curve(ProductChain(FFN), scheme=scheme).largest_useful_buffer for scheme in (1, 2, "pipelined")
+    }
     assert ends == {
         1: weights + row + 4 * row,
         2: weights + 4 * row + row,  # y takes the place of x
@@ -89,7 +91,7 @@ def test_groups_of_kept_weights_count_one_by_one_in_the_paper() -> None:
 
 
 def test_ten_operators_are_costed_at_once() -> None:
-    chain = Chain(tuple(Product(f"op{i}", 4096, 32, 32) for i in range(10)))
+    chain = ProductChain(tuple(Product(f"op{i}", 4096, 32, 32) for i in range(10)))
     curve = chain_curve(chain)
     assert curve.mappings > 2**10
     assert {sum(step.kept for step in point.segments[0].steps) for point in curve.points} >= {0, 10}

@@ -7,12 +7,12 @@ import pytest
 from work import calls
 
 from bounds import fusing
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.bounds.chain.segments import ChainCurve, chain_curve, segmented_curve, unfused_curve
 from tilec.bounds.einsum.oro import oro
 from tilec.bounds.einsum.oro_plus import oro_plus
 
-BLOCK = Chain((
+BLOCK = ProductChain((
     Product("proj_0", 32768, 4096, 4096),
     Product("qk", 32768, 128, 2048, heads=32, batches=16, rows="softmax"),
     Product("qkv", 32768, 2048, 128, heads=32, batches=16),
@@ -30,10 +30,10 @@ def compositions(count: int) -> Iterator[tuple[int, ...]]:
         yield from ((first, *rest) for rest in compositions(count - first))
 
 
-def cut(chain: Chain, lengths: tuple[int, ...]) -> list[ChainCurve]:
+def cut(chain: ProductChain, lengths: tuple[int, ...]) -> list[ChainCurve]:
     """The curve of every segment."""
     ends = [sum(lengths[:i]) for i in range(len(lengths) + 1)]
-    return [chain_curve(Chain(chain.operators[start:end])) for start, end in pairwise(ends)]
+    return [chain_curve(ProductChain(chain.operators[start:end])) for start, end in pairwise(ends)]
 
 
 @pytest.mark.feature("O25")
@@ -85,8 +85,8 @@ def test_one_operator_is_a_chain() -> None:
     product = Product("a", 12, 6, 8)
     expected = [(point.buffer_bytes, point.traffic_bytes) for point in oro(product.einsum()).points]
     for curve in (chain_curve, segmented_curve, unfused_curve):
-        assert [(p.buffer_bytes, p.traffic_bytes) for p in curve(Chain((product,))).points] == expected
-    plus = unfused_curve(Chain((product,)), ragged=True)
+        assert [(p.buffer_bytes, p.traffic_bytes) for p in curve(ProductChain((product,))).points] == expected
+    plus = unfused_curve(ProductChain((product,)), ragged=True)
     assert [p.traffic_bytes for p in plus.points] == [p.traffic_bytes for p in oro_plus(product.einsum()).points]
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +13,9 @@ from tilec.bounds.einsum.einsum import parse_einsum
 from tilec.bounds.einsum.oro import oro
 from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.graph.best_known import Cut, GraphCurve, best_known, graph_curve
+from tilec.bounds.graph.interval_curves import CurveCache
+from tilec.bounds.graph.intervals import NodeInterval, Surroundings, intervals_from
 from tilec.bounds.graph.resident import resident_from
-from tilec.bounds.graph.run_curves import Known
-from tilec.bounds.graph.runs import Run, Surroundings, runs_from
 from tilec.ir.graph import Graph
 
 F32 = 4
@@ -37,21 +39,60 @@ def test_a_graph_of_one_product_has_its_curve() -> None:
     assert (found.compulsory, found.operations) == (F32 * (96 + 144 + 216), 2 * 12 * 18 * 8)
 
 
-def covers(found: Graph) -> Iterator[tuple[Run, ...]]:
+@pytest.mark.feature("O01")
+def test_a_large_product_moves_what_was_published() -> None:
+    """The points of the paper's tool for a product of 4096 x 4096 x 4096 elements, counted in words."""
+    e = {"m": 4096, "n": 4096, "k": 4096}
+    found = graph({"a": (4096, 4096), "b": (4096, 4096)}, [("y[m, n] = sum(k, a[m, k] * b[k, n])", e)], ["y"])
+    with (Path(__file__).parents[1] / "golden" / "gemm_4k.csv").open(encoding="utf-8") as file:
+        published = {int(row["buffer_bytes"]): int(row["accesses_words"]) for row in csv.DictReader(file)}
+    for buffer in list(published)[:: len(published) // 5]:
+        point = best_known(found, oro, F32 * buffer)
+        assert point is not None
+        assert point.traffic_bytes == F32 * published[buffer]
+
+
+def test_small_graphs_move_what_is_counted_by_hand() -> None:
+    """One element of each tensor at a time, and all that is read again at its largest."""
+    e = {"m": 4, "n": 4, "k": 4}
+    product = ("h[m, n] = sum(k, a[m, k] * b[k, n])", e)
+    behind = ("y[m, n] = maximum(h[m, n], 0.0)", {"m": 4, "n": 4})
+    inputs = {"a": (4, 4), "b": (4, 4)}
+    # Sums stay: every product reads two elements, 16 results leave.
+    words = {"product": 64 + 64 + 16, "both": 16 + 16 + 16, "element by element": 16 + 16}
+    assert traffic(curve(graph(inputs, [product], ["h"]), F32 * 3), F32 * 3) == F32 * words["product"]
+    assert traffic(curve(graph(inputs, [product, behind], ["y"]), F32 * 3), F32 * 3) == F32 * words["product"]
+    assert traffic(curve(graph(inputs, [product, behind], ["y"])), 1 << 20) == F32 * words["both"]
+    plain = graph({"h": (4, 4)}, [behind], ["y"])
+    assert traffic(curve(plain), 1 << 20) == F32 * words["element by element"]
+
+
+def test_what_stays_between_nodes_that_are_no_chain_moves_once() -> None:
+    """x is summed up, and read again behind a product with the sums; with room for it, x, v and y move once each."""
+    nodes = [("s[i] = sum(r, x[i, r])", {"i": 4, "r": 16}),
+             ("w[i, j] = sum(r, s[i] * v[r, j])", {"i": 4, "j": 2, "r": 8}),
+             ("y[i, j] = x[i, j] * s[i] + w[i, j % 2]", {"i": 4, "j": 16})]  # fmt: skip
+    found = graph({"x": (4, 16), "v": (8, 2)}, nodes, ["y"])
+    assert curve(found).points[-1].traffic_bytes == F32 * (64 + 16 + 64)
+    room = F32 * 2 * 64
+    assert traffic(curve(found, room), room) == F32 * (64 + 16 + 64)
+
+
+def covers(found: Graph) -> Iterator[tuple[NodeInterval, ...]]:
     """All ways to cut a graph whose nodes stand in the order of its chains into runs."""
     around = Surroundings(found, found.nodes)
 
-    def rest(first: int) -> Iterator[tuple[Run, ...]]:
+    def rest(first: int) -> Iterator[tuple[NodeInterval, ...]]:
         if first == len(found.nodes):
             yield ()
-        for ways in (runs_from, resident_from):
+        for ways in (intervals_from, resident_from):
             for run in ways(first, around):
                 yield from ((run, *others) for others in rest(run.end))
 
     return rest(0)
 
 
-def moved(run: Run, capacity: int) -> float:
+def moved(run: NodeInterval, capacity: int) -> float:
     if run.resident or not run.readers:
         return run.side if capacity >= run.least else np.inf
     if run.chain is None:
@@ -83,7 +124,7 @@ def test_cuts_say_what_is_fused() -> None:
     kinds = [str(point.mapping) for point in found.points]
     assert kinds[0] == "2 runs"
     assert kinds[-1] == "1 run, 1 chain of up to 2 contractions"
-    kept = (Run(0, 4, 0, resident=True), Run(4, 5, 0), Run(5, 9, 0, resident=True))
+    kept = (NodeInterval(0, 4, 0, resident=True), NodeInterval(4, 5, 0), NodeInterval(5, 9, 0, resident=True))
     assert str(Cut(kept)) == "3 runs, 2 with whole tensors kept"
     assert sum(run.end - run.first for run in found.points[0].mapping.runs) == 4
 
@@ -93,7 +134,7 @@ def test_a_chain_alone_is_never_worse_than_its_segments() -> None:
                   [("h[m, n] = sum(k, x[m, k] * v[k, n])", {"m": 64, "n": 48, "k": 32}),
                    ("y[m, n] = sum(k, h[m, k] * w[k, n])", {"m": 64, "n": 32, "k": 48})], ["y"])  # fmt: skip
     around = Surroundings(plain, plain.nodes)
-    (run,) = (run for run in runs_from(0, around) if run.chain is not None)
+    (run,) = (run for run in intervals_from(0, around) if run.chain is not None)
     assert run.chain is not None
     segments = segmented_curve(run.chain).points
     found = curve(plain, *(point.buffer_bytes for point in segments))
@@ -130,7 +171,7 @@ def test_an_empty_graph_and_nodes_without_elements() -> None:
 @pytest.mark.parametrize("capacity", [16, 200, 700, 3000, 50_000])
 @pytest.mark.parametrize("made", [mlp, attention])
 def test_the_best_known_at_one_capacity_is_the_point_of_the_curve(made: Callable[[], Graph], capacity: int) -> None:
-    found, known = made(), Known()
+    found, known = made(), CurveCache()
     point = graph_curve(found, oro_plus, capacities=[capacity]).at(capacity)
     for _ in range(2):
         best = best_known(found, oro_plus, capacity, known)

@@ -10,6 +10,11 @@ def test_inputs_and_outputs_count_once_and_nothing_between() -> None:
     assert compulsory(mlp(32, 16, 64, 8)) == F32 * (32 * 16 + 16 * 64 + 64 + 64 * 8 + 32 * 8)
 
 
+def test_what_several_nodes_read_enters_once() -> None:
+    nodes = [("y[i] = x[i] * 2.0", {"i": 8}), ("z[i] = x[i + 2]", {"i": 6}), ("u[i] = x[i] + y[i]", {"i": 4})]
+    assert compulsory(graph({"x": (8,)}, nodes, ["y", "z", "u"])) == F32 * (8 + 8 + 6 + 4)
+
+
 def test_reshapes_that_are_not_affine_still_need_everything() -> None:
     size = 2 * 8 * 12
     assert compulsory(attention(2, 3, 8, 4)) == F32 * (4 * size + 2 * 12 * 12)

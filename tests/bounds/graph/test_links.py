@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from bounds.graphs import Text, attention, graph, mlp, softmax
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
+from tilec.bounds.graph.intervals import Surroundings
 from tilec.bounds.graph.links import Paths, Reader, chain_of, next_reader
-from tilec.bounds.graph.runs import Surroundings
 from tilec.ir.graph import Graph, Node
 
 
-def chain(found: Graph) -> Chain | None:
+def chain(found: Graph) -> ProductChain | None:
     """The chain of all contractions of a graph in order, None where one does not read the one before."""
     around, paths = Surroundings(found, found.nodes), Paths()
     readers: list[Reader] = []
@@ -31,7 +31,7 @@ def chain(found: Graph) -> Chain | None:
 def test_bias_and_activation_between_two_layers() -> None:
     found = chain(mlp(32, 16, 64, 8))
     sizes = {"input_bits": 32, "weight_bits": 32, "output_bits": 32}
-    assert found == Chain((Product("h", 32, 16, 64, **sizes), Product("y", 32, 64, 8, **sizes)))
+    assert found == ProductChain((Product("h", 32, 16, 64, **sizes), Product("y", 32, 64, 8, **sizes)))
 
 
 def test_attention_between_projections_has_heads_side_by_side() -> None:

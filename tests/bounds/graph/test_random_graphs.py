@@ -13,7 +13,7 @@ from tilec.bounds.graph.best_known import graph_curve
 from tilec.bounds.graph.chains import chains
 from tilec.bounds.graph.compulsory import compulsory
 from tilec.bounds.graph.contractions import contractions
-from tilec.lower.legal import PlanError
+from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.lowering import lower
 from tilec.machine import execute
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from bounds.graphs import Text, graph, mlp
+from tilec.bounds.graph.intervals import MAX_NODES, Surroundings
 from tilec.bounds.graph.resident import resident_from
-from tilec.bounds.graph.runs import LONGEST, Surroundings
 from tilec.ir.graph import Graph
 
 F32 = 4
@@ -75,9 +75,9 @@ def test_what_is_read_in_one_pass_comes_in_once_without_staying() -> None:
 
 
 def test_from_the_first_node_a_run_may_hold_a_long_graph() -> None:
-    nodes: list[Text] = [(f"t{i + 1}[i] = t{i}[i] + x[i]", {"i": 16}) for i in range(LONGEST + 8)]
-    found = graph({"t0": (16,), "x": (16,)}, nodes, [f"t{LONGEST + 8}"])
+    nodes: list[Text] = [(f"t{i + 1}[i] = t{i}[i] + x[i]", {"i": 16}) for i in range(MAX_NODES + 8)]
+    found = graph({"t0": (16,), "x": (16,)}, nodes, [f"t{MAX_NODES + 8}"])
     runs = list(resident_from(0, Surroundings(found, found.nodes)))
-    assert runs[-1].end == LONGEST + 8
+    assert runs[-1].end == MAX_NODES + 8
     assert runs[-1].side == F32 * 3 * 16
-    assert max(run.end for run in resident_from(1, Surroundings(found, found.nodes))) == LONGEST + 1
+    assert max(run.end for run in resident_from(1, Surroundings(found, found.nodes))) == MAX_NODES + 1

@@ -11,7 +11,7 @@ from tilec.bounds.einsum.lower import product_sizes
 from tilec.bounds.graph.contractions import contraction_of
 from tilec.bounds.plan.groups import group_graph, is_counted, plan_graph
 from tilec.ir.expr import operands
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 from tilec.scheduler import schedule
 from tilec.spec.resolve import resolve_device
 

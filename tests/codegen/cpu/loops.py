@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tilec.codegen.cpu.emit import Kernel
+from tilec.codegen.cpu.emit.emit_kernel import Kernel
 from tilec.ir.evaluate import integer
 from tilec.ir.program import ComputeTile, Loop, Program, Statement
 

@@ -10,21 +10,30 @@ import numpy as np
 import tvm
 
 from tests.cpu_models import write_manifest
-from tilec.codegen.cpu.build import Model, compile_model
-from tilec.codegen.cpu.emit import Kernel, emit
-from tilec.codegen.cpu.kernel import PrimFunc
-from tilec.codegen.cpu.launches import Argument, Launch
+from tilec.abi.manifest import TensorSpec
+from tilec.codegen.cpu.compile.build_library import compile_model
+from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
+from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
+from tilec.codegen.cpu.emit.kernel_function import PrimFunc
+from tilec.codegen.cpu.kernel_ir import KernelIR
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.ir.expr import bound
+from tilec.codegen.cpu.verify_kernel import check_kernel
+from tilec.codegen.launch_table import Argument, Launch
+from tilec.codegen.model import Model
+from tilec.ir.expr import constant_value
 from tilec.ir.program import Program
 from tilec.ir.types import TTYPES
-from tilec.runtime.manifest import TensorSpec
 from tilec.runtime.session import load
 from tilec.spec.device import Target
 
 Array = np.ndarray
 HOST = Target(backend="cpu", processor=str(tvm.get_global_func("target.llvm_get_system_cpu")()))
 AVX512, AVX2, NEON = CpuTarget(64, 32), CpuTarget(32, 16), CpuTarget(16, 32)
+
+
+def verified(step: str, kernel: KernelIR) -> None:
+    """An observer of passes that demands legal kernel IR after each."""
+    assert check_kernel(kernel) == (), step
 
 
 @dataclass
@@ -42,11 +51,17 @@ class Batch:
 
     jobs: list[Job] = field(default_factory=list)
 
-    def add(self, program: Program, arrays: Mapping[str, Array], target: CpuTarget = AVX512) -> Kernel:
-        """A tile program and values for its inputs; its kernel."""
-        kernel = emit(program, target, f"k{len(self.jobs)}")
+    def add(
+        self,
+        program: Program,
+        arrays: Mapping[str, Array],
+        target: CpuTarget = AVX512,
+        decisions: Decisions = UNDECIDED,
+    ) -> Kernel:
+        """A tile program, values for its inputs and what is decided of its code; its kernel."""
+        kernel = emit(program, target, f"k{len(self.jobs)}", observe=verified, decisions=decisions)
         operands = [
-            (p.tensor, p.ttype, tuple(int(bound(n)) for n in p.shape))  # type: ignore[arg-type]
+            (p.tensor, p.ttype, tuple(int(constant_value(n)) for n in p.shape))  # type: ignore[arg-type]
             for p in program.parameters
         ]
         self.jobs.append(Job(kernel, operands, arrays))

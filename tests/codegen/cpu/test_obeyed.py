@@ -19,15 +19,15 @@ from tests.codegen.cpu.patterns import attention, depthwise_pointwise, layer_nor
 from tests.codegen.cpu.running import AVX512, Batch, close
 from tests.lower.cases import CASES, MATMUL, MLP, Case
 from tilec.artifact.document import Artifact, read_artifact
-from tilec.codegen.cpu.emit import Kernel, emit
-from tilec.codegen.lowered import Kernels, lowered
+from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit
+from tilec.codegen.kernels import Kernels, lower_plan
 from tilec.ir.codec import plan_from_json, plan_to_json
 from tilec.ir.graph import Port
 from tilec.ir.plan import Plan
 from tilec.ir.program import Program
 from tilec.ir.program_text import program_text
-from tilec.ir.verify_plan import check_plan
-from tilec.lower.legal import REASONS, PlanError
+from tilec.ir.verify.plan import check_plan
+from tilec.lower.checks.plan_errors import REASONS, PlanError
 
 MODELS = {
     "matmul": replace(MATMUL, extents={"m": 25, "n": 40, "k": 20}, inputs={**MATMUL.inputs, "A": (25, 20)}),
@@ -65,7 +65,7 @@ def read_back(document: Document, path: Path) -> Plan:
 
 
 def generated(plan: Plan, folder: Path) -> Kernels:
-    return lowered(plan, folder, lambda done, total: None)
+    return lower_plan(plan, folder, lambda done, total: None)
 
 
 # -- edits ------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tests.codegen.cpu.running import AVX2, AVX512, NEON, Batch, close
 from tests.random_graphs import Case
 from tests.random_plans import cases
 from tilec.ir.program import Program
-from tilec.lower.legal import PlanError
+from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.lowering import lower
 from tilec.machine import execute
 

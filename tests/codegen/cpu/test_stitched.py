@@ -12,7 +12,7 @@ from tests.codegen.cpu.patterns import attention, depthwise_pointwise, layer_nor
 from tests.codegen.cpu.running import AVX2, AVX512, NEON, Batch, close
 from tests.lower.cases import CASES, DRAM, L2, MLP, REG, Case
 from tests.lower.shared import SHARED
-from tilec.codegen.cpu.emit import emit
+from tilec.codegen.cpu.emit.emit_kernel import emit
 from tilec.ir.lifetimes import statements
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate

@@ -15,7 +15,7 @@ from onnx.helper import make_node
 from tests.importer.reference import compare, normal, save
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import UnsupportedModelError, import_model
-from tilec.importer.control.unroll import MOST_NODES
+from tilec.importer.control.unroll import MAX_NODES
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 VECTOR = {"x": ("float32", [3])}
@@ -275,7 +275,7 @@ def test_a_symbolic_trip_count(tmp_path: Path) -> None:
     ],
 )
 def test_too_many_iterations(tmp_path: Path, trips: int, count: str) -> None:
-    with pytest.raises(UnsupportedError, match=f"unrolling {count}.*the limit is {MOST_NODES}\n *The loop runs in the"):
+    with pytest.raises(UnsupportedError, match=f"unrolling {count}.*the limit is {MAX_NODES}\n *The loop runs in the"):
         import_model(model(tmp_path, doubled(), trips))
 
 

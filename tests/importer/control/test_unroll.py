@@ -11,7 +11,7 @@ from onnx.helper import make_node
 from tests.importer.reference import compare, save
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
-from tilec.importer.control.unroll import TOGETHER
+from tilec.importer.control.unroll import MAX_STACKED
 from tilec.ir.expr import accesses
 
 
@@ -25,11 +25,11 @@ def stack(folder: Path, parts: int, axis: int, shape: list[int | str]) -> Path:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("parts", [1, 2, 7, TOGETHER, TOGETHER + 1, TOGETHER**2, TOGETHER**2 + 1, 150])
+@pytest.mark.parametrize("parts", [1, 2, 7, MAX_STACKED, MAX_STACKED + 1, MAX_STACKED**2, MAX_STACKED**2 + 1, 150])
 def test_stacks(tmp_path: Path, parts: int, axis: int) -> None:
     x = np.arange(parts * 6, dtype=np.float32).reshape(parts, 2, 3)
     graph = compare(stack(tmp_path, parts, axis, [2, 3]), {"x": x})
-    assert max(len(accesses(node.expr)) for node in graph.nodes) <= TOGETHER
+    assert max(len(accesses(node.expr)) for node in graph.nodes) <= MAX_STACKED
 
 
 def test_symbolic_extents(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.importer.reference import check, compare, helper, normal, run, save, single
 from tilec.errors import UnsupportedError
 from tilec.importer import import_model
-from tilec.ir.expr import bound
+from tilec.ir.expr import constant_value
 
 
 @pytest.mark.parametrize("exclusive", [0, 1])
@@ -47,7 +47,7 @@ def test_steps_grow_slower_than_the_square_and_so_do_errors(tmp_path: Path) -> N
     x = np.full(10007, 0.1, np.float32)
     path, feeds = single(tmp_path, "CumSum", x, np.int64(0), known=[1])
     imported = import_model(path)
-    extents = [[bound(e) or 0 for e in node.expr.extents] for node in imported.graph.nodes]
+    extents = [[constant_value(e) or 0 for e in node.expr.extents] for node in imported.graph.nodes]
     assert sum(int(np.prod(e)) for e in extents) < 100 * x.size
     (y,) = run(imported, tmp_path, feeds)
     exact = x.astype(np.float64).cumsum()

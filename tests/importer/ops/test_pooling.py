@@ -16,6 +16,8 @@ FRAMES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((1, 2, 6, 7), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
     ((2, 1, 6, 7), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
     ((1, 1, 7, 7), {"kernel_shape": [2, 2], "strides": [2, 2], "pads": [0, 1, 1, 0], "ceil_mode": 1}),
+    # One more window would begin right behind the tensor.
+    ((1, 1, 3, 3), {"kernel_shape": [2, 2], "strides": [3, 3], "pads": [0, 0, 1, 1], "ceil_mode": 1}),
     ((1, 1, 7, 7), {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER"}),
     ((1, 1, 7, 7), {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": "SAME_LOWER"}),
     ((1, 2, 9), {"kernel_shape": [3], "strides": [2]}),

@@ -10,7 +10,7 @@ from tests.importer.ops.cells import GATES, OUTPUTS, operands
 from tests.importer.reference import check, helper, run, save, single
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
-from tilec.importer.ops.recurrent import MOST_EXPRESSIONS
+from tilec.importer.ops.recurrent import MAX_EXPRESSIONS
 
 KINDS = tuple(GATES)
 DIRECTIONS = ("forward", "reverse", "bidirectional")
@@ -97,7 +97,7 @@ def test_all_steps_share_one_projection(tmp_path: Path) -> None:
 
 
 def test_too_many_steps_are_refused_by_their_number(tmp_path: Path) -> None:
-    steps = MOST_EXPRESSIONS // 3 + 1
+    steps = MAX_EXPRESSIONS // 3 + 1
     path, _ = single(tmp_path, "LSTM", *operands("LSTM", (steps, 1, 2, 2)), hidden_size=2)
     with pytest.raises(UnsupportedError, match=rf"unrolling {steps} steps takes {3 * steps} tensor expressions"):
         import_model(path)

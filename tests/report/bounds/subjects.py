@@ -1,9 +1,9 @@
 """Subjects to report on."""
 
+from tilec.analysis.bounds.subject import Slope, Subject, of_einsum
 from tilec.bounds.einsum.einsum import Einsum, parse_einsum
 from tilec.bounds.einsum.oro import oro
 from tilec.bounds.einsum.oro_plus import oro_plus
-from tilec.report.bounds.subject import Slope, Subject, of_einsum
 
 GEMM = "C[m,n] = sum(k, A[m,k] * B[k,n])"
 MIB = 2**20

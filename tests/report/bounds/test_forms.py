@@ -8,9 +8,9 @@ import json
 
 from report.bounds.subjects import small, square
 
+from tilec.analysis.bounds.rows import at_capacity, at_levels
 from tilec.bounds.levels import NOT_JOINT, level_capacities
 from tilec.report.bounds.forms import bounds_csv, bounds_to_json, meanings
-from tilec.report.bounds.rows import at_capacity, at_levels
 from tilec.spec.resolve import resolve_device
 
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 from report.bounds.subjects import MIB, small, square
 
+from tilec.analysis.bounds.units import peak
 from tilec.report.bounds.panels import intensity, panels
-from tilec.report.bounds.units import peak
 from tilec.spec.resolve import resolve_device
 
 

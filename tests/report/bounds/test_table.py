@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from report.bounds.subjects import small, square
 
+from tilec.analysis.bounds.rows import at_capacity, at_levels
 from tilec.bounds.levels import NOT_JOINT, level_capacities
-from tilec.report.bounds.rows import at_capacity, at_levels
 from tilec.report.bounds.table import HEADS, cells, footer, heading, size_text
 from tilec.spec.resolve import resolve_device
 

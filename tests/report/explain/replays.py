@@ -4,8 +4,8 @@ from functools import cache
 
 from replay.plans import graph
 
+from tilec.analysis.explain.replay import Replay, replay
 from tilec.ir.expr import operands
-from tilec.report.explain.search import Replay, replay
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import resolve_device

@@ -10,7 +10,7 @@ from report.plans import base, group, plan, tuned
 
 from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.levels import LevelCapacity
-from tilec.bounds.plan.bounded import bounded
+from tilec.bounds.plan.plan_bounds import with_bounds
 from tilec.ir.expr import Const
 from tilec.ir.graph import Node, Port, Tensor
 from tilec.ir.text import parse_expr, parse_tensor
@@ -24,7 +24,7 @@ def timed(given):
     """The plan with bounds, and predicted times of 3, 2, 1 microseconds."""
     groups = given.groups
     slow = [replace(g, cost=replace(g.cost, picoseconds=(len(groups) - n) * 10**6)) for n, g in enumerate(groups)]
-    return bounded(replace(given, groups=tuple(slow)), [LevelCapacity("smem", "dram", 4096, 8, None)], oro_plus)
+    return with_bounds(replace(given, groups=tuple(slow)), [LevelCapacity("smem", "dram", 4096, 8, None)], oro_plus)
 
 
 @pytest.fixture(scope="module")

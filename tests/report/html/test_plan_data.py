@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from report.plans import base, group, layers, plan, tuned
 
+from tilec.analysis.statistics import statistics
 from tilec.ir.expr import Const
 from tilec.ir.graph import Placement, Unsupported
 from tilec.ir.plan import Refusal
@@ -12,7 +13,6 @@ from tilec.ir.text import parse_expr
 from tilec.report.codes import pages_of
 from tilec.report.html import Shown
 from tilec.report.html.plan_data import plan_data
-from tilec.report.statistics import statistics
 from tilec.spec.resolve import resolve_device
 
 

@@ -7,19 +7,19 @@ from report.plans import base, plan
 
 from tilec.bounds.einsum.oro_plus import oro_plus
 from tilec.bounds.levels import LevelCapacity
-from tilec.bounds.plan.bounded import bounded, leasts
 from tilec.bounds.plan.groups import group_graph
+from tilec.bounds.plan.plan_bounds import leasts, with_bounds
 from tilec.report.html.slopes import slopes
 
 
-def with_bounds(given, capacity=4096):
-    return bounded(given, [LevelCapacity("smem", "dram", capacity, 8, None)], oro_plus)
+def with_bounds_at(given, capacity=4096):
+    return with_bounds(given, [LevelCapacity("smem", "dram", capacity, 8, None)], oro_plus)
 
 
 @pytest.mark.feature("O01")
 @pytest.mark.parametrize("capacity", [300, 4096, 100_000])
 def test_a_slope_falls_and_passes_through_the_bounds_of_the_plan(capacity):
-    given = with_bounds(base(), capacity)
+    given = with_bounds_at(base(), capacity)
     found, by_group = slopes(given, oro_plus)
     assert set(by_group) == {"r", "g", "y"}
     for group in given.groups:
@@ -37,7 +37,7 @@ def test_a_slope_falls_and_passes_through_the_bounds_of_the_plan(capacity):
 
 def test_equal_kernels_share_a_slope():
     first = base().groups[0]
-    given = with_bounds(plan(first, replace(first, name="again")))
+    given = with_bounds_at(plan(first, replace(first, name="again")))
     found, by_group = slopes(given, oro_plus)
     assert len(found) == 1
     assert by_group == {"r": 0, "again": 0}

@@ -57,7 +57,6 @@ def test_a_sound_device_has_no_findings():
         ("reader: 100GB/s", "instance: 2TB/s", "bandwidth-exceeds-total", 7),
         ("{l1: 128KiB}", "{l1: 127KiB}", "pool-too-small", 11),
         ("    pool: l1\n", "", "unused-pool", 24),
-        ("launch_level: dram", "launch_level: reg", "launch-above-core", 23),
         ("alignment: 64B", "alignment: 48B", "odd-alignment", 9),
         (
             "managed: explicit\n    bandwidth: {total: 1T",

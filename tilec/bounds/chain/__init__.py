@@ -1,1 +1,1 @@
-"""Chains of matrix products that are fused under mapping templates."""
+"""Chains of matrix products, fused under mapping templates (Orojenesis, fusion)."""

@@ -1,4 +1,4 @@
-"""A chain of matrix products, each reading what the one before it wrote (O15)."""
+"""Chains of matrix products, each reading the result of the one before it (Orojenesis, figure 15)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tilec.errors import ConfigError
 class Product:
     """O[m, n] = sum(k, I[m, k] * W[k, n]), once per head.
 
-    `heads` products stand side by side in a row: it has heads * k elements of I and heads * n of O, and W has
-    heads * k * n.  The `m` rows are `batches` groups of consecutive rows with a W of their own each (keys and values
-    of attention).  `rows` says what follows: nothing (`free`), something that needs `whole` rows (a norm), or a
+    `heads` products stand side by side in a row, which has heads * k elements of I and heads * n of O; W has heads * k
+    * n elements. The `m` rows are `batches` groups of consecutive rows with a W of their own each (keys and values of
+    attention). `rows` describes the operators that follow: none (`free`), one that needs `whole` rows (a norm), or a
     `softmax`, which needs whole rows unless it is rescaled as columns arrive.
     """
 
@@ -60,7 +60,7 @@ class Product:
         return self.heads * self.k * self.n
 
     def einsum(self) -> Einsum:
-        """The product as an Einsum of its own; a W per head and batch makes b an index of every tensor."""
+        """The product as an Einsum; with a W per head and batch, b is an index of every tensor."""
         batch, bits = self.heads * self.batches, {"I": self.input_bits, "W": self.weight_bits, "O": self.output_bits}
         extents = {"m": self.m // self.batches, "n": self.n, "k": self.k}
         if batch == 1:
@@ -69,8 +69,8 @@ class Product:
 
 
 @dataclass(frozen=True)
-class Chain:
-    """Products of which each reads the output of the one before.  Raises ConfigError where that cannot be."""
+class ProductChain:
+    """Products of which each reads the output of the one before. Raises ConfigError for mismatched sizes or types."""
 
     operators: tuple[Product, ...]
 
@@ -82,10 +82,10 @@ class Chain:
             if names.count(name) > 1:
                 raise ConfigError(f"two operators are called {name}", hint="Names tell operators apart.")
         for one, other in pairwise(self.operators):
-            made, read = (one.m, one.heads * one.n), (other.m, other.heads * other.k)
-            if made != read:
+            output, read = (one.m, one.heads * one.n), (other.m, other.heads * other.k)
+            if output != read:
                 raise ConfigError(
-                    f"{one.name} makes {made[0]} rows of {made[1]}, {other.name} reads {read[0]} rows of {read[1]}",
+                    f"{one.name} makes {output[0]} rows of {output[1]}, {other.name} reads {read[0]} rows of {read[1]}",
                     other.name,
                     "The output of an operator is the input of the next: equal m, and heads * n = heads * k.",
                 )
@@ -97,7 +97,7 @@ class Chain:
 
     @cached_property
     def unnamed(self) -> tuple[Product, ...]:
-        """The operators, numbered instead of named: chains alike in these move the same."""
+        """The operators with numbers as names: chains that are equal in these have equal traffic."""
         return tuple(replace(each, name=str(position)) for position, each in enumerate(self.operators))
 
     @property

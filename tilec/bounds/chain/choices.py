@@ -1,13 +1,14 @@
-"""Which mappings of fused operators are tried: templates by position, and the tiles that can be on the front (O18).
+"""Candidate mappings of fused operators: templates by position, and tiles that can be on the front (Orojenesis, FFMT).
 
-Tiles are handed on in the buffer, so the first operator makes what the second reads, tile by tile of the same rows
-and columns; from the second on rows are handed on whole, for partial sums are not (O23).  Only these choices can be
-on the front, the others move as much and need more room:
+Tiles pass through the buffer, so the first operator writes what the second reads, tile by tile with the same rows and
+columns; from the second link on, whole rows pass, since partial sums do not. Only these choices can be on the front,
+others have equal traffic and need more buffer:
 
-- k and n that no link binds are whole, or 1 wide: what a loop over them costs does not depend on its trips;
+- k and n that no link constrains are whole, or 1 wide: the cost of a loop over them does not
+  depend on its trips;
 - W is kept whole, or passes an element at a time.
 
-`beyond` has what the templates leave out.
+`extended_templates` has the mappings that the templates leave out.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Literal
 import numpy as np
 
 from tilec.bounds.chain import templates
-from tilec.bounds.chain.beyond import ways
 from tilec.bounds.chain.chain import Product
+from tilec.bounds.chain.extended_templates import extended_templates
 from tilec.bounds.chain.templates import Template
 from tilec.bounds.einsum.front import Ints
 from tilec.bounds.einsum.oro import divisors
@@ -29,18 +30,18 @@ from tilec.bounds.einsum.oro_plus import tile_sizes
 from tilec.errors import UnsupportedError
 
 Fusion = Literal["ffmt", "flat", "flash"]
-"""Templates by position; rows handed on whole (FLAT); or by position with pairs as FlashAttention, as the paper has it
-in its case study (O26)."""
+"""Templates by position (`ffmt`); whole rows passed on (`flat`); or by position with pairs as FlashAttention (`flash`),
+as in the paper's case study of attention."""
 
-LONGEST = 10
-"""Operators of a segment at most: every subset of their weights may be kept."""
+MAX_PRODUCTS = 10
+"""Maximal number of operators of a segment: every subset of their weights may be kept."""
 
 
 @dataclass(frozen=True)
 class Choice:
     """Tiles of one operator: `whole` or `least`, as wide as the `link`, or of some width.
 
-    `kept` says whether the tile of W stays, `all_kept` whether all of W does.
+    `kept`: the tile of W stays in the buffer; `all_kept`: all of W does.
     """
 
     template: Template
@@ -52,10 +53,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Plans:
-    """Alternatives for every operator, to be combined in all ways, and the widths of the first link to try.
+    """Alternatives for every operator, to be combined in all ways, and the candidate widths of the first link.
 
-    Widths are in columns of all heads.  `parts` are links that are handed on in parts while the rows on both sides
-    stay, by the operator that makes them.
+    Widths are in columns of all heads. `parts` are links that pass in parts while the rows on both sides stay, each
+    named by the operator that writes it.
     """
 
     alternatives: tuple[tuple[Choice, ...], ...]
@@ -64,28 +65,28 @@ class Plans:
 
     @property
     def picks(self) -> list[Ints]:
-        """For every operator, which alternative each of the combinations takes."""
+        """For every operator, the index of its alternative in each combination."""
         counts = [len(each) for each in self.alternatives]
         return [pick.astype(np.int64) for pick in np.unravel_index(np.arange(prod(counts)), counts)]
 
     def choices(self, combination: int) -> tuple[Choice, ...]:
-        """A choice for every operator."""
+        """The choice of every operator in one combination."""
         return tuple(each[pick[combination]] for each, pick in zip(self.alternatives, self.picks, strict=True))
 
 
 def sizes(extent: int, ragged: bool) -> list[int]:
-    """Tiles to try: all divisors, or the smallest tile of every number of tiles."""
+    """Candidate tiles: all divisors, or (`ragged`) the smallest tile of every number of tiles."""
     return tile_sizes(extent) if ragged else divisors(extent)
 
 
 def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool, beyond: bool = False) -> Iterator[Plans]:
-    """All that the positions of the operators allow (O18), and if asked what lies `beyond` the templates.
+    """All combinations that the positions of the operators allow, with `beyond` also those outside the templates.
 
-    Raises UnsupportedError for a long segment.
+    Raises UnsupportedError for a segment of more than `MAX_PRODUCTS` operators.
     """
-    if len(segment) > LONGEST:
+    if len(segment) > MAX_PRODUCTS:
         raise UnsupportedError(f"{len(segment)} operators are more than can be fused at once",
-                               hint=f"Allow cuts, or bound at most {LONGEST} operators together.")  # fmt: skip
+                               hint=f"Allow cuts, or bound at most {MAX_PRODUCTS} operators together.")  # fmt: skip
     first, second = segment[0], segment[1]
     *parts, whole = _widths(first, second, ragged)
     pair = len(segment) == 2
@@ -98,32 +99,33 @@ def plans(segment: Sequence[Product], fusion: Fusion, ragged: bool, beyond: bool
     if pair and (fusion == "flash" or (fusion == "ffmt" and first.rows != "whole")):
         for two, widths in _flash(parts, whole):
             yield Plans(tuple((each, replace(each, kept=True)) for each in two), widths)
-    for way in ways(segment) if beyond else ():
+    for way in extended_templates(segment) if beyond else ():
         streamed = [Choice(*each) for each in way.operators]
         alternatives = tuple((each, replace(each, kept=True, all_kept=True)) for each in streamed)
         yield Plans(alternatives, (whole,), way.parts)
 
 
 def _widths(first: Product, second: Product, ragged: bool) -> list[int]:
-    """Columns of all heads that tiles of the link may have, rising up to whole rows; each a multiple of the heads."""
+    """Candidate widths of the link's tiles in columns of all heads, rising up to whole rows; each a multiple of the
+    heads."""
     heads = lcm(first.heads, second.heads)
     return [heads * size for size in sizes(first.heads * first.n // heads, ragged)]
 
 
 def _by_rows(length: int) -> list[Choice]:
-    """Choices where every link hands on whole rows, for streamed weights; a kept W has no loops over k and n."""
+    """Choices where every link passes whole rows, for streamed weights; a kept W has no loops over k and n."""
     inner = [Choice(templates.FULL)] * (length - 2)
     return [Choice(templates.TILED_K, k="least"), *inner, Choice(templates.TILED_N, n="least")]
 
 
 _Pairs = Iterator[tuple[tuple[Choice, Choice], tuple[int, ...]]]
-"""Choices of the first two operators, and the widths of the link to try them with."""
+"""Choices of the first two operators, and the candidate widths of the link between them."""
 
 
 def _by_columns(length: int, widths: Sequence[int]) -> _Pairs:
-    """Choices where the first link hands on parts of rows.
+    """Choices where the first link passes parts of rows.
 
-    No loop of these moves less with wider tiles if I stays in place and O is not tiled: only the least width counts.
+    With I in place and O not tiled, no loop has less traffic with wider tiles, so only the smallest width counts.
     """
     second = templates.TILED_NK if length == 2 else templates.TILED_K
     stays, again = Choice(templates.TILED_KN, n="link"), Choice(templates.TILED_KN, k="least", n="link")
@@ -135,7 +137,7 @@ def _by_columns(length: int, widths: Sequence[int]) -> _Pairs:
 
 
 def _flash(widths: Sequence[int], whole: int) -> _Pairs:
-    """Choices where loops over rows run inside those over the columns of the link (O26)."""
+    """Choices where loops over rows run inside those over the columns of the link (FlashAttention)."""
     yield (Choice(templates.FLASH_FIRST), Choice(templates.FLASH_SECOND)), (whole,)
     if widths:
         yield (Choice(templates.FLASH_FIRST, n="link"), Choice(templates.FLASH_SECOND, k="link")), tuple(widths)

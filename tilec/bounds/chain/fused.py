@@ -1,4 +1,5 @@
-"""Operators fused under the templates: every mapping of a segment costed at once, and the front of those (O17-O23)."""
+"""Cost of every mapping of fused operators under the templates, vectorised, and their Pareto front (Orojenesis,
+FFMT)."""
 
 from __future__ import annotations
 
@@ -8,24 +9,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilec.bounds.chain import templates
+from tilec.bounds.chain.buffer_requirement import Placed, Scheme, buffer_requirement
 from tilec.bounds.chain.chain import Product
 from tilec.bounds.chain.choices import Choice, Fusion, Plans, plans, sizes
-from tilec.bounds.chain.room import Placed, Scheme, room
 from tilec.bounds.chain.templates import ONE
-from tilec.bounds.einsum.advances import total
 from tilec.bounds.einsum.front import Ints, front
+from tilec.bounds.einsum.operand_traffic import total
 from tilec.errors import UnsupportedError
 
 _CHUNK = 1 << 20
-"""Mappings costed at once."""
+"""Number of mappings costed at once."""
 
-_MOST_ROWS = 1 << 20
-"""Rows in batches, every number of which is tried as a ragged tile."""
+_MAX_RAGGED_ROWS = 1 << 20
+"""Maximal number of rows in batches: every tile size up to it is tried."""
 
 
 @dataclass(frozen=True)
 class Mappings:
-    """The front of a segment: bytes of buffer and of traffic; of each mapping plans, combination, rows and width."""
+    """The front of a segment: bytes of buffer and of traffic; plans, combination, rows and width of each mapping."""
 
     buffer: Ints
     traffic: Ints
@@ -37,19 +38,19 @@ class Mappings:
     costed: int
 
     def choices(self, row: int) -> tuple[Choice, ...]:
-        """How every operator runs in one mapping."""
+        """The choice of every operator in one mapping."""
         return self.plans[int(self.which[row])].choices(int(self.combination[row]))
 
 
 def _rows(segment: Sequence[Product], ragged: bool) -> Ints:
-    """Rows of a tile to try: of ragged ones the least of those that are equally many in every batch.
+    """Candidate tiles of rows; of ragged ones the smallest of those with equal numbers of tiles in every batch.
 
-    Raises UnsupportedError for more rows in batches than can be tried one by one.
+    Raises UnsupportedError for more than `_MAX_RAGGED_ROWS` rows in batches.
     """
     extent, batches = segment[0].m, {each.batches: each for each in segment if each.batches > 1}
     if not ragged or not batches:
         return np.array(sizes(extent, ragged), np.int64)
-    if extent > _MOST_ROWS:
+    if extent > _MAX_RAGGED_ROWS:
         raise UnsupportedError(f"{extent} rows are more than ragged tiles are counted for", segment[0].name,
                                "Bound fewer batches, or use perfect factors (oro).")  # fmt: skip
     tiles = np.arange(1, extent + 1)
@@ -62,7 +63,7 @@ def _rows(segment: Sequence[Product], ragged: bool) -> Ints:
 def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bool) -> Mappings:
     """The front of all mappings of two or more operators that are fused.
 
-    Raises UnsupportedError for too many operators or rows and for counts that leave 64 bits.
+    Raises UnsupportedError for too many operators or rows and for counts that exceed 64 bits.
     """
     if sum(3 * each.macs * _bits(each) for each in segment) >= 2**62:
         raise UnsupportedError("more words than can be counted", segment[0].name, "Bound a smaller problem.")
@@ -79,16 +80,16 @@ def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bo
             buffer, traffic = (-(-part.ravel() // 8) for part in bits)
             best = front(buffer, traffic)
             combination, at_width, at_rows = np.unravel_index(best, bits[0].shape)
-            found = [buffer[best], traffic[best], np.full(len(best), index), combination, rows[at_rows]]
-            parts.append(np.stack([*found, widths[at_width]]))
+            best_rows = [buffer[best], traffic[best], np.full(len(best), index), combination, rows[at_rows]]
+            parts.append(np.stack([*best_rows, widths[at_width]]))
     joined = np.concatenate(parts, axis=1)
     buffer, traffic, which, combination, in_tile, width = joined[:, front(joined[0], joined[1])]
     return Mappings(buffer, traffic, tried, which, combination, in_tile, width, costed)
 
 
 def beyond(fusion: Fusion, scheme: Scheme, ragged: bool) -> bool:
-    """Whether mappings that the published templates leave out are tried: where tiles are free too, and all that is
-    held at once is counted."""
+    """Whether mappings outside the published templates are tried: where tiles are ragged, and the buffer counts
+    everything it holds at once."""
     return ragged and fusion == "ffmt" and scheme == 1
 
 
@@ -109,7 +110,8 @@ def tile(product: Product, choice: Choice, rows: Ints, width: Ints) -> dict[str,
 def words(
     segment: Sequence[Product], position: int, choice: Choice, rows: Ints, width: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """Words of I, W and O that one operator moves; what is handed on costs none (O21)."""
+    """Words of I, W and O that one operator moves; a tensor passed on inside the segment moves none (Orojenesis,
+    backing store accesses)."""
     product, none = segment[position], 0 * ONE
     tiles = tile(product, choice, rows, width)
     extents = {"m": product.m, "k": product.k, "n": product.n}
@@ -133,26 +135,26 @@ def _cost(segment: Sequence[Product], tried: Plans, rows: Ints, widths: Ints, sc
             i, w, o = words(segment, position, choice, rows, widths)
             moved.append(i * product.input_bits + w * product.weight_bits + o * product.output_bits)
             inputs.append(tiles["m"] * tiles["k"] * product.heads * product.input_bits)
-            weights.append(_held_words(product, choice, tiles) * product.heads * product.weight_bits)
+            weights.append(_resident_words(product, choice, tiles) * product.heads * product.weight_bits)
             outputs.append(tiles["m"] * tiles["n"] * product.heads * product.output_bits)
-        kept = np.array([choice.kept for choice in alternatives])
+        stays = np.array([choice.kept for choice in alternatives])
         whole = np.array([choice.kept and choice.k == choice.n == "whole" for choice in alternatives])
         traffic.append(np.choose(pick, moved))
         placed.append(Placed(
-            np.choose(pick, inputs), np.choose(pick, weights), np.choose(pick, outputs), kept[pick], whole[pick],
+            np.choose(pick, inputs), np.choose(pick, weights), np.choose(pick, outputs), stays[pick], whole[pick],
             product.heads * product.k * product.input_bits, product.heads * product.n * product.output_bits,
         ))  # fmt: skip
     for link in tried.parts:
-        # Rows of I stay while the next operator runs, and its rows of O while this one does.
-        made, read = placed[link : link + 2]
-        placed[link] = replace(made, outputs=made.outputs + read.outputs)
-        placed[link + 1] = replace(read, inputs=read.inputs + made.inputs)
+        # Rows of I stay while the next operator runs, and the next operator's rows of O while this one runs.
+        producer, consumer = placed[link : link + 2]
+        placed[link] = replace(producer, outputs=producer.outputs + consumer.outputs)
+        placed[link + 1] = replace(consumer, inputs=consumer.inputs + producer.inputs)
     shape = (len(tried.picks[0]), len(widths), len(rows))
-    return np.broadcast_to(room(placed, scheme), shape), np.broadcast_to(total(traffic), shape)
+    return np.broadcast_to(buffer_requirement(placed, scheme), shape), np.broadcast_to(total(traffic), shape)
 
 
-def _held_words(product: Product, choice: Choice, tiles: Mapping[str, Ints]) -> Ints:
-    """Words of W of one head in the buffer: all, a tile, or the one that passes."""
+def _resident_words(product: Product, choice: Choice, tiles: Mapping[str, Ints]) -> Ints:
+    """Words of W of one head in the buffer: all, a tile, or a single one that passes."""
     if choice.all_kept:
         return product.k * product.n * ONE
     return tiles["k"] * tiles["n"] if choice.kept else ONE

@@ -1,4 +1,4 @@
-"""Curves of chains: every operator alone, all fused, or cut wherever that moves less at a capacity (O21, O25)."""
+"""Curves of chains: operators unfused, all fused, or cut into segments (Orojenesis, segmentation)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tilec.bounds.chain import fused
-from tilec.bounds.chain.beyond import MEANING
-from tilec.bounds.chain.chain import Chain, Product
-from tilec.bounds.chain.choices import LONGEST, Fusion
+from tilec.bounds.chain.buffer_requirement import Scheme
+from tilec.bounds.chain.chain import Product, ProductChain
+from tilec.bounds.chain.choices import MAX_PRODUCTS, Fusion
+from tilec.bounds.chain.extended_templates import MEANING
 from tilec.bounds.chain.fused import Mappings
-from tilec.bounds.chain.room import Scheme
-from tilec.bounds.chain.stairs import Stairs, best, in_turn
+from tilec.bounds.chain.step_curves import StepCurve, best, in_turn
 from tilec.bounds.einsum.cache import cached
 from tilec.bounds.einsum.curve import Curve
 
@@ -32,8 +32,8 @@ _TEMPLATES = {
 
 @dataclass(frozen=True)
 class Step:
-    """How one operator runs: its `template`, tiles of its iterators (of one head), and whether W is kept, or all of W
-    beside smaller tiles."""
+    """Mapping of one operator: its `template`, tiles of its iterators (of one head), and whether the tile of W, or all
+    of W beside smaller tiles, is kept."""
 
     operator: str
     template: str
@@ -43,13 +43,13 @@ class Step:
 
     def __str__(self) -> str:
         tile = " ".join(f"{dim}:{size}" for dim, size in self.tiles.items())
-        kept = ", all of W kept" if self.all_kept else ", W kept" if self.kept else ""
-        return f"{self.operator} ({self.template}, tile {tile}{kept})"
+        suffix = ", all of W kept" if self.all_kept else ", W kept" if self.kept else ""
+        return f"{self.operator} ({self.template}, tile {tile}{suffix})"
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Operators that are fused, or one alone, and the words that they move."""
+    """Fused operators, or a single one, and the words that they move."""
 
     steps: tuple[Step, ...]
     accesses: int
@@ -65,7 +65,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class ChainPoint:
-    """A way that no other beats in both: `buffer_bytes`, and `accesses` (words) and bytes moved by all `segments`."""
+    """A Pareto-optimal mapping: `buffer_bytes`, and the `accesses` (words) and bytes moved by all `segments`."""
 
     buffer_bytes: int
     accesses: int
@@ -75,9 +75,9 @@ class ChainPoint:
 
 @dataclass(frozen=True)
 class ChainCurve:
-    """Points by rising buffer and falling traffic, the best of a number of `mappings` that `mapspace` describes.
+    """Points by rising buffer and falling traffic, the best of `mappings` mappings of the space `mapspace`.
 
-    It bounds only mappings of that space: no partial sums are handed on, nothing is computed twice.
+    It is a bound only for mappings of that space: no partial sums are passed on, nothing is computed twice.
     """
 
     mapspace: str
@@ -91,13 +91,13 @@ class ChainCurve:
 
     @property
     def largest_useful_buffer(self) -> int:
-        """Bytes from which more buffer saves nothing."""
+        """Bytes of buffer beyond which traffic does not fall."""
         return self.points[-1].buffer_bytes
 
 
 @dataclass
 class Choices:
-    """Ways to run parts of a chain, numbered; a segment is made only when it is looked up."""
+    """Numbered mappings of parts of a chain; a segment is constructed only when it is looked up."""
 
     _starts: list[int] = field(default_factory=list)
     _makers: list[Callable[[int], Segment]] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Choices:
     mappings: int = 0
 
     def add(self, count: int, make: Callable[[int], Segment], mappings: int) -> int:
-        """The number of the first of `count` more ways, the best of so many mappings."""
+        """Add `count` mappings, the best of `mappings`; returns the number of the first."""
         first = self._next
         self._starts.append(first)
         self._makers.append(make)
@@ -114,12 +114,12 @@ class Choices:
         return first
 
     def segment(self, number: int) -> Segment:
-        """The way of that number."""
+        """The segment with this number."""
         position = bisect_right(self._starts, number) - 1
         return self._makers[position](number - self._starts[position])
 
-    def curve(self, mapspace: str, stairs: Stairs) -> ChainCurve:
-        """The curve of a staircase whose choices these are."""
+    def curve(self, mapspace: str, stairs: StepCurve) -> ChainCurve:
+        """The curve of a step curve whose choices these are."""
         known: dict[int, Segment] = {}
         points = []
         columns = zip(stairs.buffer.tolist(), stairs.traffic.tolist(), stairs.choices.T.tolist(), strict=True)
@@ -133,8 +133,8 @@ class Choices:
         return ChainCurve(mapspace, self.mappings, tuple(points))
 
 
-def alone(name: str, curve: Curve, choices: Choices, slot: int = 0, slots: int = 1) -> Stairs:
-    """The staircase of a single Einsum."""
+def alone(name: str, curve: Curve, choices: Choices, slot: int = 0, slots: int = 1) -> StepCurve:
+    """The step curve of a single Einsum."""
 
     def make(row: int) -> Segment:
         point = curve.points[row]
@@ -142,17 +142,17 @@ def alone(name: str, curve: Curve, choices: Choices, slot: int = 0, slots: int =
 
     buffer = np.array([point.buffer_bytes for point in curve.points], np.int64)
     traffic = np.array([point.traffic_bytes for point in curve.points], np.int64)
-    return Stairs.of(buffer, traffic, choices.add(len(buffer), make, curve.mappings), slot, slots)
+    return StepCurve.of(buffer, traffic, choices.add(len(buffer), make, curve.mappings), slot, slots)
 
 
-def _alone(chain: Chain, slot: int, ragged: bool, choices: Choices) -> Stairs:
+def _alone(chain: ProductChain, slot: int, ragged: bool, choices: Choices) -> StepCurve:
     product = chain.operators[slot]
     curve = cached(product.einsum(), "oro+" if ragged else "oro")
     return alone(product.name, curve, choices, slot, len(chain.operators))
 
 
 def _segment(operators: Sequence[Product], mappings: Mappings, row: int) -> Segment:
-    """A mapping of a front in words."""
+    """A mapping of a front as a segment."""
     rows, width = mappings.rows[row], mappings.widths[row]
     steps, moved = [], 0
     for position, (product, choice) in enumerate(zip(operators, mappings.choices(row), strict=True)):
@@ -163,13 +163,13 @@ def _segment(operators: Sequence[Product], mappings: Mappings, row: int) -> Segm
 
 
 def _together(
-    chain: Chain, first: int, end: int, fusion: Fusion, scheme: Scheme, ragged: bool, choices: Choices
-) -> Stairs:
-    """The staircase of operators that are fused."""
+    chain: ProductChain, first: int, end: int, fusion: Fusion, scheme: Scheme, ragged: bool, choices: Choices
+) -> StepCurve:
+    """The step curve of fused operators."""
     operators = chain.operators[first:end]
     mappings = fused.fused(operators, fusion, scheme, ragged)
     number = choices.add(len(mappings.buffer), lambda row: _segment(operators, mappings, row), mappings.costed)
-    return Stairs.of(mappings.buffer, mappings.traffic, number, first, len(chain.operators))
+    return StepCurve.of(mappings.buffer, mappings.traffic, number, first, len(chain.operators))
 
 
 def _tiles(ragged: bool) -> str:
@@ -182,8 +182,8 @@ def _mapspace(fusion: Fusion, scheme: Scheme, ragged: bool) -> str:
     return f"{_TEMPLATES[fusion]}{more}, {_tiles(ragged)}, {_ROOM[scheme]}, {limits}"
 
 
-def unfused_curve(chain: Chain, ragged: bool = False) -> ChainCurve:
-    """Every operator alone under its best mapping, traffic added at equal buffer."""
+def unfused_curve(chain: ProductChain, ragged: bool = False) -> ChainCurve:
+    """Every operator alone under its best mapping, with traffic added at equal buffer."""
     choices = Choices()
     stairs = [_alone(chain, slot, ragged, choices) for slot in range(len(chain.operators))]
     whole = stairs[0]
@@ -192,10 +192,10 @@ def unfused_curve(chain: Chain, ragged: bool = False) -> ChainCurve:
     return choices.curve(f"operators alone, {_tiles(ragged)}, all loop orders", whole)
 
 
-def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
-    """The least traffic with the whole chain fused; of an operator alone, that of all its mappings.
+def chain_curve(chain: ProductChain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
+    """The least traffic with the whole chain fused; for a single operator, over all its mappings.
 
-    Raises UnsupportedError for more than `LONGEST` operators.
+    Raises UnsupportedError for more than `MAX_PRODUCTS` operators.
     """
     choices = Choices()
     count = len(chain.operators)
@@ -205,22 +205,24 @@ def chain_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragge
     return choices.curve(_mapspace(fusion, scheme, ragged), stairs)
 
 
-def segmented_curve(chain: Chain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False) -> ChainCurve:
-    """The least traffic over all ways to cut the chain into segments that are fused each, or one operator alone.
+def segmented_curve(
+    chain: ProductChain, fusion: Fusion = "ffmt", scheme: Scheme = 1, ragged: bool = False
+) -> ChainCurve:
+    """The least traffic over all ways to cut the chain into fused segments or single operators.
 
     Segments run in turn, each with the whole buffer and rows of its own; a cut tensor goes through the backing store.
     """
     choices = Choices()
     count = len(chain.operators)
-    reached: list[Stairs] = []
+    reached: list[StepCurve] = []
     for end in range(1, count + 1):
         ways = []
-        for first in range(max(0, end - LONGEST), end):
+        for first in range(max(0, end - MAX_PRODUCTS), end):
             if end - first == 1:
                 last = _alone(chain, first, ragged, choices)
             else:
                 last = _together(chain, first, end, fusion, scheme, ragged, choices)
             ways.append(in_turn(reached[first - 1], last) if first else last)
         reached.append(best(ways))
-    mapspace = f"all cuts into at most {LONGEST} operators, {_mapspace(fusion, scheme, ragged)}"
+    mapspace = f"all cuts into at most {MAX_PRODUCTS} operators, {_mapspace(fusion, scheme, ragged)}"
     return choices.curve(mapspace, reached[-1])

@@ -1,8 +1,8 @@
-"""Mapping templates under which a product may be fused: which loops it has, in which order, and what they move (O17).
+"""Fusion-friendly mapping templates (FFMT) of a product: loops over tiles, and words moved (Orojenesis, figure 16).
 
-The backing store sees loops over tiles of m, k and n in a fixed order; what a template does not loop over stays
-whole.  Tiles of I and O stay in the buffer.  W passes through it an element (of every head) at a time, or is kept:
-then the tile of W stays for as long as the loops inside leave it in place.
+The backing store sees loops over tiles of m, k and n in a fixed order; dimensions without a loop are whole. Tiles of I
+and O stay in the buffer. W passes through it an element (of every head) at a time, or is kept: then the tile of W stays
+for as long as the loops inside leave it in place.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.bounds.chain.chain import Product
-from tilec.bounds.einsum.advances import times
 from tilec.bounds.einsum.front import Ints
+from tilec.bounds.einsum.operand_traffic import times
 
 ONE = np.ones((), np.int64)
 
 Trips = Mapping[str, Ints]
-"""Tiles of m, k and n, for many mappings at once."""
+"""Number of tiles of m, k and n, for many mappings at once."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ FLASH_SECOND = Template("flash, second", ("k", "m"))
 
 
 def _fetches(template: Template, trips: Trips, dims: str) -> Ints:
-    """How often a tensor with indices `dims` comes in whole: once more for every trip of a loop that leaves it in
-    place while loops inside move it."""
+    """Number of times that a tensor with indices `dims` is fetched as a whole: the product of trip counts of the loops
+    that leave it in place while loops inside move it."""
     repeats: list[Ints] = []
     for depth, loop in enumerate(template.loops):
         if loop not in dims:
@@ -61,18 +61,18 @@ def output_words(template: Template, product: Product, trips: Trips) -> Ints:
     return product.output_words * (2 * _fetches(template, trips, "mn") - 1)
 
 
-def weight_words(template: Template, product: Product, trips: Trips, tile: Ints, kept: NDArray[np.bool_]) -> Ints:
+def weight_words(template: Template, product: Product, trips: Trips, tile: Ints, resident: NDArray[np.bool_]) -> Ints:
     """Words of W that are read, with tiles of `tile` rows: once per batch where W is kept, else for every tile.
 
     A tile of rows that reaches into several batches reads the W of each.
     """
     inner = template.loops[template.loops.index("m") + 1 :]
-    stays = kept & (times([ONE, *(trips[loop] for loop in inner)]) == 1)
+    stays = resident & (times([ONE, *(trips[loop] for loop in inner)]) == 1)
     return product.weight_words * np.where(stays, product.batches, visits(product, trips["m"], tile))
 
 
 def visits(product: Product, trips: Ints, tile: Ints) -> Ints:
-    """Pairs of a batch and a tile of rows that reaches into it."""
+    """Number of pairs of a batch and a tile of rows that reaches into it."""
     shared_ends = (product.m - 1) // np.lcm(tile, product.m // product.batches)
     count: Ints = trips + product.batches - 1 - shared_ends
     return count

@@ -1,1 +1,1 @@
-"""One Einsum: its curves (oro, oro+) and what no mapping stays below (lb)."""
+"""Bounds of one Einsum: attainable curves (oro, oro+) and the proven lower bound (lb)."""

@@ -1,9 +1,9 @@
-"""The best tilings of a product of candidate tiles, found by dropping blocks of tilings instead of trying each.
+"""Branch and bound over a product of candidate tiles: blocks of tilings are dropped instead of evaluating each tiling.
 
-A block is a range of neighbouring tiles for every plain iterator and one tile for every other.  Its members need at
-least the buffer of its smallest tiles and move at least what `cut(relaxed=True)` counts for its largest.  Blocks that
-a point already found beats in both, or equals, are dropped, as are those that are mirror images of others.  The
-remaining ones are halved until single tilings are left.
+A block is a range of neighbouring tiles for every plain iterator and one tile for every other. Its members need at
+least the buffer of its smallest tiles and move at least the traffic that `cut(relaxed=True)` counts for its largest.
+Blocks that a known point dominates or equals are dropped, as are mirror images of others. The remaining ones are halved
+until single tilings are left.
 """
 
 from __future__ import annotations
@@ -23,28 +23,27 @@ from tilec.bounds.einsum.loops import ZERO, Ints, Space
 from tilec.bounds.einsum.symmetry import mirrored_pair
 
 Candidates = Mapping[str, Sequence[int]]
-"""Tile sizes to try per iterator, in the Einsum's order, rising."""
+"""Candidate tile sizes per iterator, in the Einsum's order, rising."""
 
 _CHUNK = 1 << 13
-"""Tilings evaluated at once: their arrays stay in cache."""
+"""Number of tilings evaluated at once: their arrays stay in cache."""
 
 _NEVER = np.iinfo(np.int64).max
 _RATIO = {True: 1.3, False: 2.0}
-"""Of tiles in a block at first, whether every iterator is plain: large blocks hide more, small ones are more."""
+"""Ratio of largest to smallest tile in an initial block, by whether every iterator is plain: large blocks have looser
+limits, small ones are more."""
 
-_TRIED = 4
-"""Of how many blocks the smallest tiles of one are tried: more make a better front, but take their time."""
+_TRY_EVERY = 4
+"""The smallest tiles of one of so many blocks are evaluated: more give a better front, but cost time."""
 
 
 @dataclass(frozen=True)
 class _Blocks:
-    """`low` and `high`: positions of smallest and largest tiles, a row per iterator, a column per block.
-
-    `floor`: bits that no member stays below, a row per mode; `_NEVER` where none is worth trying.
-    """
+    """`low` and `high`: positions of smallest and largest tiles, a row per iterator, a column per block. `floor`: lower
+    limit in bits of every member's traffic, a row per mode; `_NEVER` where no member can improve the front."""
 
     def alive(self) -> _Blocks:
-        """The blocks of which some mode is worth trying."""
+        """The blocks that can improve the front in some mode."""
         return self.where(np.any(self.floor < _NEVER, axis=0))
 
     low: Ints
@@ -56,7 +55,7 @@ class _Blocks:
         return _Blocks(*(np.compress(chosen, each, axis=1) for each in (self.low, self.high, self.floor)))
 
     def parts(self) -> Iterator[_Blocks]:
-        """Blocks to be evaluated at once."""
+        """Blocks in groups to be evaluated at once."""
         for at in range(0, self.low.shape[1], _CHUNK):
             end = at + _CHUNK
             yield _Blocks(self.low[:, at:end], self.high[:, at:end], self.floor[:, at:end])
@@ -85,7 +84,7 @@ def _along(axes: Sequence[Ints]) -> list[Ints]:
 
 
 def _chunks(axes: Sequence[Ints]) -> Iterator[list[Ints]]:
-    """Products of axes of at most `_CHUNK` members that together make the whole product."""
+    """Partition of a product of axes into products of at most `_CHUNK` members."""
     if prod(len(axis) for axis in axes) <= _CHUNK:
         yield list(axes)
         return
@@ -96,7 +95,8 @@ def _chunks(axes: Sequence[Ints]) -> Iterator[list[Ints]]:
 
 
 class Search:
-    """`best` is the front so far: rows of buffer bits, traffic bits, index of the mode, tile of every iterator."""
+    """Search of the front; `best` is the front so far: rows of buffer bits, traffic bits, index of the mode, tile of
+    every iterator."""
 
     def __init__(self, einsum: Einsum, space: Space, modes: Sequence[Mode]) -> None:
         self._einsum = einsum
@@ -113,24 +113,24 @@ class Search:
             self._evaluate(_along(axes), tuple(len(axis) for axis in axes) or (1,))
 
     def try_blocks(self, candidates: Candidates) -> None:
-        """Find the best of a product of tiles of one iterator or more."""
+        """Search a product of tiles of one or more iterators by branch and bound."""
         sizes = [np.array(tiles, np.int64) for tiles in candidates.values()]
         plain = self._einsum.plain
         ratio = _RATIO[plain == set(self._einsum.dims)]
         firsts, lasts = zip(
             *(_ranges(tiles, ratio if dim in plain else 1) for dim, tiles in candidates.items()), strict=True
         )
-        found = []
+        promising = []
         for axes in _chunks([np.arange(len(first)) for first in firsts]):
             low, high = (_along(_tiles(ends, axes)) for ends in (firsts, lasts))
-            found.append(self._promising(sizes, low, high, tuple(len(axis) for axis in axes)))
-        blocks = self._unmirrored(_joined(found))
+            promising.append(self._promising(sizes, low, high, tuple(len(axis) for axis in axes)))
+        blocks = self._unmirrored(_joined(promising))
         while blocks.low.size:
             blocks = self._halved(sizes, blocks)
 
     def _unmirrored(self, blocks: _Blocks) -> _Blocks:
-        """The blocks without mirror images: every tiling or its own is in one that stays.  Iterators that can change
-        places have one extent, and so the same candidates."""
+        """The blocks without mirror images: every tiling or its mirror image is in a block that stays. Interchangeable
+        iterators have equal extents, hence equal candidates."""
         if self._pair is None:
             return blocks
         first, second = self._pair
@@ -144,7 +144,7 @@ class Search:
         shape: tuple[int, ...],
         known: Ints = ZERO,
     ) -> _Blocks:
-        """The blocks, broadcast to a shape, that may hold something better; `known` is a floor known before."""
+        """The blocks, broadcast to a shape, that may improve the front; `known` is an earlier lower limit."""
         low, high = list(low), list(high)
         orders = Orders(self._einsum, self._named(_tiles(sizes, high)), self._space, relaxed=True)
         moved = np.stack([np.broadcast_to(bits, shape).ravel() for bits in orders.traffic(self._modes)])
@@ -156,20 +156,22 @@ class Search:
         return _Blocks(ends[0], ends[1], np.take(floor, alive, axis=1))
 
     def _halved(self, sizes: Sequence[Ints], blocks: _Blocks) -> _Blocks:
-        """The halves along every iterator that may hold something better; the smallest tiles are tried first."""
+        """The halves along every iterator that may improve the front; the smallest tiles are evaluated first."""
         single = (blocks.low == blocks.high).all(axis=0)
-        tried = blocks.where(single | (np.arange(len(single)) % _TRIED == 0))
+        tried = blocks.where(single | (np.arange(len(single)) % _TRY_EVERY == 0))
         for part in tried.parts():
             self._evaluate(_tiles(sizes, part.low), part.low.shape[1:])
         blocks = blocks.where(~single)
         for axis in range(len(sizes)):
-            # Lower halves need and move what their blocks do, as far as is known: those were promising.
+            # Lower halves have the limits of their blocks, which were promising.
             upper = blocks.upper(axis)
             self._drop(upper.floor, _tiles(sizes, upper.low), upper.low.shape[1:])
             blocks = _joined([blocks.lower(axis), upper.alive()])
         blocks = self._unmirrored(blocks)
-        found = [self._promising(sizes, part.low, part.high, part.low.shape[1:], part.floor) for part in blocks.parts()]
-        return _joined([blocks.where(np.zeros(blocks.low.shape[1], bool)), *found])
+        halves = [
+            self._promising(sizes, part.low, part.high, part.low.shape[1:], part.floor) for part in blocks.parts()
+        ]
+        return _joined([blocks.where(np.zeros(blocks.low.shape[1], bool)), *halves])
 
     def _named(self, tiles: Sequence[Ints]) -> dict[str, Ints]:
         return dict(zip(self._einsum.dims, tiles, strict=True))
@@ -178,9 +180,9 @@ class Search:
         """Merge tilings, broadcast to a shape, into the front."""
         named = self._named(tiles)
         rows = [self.best]
-        held = buffers(self._einsum, named, self._modes)
+        needs = buffers(self._einsum, named, self._modes)
         moved = Orders(self._einsum, named, self._space).traffic(self._modes)
-        for index, bits in enumerate(zip(held, moved, strict=True)):
+        for index, bits in enumerate(zip(needs, moved, strict=True)):
             needed, traffic = (np.broadcast_to(each, shape).ravel() for each in bits)
             (new,) = np.nonzero(traffic < self._reached.within(needed))
             best = new[front(needed[new], traffic[new])]
@@ -193,9 +195,9 @@ class Search:
 
     def _drop(self, floor: Ints, smallest: Sequence[Ints], shape: tuple[int, ...]) -> None:
         """Set `floor` to `_NEVER` where no member of a block is better than every point of the front."""
-        for held, bits in zip(buffers(self._einsum, self._named(smallest), self._modes), floor, strict=True):
+        for need, bits in zip(buffers(self._einsum, self._named(smallest), self._modes), floor, strict=True):
             (alive,) = np.nonzero(bits < _NEVER)
-            needed = np.broadcast_to(held, shape).ravel()[alive]
+            needed = np.broadcast_to(need, shape).ravel()[alive]
             bits[alive[bits[alive] >= self._reached.within(needed)]] = _NEVER
 
 
@@ -204,7 +206,7 @@ def _tiles(sizes: Sequence[Ints], positions: Iterable[Ints]) -> list[Ints]:
 
 
 def _ranges(tiles: Sequence[int], ratio: float) -> tuple[Ints, Ints]:
-    """First and last positions of the ranges to begin with: of tiles within a ratio."""
+    """First and last positions of the initial ranges: tiles within a ratio."""
     starts = [0]
     for position, tile in enumerate(tiles):
         if tile > tiles[starts[-1]] * ratio:

@@ -1,4 +1,4 @@
-"""Curves kept in the user's cache by what they depend on: a shape is bounded once, whatever its names are."""
+"""Cache of curves in the user's cache folder, keyed by content: a shape is bounded once, independent of names."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tilec.bounds.einsum.mapspaces import MAPSPACES, Kind
 from tilec.errors import TilecError
 
 ENGINE = 1
-"""Part of every key: raise it when a curve of the same Einsum and mapspace comes out otherwise."""
+"""Version in every key: increment it when the curve of the same Einsum and mapspace changes."""
 
 
 def cached(einsum: Einsum, kind: Kind = "oro+", folder: Path | None = None) -> Curve:
-    """The curve of an Einsum: from the cache, else worked out now and cached.
+    """The curve of an Einsum from the cache, else computed and cached.
 
-    `folder` is `bounds` in tilec's cache folder unless given.  A file that cannot be read or makes no sense is
-    written anew, one that cannot be written is done without.  Raises what `oro` and `oro_plus` do.
+    `folder` is `bounds` in tilec's cache folder by default. An unreadable or invalid file is rewritten; a file that
+    cannot be written is skipped. Raises the errors of `oro` and `oro_plus`.
     """
     path = (folder or _default_folder()) / f"{key(einsum, kind)}.json"
     with suppress(OSError, ValueError, LookupError, TypeError):
@@ -36,7 +36,7 @@ def cached(einsum: Einsum, kind: Kind = "oro+", folder: Path | None = None) -> C
 
 
 def _worked_out(einsum: Einsum, kind: Kind) -> Curve:
-    """The curve; what is known takes neither the search nor NumPy."""
+    """Compute the curve; imports are deferred since a cached curve needs neither the search nor NumPy."""
     if kind == "oro":
         from tilec.bounds.einsum.oro import oro
 
@@ -47,9 +47,10 @@ def _worked_out(einsum: Einsum, kind: Kind) -> Curve:
 
 
 def key(einsum: Einsum, kind: Kind) -> str:
-    """What a curve depends on, as a file name: extents, indices, element sizes, the mapspace and the engine.
+    """Content key of a curve as a file name: extents, indices, element sizes, the mapspace and the engine's version.
 
-    Iterators go by their positions and tensors have no names.  Guards do not count: boxes span what they leave out.
+    Iterators go by their positions and tensors have no names. Guards do not count: boxes include the elements they
+    exclude.
     """
     at = {dim: position for position, dim in enumerate(einsum.dims)}
     operands = [
@@ -85,17 +86,17 @@ def _to_json(curve: Curve, einsum: Einsum) -> dict[str, Any]:
     return {"mapspace": curve.mapspace, "mappings": curve.mappings, "snake": snake, "points": points}
 
 
-def _from_json(found: Any, einsum: Einsum) -> Curve:
+def _from_json(data: Any, einsum: Einsum) -> Curve:
     """The curve under the Einsum's own names. Raises ValueError, LookupError or TypeError for anything else."""
     dims, labels = einsum.dims, (*einsum.labels, None)
-    snake = bool(found["snake"])
+    snake = bool(data["snake"])
     points = []
-    for needed, accesses, traffic, sizes, order, streamed, sliding in found["points"]:
+    for needed, accesses, traffic, sizes, order, streamed, sliding in data["points"]:
         tiles = dict(zip(dims, sizes, strict=True))
         loops = tuple(dims[position] for position in order)
         window = None if sliding < 0 else dims[sliding]
-        made = Mapping.of(einsum, tiles, loops, labels[streamed], window, snake=snake)
-        points.append(Point(needed, accesses, traffic, made))
+        mapping = Mapping.of(einsum, tiles, loops, labels[streamed], window, snake=snake)
+        points.append(Point(needed, accesses, traffic, mapping))
     if not points:
         raise ValueError("a curve has points")
-    return Curve(str(found["mapspace"]), int(found["mappings"]), tuple(points))
+    return Curve(str(data["mapspace"]), int(data["mappings"]), tuple(points))

@@ -1,4 +1,4 @@
-"""What one mapping takes and moves: its footprint and its accesses (O04)."""
+"""Footprint and accesses of one mapping (Orojenesis, figure 6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def footprint(einsum: Einsum, tiles: Map[str, int], streamed: str | None = None,
 def accesses(einsum: Einsum, mapping: Mapping) -> dict[str, int]:
     """Words between buffer and backing store per operand (`tensor`, or `tensor#2` for its second access).
 
-    A partial sum that leaves is written and read again; the first read is left out: 2 * evicted - |output|.
+    A partial sum that is evicted is written and read again; the first read is left out: 2 * evicted - |output|.
     """
     orders = Orders(einsum, _arrays(mapping.tiles), Space(ragged=True, snake=mapping.snake))
     words = orders.moved(mapping.order, _mode(einsum, mapping.streamed, mapping.sliding))

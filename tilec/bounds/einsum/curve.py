@@ -1,4 +1,4 @@
-"""Ski-slope curves: the least traffic at every buffer capacity, as a Pareto front (O01)."""
+"""Ski-slope curves: the least traffic at every buffer capacity, as a Pareto front (Orojenesis, figure 1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilec.bounds.einsum.mapping import Mapping
 
 
 class Point(NamedTuple):
-    """A mapping that no other beats in both: `buffer_bytes`, and `accesses` (words) and `traffic_bytes` it moves."""
+    """A Pareto-optimal mapping: `buffer_bytes`, and the `accesses` (words) and `traffic_bytes` it moves."""
 
     buffer_bytes: int
     accesses: int
@@ -20,7 +20,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Curve:
-    """Points by rising buffer and falling traffic, the best of a number of `mappings` that `mapspace` describes."""
+    """Points by rising buffer and falling traffic, the best of `mappings` mappings of the space `mapspace`."""
 
     mapspace: str
     mappings: int
@@ -33,5 +33,5 @@ class Curve:
 
     @property
     def largest_useful_buffer(self) -> int:
-        """Bytes from which more buffer saves nothing (gap 1 compares it with the operands, O06)."""
+        """Bytes of buffer beyond which traffic does not fall (maximal effectual buffer; Orojenesis, gap 1)."""
         return self.points[-1].buffer_bytes

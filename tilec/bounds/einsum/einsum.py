@@ -1,4 +1,4 @@
-"""An Einsum whose operands are read and written at affine indices: what the bounds need to know of a contraction."""
+"""Einsums with affine indices: the representation of contractions for bounds."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from functools import cached_property
 from tilec.bounds.einsum.guards import guarded
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Access, Expr, TensorExpr, Var, bound, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, Var, constant_value, variables
 from tilec.ir.text import parse_tensor, tensor_text
 
 Rank = tuple[tuple[str, int], ...]
-"""One index of an access: its iterators with their coefficients (stride, dilation), constants left out."""
+"""One index of an access: its iterators with their coefficients (stride, dilation); constants are left out."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """One access to a tensor: `ranks` its indices, `bits` the size of an element (O33).
+    """One access to a tensor: `ranks` its indices, `bits` the size of an element.
 
-    Elements are read only where all `guards` hold (padding); tiles span what the guards leave out as well.
+    Elements are read only where all `guards` hold (padding); tiles include the elements that guards exclude.
     """
 
     tensor: str
@@ -30,17 +30,18 @@ class Operand:
 
     @cached_property
     def dims(self) -> frozenset[str]:
-        """The iterators that move this access."""
+        """The iterators that occur in this access."""
         return frozenset(dim for rank in self.ranks for dim, _ in rank)
 
     @cached_property
     def streamable(self) -> frozenset[str]:
-        """The iterators along which slices of one iteration share nothing: alone in one index, in no other."""
+        """The iterators along which slices of one iteration are disjoint: alone in one index, in no other."""
         return frozenset(rank[0][0] for rank in self.ranks if len(rank) == 1 and rank[0][0] in self._once)
 
     @cached_property
     def slidable(self) -> frozenset[str]:
-        """The iterators along which slices of one iteration are windows: with others in one index, in no other."""
+        """The iterators along which slices of one iteration are overlapping windows: with others in one index, in no
+        other."""
         return frozenset(dim for rank in self.ranks if len(rank) > 1 for dim, _ in rank if dim in self._once)
 
     @cached_property
@@ -60,7 +61,7 @@ class Einsum:
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
-        """Iterators, spatial before reduced."""
+        """Iterators, spatial before reduce."""
         return tuple(self.extents)
 
     @cached_property
@@ -70,7 +71,7 @@ class Einsum:
 
     @cached_property
     def plain(self) -> frozenset[str]:
-        """Iterators that stand alone, without a stride, in one index of every operand that they move.
+        """Iterators that stand alone, without a stride, in one index of every operand in which they occur.
 
         Box extents are linear in their tiles, so over all tiles they add up to the extent.
         """
@@ -85,9 +86,9 @@ class Einsum:
     def labels(self) -> tuple[str, ...]:
         """A name for every operand: its tensor, or `tensor#2` for a second access."""
         tensors = [operand.tensor for operand in self.operands]
-        seen = [tensors[:position].count(tensor) for position, tensor in enumerate(tensors)]
+        earlier = [tensors[:position].count(tensor) for position, tensor in enumerate(tensors)]
         return tuple(
-            f"{tensor}#{before + 1}" if before else tensor for tensor, before in zip(tensors, seen, strict=True)
+            f"{tensor}#{before + 1}" if before else tensor for tensor, before in zip(tensors, earlier, strict=True)
         )
 
 
@@ -114,15 +115,15 @@ def _bits_of(tensor: str, bits: int | Mapping[str, int], text: str) -> int:
 
 
 def einsum_of(expr: TensorExpr, bits: int | Mapping[str, int] = 8) -> Einsum:
-    """The Einsum of a tensor expression with bound extents; `bits` per element, for all tensors or by name.
+    """The Einsum of a tensor expression with constant extents; `bits` per element, for all tensors or by name.
 
-    Every access counts as an operand of its own, equal accesses count once.  Raises UnsupportedError for indices
-    that are not affine and for symbolic extents, ConfigError for extents below 1 and missing element sizes.
+    Every access counts as an operand of its own, equal accesses count once. Raises UnsupportedError for indices that
+    are not affine and for symbolic extents, ConfigError for extents below 1 and missing element sizes.
     """
     text = tensor_text(expr)
     extents: dict[str, int] = {}
     for name, extent in expr.domain.items():
-        size = bound(extent)
+        size = constant_value(extent)
         if size is None:
             raise UnsupportedError(f"the extent of {name} is not a number", text, "Bind every symbolic size first.")
         if size < 1:
@@ -144,9 +145,9 @@ def einsum_of(expr: TensorExpr, bits: int | Mapping[str, int] = 8) -> Einsum:
 
 
 def parse_einsum(text: str, extents: Mapping[str, int], bits: int | Mapping[str, int] = 8) -> Einsum:
-    """Read `C[m,n] = sum(k, A[m,k]*B[k,n])` with the extent of every iterator (O35).
+    """Parse `C[m,n] = sum(k, A[m,k]*B[k,n])` with the extent of every iterator.
 
-    Raises ConfigError for text outside the language, missing and unknown iterators, and what `einsum_of` refuses.
+    Raises ConfigError for text outside the language, missing and unknown iterators, and the errors of `einsum_of`.
     """
     try:
         expr = parse_tensor(text, extents)

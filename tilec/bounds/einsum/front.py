@@ -1,4 +1,4 @@
-"""Pareto fronts of very many pairs of buffer and traffic."""
+"""Pareto fronts of large sets of (buffer, traffic) pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Under which conditions a node reads: every access with the guards of the `where` around it."""
+"""Accesses of an expression with the guards (conditions of `where`) around them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilec.ir.expr import Access, Binary, Call, Expr, children
 
 
 def guarded(expr: Expr, guards: tuple[Expr, ...] = ()) -> Iterator[tuple[Access, tuple[Expr, ...]]]:
-    """Every access of an expression with the conditions that all hold when it happens, in reading order."""
+    """Every access of an expression with the conditions that all hold when it is evaluated, in reading order."""
     if isinstance(expr, Call) and expr.fn == "where":
         condition, yes, no = expr.args
         yield from guarded(condition, guards)

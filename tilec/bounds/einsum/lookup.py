@@ -1,6 +1,6 @@
-"""What a front moves within a buffer, looked up for very many buffers at once.
+"""Vectorised lookup of a front's traffic at very many buffer sizes.
 
-Bisection costs some 50 ns a look-up where the arithmetic around it takes 10.  A table over the leading bits of the
+Bisection costs some 50 ns a lookup where the arithmetic around it takes 10. A table over the leading bits of the
 buffer, as of a floating-point number, leaves a step or two.
 """
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 _BITS = 43
-"""Low bits of a double that the table leaves out: 512 entries per power of two."""
+"""Low bits of a double that the table ignores: 512 entries per power of two."""
 
 _STEPS = 2
 
@@ -29,7 +29,7 @@ class Reached:
         self._traffic = np.append(otherwise, traffic)
 
     def within(self, needed: Ints) -> Ints:
-        """Traffic of a point that needs no more than `needed`, mostly of the best; `otherwise` where none fits."""
+        """Traffic of a point that needs at most `needed`, usually the best one; `otherwise` where none fits."""
         entries = np.minimum(_entry(needed) - self._first, len(self._fitting) - 1)
         fitting = self._fitting[entries]
         for _ in range(_STEPS):
@@ -39,5 +39,5 @@ class Reached:
 
 
 def _entry(needed: Ints) -> Ints:
-    """The entry whose buffer is the largest below `needed`, conversion rounded up or not."""
+    """The table entry with the largest buffer below `needed`, whichever way the conversion rounds."""
     return (needed.astype(np.float64).view(np.int64) - 1) >> _BITS

@@ -1,8 +1,8 @@
-"""The best loop order of many tilings at once, by dynamic programming over sets of inner loops.
+"""Best loop order of many tilings at once, by dynamic programming over sets of inner loops.
 
-What loop j adds to the traffic depends on which loops run inside it, not on their order.  So the best order of a
-set of inner loops is the best choice of its outermost loop around the best order of the rest: n loops take
-n * 2^(n-1) vector operations where trying the orders takes n!.
+The traffic that loop j adds depends on the set of loops inside it, not on their order. So the best order of a set of
+inner loops is the best choice of its outermost loop around the best order of the rest: n loops take n * 2^(n-1) vector
+operations instead of n! orders.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from itertools import combinations
 
 import numpy as np
 
-from tilec.bounds.einsum.advances import Steps, extent, times, total
 from tilec.bounds.einsum.einsum import Einsum, Rank
 from tilec.bounds.einsum.loops import ONE, ZERO, Ints, Space, cut, results
+from tilec.bounds.einsum.operand_traffic import Steps, extent, times, total
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The operand that is streamed, by its position, and the iterator along which its slices slide as windows."""
+    """The position of the streamed operand, and the iterator along which its slices slide as windows."""
 
     operand: int
     sliding: str | None = None
 
 
 Mode = Stream | None
-"""What is streamed; None where all operands keep their tiles."""
+"""The streamed operand; None where all operands keep their tiles."""
 
 
 def modes(einsum: Einsum, space: Space) -> list[Mode]:
     """None, then every operand in all ways in which it can be streamed along iterators of more than one iteration.
 
-    Iterators without halo that move every operand are left out: slices along them are tiles of one iteration.
+    Iterators without halo that occur in every operand are left out: slices along them are tiles of one iteration.
     """
     shared = frozenset.intersection(*(operand.streamable for operand in einsum.operands))
-    found: list[Mode] = [None]
+    result: list[Mode] = [None]
     for position, operand in enumerate(einsum.operands if space.streams else ()):
         if any(einsum.extents[dim] > 1 for dim in operand.streamable - shared):
-            found.append(Stream(position))
-        found += [Stream(position, dim) for dim in einsum.dims if dim in operand.slidable and einsum.extents[dim] > 1]
-    return found
+            result.append(Stream(position))
+        result += [Stream(position, dim) for dim in einsum.dims if dim in operand.slidable and einsum.extents[dim] > 1]
+    return result
 
 
 def buffers(einsum: Einsum, tiles: Mapping[str, Ints], modes: Sequence[Mode]) -> list[Ints]:
@@ -54,8 +54,8 @@ def buffers(einsum: Einsum, tiles: Mapping[str, Ints], modes: Sequence[Mode]) ->
 def _slice(einsum: Einsum, tiles: Mapping[str, Ints], mode: Stream) -> Ints:
     operand = einsum.operands[mode.operand]
     sizes = {**tiles, mode.sliding: ONE} if mode.sliding else tiles
-    kept = [rank for rank in operand.ranks if rank and (len(rank) > 1 or rank[0][0] not in operand.streamable)]
-    return _words(kept, sizes) * operand.bits
+    remaining = [rank for rank in operand.ranks if rank and (len(rank) > 1 or rank[0][0] not in operand.streamable)]
+    return _words(remaining, sizes) * operand.bits
 
 
 def _words(ranks: Sequence[Rank], sizes: Mapping[str, Ints]) -> Ints:
@@ -63,9 +63,9 @@ def _words(ranks: Sequence[Rank], sizes: Mapping[str, Ints]) -> Ints:
 
 
 class Orders:
-    """Tilings of one Einsum: `tiles` holds one array per iterator, all broadcastable to one shape.
+    """Loop orders of many tilings of one Einsum: `tiles` has one array per iterator, all broadcastable to one shape.
 
-    `relaxed` is that of `cut`: traffic is then a bound for all smaller tiles of plain iterators.
+    `relaxed` is that of `cut`: traffic is then a lower limit for all smaller tiles of plain iterators.
     """
 
     def __init__(self, einsum: Einsum, tiles: Mapping[str, Ints], space: Space, *, relaxed: bool = False) -> None:
@@ -73,7 +73,7 @@ class Orders:
         self._loops = [dim for dim in einsum.dims if einsum.extents[dim] > 1]
         self._steps = [Steps(operand, self._dims) for operand in einsum.operands]
         self._bits = [operand.bits for operand in einsum.operands]
-        # An evicted partial sum is written and read again, but for its first read.
+        # An evicted partial sum is written and read again, except for its first read.
         self._weights = [*self._bits[:-1], 2 * self._bits[-1]]
         self._results = results(einsum)
 
@@ -102,7 +102,7 @@ class Orders:
         return [*inputs, 2 * evicted - self._results]
 
     def best_orders(self, mode: Mode, tilings: int) -> list[tuple[str, ...]]:
-        """The loop orders, outermost first, that `traffic` stands for, of `tilings` in one-dimensional arrays.
+        """The loop orders, outermost first, behind `traffic`, of `tilings` tilings in one-dimensional arrays.
 
         Loops of one trip are left out.
         """
@@ -132,7 +132,7 @@ class Orders:
         return [orders[each] for each in kind.tolist()]
 
     def _fixed(self, mode: Mode) -> Ints:
-        """Bits that move whatever the order: first tiles, what is streamed, less the results' first reads."""
+        """Bits that move under any order: first tiles and the streamed operand, less the results' first reads."""
         first = [
             step.streamed(mode.sliding) if mode is not None and i == mode.operand else step.volume
             for i, step in enumerate(self._steps)
@@ -143,7 +143,7 @@ class Orders:
     def _best(
         self, loops: tuple[str, ...], inner: Mapping[frozenset[str], list[Ints]], streamed: Sequence[int | None]
     ) -> list[Ints]:
-        """Bits that all advances of `loops` move under their best order, for each operand streamed."""
+        """Bits that all advances of `loops` move under their best order, for each streamed operand."""
         inside = frozenset(loops)
         least = self._option(loops[0], inside, inner, streamed)
         for loop in loops[1:]:
@@ -158,25 +158,25 @@ class Orders:
         inner: Mapping[frozenset[str], list[Ints]],
         streamed: Sequence[int | None],
     ) -> list[Ints]:
-        """Bits that the advances of the loops `inside` move when `loop` is the outermost, for each operand streamed."""
+        """Bits that the advances of the loops `inside` move when `loop` is the outermost, for each streamed operand."""
         rest = inside - {loop}
         steps = [step.of(loop, rest) for step in self._steps]
         bits = [None if step is None else step * weight for step, weight in zip(steps, self._weights, strict=True)]
         together = total([each for each in bits if each is not None])
         moved = []
         for operand, least in zip(streamed, inner[rest], strict=True):
-            own = None if operand is None else bits[operand]
-            moved.append(least + (together if own is None else together - own))
+            streamed_bits = None if operand is None else bits[operand]
+            moved.append(least + (together if streamed_bits is None else together - streamed_bits))
         return moved
 
 
 def _kinds(table: Ints) -> tuple[Ints, Ints]:
-    """Of columns of small numbers, few of which differ: one of each kind, and the kind of every column."""
+    """Distinct columns of a table of small numbers: the position of one of each kind, and the kind of every column."""
     code, span = np.zeros(table.shape[1], np.int64), 1
     for row, size in zip(table, (table.max(axis=1, initial=0) + 1).tolist(), strict=True):
         if span * size >= 2**62:
-            found, code = np.unique(code, return_inverse=True)
-            span = len(found)
+            distinct, code = np.unique(code, return_inverse=True)
+            span = len(distinct)
         code, span = code * size + row, span * size
     _, first, kind = np.unique(code, return_index=True, return_inverse=True)
     return first, kind

@@ -1,8 +1,9 @@
-"""Iterators cut into tiles, for many tilings at once: how large tiles are, how many, and where a loop starts again.
+"""Loops over tiles, for many tilings at once: tile sizes, trip counts, and the position at which a loop restarts.
 
-Every pass of a loop takes full tiles first and the last tile, which may be ragged, at its end.  A loop in one
-direction then goes back to its start.  A loop in snake order turns: the next pass begins where this one ended and
-runs the other way, full tiles first, so what the last tile held stays in the buffer (O36, non-raster traversal).
+Every pass of a loop takes full tiles first and the last tile, which may be ragged, at its end. A loop in one direction
+then restarts at its beginning. A loop in snake order turns: the next pass begins where this one ended and runs in the
+other direction, full tiles first, so that the contents of the last tile stay in the buffer (non-raster traversal,
+future work in Orojenesis).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ ONE = np.ones((), np.int64)
 
 @dataclass(frozen=True)
 class Space:
-    """What mappings may do beyond perfect tiles in loops of one direction, every operand kept a tile long.
+    """Freedoms of mappings beyond perfect tiles, loops in one direction, and operands kept for a whole tile.
 
-    `ragged` tiles need not divide their extent.  `snake` lets loops turn.  `streams` lets one operand pass through
-    the buffer in slices while the others keep their tiles.
+    `ragged` tiles need not divide their extent. `snake` lets loops turn. `streams` lets one operand pass through the
+    buffer in slices while the others keep their tiles.
     """
 
     ragged: bool = False
@@ -38,8 +39,8 @@ class Space:
 class Dim:
     """One iterator of all tilings: its extent, sizes of full and last tiles, number of tiles.
 
-    `back` is how far the loop goes back when it starts again, `standing` and `advancing` the (tile size, how often)
-    over all positions and over all advances.  `turns` says that the iterator is plain and its loop turns.
+    `back` is the distance by which the loop goes back when it restarts, `standing` and `advancing` the (tile size,
+    count) over all positions and over all advances. `turns`: the iterator is plain and its loop turns.
     """
 
     extent: int
@@ -53,24 +54,23 @@ class Dim:
 
 
 def without_halo(einsum: Einsum, dim: str) -> bool:
-    """Whether tiles of `dim` never overlap: it stands alone in one index of every operand that it moves."""
+    """Whether tiles of `dim` never overlap: it stands alone in one index of every operand in which it occurs."""
     ranks = [[rank for rank in operand.ranks if any(d == dim for d, _ in rank)] for operand in einsum.operands]
-    return all(len(own) <= 1 and all(len(rank) == 1 for rank in own) for own in ranks)
+    return all(len(moved) <= 1 and all(len(rank) == 1 for rank in moved) for moved in ranks)
 
 
 def results(einsum: Einsum) -> int:
-    """Elements of the output."""
+    """Number of elements of the output."""
     return prod(einsum.extents[dim] for dim in einsum.output.dims)
 
 
 def cut(einsum: Einsum, tiles: Mapping[str, Ints], space: Space, *, relaxed: bool = False) -> dict[str, Dim]:
     """The loops over `tiles`, one array per iterator, all broadcastable to one shape.
 
-    A loop turns, in `snake` order, where no other iterator of any index that it moves has more than one tile:
-    windows that slide along two loops at once depend on the directions of both.
-
-    `relaxed` overstates what plain iterators keep at a turn, a full tile where it is a ragged one.  The traffic is
-    then no higher and falls, or stays, as tiles of plain iterators grow.
+    A loop turns, in `snake` order, where no other iterator of any index in which it occurs has more than one tile:
+    windows that slide along two loops at once depend on the directions of both. `relaxed` overstates the part that
+    plain iterators keep at a turn, a full tile where it is a ragged one: the traffic is then no higher and never rises
+    as tiles of plain iterators grow.
     """
     plain = einsum.plain
     trips = {dim: -(-einsum.extents[dim] // tile) for dim, tile in tiles.items()}
@@ -94,7 +94,7 @@ def cut(einsum: Einsum, tiles: Mapping[str, Ints], space: Space, *, relaxed: boo
 
 
 def _alone(einsum: Einsum, dim: str, trips: Mapping[str, Ints]) -> NDArray[np.bool_]:
-    """Where every index that `dim` moves has no other iterator with more than one tile."""
+    """Mask of tilings in which no index with `dim` has another iterator of more than one tile."""
     sharing = {
         other
         for operand in einsum.operands

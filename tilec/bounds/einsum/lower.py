@@ -1,11 +1,11 @@
-"""`lb`: the traffic that no mapping of any kind can stay below.
+"""`lb`: proven lower bound of the traffic of any mapping.
 
-Compulsory traffic: every element that is needed enters once, every result leaves once.  Matrix products have a
-bound that grows as the buffer shrinks, 2MNK/sqrt(S) - 2S words (Smith, Lowery, Langou, van de Geijn, arXiv
-1702.02017).  It holds here, where reading a partial sum for the first time is free: cut the schedule into phases of
-2S loads, first reads of C included.  A phase sees at most 3S elements of A, B and C, hence at most
-sqrt(|A||B||C|) <= S^1.5 products (Loomis-Whitney), so there are at least MNK/S^1.5 - 1 full phases.  The MN first
-reads are free, but MN results are stored, so loads and stores together are no fewer.
+Compulsory traffic: every element that is needed enters once, every result leaves once. Matrix products have a bound
+that grows as the buffer shrinks, 2MNK/sqrt(S) - 2S words (Smith, Lowery, Langou, van de Geijn, arXiv 1702.02017). It
+holds here, where reading a partial sum for the first time is free: cut the schedule into phases of 2S loads, first
+reads of C included. A phase sees at most 3S elements of A, B and C, hence at most sqrt(|A||B||C|) <= S^1.5 products
+(Loomis-Whitney), so there are at least MNK/S^1.5 - 1 full phases. The MN first reads are free, but MN results are
+stored, so loads and stores together are no fewer.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tilec.ir.expr import Expr, accesses, variables
 
 @dataclass(frozen=True)
 class LowerBound:
-    """At least `traffic_bytes` move, `because` of compulsory traffic or of the bound for matrix products."""
+    """A lower bound of `traffic_bytes`, `because` of compulsory traffic or of the theorem for matrix products."""
 
     traffic_bytes: int
     because: Literal["compulsory", "matrix product"]
 
 
 def _values(rank: Rank, einsum: Einsum, guards: Sequence[Expr]) -> int:
-    """How many different values an index takes where the guards hold."""
+    """Number of distinct values of an index where the guards hold."""
     count = None if guards else _evenly(rank, einsum)
     if count is not None:
         return count
@@ -38,9 +38,9 @@ def _values(rank: Rank, einsum: Einsum, guards: Sequence[Expr]) -> int:
 
 
 def _evenly(rank: Rank, einsum: Einsum) -> int | None:
-    """The same without guards, where the values are multiples of a step without gaps; None where they are not.
+    """Number of distinct values of an index without guards if they are consecutive multiples of a step, else None.
 
-    They stay so as long as the next stride is one of them or the one after.
+    They remain consecutive as long as the next stride is one of them or the next one.
     """
     step, count = 0, 1
     for dim, coefficient in sorted(rank, key=lambda term: abs(term[1])):
@@ -55,18 +55,18 @@ def _evenly(rank: Rank, einsum: Einsum) -> int | None:
 
 
 def _elements(operand: Operand, einsum: Einsum) -> int:
-    """Elements that an access surely touches.
+    """Number of elements that an access certainly touches.
 
-    Of indices that share iterators only the one with most values counts.  Guards count where each moves with one
-    index and the indices share nothing; otherwise no element is sure.
+    Of indices that share iterators only the one with most values counts. Guards count where each restricts one index
+    and the indices share no iterators; otherwise no element is certain.
     """
     groups: list[tuple[frozenset[str], int]] = []
     known = 0
     for rank in operand.ranks:
         dims = frozenset(dim for dim, _ in rank)
-        own = [guard for guard in operand.guards if dims and variables(guard) <= dims and not accesses(guard)]
-        known += len(own)
-        count = _values(rank, einsum, own)
+        restricting = [guard for guard in operand.guards if dims and variables(guard) <= dims and not accesses(guard)]
+        known += len(restricting)
+        count = _values(rank, einsum, restricting)
         for group in [g for g in groups if g[0] & dims]:
             if operand.guards:
                 return 0
@@ -77,7 +77,7 @@ def _elements(operand: Operand, einsum: Einsum) -> int:
 
 
 def needed(einsum: Einsum) -> dict[str, int]:
-    """Bits of every tensor that move even with an unbounded buffer: elements that are read for sure, all results."""
+    """Bits of every tensor that move even with an unbounded buffer: elements that are certainly read, all results."""
     bits: dict[str, int] = {einsum.output.tensor: _elements(einsum.output, einsum) * einsum.output.bits}
     for operand in einsum.inputs:
         read = _elements(operand, einsum) * operand.bits
@@ -86,14 +86,14 @@ def needed(einsum: Einsum) -> dict[str, int]:
 
 
 def compulsory(einsum: Einsum) -> int:
-    """Bytes that move even with an unbounded buffer: every input element that is read for sure, every result."""
+    """Bytes that move even with an unbounded buffer: every input element that is certainly read, every result."""
     return -(-sum(needed(einsum).values()) // 8)
 
 
 def digits(rank: Rank, extents: Mapping[str, int]) -> tuple[Rank, ...]:
     """The parts of an index that each of its values determines: h and d of h*64 + d where d < 64.
 
-    A part may follow where its span is below what divides all strides before it.
+    A part is separate where its span is below the greatest common divisor of all strides before it.
     """
     parts: list[Rank] = []
     rest = tuple(sorted(rank, key=lambda term: abs(term[1])))
@@ -106,10 +106,11 @@ def digits(rank: Rank, extents: Mapping[str, int]) -> tuple[Rank, ...]:
 
 
 def product_sizes(einsum: Einsum) -> tuple[int, int] | None:
-    """(batch, M * N * K) of a matrix product of two tensors; None when it is something else.
+    """(batch, M * N * K) of a matrix product of two tensors; None for anything else.
 
-    Every iterator must occur in exactly two of the three tensors, or in all three (batch), and an element must tell
-    its iterators: where windows overlap (convolution) operands are reused in ways that the theorem does not count.
+    Every iterator must occur in exactly two of the three tensors, or in all three (batch), and an element must
+    determine its iterators: where windows overlap (convolution) operands are reused in ways that the theorem does not
+    count.
     """
     operands = einsum.operands
     if len({operand.tensor for operand in operands}) != 3 or len(operands) != 3:
@@ -127,9 +128,9 @@ def product_sizes(einsum: Einsum) -> tuple[int, int] | None:
 
 
 def product_bytes(einsum: Einsum, capacity: int) -> int:
-    """The least bytes that a matrix product moves by the theorem alone, negative where it says nothing; 0 for others.
+    """Lower bound in bytes for a matrix product by the theorem alone, negative where it is void; 0 for others.
 
-    Words are counted at the smallest element size: that many fit at most, and each moves that many bits at least.
+    Words are counted at the smallest element size: at most so many fit, and each moves at least so many bits.
     """
     sizes = product_sizes(einsum)
     if sizes is None:
@@ -143,7 +144,7 @@ def product_bytes(einsum: Einsum, capacity: int) -> int:
 
 
 def product_loads(einsum: Einsum, capacity: int) -> int:
-    """The same without the results: what is loaded even where these stay in the buffer and go on from there."""
+    """The same without the results: bytes loaded even if the results stay in the buffer for further use."""
     results = prod(einsum.extents[dim] for dim in einsum.output.dims)
     return product_bytes(einsum, capacity) - -(-results * _word(einsum) // 8)
 
@@ -153,6 +154,7 @@ def _word(einsum: Einsum) -> int:
 
 
 def lb(einsum: Einsum, capacity: int) -> LowerBound:
-    """The least bytes between a buffer of `capacity` bytes (with all that lies above it) and its backing store."""
+    """Lower bound of the bytes between a buffer of `capacity` bytes (with everything above it) and its backing
+    store."""
     least, moved = compulsory(einsum), product_bytes(einsum, capacity)
     return LowerBound(moved, "matrix product") if moved > least else LowerBound(least, "compulsory")

@@ -1,15 +1,15 @@
-"""One mapping of an Einsum onto a buffer (O04).
+"""One mapping of an Einsum onto a buffer (Orojenesis, figure 6).
 
-A mapping cuts every iterator into `trips` tiles of `tiles` iterations; the loops over tiles run in `order`.
-A tile of a tensor is the bounding box of what its iterations touch.  Going from one tile to the next moves only
-what the new box has and the old one had not.
+A mapping cuts every iterator into `trips` tiles of `tiles` iterations; the loops over tiles run in `order`. A tile of a
+tensor is the bounding box of the elements that its iterations access. Going from one tile to the next moves only the
+elements of the new box that are not in the old one.
 
-Two freedoms lie beyond the paper's mapspace.  In snake order loops turn at the ends of their passes
-(`loops` says which and what stays).  And retention may be uneven: the iterations of a tile may run in
-slices along all iterators that one operand, the streamed one, has to itself in an index, and along one iterator of
-those that share an index with others, so that windows slide.  The buffer then holds one slice of it beside the whole
-tiles of the others, which are kept across the loops over slices.  Every tile reads its slices anew, a window that
-slides only what the one before it had not.  Two by two results of a product take 4 + 2 + 1 words, not 4 + 2 + 2.
+Two freedoms lie beyond the paper's mapspace. In snake order loops turn at the ends of their passes (see `loops`). And
+retention may be uneven: the iterations of a tile may run in slices along all iterators that one operand, the streamed
+one, has to itself in an index, and along one iterator of those that share an index with others, so that windows slide.
+The buffer then contains one slice of it beside the whole tiles of the others, which are kept across the loops over
+slices. Every tile reads its slices anew, a sliding window only the elements that the one before it had not. Two by two
+results of a product take 4 + 2 + 1 words, not 4 + 2 + 2.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tilec.bounds.einsum.einsum import Einsum
 class Mapping(NamedTuple):
     """`tiles` and `trips` of every iterator; `order` of the loops over tiles, outermost first.
 
-    The last tile of an iterator is smaller where tiles do not divide the extent.  Loops of one trip are left out of
-    `order`.  `streamed` is the label of the operand that passes in slices, `sliding` the iterator along which they are
-    windows that slide.  `snake` says that loops turn.
+    The last tile of an iterator is smaller where tiles do not divide the extent. Loops of one trip are left out of
+    `order`. `streamed` is the label of the operand that passes in slices, `sliding` the iterator along which they are
+    sliding windows. `snake`: loops turn.
     """
 
     tiles: Map[str, int]

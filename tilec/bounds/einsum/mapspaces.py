@@ -1,11 +1,11 @@
-"""Which mappings are searched, and how the mapspaces of one Einsum are told."""
+"""The mapspaces that are searched, and their descriptions in reports."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 Kind = Literal["oro", "oro+"]
-"""The paper's mapspace, and the larger one."""
+"""The paper's mapspace (`oro`), and the larger one (`oro+`)."""
 
 MAPSPACES: dict[Kind, str] = {
     "oro": "one buffer, perfect factors, all loop orders, bounding boxes, no bypass, no recomputation",

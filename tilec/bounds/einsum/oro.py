@@ -1,4 +1,5 @@
-"""`oro`: the curve of the Orojenesis paper, from all perfect tilings and all loop orders (O02, O03, O34)."""
+"""`oro`: the curve of the Orojenesis paper, from all perfect tilings and loop orders (Snowcat; Orojenesis, figure
+4)."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ def divisors(extent: int) -> list[int]:
 
 
 def oro(einsum: Einsum) -> Curve:
-    """The least traffic over all perfect tilings, loop orders and buffer capacities.
+    """The least traffic over all perfect tilings and loop orders, for every buffer capacity.
 
-    Not a lower bound: ragged tiles, uneven retention and snake order can move less.  Raises UnsupportedError where
-    the counts leave 64 bits.
+    Not a lower bound: ragged tiles, uneven retention and snake order can move less. Raises UnsupportedError where the
+    counts exceed 64 bits.
     """
     candidates = {dim: divisors(extent) for dim, extent in einsum.extents.items()}
     mappings = count_mappings([len(sizes) for sizes in candidates.values()])

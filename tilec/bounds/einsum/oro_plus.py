@@ -1,7 +1,7 @@
-"""`oro+`: the curve over the mappings that the paper leaves out: ragged tiles, uneven retention, snake order.
+"""`oro+`: the curve over mappings that the paper leaves out: ragged tiles, uneven retention, snake order.
 
 Tiles that need not divide their extents move up to 1.5 times less at capacities between two perfect tilings, and an
-operand in slices up to 1.3 times less where the buffer holds a few words.
+operand in slices up to 1.3 times less where the buffer has only a few words.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def tile_sizes(extent: int) -> list[int]:
 
 
 def oro_plus(einsum: Einsum) -> Curve:
-    """The least traffic over all tilings, perfect or ragged, loop orders, streamed operands and buffer capacities.
+    """The least traffic over all tilings, perfect or ragged, loop orders and streamed operands, for every capacity.
 
-    `mapping` says what may be streamed, and how.  Loops turn wherever they can (`loops`),
-    which never costs anything.  Never above `oro`, whose mappings are among these or worse.  Not a lower bound:
-    several levels of tiles, recomputation, partial sums that are relayed, and sets of elements that are no boxes can
-    move less.  Raises UnsupportedError where the counts leave 64 bits.
+    `mapping` describes streaming. Loops turn wherever they can (`loops`), which never costs anything. Never above
+    `oro`, whose mappings are among these or worse. Not a lower bound: several levels of tiles, recomputation, relayed
+    partial sums, and sets of elements that are no boxes can move less. Raises UnsupportedError where the counts exceed
+    64 bits.
     """
     sizes = {dim: tile_sizes(extent) for dim, extent in einsum.extents.items()}
     mappings = count_mappings([len(tiles) for tiles in sizes.values()]) * len(modes(einsum, SPACE))
@@ -42,9 +42,9 @@ def oro_plus(einsum: Einsum) -> Curve:
 
 
 def _undominated(einsum: Einsum, candidates: Candidates) -> Candidates:
-    """The tiles without those of an iterator of every operand (batch), which brings no reuse at all.
+    """The candidates without tiles of iterators that occur in every operand (batch), which bring no reuse.
 
-    Where its tiles do not overlap, tiles of 1 under an outermost loop serve the others one batch after another.
+    Where tiles of such an iterator do not overlap, tiles of 1 under an outermost loop process one batch after another.
     """
     batch = {
         dim

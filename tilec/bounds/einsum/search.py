@@ -1,4 +1,4 @@
-"""The Pareto front of a mapspace: all tilings of a product of candidate tiles, each under its best loop order."""
+"""Pareto front of a mapspace: all tilings of a product of candidate tiles, each under its best loop order."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from math import factorial, prod
 
 import numpy as np
 
-from tilec.bounds.einsum.advances import total
 from tilec.bounds.einsum.blocks import Candidates, Search
 from tilec.bounds.einsum.curve import Point
 from tilec.bounds.einsum.einsum import Einsum, Operand
 from tilec.bounds.einsum.loop_orders import Mode, Orders, modes
 from tilec.bounds.einsum.loops import Ints, Space
 from tilec.bounds.einsum.mapping import Mapping
+from tilec.bounds.einsum.operand_traffic import total
 from tilec.errors import UnsupportedError
 
 _HEAP = 31 << 20
-"""Bytes of the largest array whose release teaches glibc to keep what is freed (mallopt(3), dynamic thresholds)."""
+"""Bytes of the largest array whose release raises glibc's threshold for returning memory (mallopt(3), dynamic
+thresholds)."""
 
 
 def count_mappings(choices: Sequence[int]) -> int:
-    """Mappings with the given number of tiles per iterator; orders of loops that run once count once."""
+    """Number of mappings with the given numbers of tiles per iterator; orders of loops of one trip count once."""
     by_loops = [1]
     for number in choices:
         grown = [*by_loops, 0]
@@ -32,12 +33,12 @@ def count_mappings(choices: Sequence[int]) -> int:
 
 
 def pareto(einsum: Einsum, candidates: Candidates, space: Space, seed: Candidates | None = None) -> tuple[Point, ...]:
-    """The best points over the product of candidate tiles.
+    """The Pareto-optimal points over the product of candidate tiles.
 
     `seed` are tiles among the candidates, a small product to start from: the better its points, the more blocks are
-    dropped.  Raises UnsupportedError where the counts leave 64 bits.
+    dropped. Raises UnsupportedError where the counts exceed 64 bits.
     """
-    np.empty(_HEAP, np.uint8)  # else arrays go back to the system and come again, page by page: half of the time
+    np.empty(_HEAP, np.uint8)  # else arrays are unmapped and mapped again, page by page: half of the time
     words = prod(einsum.extents.values())
     if words * 2 * sum(_reach(operand) * operand.bits for operand in einsum.operands) >= 2**62:
         raise UnsupportedError(f"{words} iterations are more than can be counted", einsum.text,
@@ -53,23 +54,24 @@ def pareto(einsum: Einsum, candidates: Candidates, space: Space, seed: Candidate
 
 
 def _reach(operand: Operand) -> int:
-    """No box is larger than this times the iterations of its tile: every index has a stride and a halo."""
+    """Upper limit of the ratio of a box's elements to the iterations of its tile: every index has a stride and a
+    halo."""
     return prod(1 + sum(abs(c) for _, c in rank) for rank in operand.ranks if rank)
 
 
 def _points(einsum: Einsum, rows: Ints, modes: Sequence[Mode], space: Space) -> tuple[Point, ...]:
-    """The rows that `Search` found as points, each under its best loop order."""
+    """The rows of `Search.best` as points, each under its best loop order."""
     dims = einsum.dims
     extents = np.array(list(einsum.extents.values()))[:, None]
     points: list[Point] = []
     for index, mode in enumerate(modes):
-        own = rows[:, rows[2] == index]
-        sizes, count = own[3:], own.shape[1]
+        of_mode = rows[:, rows[2] == index]
+        sizes, count = of_mode[3:], of_mode.shape[1]
         orders = Orders(einsum, dict(zip(dims, sizes, strict=True)), space)
         best = orders.best_orders(mode, count)
         words = {order: np.broadcast_to(total(orders.moved(order, mode)), count).tolist() for order in set(best)}
         streamed, sliding = (einsum.labels[mode.operand], mode.sliding) if mode else (None, None)
-        columns = (*(-(-own[:2] // 8)).tolist(), sizes.T.tolist(), (-(-extents // sizes)).T.tolist(), best)
+        columns = (*(-(-of_mode[:2] // 8)).tolist(), sizes.T.tolist(), (-(-extents // sizes)).T.tolist(), best)
         for i, (needed, traffic, tiles, trips, order) in enumerate(zip(*columns, strict=True)):
             mapping = Mapping(
                 dict(zip(dims, tiles, strict=True)),

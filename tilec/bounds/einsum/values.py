@@ -1,4 +1,4 @@
-"""Which values an index takes, one by one, where no rule says how many there are."""
+"""Enumeration of the values of an index, where no formula gives their number."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tilec.ir.expr import Expr
 
 
 def values(rank: Rank, extents: Mapping[str, int]) -> int:
-    """How many different values an index takes over all iterations."""
-    found = np.zeros(1, np.int64)
+    """Number of distinct values of an index over all iterations."""
+    distinct = np.zeros(1, np.int64)
     for dim, coefficient in rank:
-        found = np.unique(np.add.outer(found, coefficient * np.arange(extents[dim])))
-    return len(found)
+        distinct = np.unique(np.add.outer(distinct, coefficient * np.arange(extents[dim])))
+    return len(distinct)
 
 
 def values_where(rank: Rank, extents: Mapping[str, int], guards: Sequence[Expr]) -> int:
-    """How many it takes in the iterations in which the guards hold."""
+    """Number of distinct values of an index in the iterations in which the guards hold."""
     points = Points({dim: (0, extents[dim]) for dim, _ in rank}, {})
     index = sum((c * points.iterator(dim) for dim, c in rank), np.zeros(points.shape, np.int64))
     holds = np.ones(points.shape, bool)

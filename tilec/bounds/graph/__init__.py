@@ -1,1 +1,1 @@
-"""Whole graphs: contractions and chains in them, and the least traffic known of all."""
+"""Bounds of whole graphs: contractions and chains in them, and the best known traffic of all nodes together."""

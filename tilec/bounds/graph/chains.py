@@ -1,41 +1,41 @@
-"""The chains of a graph: contractions of which each hands its result to the next and to no other, equal ones once."""
+"""Chains of a graph: contractions whose result only the next contraction reads, equal chains once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.bounds.graph.contractions import require_bound
+from tilec.bounds.graph.intervals import Surroundings
 from tilec.bounds.graph.links import Reader, chain_of, next_reader
 from tilec.bounds.graph.order import chained
-from tilec.bounds.graph.runs import Surroundings
 from tilec.ir.graph import Graph, Node
 
 
 @dataclass(frozen=True)
 class FoundChain:
-    """A chain, and how often the graph has it; the operators are named as where it is first."""
+    """A chain, and the number of its occurrences in the graph; operators are named as in the first one."""
 
-    chain: Chain
+    chain: ProductChain
     count: int
 
     @property
     def name(self) -> str:
-        """The first operator and the last."""
+        """The names of the first and the last operator."""
         return f"{self.chain.operators[0].name} ... {self.chain.operators[-1].name}"
 
 
 def chains(graph: Graph) -> tuple[FoundChain, ...]:
-    """Every distinct chain of two or more contractions, as long as can be.  Raises UsageError while sizes are symbolic.
+    """Every distinct maximal chain of two or more contractions. Raises UsageError while sizes are symbolic.
 
-    What else reads tensors on the way does not end a chain unless it is a contraction; its traffic is not the chain's.
+    A further reader of an intermediate tensor ends a chain only if it is a contraction; its traffic is not the chain's.
     """
     require_bound(graph)
     contracted = frozenset(Surroundings(graph, graph.nodes).einsums)
     around = Surroundings(graph, chained(graph, contracted))
     readers = graph.consumers()
-    found: list[Chain] = []
+    all_chains: list[ProductChain] = []
     growing = _Growing()
     for node in around.order:
         if node.name not in around.einsums:
@@ -43,26 +43,26 @@ def chains(graph: Graph) -> tuple[FoundChain, ...]:
             continue
         reader = growing.next(node, around, readers)
         if reader is None:
-            found += growing.end(around)
+            all_chains += growing.end(around)
             growing, reader = _Growing(), Reader(node, around.einsums[node.name])
         growing.readers.append(reader)
         growing.betweens.append({})
-    found += growing.end(around)
-    alike: dict[tuple[Product, ...], list[Chain]] = {}
-    for chain in found:
+    all_chains += growing.end(around)
+    alike: dict[tuple[Product, ...], list[ProductChain]] = {}
+    for chain in all_chains:
         alike.setdefault(chain.unnamed, []).append(chain)
     return tuple(FoundChain(same[0], len(same)) for same in alike.values())
 
 
 @dataclass
 class _Growing:
-    """A chain that takes one contraction after the other."""
+    """A chain under construction, contraction by contraction."""
 
     readers: list[Reader] = field(default_factory=list)
     betweens: list[dict[str, Node]] = field(default_factory=list)
 
     def between(self, node: Node) -> None:
-        """A node behind the last contraction."""
+        """Add a node behind the last contraction."""
         if self.betweens:
             self.betweens[-1][node.name] = node
 
@@ -79,8 +79,8 @@ class _Growing:
             return None
         return reader
 
-    def end(self, around: Surroundings) -> list[Chain]:
-        """The chain if it is one; what follows the last contraction is none of its business."""
+    def end(self, around: Surroundings) -> list[ProductChain]:
+        """The chain if it has two or more contractions; nodes behind the last contraction are not part of it."""
         if len(self.readers) < 2:
             return []
         chain = chain_of(self.readers, [*self.betweens[:-1], {}], around.paths)

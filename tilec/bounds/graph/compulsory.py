@@ -1,7 +1,7 @@
-"""What a graph moves with any buffer: inputs and constants that its outputs surely need, and the outputs.
+"""Compulsory traffic of a graph with any buffer: inputs and constants that its outputs certainly need, and the outputs.
 
-From the outputs back every node tells which box of each operand it surely reads, given the box of it that is needed.
-What is no box, or depends on data, is not sure.
+From the outputs backwards, every node gives the box of each operand that it certainly reads for the needed box of its
+result. Sets that are no boxes, or that depend on data, are not certain.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tilec.bounds.einsum.front import Ints
 from tilec.bounds.einsum.guards import guarded
 from tilec.bounds.graph.contractions import bits_of, bytes_of
 from tilec.ir.evaluate import Points, integer, scalar_value
-from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, bound, variables
+from tilec.ir.expr import Access, Expr, TensorExpr, Var, accesses, constant_value, variables
 from tilec.ir.graph import Graph, Tensor
 
-_MOST = 1 << 22
-"""Points at which the indices of an access are looked at together."""
+_MAX_POINTS = 1 << 22
+"""Maximal number of points at which the indices of an access are evaluated together."""
 
 Box = tuple[tuple[int, int], ...]
 """[low, high) of every dimension."""
@@ -29,13 +29,13 @@ Box = tuple[tuple[int, int], ...]
 
 def compulsory(graph: Graph) -> int:
     """Bytes that enter and leave a graph with any buffer."""
-    made = {node.name for node in graph.nodes}
-    results = {port.tensor for port in graph.outputs if port.tensor in made}
+    computed = {node.name for node in graph.nodes}
+    results = {port.tensor for port in graph.outputs if port.tensor in computed}
     sure = {name: _whole(graph.tensors[name]) for name in results}
     entering: dict[str, int] = {}
     for node in reversed(graph.nodes):
         for name, count, box in _reads(node.expr, sure.get(node.name)):
-            if name not in made:
+            if name not in computed:
                 entering[name] = max(entering.get(name, 0), count)
             elif box is not None and _volume(box) > _volume(sure.get(name)):
                 sure[name] = box
@@ -44,7 +44,7 @@ def compulsory(graph: Graph) -> int:
 
 
 def _whole(tensor: Tensor) -> Box:
-    return tuple((0, bound(extent) or 0) for extent in tensor.shape)
+    return tuple((0, constant_value(extent) or 0) for extent in tensor.shape)
 
 
 def _volume(box: Box | None) -> int:
@@ -52,33 +52,34 @@ def _volume(box: Box | None) -> int:
 
 
 def _reads(expr: TensorExpr, box: Box | None) -> Iterator[tuple[str, int, Box | None]]:
-    """Elements that an expression surely reads for a box of its results: tensor, how many, the box if they are one."""
-    if box is None or _volume(box) == 0 or 0 in map(bound, expr.extents):
+    """Elements that an expression certainly reads for a box of its results: tensor, their number, their box if they
+    form one."""
+    if box is None or _volume(box) == 0 or 0 in map(constant_value, expr.extents):
         return
-    summed = ((0, bound(extent) or 0) for extent in expr.extents[len(expr.spatial) :])
+    summed = ((0, constant_value(extent) or 0) for extent in expr.extents[len(expr.spatial) :])
     ranges = dict(zip(expr.iterators, (*box, *summed), strict=True))
     for access, guards in guarded(expr.value):
         yield access.tensor, *_elements(access, guards, ranges)
 
 
 def _elements(access: Access, guards: Sequence[Expr], ranges: Mapping[str, tuple[int, int]]) -> tuple[int, Box | None]:
-    """How many elements an access reads, and their box; none where data or too many points decide."""
+    """Number of elements that an access reads, and their box; 0 where they depend on data or on too many points."""
     box: dict[int, tuple[int, int]] = {}
-    count, heeded = 1, 0
+    count, used = 1, 0
     if any(accesses(part) for part in (*access.index, *guards)):
         return 0, None
     for positions, names in _groups(access.index):
-        own = [guard for guard in guards if variables(guard) and variables(guard) <= names]
-        heeded += len(own)
-        if not names <= ranges.keys() or prod(high - low for low, high in (ranges[n] for n in names)) > _MOST:
+        restricting = [guard for guard in guards if variables(guard) and variables(guard) <= names]
+        used += len(restricting)
+        if not names <= ranges.keys() or prod(high - low for low, high in (ranges[n] for n in names)) > _MAX_POINTS:
             return 0, None
         index = tuple(access.index[position] for position in positions)
-        values, sides = _values(index, tuple(own), tuple((name, *ranges[name]) for name in sorted(names)))
+        values, sides = _values(index, tuple(restricting), tuple((name, *ranges[name]) for name in sorted(names)))
         if not values:
             return 0, None
         count *= values
         box |= dict(zip(positions, sides, strict=True))
-    if heeded < len(guards):
+    if used < len(guards):
         return 0, None
     full = tuple(box[position] for position in range(len(access.index)))
     return count, full if _volume(full) == count else None
@@ -100,9 +101,9 @@ def _groups(index: Sequence[Expr]) -> list[tuple[list[int], frozenset[str]]]:
 def _values(
     index: tuple[Expr, ...], guards: tuple[Expr, ...], ranges: tuple[tuple[str, int, int], ...]
 ) -> tuple[int, Box]:
-    """How many different values some indices take together where the guards hold, and the box around them.
+    """Number of distinct values that some indices take together where the guards hold, and the box around them.
 
-    `ranges` are iterators with where they begin and end.
+    `ranges` are iterators with their [lo, hi).
     """
     if len(index) == 1 and isinstance(index[0], Var) and not guards:
         ((_, low, high),) = ranges
@@ -121,8 +122,8 @@ def _values(
 
 
 def _different(rows: Sequence[Ints], box: Box) -> int:
-    """How many different columns some rows have together, by marking them in the box around them, or by sorting."""
-    if _volume(box) > _MOST:
+    """Number of distinct columns of some rows, by marking them in the box around them, or by sorting."""
+    if _volume(box) > _MAX_POINTS:
         return int(np.unique(np.stack(rows), axis=1).shape[1])
     marked = np.zeros(_volume(box), bool)
     marked[np.ravel_multi_index([row - low for row, (low, _) in zip(rows, box, strict=True)],

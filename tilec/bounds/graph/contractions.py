@@ -1,4 +1,4 @@
-"""The contractions of a graph as Einsums, equal ones once: matrix products, convolutions, any sum of products."""
+"""Contractions of a graph as Einsums, equal ones once: matrix products, convolutions, any sum of products."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from string import ascii_uppercase
 
 from tilec.bounds.einsum.einsum import Einsum, einsum_of
 from tilec.errors import TilecError, UsageError
-from tilec.ir.anonymous import content
+from tilec.ir.canonical import content
 from tilec.ir.evaluate import factors
-from tilec.ir.expr import accesses, bound, operands, rename_tensors
+from tilec.ir.expr import accesses, constant_value, operands, rename_tensors
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.types import TTYPES, element_count
 
@@ -43,8 +43,8 @@ def bits_of(tensor: Tensor) -> int:
 
 
 def bytes_of(tensor: Tensor) -> int:
-    """Bytes of a tensor whose sizes are bound."""
-    elements = bound(element_count(tensor.shape))
+    """Bytes of a tensor with constant sizes."""
+    elements = constant_value(element_count(tensor.shape))
     assert elements is not None
     return -(-elements * bits_of(tensor) // 8)
 
@@ -74,30 +74,30 @@ def contraction_of(node: Node, tensors: Mapping[str, Tensor]) -> Einsum | None:
 
 
 def signature(node: Node, tensors: Mapping[str, Tensor]) -> tuple[str, ...]:
-    """Equal for nodes that compute the same of tensors of equal types, whatever their names."""
+    """Equal for nodes with the same computation on tensors of equal types, independent of names."""
     return (*content(node.expr), *(tensor.ttype for tensor in _used(node, tensors).values()))
 
 
 def contractions(graph: Graph) -> tuple[Contraction, ...]:
-    """Every distinct contraction in order of first use.  Raises UsageError while sizes are symbolic."""
+    """Every distinct contraction in order of first use. Raises UsageError while sizes are symbolic."""
     require_bound(graph)
-    found: dict[tuple[str, ...], list[Node]] = {}
+    nodes_by_key: dict[tuple[str, ...], list[Node]] = {}
     einsums: dict[tuple[str, ...], Einsum] = {}
     for node in graph.nodes:
         einsum = contraction_of(node, graph.tensors)
         if einsum is not None:
             key = signature(node, graph.tensors)
             einsums.setdefault(key, einsum)
-            found.setdefault(key, []).append(node)
-    return tuple(Contraction(einsums[key], tuple(nodes)) for key, nodes in found.items())
+            nodes_by_key.setdefault(key, []).append(node)
+    return tuple(Contraction(einsums[key], tuple(nodes)) for key, nodes in nodes_by_key.items())
 
 
-def lettered(found: Contraction, graph: Graph) -> Einsum:
-    """The Einsum with letters for tensors, O for the output, which people can read."""
-    expr = found.nodes[0].expr
+def lettered(contraction: Contraction, graph: Graph) -> Einsum:
+    """The Einsum with letters for tensors, O for the output, readable for people."""
+    expr = contraction.nodes[0].expr
     names = dict(zip(operands(expr), _letters(), strict=False)) | {expr.tensor: "O"}
     body = rename_tensors(expr.body, names)
-    bits = {names[name]: bits_of(tensor) for name, tensor in _used(found.nodes[0], graph.tensors).items()}
+    bits = {names[name]: bits_of(tensor) for name, tensor in _used(contraction.nodes[0], graph.tensors).items()}
     return einsum_of(replace(expr, tensor="O", body=body), bits)
 
 

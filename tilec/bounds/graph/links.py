@@ -1,7 +1,7 @@
-"""Contractions of a graph that read one another, as products of a chain: which iterators are rows, which columns.
+"""Links between contractions of a graph: products of a chain, with the classification of iterators as rows or columns.
 
-What lies between two contractions - bias, activation, reshape, softmax - is followed from the reader's index back to
-the writer's.  Iterators tied to each other that way are rows or columns together; one that is both breaks the chain.
+Nodes between two contractions - bias, activation, reshape, softmax - are followed from the reader's index back to the
+writer's. Iterators related that way are rows or columns together; one that is both breaks the chain.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal
 
-from tilec.bounds.chain.chain import Chain, Product
+from tilec.bounds.chain.chain import Product, ProductChain
 from tilec.bounds.einsum.einsum import Einsum
 from tilec.bounds.einsum.lower import product_sizes
 from tilec.errors import ConfigError
@@ -26,7 +26,7 @@ ROW, COLUMN = "row", "column"
 
 @dataclass(frozen=True)
 class Reader:
-    """A contraction, alone or in a chain, where `operand` is the input that the one before it makes."""
+    """A contraction, alone or in a chain, where `operand` is the input that the one before it computes."""
 
     node: Node
     einsum: Einsum
@@ -76,7 +76,7 @@ Between = Mapping[str, Node]
 
 
 def index_at(index: tuple[Expr, ...], tensor: str, target: str, between: Between) -> tuple[Expr, ...] | None:
-    """`tensor[index]` as an index of `target`, through nodes that do not reduce; None where it is none."""
+    """`tensor[index]` as an index of `target`, through nodes that do not reduce; None if there is no path."""
     if tensor == target:
         return index
     node = between.get(tensor)
@@ -87,25 +87,23 @@ def index_at(index: tuple[Expr, ...], tensor: str, target: str, between: Between
         if any(isinstance(part, Access) for each in access.index for part in walk(each)):
             continue
         moved = tuple(substitute(each, values) for each in access.index)
-        if (found := index_at(moved, access.tensor, target, between)) is not None:
-            return found
+        if (result := index_at(moved, access.tensor, target, between)) is not None:
+            return result
     return None
 
 
 class Paths:
-    """Where nodes of a graph, in one order, read contractions before them; found once, for however many runs.
+    """Indices at which nodes read earlier contractions, memoised for any number of intervals.
 
-    What lies between a contraction and a node behind it, up to the next contraction, is the same in every run.
+    The nodes between a contraction and a node behind it, up to the next contraction, are the same in every interval.
     """
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str | None], tuple[Expr, ...] | None] = {}
 
     def read_by(self, node: Node, target: str, between: Between, tensor: str | None = None) -> tuple[Expr, ...] | None:
-        """Where `node` reads `target`, through others, as an index over its own iterators; only by `tensor` if given.
-
-        None where it does not.
-        """
+        """The index, over its own iterators, at which `node` reads `target` through other nodes; only by `tensor` if
+        given. None where it does not."""
         key = node.name, target, tensor
         if key not in self._known:
             self._known[key] = _read_by(node, target, between, tensor)
@@ -115,25 +113,25 @@ class Paths:
 def _read_by(node: Node, target: str, between: Between, tensor: str | None) -> tuple[Expr, ...] | None:
     for access in accesses(node.expr):
         if tensor in (None, access.tensor):
-            found = index_at(access.index, access.tensor, target, between)
-            if found is not None:
+            index = index_at(access.index, access.tensor, target, between)
+            if index is not None:
                 ranges = iterator_ranges(node.expr)
-                return tuple(simplify(each, ranges) for each in found)
+                return tuple(simplify(each, ranges) for each in index)
     return None
 
 
 def next_reader(before: Reader, node: Node, einsum: Einsum, between: Between, paths: Paths) -> Reader | None:
-    """The contraction as the next of a chain: one operand comes from the one before, the other does not."""
+    """The contraction as the next of a chain: exactly one operand comes from the one before."""
     target = before.node.name
     comes = [paths.read_by(node, target, between, operand.tensor) is not None for operand in einsum.inputs]
     return Reader(node, einsum, comes.index(True)) if sum(comes) == 1 else None
 
 
-def chain_of(readers: Sequence[Reader], betweens: Sequence[Between], paths: Paths) -> Chain | None:
-    """The products of contractions that read one another; `betweens` holds what follows each, the last one as well.
+def chain_of(readers: Sequence[Reader], betweens: Sequence[Between], paths: Paths) -> ProductChain | None:
+    """The products of contractions that read one another; `betweens` has the nodes behind each, the last one as well.
 
-    None where one is no product, where rows of one are not rows of the next, or where something between them reduces
-    other than along columns.
+    None where one is no product, where rows of one are not rows of the next, or where a node between them reduces other
+    than along columns.
     """
     if not all(reader.is_product for reader in readers):
         return None
@@ -158,7 +156,7 @@ def chain_of(readers: Sequence[Reader], betweens: Sequence[Between], paths: Path
         for position, (reader, between) in enumerate(zip(readers, betweens, strict=True))
     )
     try:
-        return Chain(tuple(products))
+        return ProductChain(tuple(products))
     except ConfigError:
         return None
 
@@ -168,7 +166,7 @@ def _reducing(between: Between) -> list[Node]:
 
 
 def _needs(between: Between) -> Literal["free", "whole", "softmax"]:
-    """What reductions along rows need: a largest element and a sum of exponentials can be rescaled."""
+    """Requirement of reductions along rows: a maximum and a sum of exponentials can be rescaled."""
     reducers = sorted(str(node.expr.reducer) for node in _reducing(between))
     if reducers != ["max", "sum"]:
         return "whole" if reducers else "free"
@@ -177,24 +175,24 @@ def _needs(between: Between) -> Literal["free", "whole", "softmax"]:
 
 
 class _Kinds:
-    """Iterators of contractions tied together, some of them known to be rows or columns."""
+    """Equivalence classes of iterators of contractions, some of them known to be rows or columns."""
 
     def __init__(self) -> None:
         self._parent: dict[object, object] = {}
 
     @property
     def torn(self) -> bool:
-        """Whether something is a row and a column."""
+        """Whether some class is both row and column."""
         return self._root(ROW) == self._root(COLUMN)
 
     def set(self, position: int, dims: frozenset[str], kind: str) -> None:
-        """Iterators of a contraction are rows or columns."""
+        """Mark iterators of a contraction as rows or columns."""
         for dim in dims:
             self._tie((position, dim), kind)
 
     def link(self, position: int, reader: Reader, index: tuple[Expr, ...], kinds: Mapping[str, str]) -> None:
-        """The output of a contraction is read at an index over the iterators of the next, or of a reduction, whose
-        `kinds` are known."""
+        """Relate the output of a contraction to the index at which the next one reads it, or a reduction, whose
+        iterators' `kinds` are known."""
         output = [rank[0][0] if rank else None for rank in reader.einsum.output.ranks]
         for dim, each in zip(output, index, strict=True):
             for name in variables(each) if dim is not None else ():
@@ -204,7 +202,7 @@ class _Kinds:
                     self._tie((position, dim), (position + 1, name))
 
     def product(self, position: int, reader: Reader) -> Product:
-        """Sizes of a contraction; what may be rows or columns is batches of rows."""
+        """Sizes of a contraction as a product; shared iterators that may be rows are batches of rows."""
         columns = self._root(COLUMN)
         heads = frozenset(dim for dim in reader.shared if self._root((position, dim)) == columns)
         batches = reader.size(reader.shared - heads)

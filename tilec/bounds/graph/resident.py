@@ -1,24 +1,27 @@
-"""Runs whose intermediate results stay in the buffer as a whole, so that contractions stream only what comes from
-outside (untiled fusion, O16)."""
+"""Resident intervals: intermediate results stay in the buffer whole, contractions stream only outside operands.
+
+This is untiled fusion (Orojenesis, fusion) for intervals of a graph.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tilec.bounds.graph.intervals import MAX_NODES, NodeInterval, Surroundings
 from tilec.bounds.graph.links import Reader
-from tilec.bounds.graph.runs import LONGEST, Run, Surroundings
 from tilec.ir.expr import Expr, Var, accesses, substitute
 from tilec.ir.graph import Node
 
 
-def resident_from(first: int, around: Surroundings, most: int | None = None) -> Iterator[Run]:
-    """All such runs that begin at a position, with the bytes of buffer that each takes at least, `most` if given.
+def resident_from(first: int, around: Surroundings, most: int | None = None) -> Iterator[NodeInterval]:
+    """All resident intervals that begin at a position, with their minimal buffer in bytes, `most` if given.
 
-    A contraction holds its result and what was made before; of operands from outside all but one are held, and that
-    one comes in once.  What several nodes read comes in again for each, or stays from the first to the last of them:
-    there are runs in which nothing stays, and runs in which all up to some size do.  A tensor that leaves counts as
-    held until its last reader, in the run or not.  From the first node runs may be as long as the graph.
+    A contraction holds its result and earlier ones; of its operands from outside all but one are held, and that one is
+    streamed once. A tensor with several readers is loaded again for each, or stays from the first to the last of them:
+    there are intervals in which none stays, and intervals in which all up to some size do. A tensor that leaves counts
+    as held until its last reader, inside the interval or not. From the first node, intervals may be as long as the
+    graph.
     """
     steps: list[_Step] = []
     streamed = _Entering(first, around)
@@ -27,29 +30,29 @@ def resident_from(first: int, around: Surroundings, most: int | None = None) -> 
         streamed.add(step)
         if most is not None and streamed.need > most:
             break
-        if run := streamed.run(step):
-            yield run
-    told = 0
+        if interval := streamed.interval(step):
+            yield interval
+    previous = 0
     for largest in sorted({_rounded(size) for size in streamed.again}):
-        staying = _Entering(first, around, largest, told)
+        staying = _Entering(first, around, largest, previous)
         for step in steps:
             staying.add(step)
             if most is not None and staying.need > most:
                 break
-            if staying.differs and (run := staying.run(step)):
-                yield run
-        told = largest
+            if staying.differs and (interval := staying.interval(step)):
+                yield interval
+        previous = largest
 
 
 def _rounded(size: int) -> int:
-    """A power of 16 above a size: few are tried."""
+    """The next power of 16 above a size, so that few sizes are tried."""
     return 1 << -(-size.bit_length() // 4) * 4
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A node of a run: `made` bytes of results that are held while it is computed, operands from `outside`, bytes
-    that are `leaving` by then, contractions so far; whether it is one."""
+    """A node of an interval: `made` bytes of results held while it is computed, operands from `outside`, bytes
+    `leaving` by then, contractions so far; whether it is one."""
 
     node: Node
     made: int
@@ -60,59 +63,59 @@ class _Step:
 
 
 def _steps(first: int, around: Surroundings) -> Iterator[_Step]:
-    held: dict[str, int] = {}
+    alive: dict[str, int] = {}
     unread: dict[str, int] = {}
     holding = leaving = 0
     readers: tuple[Reader, ...] = ()
-    for node in around.order[first : first + LONGEST if first else None]:
+    for node in around.order[first : first + MAX_NODES if first else None]:
         name, size, reads = node.name, around.bytes[node.name], around.reads(node)
-        # What does not reduce writes over what it reads last.
-        over = 0 if node.expr.reduce else sum(held[each] for each in reads if unread.get(each) == 1)
-        made = holding + max(0, size - over)
+        # A node without a reduction overwrites operands that it is the last to read.
+        over = 0 if node.expr.reduce else sum(alive[each] for each in reads if unread.get(each) == 1)
+        peak = holding + max(0, size - over)
         outside = {each: touched for each, touched in reads.items() if each not in unread}
         for each in reads.keys() & unread.keys():
             unread[each] -= 1
             if not unread[each]:
                 leaving -= 0 if each in around.results else around.bytes[each]
-                holding -= held.pop(each)
+                holding -= alive.pop(each)
         unread[name] = around.readers[name]
         if unread[name]:
-            held[name] = size
+            alive[name] = size
             holding += size
         if unread[name] or name in around.results:
             leaving += size
         contraction = name in around.einsums
         if contraction:
             readers = (*readers, Reader(node, around.einsums[name]))
-        yield _Step(node, made, outside, leaving, readers, contraction)
+        yield _Step(node, peak, outside, leaving, readers, contraction)
 
 
 @dataclass
 class _Entering:
-    """What comes in for a run that takes one node after the other, and the buffer that it `need`s.
+    """Loads of a resident interval under construction, and its buffer requirement `need` in bytes.
 
-    Operands of at most `largest` bytes stay for further readers; the run `differs` once one of more than `told` bytes
-    does.  `again` has the sizes of all that could stay.
+    Operands of at most `largest` bytes stay for further readers; the interval `differs` once one of more than
+    `previous` bytes does. `again` has the sizes of all operands that could stay.
     """
 
     first: int
     around: Surroundings
     largest: int = 0
-    told: int = 0
+    previous: int = 0
     need: int = 0
     differs: bool = False
     again: set[int] = field(default_factory=set)
     _steps: list[_Step] = field(default_factory=list)
-    _kept: list[set[str]] = field(default_factory=list)
+    _resident: list[set[str]] = field(default_factory=list)
     _last: dict[str, int] = field(default_factory=dict)
     _entered: dict[str, int] = field(default_factory=dict)
     _bytes: int = 0
 
     def add(self, step: _Step) -> None:
-        """Take the next node."""
+        """Add the next node."""
         now = changed = len(self._steps)
         self._steps.append(step)
-        self._kept.append(set())
+        self._resident.append(set())
         for name, touched in step.outside.items():
             before, size, more = self._last.get(name), self.around.bytes[name], touched
             if before is not None and in_one_pass([each.node for each in self._steps[before:]], name):
@@ -120,10 +123,10 @@ class _Entering:
             elif before is not None:
                 self.again.add(size)
                 if size <= self.largest:
-                    for kept in self._kept[before:]:
-                        kept.add(name)
+                    for resident in self._resident[before:]:
+                        resident.add(name)
                     changed = min(changed, before)
-                    self.differs |= size > self.told
+                    self.differs |= size > self.previous
                     more = min(touched, size - self._entered[name])
             self._last[name] = now
             self._entered[name] = min(size, self._entered.get(name, 0) + more)
@@ -131,31 +134,32 @@ class _Entering:
         self.need = max(self.need, *(self._needed(at) for at in range(changed, now + 1)))
 
     def _needed(self, at: int) -> int:
-        """Bytes while a node is computed; of operands that it contracts and that do not stay one is not held."""
-        step, kept = self._steps[at], self._kept[at]
-        held = step.made + sum(self.around.bytes[name] for name in kept)
+        """Bytes while a node is computed; of operands that it contracts and that do not stay, one is streamed."""
+        step, resident = self._steps[at], self._resident[at]
+        total = step.made + sum(self.around.bytes[name] for name in resident)
         if not step.contraction:
-            return held
-        return held + sum(sorted(size for name, size in step.outside.items() if name not in kept)[:-1])
+            return total
+        return total + sum(sorted(size for name, size in step.outside.items() if name not in resident)[:-1])
 
-    def run(self, step: _Step) -> Run | None:
-        """The run up to a node; None where it is a single one without a contraction."""
+    def interval(self, step: _Step) -> NodeInterval | None:
+        """The interval up to a node; None for a single one without a contraction."""
         count = len(self._steps)
         if not step.readers and count == 1:
             return None
         side = self._bytes + step.leaving
-        return Run(self.first, self.first + count, side, self.need, step.readers, resident=True)
+        return NodeInterval(self.first, self.first + count, side, self.need, step.readers, resident=True)
 
 
 def in_one_pass(nodes: Sequence[Node], name: str) -> bool:
-    """Whether the last of some nodes, computed element by element together, reads of a tensor what the first reads."""
+    """Whether the last of some nodes, computed element by element together, reads the elements of a tensor that the
+    first reads."""
     if any(node.expr.reduce or node.expr.extents != nodes[0].expr.extents for node in nodes):
         return False
-    made = {node.name for node in nodes}
-    own = tuple(Var(str(position)) for position in range(len(nodes[0].expr.spatial)))
-    inside = (index for node in nodes for tensor, index in _reads(node) if tensor in made)
+    computed = {node.name for node in nodes}
+    identity = tuple(Var(str(position)) for position in range(len(nodes[0].expr.spatial)))
+    inside = (index for node in nodes for tensor, index in _reads(node) if tensor in computed)
     sources = [{index for tensor, index in _reads(node) if tensor == name} for node in (nodes[0], nodes[-1])]
-    return sources[1] <= sources[0] and all(index == own for index in inside)
+    return sources[1] <= sources[0] and all(index == identity for index in inside)
 
 
 def _reads(node: Node) -> Iterator[tuple[str, tuple[Expr, ...]]]:

@@ -1,1 +1,1 @@
-"""Plans beside the bounds of their groups."""
+"""Bounds of plans: of every group, and of all groups together."""

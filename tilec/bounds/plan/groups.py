@@ -1,6 +1,6 @@
-"""Groups of a plan as graphs of their own, and which of their traffic a plan counts at a level.
+"""Groups of a plan as graphs of their own, and whether a plan counts all of their traffic at a level.
 
-Packed weights are read at the indices that they had before, so that what reads them is the contraction that it was.
+Packed weights are read at their original indices, so that their reader is the original contraction.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from tilec.ir.bind import iterator_ranges
 from tilec.ir.expr import Access, Expr, TensorExpr, accesses, operands, rebuild, substitute
 from tilec.ir.graph import Graph, Node, Port, Tensor
 from tilec.ir.plan import Group, Plan
-from tilec.ir.reads import by_data
+from tilec.ir.reads import is_gathered
 
 
 def group_graph(plan: Plan, group: Group) -> Graph:
-    """A group alone: its inputs are what it reads of others, its outputs what leaves it."""
+    """A group alone: its inputs are the tensors it reads from other groups, its outputs those that leave it."""
     return _graph(plan, group.name, group.nodes, group.outputs)
 
 
 def plan_graph(plan: Plan) -> Graph:
-    """All groups together, without their borders: outputs are those of the model and what calls read."""
+    """All groups together, without their borders: outputs are those of the model and the inputs of calls."""
     nodes = tuple(node for group in plan.groups for node in group.nodes)
     ports = (*plan.outputs, *(port for call in plan.calls for port in call.inputs))
-    made = {node.name for node in nodes}
-    return _graph(plan, plan.name, nodes, tuple(dict.fromkeys(port.tensor for port in ports if port.tensor in made)))
+    computed = {node.name for node in nodes}
+    return _graph(
+        plan, plan.name, nodes, tuple(dict.fromkeys(port.tensor for port in ports if port.tensor in computed))
+    )
 
 
 def _graph(plan: Plan, name: str, nodes: Sequence[Node], outputs: Sequence[str]) -> Graph:
@@ -40,15 +42,15 @@ def _graph(plan: Plan, name: str, nodes: Sequence[Node], outputs: Sequence[str])
 
 
 def read_from_outside(group: Group) -> tuple[str, ...]:
-    """Tensors that a group reads and does not make, in order of first use."""
-    made = {node.name for node in group.nodes}
-    return tuple(dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in made))
+    """Tensors that a group reads and does not compute, in order of first use."""
+    computed = {node.name for node in group.nodes}
+    return tuple(dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in computed))
 
 
 def is_counted(group: Group, level: str) -> bool:
-    """Whether a plan counts all that a group reads into a level: operands that it reads in place are not counted.
+    """Whether a plan counts all that a group reads into a level: operands read in place are not counted.
 
-    What data index is counted wherever it lies.
+    Gathered operands are counted at any home.
     """
     return next(_in_place(group, level), None) is None
 
@@ -58,12 +60,12 @@ def _in_place(group: Group, level: str) -> Iterator[str]:
         for name in read_from_outside(group):
             if level in variant.levels[1:] and level not in variant.loads.get(name, variant.levels):
                 readers = [node.expr for node in group.nodes if name in operands(node.expr)]
-                if not all(by_data(expr, name) for expr in readers):
+                if not all(is_gathered(expr, name) for expr in readers):
                     yield name
 
 
 def _unpacked(expr: TensorExpr, packs: Mapping[str, Node]) -> TensorExpr:
-    """The expression with packed tensors read at the indices of what was packed."""
+    """The expression with packed tensors read at the indices of their source."""
     if not packs.keys() & set(operands(expr)):
         return expr
     return replace(expr, body=_replaced(expr.body, packs, iterator_ranges(expr)))
@@ -78,15 +80,15 @@ def _replaced(expr: Expr, packs: Mapping[str, Node], ranges: Ranges) -> Expr:
 
 
 def _source(name: str, packs: Mapping[str, Node]) -> Access | None:
-    """The only access of a node that moves elements of one tensor and computes none from several."""
+    """The only access of a node that moves elements of one tensor without computation; None for any other."""
     if name not in packs or packs[name].expr.reduce:
         return None
-    found = dict.fromkeys(accesses(packs[name].expr))
-    return next(iter(found)) if len(found) == 1 else None
+    sources = dict.fromkeys(accesses(packs[name].expr))
+    return next(iter(sources)) if len(sources) == 1 else None
 
 
 def _tensor(name: str, tensors: Mapping[str, Tensor], packs: Mapping[str, Node]) -> Tensor:
-    """A tensor as it is read: of a packed one the shape from before, with the elements of the packed one."""
+    """A tensor as it is read: a packed one has the shape of its source and the element type of the packed one."""
     source = _source(name, packs)
     if source is None:
         return tensors[name]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tilec.errors import UnsupportedError
 from tilec.ir.types import TTYPES
 from tilec.spec.device import DeviceSpec
+from tilec.spec.machine_costs import CpuCosts
 
 LOCAL_BYTES = 16 << 10
 """Most bytes of stack that the local buffers of one kernel may take; larger ones live in the thread's scratch."""
@@ -14,13 +15,15 @@ LOCAL_BYTES = 16 << 10
 
 @dataclass(frozen=True, slots=True)
 class CpuTarget:
-    """SIMD registers: `vector_bytes` of one (64 for AVX-512, 32 for AVX2, 16 for NEON), `registers` of them.
+    """SIMD registers: `vector_bytes` of one (64 for AVX-512, 32 for AVX2, 16 for NEON), `registers` of them, and the
+    measured `costs` of such machines.
 
     Processor and features belong to the compiler and are read from the device when the kernel is compiled.
     """
 
     vector_bytes: int = 64
     registers: int = 32
+    costs: CpuCosts = CpuCosts()
 
     @classmethod
     def of(cls, device: DeviceSpec) -> CpuTarget:

@@ -6,7 +6,7 @@
 ; work alone. Ranges are guided (Polychronopoulos and Kuck, 1987): a quarter of what is left, first in the
 ; thread's own share, which keeps its caches warm, then in the others'.
 ;
-; $$NAMES are offsets of tilec/runtime/layout.py, filled in before compilation.
+; $$NAMES are offsets of tilec/abi/job_layout.py, filled in before compilation.
 
 source_filename = "threads.ll"
 target triple = "$TRIPLE"

@@ -8,23 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilec.codegen.cpu.runs import pieces
-from tilec.codegen.cpu.scalars import HEAVY
-from tilec.codegen.cpu.strides import Form, form_of, period_of
+from tilec.codegen.cpu.kernel_ir import Dim, Tile
+from tilec.codegen.cpu.math_functions import HEAVY
+from tilec.codegen.cpu.stride_analysis import Form, form_of, period_of
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.codegen.cpu.tree import Dim, Tile
 from tilec.ir.expr import Access, Binary, Call, Expr, accesses, children
 from tilec.ir.scalars import BITCASTS
 from tilec.ir.types import TTYPES
-
-SHUFFLED = 4
-"""Largest stride along the vector dimension that is as good as contiguous, more or less."""
-GATHERED = 0.2
-"""What a lane is worth when some accesses are gathered element by element."""
-FOLDED = 0.25
-"""What a lane of a horizontal reduction is worth."""
-HEAVY_WORK = 25
-"""Operations that a function such as exp takes."""
+from tilec.ir.vector_pieces import vector_count
+from tilec.spec.machine_costs import CpuCosts
 
 
 def forms(tile: Tile) -> tuple[tuple[Form, ...], Form]:
@@ -61,10 +53,10 @@ def _values(expr: Expr) -> list[Expr]:
     return result
 
 
-def work(tile: Tile) -> int:
+def work(tile: Tile, costs: CpuCosts) -> int:
     """Operations at one point, roughly."""
     calls = sum(isinstance(e, Call) and e.fn in HEAVY for e in _values(tile.value))
-    return sum(isinstance(e, Binary | Call) for e in _values(tile.value)) + HEAVY_WORK * calls + 1
+    return sum(isinstance(e, Binary | Call) for e in _values(tile.value)) + costs.function_work * calls + 1
 
 
 def alternatives(tile: Tile) -> int:
@@ -77,10 +69,10 @@ def _efficiency(dim: Dim, lanes: int) -> float:
     """Average lanes of the vectors that cover a dimension."""
     if dim.size is None:
         return lanes / 2
-    return dim.size / len(pieces(dim.size, lanes)) if dim.size > 0 else 0.0
+    return dim.size / vector_count(dim.size, lanes) if dim.size > 0 else 0.0
 
 
-def _smoothness(tile: Tile, dim: Dim) -> float:
+def _smoothness(tile: Tile, dim: Dim, costs: CpuCosts) -> float:
     """What vectors along a dimension are worth: 1 where all accesses are contiguous or the same for all lanes, less
     where some are shuffled out of several vectors, least where they are gathered one by one."""
     names = [d.name for d in tile.dims]
@@ -92,24 +84,25 @@ def _smoothness(tile: Tile, dim: Dim) -> float:
         if step is None:
             period = period_of(access.index[0], names, dim.name)
             step = period.forms[0].stride(dim.name) if period is not None else None
-        worth = 0.5 if worth >= 0.5 and step is not None and -1 <= step <= SHUFFLED else GATHERED
+        near = step is not None and -1 <= step <= costs.interleaved
+        worth = costs.shuffled if worth >= costs.shuffled and near else costs.gathered
     return worth
 
 
-def vector_dim(tile: Tile, lanes: int) -> tuple[str | None, bool]:
-    """The vector dimension and whether it is reduced: the most lanes, inner dimensions first."""
+def vector_dim(tile: Tile, lanes: int, costs: CpuCosts) -> str | None:
+    """The vector dimension, spatial or reduced: the most lanes, inner dimensions first."""
     inner, place = forms(tile)
-    best, chosen, horizontal = 1.0, None, False
+    best, chosen = 1.0, None
     for dim in reversed(tile.spatial):
-        score = _efficiency(dim, lanes) * _smoothness(tile, dim)
+        score = _efficiency(dim, lanes) * _smoothness(tile, dim, costs)
         if place.stride(dim.name) == 1 and score > best:
             best, chosen = score, dim.name
     for dim in reversed(tile.reduce):
-        worth = _smoothness(tile, dim)
-        score = _efficiency(dim, lanes) * worth * FOLDED
-        if worth > GATHERED and any(form.stride(dim.name) == 1 for form in inner) and score > best:
-            best, chosen, horizontal = score, dim.name, True
-    return chosen, horizontal
+        worth = _smoothness(tile, dim, costs)
+        score = _efficiency(dim, lanes) * worth * costs.folded
+        if worth > costs.gathered and any(form.stride(dim.name) == 1 for form in inner) and score > best:
+            best, chosen = score, dim.name
+    return chosen
 
 
 def square_copy(tile: Tile, vector: str | None, lanes: int, ttypes: Mapping[str, str]) -> tuple[str, int] | None:

@@ -1,1 +1,1 @@
-"""Operators that import resolves: branches, loops, scans, sequences and optionals (bodies are graphs of their own)."""
+"""Control flow resolved by import: branches, loops, scans, sequences and optionals; bodies are graphs of their own."""

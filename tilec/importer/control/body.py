@@ -1,27 +1,25 @@
-"""A graph that stands inside a node: called with arguments any number of times, what does not vary computed once."""
+"""Bodies: graphs inside a node, called with arguments any number of times; invariant nodes are computed once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 
 from tilec.importer.check import OWN_DOMAINS, needs, ordered
+from tilec.importer.context import Scope
 from tilec.importer.control.region import Region
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.names import identifier
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name, tensor_values
-
-if TYPE_CHECKING:
-    from tilec.importer.translate import Scope
 
 NO_NAMES: Mapping[str, str] = {}
 
 
 class Body:
-    """The graph in an attribute of a node; it reads names from around the node as well."""
+    """The graph in an attribute of a node; it may read names from around the node as well."""
 
     def __init__(self, region: Region, attribute: str, path: str) -> None:
         self.graph: Any = region.attributes[attribute]
@@ -33,9 +31,9 @@ class Body:
         if graph.sparse_initializer:
             raise region.unsupported(f"sparse constants in {attribute}", "Store them dense.")
         arguments = [info.name for info in graph.input]
-        own = {name for node in graph.node for name in node.output} | {*arguments}
-        own |= {tensor.name for tensor in graph.initializer}
-        around = {name for name in region.scope if name not in own}
+        inner = {name for node in graph.node for name in node.output} | {*arguments}
+        inner |= {tensor.name for tensor in graph.initializer}
+        around = {name for name in region.scope if name not in inner}
         given = [*around, *arguments, *(tensor.name for tensor in graph.initializer)]
         nodes = ordered(graph.node, given, region.origin.place)
         read = {name for node in graph.node for name in needs(node)} | {info.name for info in graph.output}
@@ -50,23 +48,25 @@ class Body:
         self._varying = varying
 
     def varies(self, output: int) -> bool:
-        """Whether an output depends on the arguments; of one that does not, every call returns the same value."""
+        """Whether an output depends on the arguments; one that does not has the same value in every call."""
         return self.graph.output[output].name in self._varying
 
     def expect(self, inputs: int, outputs: int, why: str) -> None:
         """Raise ConfigError unless the graph has these numbers of inputs and outputs."""
-        for kind, found, wanted in (
+        for kind, number, wanted in (
             ("inputs", len(self.graph.input), inputs),
             ("outputs", len(self.graph.output), outputs),
         ):
-            if found != wanted:
-                raise self._region.invalid(f"{self.attribute} has {found} {kind}, it must have {wanted}: {why}")
+            if number != wanted:
+                raise self._region.invalid(f"{self.attribute} has {number} {kind}, it must have {wanted}: {why}")
 
-    def call(self, arguments: Sequence[Held], step: str = "", results: Mapping[str, str] = NO_NAMES) -> list[Held]:
+    def call(
+        self, arguments: Sequence[NamedValue], step: str = "", results: Mapping[str, str] = NO_NAMES
+    ) -> list[NamedValue]:
         """The outputs for these arguments.
 
-        `step` is added to the names of what is computed; `results` says which of the graph's names are the node's
-        outputs.  Raises ConfigError for arguments and outputs of types that the graph does not declare.
+        `step` is added to the names of computed tensors; `results` maps names of the graph to the node's outputs.
+        Raises ConfigError for arguments and outputs of other types than the graph declares.
         """
         region = self._region
         if not self._begun:
@@ -85,26 +85,26 @@ class Body:
         region.translator.body(self._each, scope, context, region.origin)
         return [self._output(info, scope) for info in self.graph.output]
 
-    def _output(self, info: Any, scope: Scope) -> Held:
-        held = scope.get(info.name)
-        if held is None:
+    def _output(self, info: Any, scope: Scope) -> NamedValue:
+        value = scope.get(info.name)
+        if value is None:
             raise self._region.invalid(f"output {info.name!r} of {self.attribute} is defined nowhere")
-        self._require_type(info, held, "output")
-        return held
+        self._require_type(info, value, "output")
+        return value
 
-    def _require_type(self, info: Any, held: Held, kind: str) -> None:
+    def _require_type(self, info: Any, value: NamedValue, kind: str) -> None:
         code = info.type.tensor_type.elem_type
-        if not code or held is None:
+        if not code or value is None:
             return
-        found = held.ttype if isinstance(held, Value) else "no tensor"
+        ttype = value.ttype if isinstance(value, Value) else "no tensor"
         wanted = ELEMENT_TYPES.get(code, element_type_name(code))
-        if found != wanted:
-            message = f"{kind} {info.name!r} of {self.attribute} is {found}, declared as {wanted}"
+        if ttype != wanted:
+            message = f"{kind} {info.name!r} of {self.attribute} is {ttype}, declared as {wanted}"
             raise self._region.invalid(message, "Types inside and outside of a body must be the same.")
 
 
 def _deterministic(node: Any) -> bool:
-    """Whether a node always computes the same from the same inputs."""
+    """Whether a node always computes the same results from the same inputs."""
     if any(not _deterministic(n) for a in node.attribute for g in (a.g, *a.graphs) for n in g.node):
         return False
     if node.domain not in OWN_DOMAINS or not onnx.defs.has(node.op_type):

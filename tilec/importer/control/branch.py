@@ -1,29 +1,30 @@
-"""If: the branch of a known condition, or both of them and a choice element by element."""
+"""If: the branch of a known condition, or both branches and an elementwise selection."""
 
 from __future__ import annotations
 
 from tilec.errors import TilecError, UnsupportedError
 from tilec.importer.control.body import Body
 from tilec.importer.control.region import Region
-from tilec.importer.held import Held, Items, Maybe
+from tilec.importer.named_values import Items, Maybe, NamedValue
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.shapes import ShapeError, same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound, substitute, variables
+from tilec.ir.expr import Const, Expr, constant_value, substitute, variables
 from tilec.ir.graph import Node
 from tilec.ir.text import text_of
 
-BOTH_NODES = 64
-"""Up to this many nodes are computed for a branch that may not be taken."""
+MAX_BRANCH_NODES = 64
+"""Maximal number of nodes computed for a branch that may not be taken."""
 
-BOTH_STEPS = 1 << 20
-"""Up to this many evaluations (1 ms) are spent on a branch that may not be taken; symbols count as `NOMINAL`."""
+MAX_BRANCH_STEPS = 1 << 20
+"""Maximal number of evaluations (1 ms) computed for a branch that may not be taken; symbols count as
+`DEFAULT_SYMBOL_SIZE`."""
 
-NOMINAL = 256
+DEFAULT_SYMBOL_SIZE = 256
 
 
-def branch(region: Region) -> list[Held]:
+def branch(region: Region) -> list[NamedValue]:
     """The outputs of `If`."""
     condition = region.tensor(0)
     known = condition.literal.value if condition.literal is not None else None
@@ -43,7 +44,7 @@ def branch(region: Region) -> list[Held]:
         except TilecError as error:
             if not isinstance(error, UnsupportedError) and not isinstance(error.__cause__, ShapeError):
                 raise
-            # The branch may be one that is never taken for these shapes.
+            # The branch may be one that is never taken for these shapes, so that its error is no error of the model.
             raise _unknown(region, f"{body.attribute} cannot be compiled: {error.message}") from error
         _require_cheap(region, region.translator.builder.since(mark))
     pairs = zip(*computed, strict=True)
@@ -54,17 +55,17 @@ _BRANCHES = ((True, "then_branch"), (False, "else_branch"))
 
 
 def _require_cheap(region: Region, nodes: tuple[Node, ...]) -> None:
-    """Raise UnsupportedError when a branch costs more than it takes to leave the compiled model."""
+    """Raise UnsupportedError when a branch costs more than leaving the compiled model."""
     steps = sum(_steps(node) for node in nodes)
-    if len(nodes) > BOTH_NODES or steps > BOTH_STEPS:
+    if len(nodes) > MAX_BRANCH_NODES or steps > MAX_BRANCH_STEPS:
         raise _unknown(region, f"a branch has {len(nodes)} nodes and {steps} operations, too many to compute both")
 
 
 def _steps(node: Node) -> int:
     total = 1
     for extent in node.expr.extents:
-        symbols: dict[str, Expr] = {name: Const(NOMINAL) for name in variables(extent)}
-        total *= bound(simplify(substitute(extent, symbols))) or 0
+        symbols: dict[str, Expr] = {name: Const(DEFAULT_SYMBOL_SIZE) for name in variables(extent)}
+        total *= constant_value(simplify(substitute(extent, symbols))) or 0
     return total
 
 
@@ -80,7 +81,7 @@ def _unknown(region: Region, why: str) -> TilecError:
     )
 
 
-def _either(region: Region, condition: Value, yes: Held, no: Held, output: int) -> Held:
+def _either(region: Region, condition: Value, yes: NamedValue, no: NamedValue, output: int) -> NamedValue:
     """`yes` where the condition holds, else `no`; sequences and optionals element by element."""
     what = f"output {output}"
     match yes, no:
@@ -103,8 +104,8 @@ def _either(region: Region, condition: Value, yes: Held, no: Held, output: int) 
         case Maybe(None), Maybe(None):
             return yes
         case Maybe(Value() | Items()), Maybe(Value() | Items()):
-            held = _either(region, condition, yes.held, no.held, output)
-            assert isinstance(held, Value | Items)
-            return Maybe(held)
+            element = _either(region, condition, yes.held, no.held, output)
+            assert isinstance(element, Value | Items)
+            return Maybe(element)
         case _:
             raise _unknown(region, f"{what} is a tensor, sequence or optional depending on it")

@@ -1,4 +1,4 @@
-"""Control flow, sequences and optionals: operators that import resolves, so that only tensors are left to compute."""
+"""Dispatch of control flow, sequences and optionals, which import resolves so that only tensor operators remain."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tilec.importer.control.branch import branch
 from tilec.importer.control.loop import loop
 from tilec.importer.control.region import Region
 from tilec.importer.control.scan import batched_scan, scan
-from tilec.importer.held import Held, Items, Maybe
+from tilec.importer.named_values import Items, Maybe, NamedValue
 
-Rule = Callable[[Region], list[Held]]
+Rule = Callable[[Region], list[NamedValue]]
 
 _RULES: dict[str, Rule] = {
     "If": branch,
@@ -34,19 +34,19 @@ _RULES: dict[str, Rule] = {
 }
 
 LAST_BATCHED_SCAN = 8
-"""The opset whose `Scan` has a batch dimension."""
+"""The last opset whose `Scan` has a batch dimension."""
 
 
 def control_of(region: Region) -> Rule | None:
     """The function that resolves an operator of ONNX's own domain; None for operators that compute tensors.
 
-    Raises ConfigError for a node that breaks its operator's definition.
+    Raises ConfigError for a node that violates its operator's definition.
     """
     kind, opset = region.node.op_type, region.context.opset
     rule = _RULES.get(kind)
     if kind == "Scan" and opset <= LAST_BATCHED_SCAN:
         rule = batched_scan
-    if kind == "Identity" and isinstance(region.held(0), Items | Maybe):
+    if kind == "Identity" and isinstance(region.optional(0), Items | Maybe):
         rule = _same
     if rule is None or not _exists(kind, opset):
         return None
@@ -54,8 +54,8 @@ def control_of(region: Region) -> Rule | None:
     return rule
 
 
-def _same(region: Region) -> list[Held]:
-    return [region.held(0)]
+def _same(region: Region) -> list[NamedValue]:
+    return [region.optional(0)]
 
 
 def _exists(kind: str, opset: int) -> bool:

@@ -1,4 +1,4 @@
-"""Loop: unrolled as often as it runs, which import has to know."""
+"""Loop: unrolled by its trip count, which has to be known at import."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any
 
 from tilec.importer.control.body import NO_NAMES, Body
 from tilec.importer.control.region import Region
-from tilec.importer.control.unroll import Budget, known, require_kept, stacked, zeros
-from tilec.importer.held import Held
+from tilec.importer.control.unroll import Budget, known, require_same_kind, stacked, zeros
+from tilec.importer.named_values import NamedValue
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES
 from tilec.ir.expr import Const, Expr
 
 
-def loop(region: Region) -> list[Held]:
-    """The outputs of `Loop`: the carried values after the last iteration, then what the iterations give, stacked.
+def loop(region: Region) -> list[NamedValue]:
+    """The outputs of `Loop`: the carried values after the last iteration, then the stacked scan outputs.
 
-    Raises UnsupportedError when the number of iterations is computed from the model's inputs or too large.
+    Raises UnsupportedError when the trip count is computed from the model's inputs or too large.
     """
-    limit = region.held(0)
+    limit = region.optional(0)
     trips = None if limit is None else max(0, region.scalar(region.tensor(0), "the trip count"))
-    condition = region.held(1)
-    carried = [region.held(position) for position in range(2, len(region.node.input))]
+    condition = region.optional(1)
+    carried = [region.optional(position) for position in range(2, len(region.node.input))]
     body = Body(region, "body", region.path)
     gathered = max(0, len(body.graph.output) - 1 - len(carried))
     body.expect(2 + len(carried), 1 + len(carried) + gathered, f"the loop carries {len(carried)} values")
     if len(region.node.output) > len(carried) + gathered:
         raise region.invalid(f"{len(region.node.output)} outputs, the body gives {len(carried) + gathered}")
     budget = Budget(region)
-    rows: list[list[Held]] = []
+    rows: list[list[NamedValue]] = []
     while (trips is None or len(rows) < trips) and (condition is None or _holds(region, condition)):
         done = len(rows)
         names = _carried_names(region, body, len(carried)) if done + 1 == trips else NO_NAMES
@@ -37,7 +37,7 @@ def loop(region: Region) -> list[Held]:
         results = body.call([iteration, true, *carried], str(done), names)
         condition = results[0]
         for number, (before, after) in enumerate(zip(carried, results[1:], strict=False)):
-            require_kept(region, f"carried value {number}", before, after)
+            require_same_kind(region, f"carried value {number}", before, after)
         carried = results[1 : 1 + len(carried)]
         rows.append(results[1 + len(carried) :])
         budget.spend(len(rows), trips if condition is true or not body.varies(0) else None)
@@ -47,27 +47,27 @@ def loop(region: Region) -> list[Held]:
 
 
 def _given(region: Region, body: Body, step: str, number: int, holds: bool) -> list[Value]:
-    """What every iteration is given: its number and the condition; of rank 1 where the body says so."""
+    """Arguments of an iteration: its number and the condition; of rank 1 where the body declares that."""
     ranks = [len(info.type.tensor_type.shape.dim) for info in body.graph.input[:2]]
     parts = zip(("iteration", "condition"), (number, holds), ranks, strict=True)
     return [known(region, f"{step}/{part}", value, rank) for part, value, rank in parts]
 
 
-def _holds(region: Region, condition: Held) -> bool:
+def _holds(region: Region, condition: NamedValue) -> bool:
     if not isinstance(condition, Value) or condition.ttype != "bool":
         raise region.invalid("the condition is no bool tensor")
     return bool(region.scalar(condition, "the condition of the loop"))
 
 
 def _carried_names(region: Region, body: Body, carried: int) -> Mapping[str, str]:
-    """The body's names of the carried values -> what the node calls them."""
+    """The body's names of the carried values -> the node's names."""
     names = [info.name for info in body.graph.output[1 : 1 + carried]]
     return dict(zip(names, region.node.output, strict=False))
 
 
-def _stacks(region: Region, rows: Sequence[Sequence[Held]], carried: int) -> list[Held]:
-    """What the iterations give, along a new first dimension; None where nobody reads it."""
-    result: list[Held] = []
+def _stacks(region: Region, rows: Sequence[Sequence[NamedValue]], carried: int) -> list[NamedValue]:
+    """Scan outputs stacked along a new first dimension; None where nobody reads one."""
+    result: list[NamedValue] = []
     for number, column in enumerate(zip(*rows, strict=True)):
         output = carried + number
         parts = [value for value in column if isinstance(value, Value)]
@@ -77,28 +77,31 @@ def _stacks(region: Region, rows: Sequence[Sequence[Held]], carried: int) -> lis
     return result
 
 
-def _nothing(region: Region, body: Body, carried: Sequence[Held]) -> list[Held]:
-    """Stacks of no iterations: what an iteration would give says their types and shapes where the body does not."""
+def _nothing(region: Region, body: Body, carried: Sequence[NamedValue]) -> list[NamedValue]:
+    """Empty stacks of no iterations: a body call that is dropped gives types and shapes that the body does not
+    declare."""
     declared = [_declared(info) for info in body.graph.output[1 + len(carried) :]]
-    results: Sequence[Held] = ()
-    if any(found is None for found in declared):
+    results: Sequence[NamedValue] = ()
+    if any(described is None for described in declared):
         results = body.call([*_given(region, body, "never", 0, False), *carried], "never")[1 + len(carried) :]
-    stacks: list[Held] = []
-    for number, found in enumerate(declared):
-        if found is None:
+    stacks: list[NamedValue] = []
+    for number, described in enumerate(declared):
+        if described is None:
             value = results[number]
             if not isinstance(value, Value):
                 raise region.invalid(f"output {1 + len(carried) + number} of the body is no tensor")
-            found = (value.shape, value.ttype)
+            described = (value.shape, value.ttype)
         output = len(carried) + number
         stacks.append(
-            zeros(region.op, [Const(0), *found[0]], found[1], output=output) if region.op.wants(output) else None
+            zeros(region.op, [Const(0), *described[0]], described[1], output=output)
+            if region.op.wants(output)
+            else None
         )
     return stacks
 
 
 def _declared(info: Any) -> tuple[Sequence[Expr], str] | None:
-    """Shape and type of an output as the body declares them, None when it leaves something open."""
+    """Shape and type of an output as declared by the body; None when it leaves something open."""
     tensor = info.type.tensor_type
     ttype = ELEMENT_TYPES.get(tensor.elem_type)
     if ttype is None or not tensor.HasField("shape") or any(not d.HasField("dim_value") for d in tensor.shape.dim):

@@ -1,34 +1,32 @@
-"""A node that holds others (a body, a function's definition) or tensors (a sequence), and what it is read against."""
+"""Regions: a node that contains others (a body, a function's definition) or tensors (a sequence), with its context."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilec.errors import ConfigError, TilecError, UnsupportedError
 from tilec.importer.builder import Origin
 from tilec.importer.check import attributes_of, check_types
-from tilec.importer.held import Held
+from tilec.importer.context import BodyTranslator, Context, Scope
+from tilec.importer.named_values import NamedValue
 from tilec.importer.operator import Op
 from tilec.importer.value import Value
 from tilec.importer.weights import Files
-from tilec.ir.expr import Expr, bound
+from tilec.ir.expr import Expr, constant_value
 from tilec.ir.text import text_of
 
-if TYPE_CHECKING:
-    from tilec.importer.translate import Context, Scope, Translator
-
-DEEPEST = 64
-"""Bodies and functions may stand inside each other this deep."""
+MAX_DEPTH = 64
+"""Maximal nesting of bodies and functions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A node, the names around it, and where it stands."""
+    """A node, the names around it, and its position in the model."""
 
-    translator: Translator
+    translator: BodyTranslator
     node: Any
     scope: Scope
     context: Context
@@ -39,12 +37,12 @@ class Region:
         """Names of the nodes from the model's own down to this one: `loop/3/add`."""
         if not self.context.path:
             return self.origin.node
-        own = self.node.name or next(filter(None, self.node.output), self.node.op_type)
-        return f"{self.context.path}/{own}"
+        name = self.node.name or next(filter(None, self.node.output), self.node.op_type)
+        return f"{self.context.path}/{name}"
 
     @cached_property
-    def inputs(self) -> tuple[Held, ...]:
-        """What the node reads."""
+    def inputs(self) -> tuple[NamedValue, ...]:
+        """The node's operands."""
         return tuple(self.scope[name] if name else None for name in self.node.input)
 
     @cached_property
@@ -53,18 +51,18 @@ class Region:
         return attributes_of(self.node, self.context.opset, self.origin.place)
 
     def check(self) -> None:
-        """Raise ConfigError where attributes, numbers of inputs or types break the operator's definition."""
+        """Raise ConfigError where attributes, numbers of inputs or types violate the operator's definition."""
         attributes_of(self.node, self.context.opset, self.origin.place)
         ttypes = [value.ttype if isinstance(value, Value) else None for value in self.inputs]
         check_types(self.node, self.context.opset, ttypes, self.origin.place)
 
-    def held(self, position: int) -> Held:
+    def optional(self, position: int) -> NamedValue:
         """An input, None where it is absent."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     def tensor(self, position: int) -> Value:
         """A required input that is a tensor. Raises ConfigError."""
-        value = self.held(position)
+        value = self.optional(position)
         if not isinstance(value, Value):
             raise self.invalid(f"input {position} is {'missing' if value is None else 'no tensor'}")
         return value
@@ -74,7 +72,7 @@ class Region:
         return int(self.attributes.get(name, default))
 
     def elements(self, value: Value, what: str) -> tuple[int, ...]:
-        """The elements of an integer or bool tensor. Raises UnsupportedError where import does not know them."""
+        """The elements of an integer or bool tensor. Raises UnsupportedError where they are not known at import."""
         known = value.known()
         if known is None:
             self.op.builder.ask(value)
@@ -83,25 +81,25 @@ class Region:
         return tuple(self.number(element, what) for element in known)
 
     def scalar(self, value: Value, what: str) -> int:
-        """The one element of an integer or bool tensor."""
+        """The only element of an integer or bool tensor."""
         if value.form is not None and not value.rank:
             return self.number(value.form, what)
-        found = self.elements(value, what)
-        if len(found) != 1:
-            raise self.invalid(f"{what} has {len(found)} elements", "It must have one.")
-        return found[0]
+        elements = self.elements(value, what)
+        if len(elements) != 1:
+            raise self.invalid(f"{what} has {len(elements)} elements", "It must have one.")
+        return elements[0]
 
     def number(self, expr: Expr, what: str) -> int:
-        """An expression of the symbols that has to be a number. Raises UnsupportedError."""
-        found = bound(expr)
-        if found is None:
+        """The value of an expression without symbols. Raises UnsupportedError for others."""
+        value = constant_value(expr)
+        if value is None:
             reason = f"{what} depends on a symbolic size: {text_of(expr)}"
             raise self.unsupported(reason, "Bind it with --shape SYMBOL=SIZE.")
-        return found
+        return value
 
     @cached_property
     def op(self) -> Op:
-        """The node as an operator over its inputs that are tensors, for what it computes itself."""
+        """The node as an operator over its tensor inputs, for the parts that it computes itself."""
         tensors = tuple(value if isinstance(value, Value) else None for value in self.inputs)
         names = tuple(self.context.qualified(name) for name in self.node.output) or (self.path,)
         return Op(
@@ -116,16 +114,16 @@ class Region:
 
     @property
     def files(self) -> Files:
-        """Where values of tensors lie."""
+        """The files of the model's tensors."""
         return self.translator.files
 
     def inside(self, path: str, results: Mapping[str, str], opset: int | None = None) -> Context:
-        """The context of nodes inside of this one; `results` are names in there -> names of this node's outputs.
+        """The context of nodes inside of this one; `results` maps names inside to names of this node's outputs.
 
-        Raises UnsupportedError when nodes stand too deep inside each other.
+        Raises UnsupportedError when nodes are nested too deeply.
         """
-        if self.context.depth >= DEEPEST:
-            raise self.unsupported(f"nodes stand more than {DEEPEST} deep inside each other", "Flatten the model.")
+        if self.context.depth >= MAX_DEPTH:
+            raise self.unsupported(f"nodes stand more than {MAX_DEPTH} deep inside each other", "Flatten the model.")
         return replace(
             self.context,
             opset=self.context.opset if opset is None else opset,
@@ -136,9 +134,9 @@ class Region:
         )
 
     def invalid(self, message: str, hint: str | None = None) -> TilecError:
-        """The model is wrong here."""
+        """The error for a model that is wrong here."""
         return ConfigError(message, self.origin.place, hint)
 
     def unsupported(self, reason: str, remedy: str | None = None) -> TilecError:
-        """The model is right, but this is beyond what import can do."""
+        """The error for a valid model beyond the abilities of import."""
         return UnsupportedError(reason, self.origin.place, remedy)

@@ -8,22 +8,22 @@ from itertools import count
 
 from tilec.importer.control.body import NO_NAMES, Body
 from tilec.importer.control.region import Region
-from tilec.importer.control.unroll import Budget, require_kept, slice_of, stacked, zeros
-from tilec.importer.held import Held
+from tilec.importer.control.unroll import Budget, require_same_kind, slice_of, stacked, zeros
+from tilec.importer.named_values import NamedValue
 from tilec.importer.shapes import require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
 
-def scan(region: Region) -> list[Held]:
-    """The outputs of `Scan` since opset 9: the last states, then what the iterations give, each stacked along an axis.
+def scan(region: Region) -> list[NamedValue]:
+    """The outputs of `Scan` since opset 9: the last states, then the scan outputs, each stacked along an axis.
 
     Raises UnsupportedError when the scanned extent is symbolic or too large.
     """
     scan = _scan(region, batched=False)
     length = _extent(region, [x.shape[axis] for x, axis in zip(scan.scanned, scan.axes, strict=True)])
     states, rows = scan.unrolled(scan.states, length, length)
-    stacks: list[Held] = []
+    stacks: list[NamedValue] = []
     for number, like in enumerate(rows[0] if rows else scan.likes()):
         column = [row[number] for row in rows]
         parts = column[::-1] if scan.gathered_backwards[number] else column
@@ -31,10 +31,10 @@ def scan(region: Region) -> list[Held]:
     return [*states, *stacks]
 
 
-def batched_scan(region: Region) -> list[Held]:
+def batched_scan(region: Region) -> list[NamedValue]:
     """The outputs of `Scan` of opset 8: a scan for every element of a batch, whose sequences may be short.
 
-    What is gathered behind the end of a short sequence is zero.
+    Scan outputs behind the end of a short sequence are zero.
     """
     scan = _scan(region, batched=True)
     batch = _extent(region, [x.shape[0] for x in (*scan.states, *scan.scanned)])
@@ -42,13 +42,13 @@ def batched_scan(region: Region) -> list[Held]:
     lengths = _lengths(region, batch, length)
     likes = scan.likes()
     elements: list[list[Value]] = []
-    for element, own in enumerate(lengths):
+    for element, steps in enumerate(lengths):
         first = [slice_of(region, x, {0: element}, f"{element}/{scan.name(n)}") for n, x in enumerate(scan.states)]
-        states, rows = scan.unrolled(first, own, sum(lengths), element)
+        states, rows = scan.unrolled(first, steps, sum(lengths), element)
         columns: list[Value] = []
         for number, like in enumerate(likes):
             parts = [row[number] for row in rows]
-            parts += [zeros(region.op, like.shape, like.ttype, "padding")] * (length - own)
+            parts += [zeros(region.op, like.shape, like.ttype, "padding")] * (length - steps)
             columns.append(_stack(region, parts, like.shape, like.ttype, 0, len(states) + number))
         elements.append([*states, *columns])
     wanted = [(x.shape[1:], x.ttype) for x in scan.states]
@@ -61,7 +61,7 @@ def batched_scan(region: Region) -> list[Held]:
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """A scan while it is unrolled: states first, then tensors that are scanned along an axis, maybe backwards."""
+    """A scan while it is unrolled: states first, then tensors that are scanned along an axis, possibly backwards."""
 
     region: Region
     body: Body
@@ -76,13 +76,14 @@ class _Scan:
     done: count[int] = field(default_factory=lambda: count(1))
 
     def name(self, position: int) -> str:
-        """What the body calls an input."""
+        """The body's name of an input."""
         return str(self.body.graph.input[position].name)
 
     def unrolled(
         self, states: Sequence[Value], length: int, total: int, element: int = 0
     ) -> tuple[list[Value], list[list[Value]]]:
-        """The states after `length` of all `total` iterations and what each gives; `element` is that of the batch."""
+        """The states after `length` of all `total` iterations, and the scan outputs of each; `element` is the batch
+        element."""
         rows: list[list[Value]] = []
         names = [info.name for info in self.body.graph.output[: len(states)]]
         outputs = dict(zip(names, self.region.node.output, strict=False))
@@ -95,14 +96,14 @@ class _Scan:
             last = step + 1 == length and not self.batched
             results = self._called([*states, *slices], path, outputs if last else NO_NAMES)
             for number, (before, after) in enumerate(zip(states, results, strict=False)):
-                require_kept(self.region, f"state {number}", before, after)
+                require_same_kind(self.region, f"state {number}", before, after)
             states = results[: len(states)]
             rows.append(results[len(states) :])
             self.budget.spend(next(self.done), total)
         return list(states), rows
 
     def likes(self) -> list[Value]:
-        """What an iteration would give, for types and shapes."""
+        """Scan outputs of an iteration on zeros, for types and shapes."""
         dropped: list[tuple[int, ...]] = [(0,) if self.batched else ()] * len(self.states)
         dropped += [(0, axis) if self.batched else (axis,) for axis in self.axes]
         arguments = [
@@ -161,14 +162,14 @@ def _listed(region: Region, name: str, number: int) -> list[int]:
 
 
 def _extent(region: Region, extents: Sequence[Expr]) -> int:
-    """The number that all these extents are. Raises ShapeError, UndecidedError and UnsupportedError."""
+    """The common value of all these extents. Raises ShapeError, UndecidedError and UnsupportedError."""
     for extent in extents[1:]:
         require_same(extents[0], extent, "what is scanned together")
     return region.number(extents[0], "the number of iterations")
 
 
 def _lengths(region: Region, batch: int, length: int) -> list[int]:
-    given = region.held(0)
+    given = region.optional(0)
     if given is None:
         return [length] * batch
     lengths = list(region.elements(region.tensor(0), "the list of lengths"))
@@ -178,7 +179,7 @@ def _lengths(region: Region, batch: int, length: int) -> list[int]:
 
 
 def _stack(region: Region, parts: Sequence[Value], shape: Sequence[Expr], ttype: str, axis: int, output: int) -> Value:
-    """Parts of one shape along a new dimension, which may be none at all."""
+    """Tensors of one shape stacked along a new dimension, also when there are none."""
     if parts:
         return stacked(region.op, parts, axis, output=output)
     axis = region.op.axis(axis, len(shape) + 1)

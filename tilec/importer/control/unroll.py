@@ -1,4 +1,4 @@
-"""What unrolling needs: a budget, slices of what an iteration reads, stacks of what the iterations give."""
+"""Unrolling of loops: a budget of nodes, slices of scanned inputs, stacks of the iterations' results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from tilec.importer.control.region import Region
 from tilec.importer.formula import formula
-from tilec.importer.held import Held
+from tilec.importer.named_values import NamedValue
 from tilec.importer.names import identifier
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import concatenated
@@ -18,29 +18,30 @@ from tilec.importer.weights import Stored
 from tilec.ir.expr import Const, Expr
 from tilec.ir.types import TTYPES, numpy_dtype
 
-MOST_NODES = 2000
-"""A loop is unrolled to at most this many of the model's nodes."""
+MAX_NODES = 2000
+"""Maximal number of the model's nodes that a loop is unrolled to."""
 
-TOGETHER = 8
-"""So many results are stacked by one expression; scheduling it takes time that grows with the square."""
+MAX_STACKED = 8
+"""Maximal number of results stacked by one expression; its scheduling time grows with the square."""
 
 
 class Budget:
-    """Counts the nodes that one loop is unrolled to."""
+    """Counter of the nodes that one loop is unrolled to."""
 
     def __init__(self, region: Region) -> None:
         self._region = region
         self._start = region.translator.inner
 
     def spend(self, done: int, trips: int | None) -> None:
-        """Raise UnsupportedError when what is done, or all of `trips` iterations (None: not known), is too much."""
+        """Raise UnsupportedError when the nodes so far, or those of all `trips` iterations (None: unknown), exceed the
+        budget."""
         used = self._region.translator.inner - self._start
         total = used if trips is None else max(used, used * trips // done)
-        if total <= MOST_NODES:
+        if total <= MAX_NODES:
             return
         count = f"more than {done}" if trips is None else str(trips)
         raise self._region.unsupported(
-            f"unrolling {count} iterations takes {total} nodes or more, the limit is {MOST_NODES}",
+            f"unrolling {count} iterations takes {total} nodes or more, the limit is {MAX_NODES}",
             "The loop runs in the fallback; fewer iterations or a smaller body compile.",
         )
 
@@ -71,9 +72,9 @@ def stacked(op: Op, parts: Sequence[Value], axis: int = 0, part: str = "", outpu
             raise op.invalid("the iterations give results of different types or ranks, which cannot be stacked")
         for d in range(first.rank):
             require_same(first.shape[d], other.shape[d], f"dimension {d} of what the iterations give")
-    if len(parts) > TOGETHER:
+    if len(parts) > MAX_STACKED:
         groups = [stacked(op, group, axis, f"{part}part{n}", output) for n, group in enumerate(_groups(parts))]
-        while len(groups) > TOGETHER:
+        while len(groups) > MAX_STACKED:
             groups = [
                 concatenated(op, group, axis, f"{part}group{n}", output) for n, group in enumerate(_groups(groups))
             ]
@@ -85,11 +86,11 @@ def stacked(op: Op, parts: Sequence[Value], axis: int = 0, part: str = "", outpu
 
 
 def _groups(parts: Sequence[Value]) -> list[Sequence[Value]]:
-    return [parts[start : start + TOGETHER] for start in range(0, len(parts), TOGETHER)]
+    return [parts[start : start + MAX_STACKED] for start in range(0, len(parts), MAX_STACKED)]
 
 
 def _selected(elements: Sequence[Expr], index: Expr, start: int) -> Expr:
-    """`elements[index - start]` by halving, so that few guards stand above each element."""
+    """`elements[index - start]` by bisection, so that few guards surround each element."""
     if len(elements) == 1:
         return elements[0]
     half = len(elements) // 2
@@ -103,7 +104,7 @@ def zeros(op: Op, shape: Sequence[Expr], ttype: str, part: str = "", output: int
     return op.full(shape, zero, ttype, part, output)
 
 
-def require_kept(region: Region, what: str, before: Held, after: Held) -> None:
+def require_same_kind(region: Region, what: str, before: NamedValue, after: NamedValue) -> None:
     """Raise ConfigError when an iteration changes the type of a value that it carries."""
     if isinstance(before, Value) != isinstance(after, Value):
         raise region.invalid(f"{what} is a tensor only before or only after an iteration")

@@ -1,4 +1,4 @@
-"""The operators, one family a file; importing this package registers them all."""
+"""Translations of operators, one family a file; importing this package registers them all."""
 
 from tilec.importer.ops import (
     activation,

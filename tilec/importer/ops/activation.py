@@ -43,7 +43,7 @@ def _activation(op: Op) -> Value:
 
 @operator("Shrink")
 def _shrink(op: Op) -> Value:
-    """0 within `lambd` of 0, nearer to it by `bias` elsewhere; integers are computed in f64 and truncated."""
+    """0 within `lambd` of 0, moved towards 0 by `bias` elsewhere; integers are computed in f64 and truncated."""
     x = op.value(0)
     text, wide = "where(x < -lambd, x + bias, where(x > lambd, x - bias, 0.0))", x
     if TTYPES[x.ttype].kind != "float":

@@ -1,4 +1,4 @@
-"""AffineGrid: where an affine map places every point of an image, in coordinates from -1 to 1."""
+"""AffineGrid: the image of every point under an affine map, in coordinates from -1 to 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotary positions."""
+"""Rotary position embedding."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 
 @operator("RotaryEmbedding")
 def _rotary_embedding(op: Op) -> Value:
-    """Pairs of channels of a head, turned by the angle that the tables hold for a token's position."""
+    """Pairs of channels of a head, rotated by the tables' angle for the token's position."""
     x = op.value(0)
     cos, sin, positions = op.value(1), op.value(2), op.optional(3)
     heads = op.integer("num_heads")
@@ -32,7 +32,7 @@ def _rotary_embedding(op: Op) -> Value:
         batch, token = place[0], place[1]
         channel = formula("c % size", c=place[2], size=size)
         first = formula("c // size * size", c=place[2], size=size)
-    turned = bound(size) if not op.integer("rotary_embedding_dim") else op.integer("rotary_embedding_dim")
+    turned = constant_value(size) if not op.integer("rotary_embedding_dim") else op.integer("rotary_embedding_dim")
     if turned is None or turned % 2:
         raise op.unsupported("a symbolic or odd number of channels in a head", "Bind it with --shape SYMBOL=SIZE.")
     half = turned // 2
@@ -45,11 +45,11 @@ def _rotary_embedding(op: Op) -> Value:
 
     def angle(table: Value) -> Expr:
         pair = formula("c // 2" if interleaved else "c % half", c=channel, half=half)
-        kept = formula("minimum(p, half - 1)", p=pair, half=half)
+        row_index = formula("minimum(p, half - 1)", p=pair, half=half)
         if positions is None:
-            return table.access([batch if table.shape[0] != Const(1) else Const(0), token, kept])
+            return table.access([batch if table.shape[0] != Const(1) else Const(0), token, row_index])
         row = positions.at([batch if positions.shape[0] != Const(1) else Const(0), token])
-        return table.access([looked_up(op, row, positions.ttype, table.shape[0]), kept])
+        return table.access([looked_up(op, row, positions.ttype, table.shape[0]), row_index])
 
     if interleaved:
         low = formula("c % 2 == 0", c=channel)
@@ -60,13 +60,13 @@ def _rotary_embedding(op: Op) -> Value:
     partner = formula("minimum(p, last)", p=partner, last=turned - 1)
     text = "where(low, x * cos - y * sin, x * cos + y * sin)"
     body = formula(text, low=low, x=element(channel), y=element(partner), cos=angle(cos), sin=angle(sin))
-    if turned != bound(size):
+    if turned != constant_value(size):
         body = formula("where(c < turned, body, x)", c=channel, turned=turned, body=body, x=element(channel))
     return op.emit(axes, body, x.ttype)
 
 
 def _require_tables(x: Value, cos: Value, sin: Value, positions: Value | None, half: int) -> None:
-    """Raise ShapeError unless tables are `[position, half]`, or `[batch, token, half]` where there are no positions."""
+    """Raise ShapeError unless tables are `[position, half]`, or `[batch, token, half]` without positions."""
     for table in (cos, sin):
         if table.rank != (3 if positions is None else 2):
             raise ShapeError(f"a table of angles {shape_text(table.shape)}")

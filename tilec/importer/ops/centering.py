@@ -1,4 +1,4 @@
-"""Subtracting a mean so that nothing is lost when it is large beside the spread."""
+"""Subtraction of a mean without loss of precision when it is large relative to the spread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tilec.importer.value import Value
 
 
 def less_mean(op: Op, x: Value, mean: Value, axes: Sequence[int], part: str = "") -> Value:
-    """`x - mean` less its own mean, for a mean that was summed in the type of `x`.
+    """`x - mean` minus its own mean, for a mean that was summed in the type of `x`.
 
-    The sum of many values around 1000 is off by some units in its last place, which a spread of 0.1 shows.  The
-    differences are small and exact, so their mean is what the first one was off by (the corrected two-pass
-    algorithm of Chan, Golub and LeVeque, 1983).
+    The sum of many values around 1000 is off by some units in its last place, which is visible at a spread of 0.1. The
+    differences are small and exact, so their mean is the error of the first mean (the corrected two-pass algorithm of
+    Chan, Golub and LeVeque, 1983).
     """
     prefix = f"{part}_" if part else ""
     offset = op.map("x - m", x=x, m=mean, part=f"{prefix}offset")

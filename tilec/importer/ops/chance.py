@@ -1,4 +1,4 @@
-"""Random numbers and image files, which are kept to the reference."""
+"""Random numbers and image files: operators that only the reference runs."""
 
 from __future__ import annotations
 

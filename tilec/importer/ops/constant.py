@@ -1,4 +1,4 @@
-"""Constants and what is computed from shapes alone."""
+"""Constants and tensors computed from shapes alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilec.importer.shapes import require_same, size_of
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, Stored
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Call, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 
@@ -71,7 +71,7 @@ def _range(op: Op) -> Value:
 
 
 def _float_length(op: Op, ttype: str) -> int:
-    """The number of elements of a range of floats: the distance is taken in their own type, as onnxruntime does."""
+    """The number of elements of a range of floats; the distance is rounded to their type, as in onnxruntime."""
     first, last, step = (np.float64(op.required(i)) for i in range(3))
     dtype = np.dtype(np.float64 if ttype == "f64" else np.float32)
     distance = np.float64(last.astype(dtype) - first.astype(dtype))
@@ -81,7 +81,7 @@ def _float_length(op: Op, ttype: str) -> int:
 
 
 def _length(op: Op, start: Expr, limit: Expr, delta: Expr) -> Expr:
-    step = bound(delta)
+    step = constant_value(delta)
     if step is None or step == 0:
         raise op.unsupported("the step is not a constant other than 0", "Bind the symbols it depends on.")
     text = "(limit - start + step - 1) // step" if step > 0 else "(start - limit - step - 1) // (-step)"
@@ -109,7 +109,7 @@ def _whole(op: Op, depth: float) -> int:
 
 @operator("OneHot")
 def _one_hot(op: Op) -> Value:
-    """`values[1]` where the index along the new axis is that of `indices`, `values[0]` elsewhere."""
+    """`values[1]` where the index along the new axis equals that of `indices`, `values[0]` elsewhere."""
     indices, values = op.value(0), op.value(2)
     require_same(size_of(values.shape), Const(2), "the values for off and on")
     depth = op.single(1) if TTYPES[op.value(1).ttype].kind != "float" else Const(_whole(op, float(op.required(1))))
@@ -130,7 +130,7 @@ def _one_hot(op: Op) -> Value:
 
 @operator("Identity", "Dropout")
 def _identity(op: Op) -> tuple[Value, ...]:
-    """Dropout changes nothing at inference; its mask lets everything pass."""
+    """Dropout is the identity at inference; its mask is true everywhere."""
     x = op.value(0)
     if op.kind == "Dropout" and _trains(op):
         raise op.unsupported(

@@ -1,4 +1,4 @@
-"""Matrix products over all ranks: MatMul, Gemm."""
+"""Matrix products of any rank: MatMul, Gemm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH = ("b", "h", "g", "e", "f", "b5", "b6", "b7", "b8", "b9")
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A matrix product with NumPy's rules for vectors and leading dimensions: iterators, and where they read A and B.
+    """A matrix product with NumPy's rules for vectors and leading dimensions: iterators, and indices into A and B.
 
     `lead` are leading dimensions, `rows` and `columns` one iterator each or none (of a vector), `inner` is summed over.
     """
@@ -55,9 +55,9 @@ def product_of(op: Op, a: Value, b: Value) -> Product:
 
 
 def aligned(value: Value, axes: Sequence[Axis]) -> list[Expr]:
-    """Where a broadcast operand with these leading dimensions is read."""
-    own = value.shape[: value.rank - 2]
-    pairs = zip(own, axes[len(axes) - len(own) :], strict=True)
+    """The leading indices at which a broadcast operand is read."""
+    leading = value.shape[: value.rank - 2]
+    pairs = zip(leading, axes[len(axes) - len(leading) :], strict=True)
     return [Const(0) if e == Const(1) and a.extent != Const(1) else a.var for e, a in pairs]
 
 
@@ -79,7 +79,7 @@ def _matmul(op: Op) -> Value:
 
 @operator("Gemm")
 def _gemm(op: Op) -> Value:
-    """`alpha * A @ B + beta * C`, with A or B transposed if asked: the scaling and C come behind the sum."""
+    """`alpha * A @ B + beta * C`, with A or B transposed on request: scaling and C are applied after the sum."""
     a, b, c = op.value(0), op.value(1), op.optional(2)
     alpha, beta = op.number("alpha", 1.0), op.number("beta", 1.0)
     if a.rank != 2 or b.rank != 2:

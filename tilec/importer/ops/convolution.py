@@ -11,7 +11,7 @@ from tilec.importer.ops.window import KERNEL, SPATIAL, guarded, inside, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value, static
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 
 def zero_of(ttype: str) -> Const:
@@ -44,8 +44,8 @@ def biased(op: Op, total: Value, bias: Value | None) -> Value:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """Iterators of a convolution, the conditions under which a window's element lies in the input, and where input and
-    weight are read."""
+    """Iterators of a convolution, the conditions under which a window's element lies in the input, and the indices into
+    input and weight."""
 
     axes: tuple[Axis, ...]
     reduce: tuple[Axis, ...]
@@ -63,7 +63,7 @@ def convolution_of(op: Op, x: Value, weight: Value) -> Convolution:
         raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
     frame = windows(op, x.shape[2:], kernel_of(op, weight))
     group = op.integer("group", 1)
-    outputs, channels = bound(weight.shape[0]) or 0, bound(weight.shape[1]) or 0
+    outputs, channels = constant_value(weight.shape[0]) or 0, constant_value(weight.shape[1]) or 0
     require_same(
         x.shape[1], Const(channels * group), f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}"
     )

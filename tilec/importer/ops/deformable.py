@@ -1,4 +1,4 @@
-"""DeformConv: a convolution whose windows read between elements, at offsets that a tensor gives."""
+"""DeformConv: a convolution whose windows are sampled at fractional offsets given by a tensor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import prod
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, windows
+from tilec.importer.ops.window import KERNEL, SPATIAL, WindowFunction, guarded, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value, static
@@ -20,7 +20,7 @@ INNER = {1: ("x",), 2: ("y", "x"), 3: ("z", "y", "x")}
 
 @operator("DeformConv")
 def _deform_conv(op: Op) -> Value:
-    """The elements that windows read are gathered first, then contracted with the weight."""
+    """The elements of all windows are gathered first, then contracted with the weight."""
     x, weight, offset, bias, mask = op.value(0), op.value(1), op.value(2), op.optional(3), op.optional(4)
     shape = static(weight.shape)
     if x.rank - 2 not in SPATIAL or weight.rank != x.rank or offset.rank != x.rank or shape is None:
@@ -49,9 +49,9 @@ def _deform_conv(op: Op) -> Value:
 
 
 def _gathered(
-    op: Op, x: Value, offset: Value, mask: Value | None, frame: tuple[Window, ...], groups: int, channels: int
+    op: Op, x: Value, offset: Value, mask: Value | None, frame: tuple[WindowFunction, ...], groups: int, channels: int
 ) -> Value:
-    """What every window reads for every channel: `channels` of them share the offsets of one of `groups`."""
+    """The elements of every window for every channel; `channels` of them share the offsets of one of `groups`."""
     rank = len(frame)
     compute = x.ttype if x.ttype in ("f32", "f64") else "f32"
     inner = op.builder.iterators(INNER[rank], [Const(w.kernel) for w in frame])
@@ -66,9 +66,11 @@ def _gathered(
 
     def term(corner: tuple[int, ...]) -> Expr:
         positions = [index.access([Const(t), *place]) for t, (index, _) in zip(corner, lines, strict=True)]
-        kept = [formula("maximum(minimum(i, n - 1), 0)", i=i, n=w.size) for i, w in zip(positions, frame, strict=True)]
+        clamped = [
+            formula("maximum(minimum(i, n - 1), 0)", i=i, n=w.size) for i, w in zip(positions, frame, strict=True)
+        ]
         inside = [formula("i >= 0 and i < n", i=i, n=w.size) for i, w in zip(positions, frame, strict=True)]
-        element: Expr = x.access([batch.var, channel.var, *kept])
+        element: Expr = x.access([batch.var, channel.var, *clamped])
         element = guarded(inside, element if x.ttype == compute else Call(compute, (element,)), Const(0.0))
         for t, (_, weight) in zip(corner, lines, strict=True):
             element = formula("x * w", x=element, w=weight.access([Const(t), *place]))
@@ -85,7 +87,7 @@ def _gathered(
     return op.emit(axes, body if x.ttype == compute else Call(x.ttype, (body,)), x.ttype, part="columns")
 
 
-def _numbered(group: Expr, frame: tuple[Window, ...], inner: tuple[Axis, ...]) -> Expr:
+def _numbered(group: Expr, frame: tuple[WindowFunction, ...], inner: tuple[Axis, ...]) -> Expr:
     """The number of an element of the window among those of all groups of offsets."""
     number = group
     for w, a in zip(frame, inner, strict=True):
@@ -94,7 +96,13 @@ def _numbered(group: Expr, frame: tuple[Window, ...], inner: tuple[Axis, ...]) -
 
 
 def _line(
-    op: Op, offset: Value, points: tuple[Axis, ...], number: Expr, d: int, frame: tuple[Window, ...], compute: str
+    op: Op,
+    offset: Value,
+    points: tuple[Axis, ...],
+    number: Expr,
+    d: int,
+    frame: tuple[WindowFunction, ...],
+    compute: str,
 ) -> tuple[Value, Value]:
     """Indices and weights of the two neighbours of every point along a dimension, neighbours first."""
     rank = len(frame)

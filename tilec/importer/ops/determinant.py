@@ -1,4 +1,4 @@
-"""Determinants of small matrices: unrolled elimination with pivots, the matrix smaller each step."""
+"""Determinants of small matrices: unrolled elimination with pivots; the matrix shrinks by one row and column a step."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, bound
+from tilec.ir.expr import Const, constant_value
 from tilec.ir.types import TTYPES
 
-LARGEST = 16
-"""Rows of the largest matrix whose elimination is unrolled."""
+MAX_ROWS = 16
+"""Maximal number of rows of a matrix whose elimination is unrolled."""
 
 
 @operator("Det")
 def _det(op: Op) -> Value:
     """The product of the pivots, negated for every exchange of rows; a column without a pivot makes it 0."""
     x = op.value(0)
-    size = bound(x.shape[-1]) if x.rank >= 2 else None
+    size = constant_value(x.shape[-1]) if x.rank >= 2 else None
     if x.rank < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"an input {shape_text(x.shape)} that is no square matrix")
-    if size is None or size > LARGEST:
+    if size is None or size > MAX_ROWS:
         reason = f"a determinant of {shape_text(x.shape[-2:])}"
-        raise op.unsupported(reason, f"Fixed sizes of at most {LARGEST} rows compile.")
+        raise op.unsupported(reason, f"Fixed sizes of at most {MAX_ROWS} rows compile.")
     batch = x.shape[:-2]
     if size == 0:
         return op.full(batch, 1.0, x.ttype)
@@ -42,15 +42,15 @@ def _det(op: Op) -> Value:
 
 
 def _eliminate(op: Op, x: Value, product: Value | None, step: int) -> tuple[Value, Value]:
-    """The product with the pivot of the first column, and what its elimination leaves of the other rows and columns."""
-    size = bound(x.shape[-1]) or 0
+    """The product with the pivot of the first column, and the remaining rows and columns after its elimination."""
+    size = constant_value(x.shape[-1]) or 0
     batch = op.axes_of(x.shape[:-2])
     sample = [a.var for a in batch]
     (r,) = op.builder.iterators("r", [Const(size)])
     element = formula("abs(x)", x=x.access([*sample, r.var, Const(0)]))
     largest = op.emit(batch, element, x.ttype, [r], "max", part=f"pivot{step}")
-    found = formula("where(x == m, r, n)", x=element, m=largest.access(sample), r=r.var, n=size - 1)
-    row = op.emit(batch, found, "i64", [r], "min", part=f"row{step}")
+    candidates = formula("where(x == m, r, n)", x=element, m=largest.access(sample), r=r.var, n=size - 1)
+    row = op.emit(batch, candidates, "i64", [r], "min", part=f"row{step}")
 
     pivot = x.access([*sample, row.access(sample), Const(0)])
     signed = formula("where(p == 0, x, -x)", p=row.access(sample), x=pivot)

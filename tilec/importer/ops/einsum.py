@@ -1,4 +1,4 @@
-"""Einsum: sums over products, two operands at a time; letters of the equation are the iterators."""
+"""Einsum: sums of products, two operands at a time; the letters of the equation are the iterators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Factor:
 
 @operator("Einsum")
 def _einsum(op: Op) -> Value:
-    """What only one operand has is summed first, then operands are multiplied from left to right."""
+    """Indices of a single operand are summed first, then operands are multiplied from left to right."""
     operands = op.values()
     equation = op.text("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -44,13 +44,13 @@ def _einsum(op: Op) -> Value:
         rest = factors[2:]
         later = set(right).union(*(f.letters for f in rest))
         both = dict.fromkeys(factors[0].letters + factors[1].letters)
-        kept = "".join(letter for letter in both if letter in later)
-        factors = [Factor(kept, _product(op, factors[:2], kept, f"product{len(rest)}")), *rest]
+        letters = "".join(letter for letter in both if letter in later)
+        factors = [Factor(letters, _product(op, factors[:2], letters, f"product{len(rest)}")), *rest]
     return _product(op, factors, right, "")
 
 
 def _sizes(factors: Sequence[Factor], equation: str = "") -> dict[str, Expr]:
-    """The extent of every letter; 1 meets any other."""
+    """The extent of every letter; an extent of 1 broadcasts."""
     sizes: dict[str, Expr] = {}
     for factor in factors:
         for letter, extent in zip(factor.letters, factor.value.shape, strict=True):
@@ -63,12 +63,12 @@ def _sizes(factors: Sequence[Factor], equation: str = "") -> dict[str, Expr]:
 
 
 def _summed_alone(op: Op, factor: Factor, number: int, factors: Sequence[Factor], right: str) -> Factor:
-    """The factor without the letters that neither other factors nor the result have."""
+    """The factor summed over the letters that neither other factors nor the result have."""
     needed = set(right).union(*(f.letters for n, f in enumerate(factors) if n != number))
-    kept = "".join(dict.fromkeys(letter for letter in factor.letters if letter in needed))
+    letters = "".join(dict.fromkeys(letter for letter in factor.letters if letter in needed))
     if set(factor.letters) <= needed:
         return factor
-    return Factor(kept, _product(op, [factor], kept, f"operand{number}"))
+    return Factor(letters, _product(op, [factor], letters, f"operand{number}"))
 
 
 def _product(op: Op, factors: Sequence[Factor], right: str, part: str) -> Value:

@@ -66,7 +66,7 @@ POWERS = {
     2.0: "x * x",
     3.0: "x * x * x",
 }
-"""Exponents with an exactly rounded or cheap form, as frameworks special-case them; powers of -0 are not negative."""
+"""Exponents with an exactly rounded or cheap form, special-cased as in frameworks; powers of -0 are not negative."""
 
 
 @operator(*UNARY)
@@ -79,16 +79,16 @@ def _binary(op: Op) -> Value:
     return op.map(BINARY[op.kind], a=op.value(0), b=op.value(1))
 
 
-MOST_OPERANDS = 64
-"""More operands than this are combined in groups, so that bodies stay small."""
+MAX_OPERANDS = 64
+"""Maximal number of operands combined in one body; more are combined in groups, so that bodies stay small."""
 
 
 @operator(*VARIADIC)
 def _variadic(op: Op) -> Value:
     values = list(op.values())
     total = len(values)
-    while len(values) > MOST_OPERANDS:
-        groups = [values[start : start + MOST_OPERANDS] for start in range(0, len(values), MOST_OPERANDS)]
+    while len(values) > MAX_OPERANDS:
+        groups = [values[start : start + MAX_OPERANDS] for start in range(0, len(values), MAX_OPERANDS)]
         values = [op.elementwise(*_combined(op.kind, group), part="part") for group in groups]
     text, operands = _combined(op.kind, values)
     return op.elementwise(f"({text}) / {float(total)}" if op.kind == "Mean" else text, operands)
@@ -109,7 +109,7 @@ def _sub(op: Op) -> Value:
 
 @operator("Div")
 def _div(op: Op) -> Value:
-    """Integers divide towards zero."""
+    """Integer division truncates towards zero."""
     a, b = op.value(0), op.value(1)
     floating = TTYPES[a.ttype].kind == "float"
     return op.map("a / b" if floating else "truncdiv(a, b)", a=a, b=b)
@@ -163,24 +163,24 @@ def _where(op: Op) -> Value:
     return op.map("where(c, a, b)", c=op.value(0), a=op.value(1), b=op.value(2))
 
 
-LARGEST = {
+LARGEST_FINITE = {
     "bf16": 3.3895313892515355e38,
     "f16": 65504.0,
     "f32": 3.4028234663852886e38,
     "f64": 1.7976931348623157e308,
 }
-"""The last finite number of each type of floats."""
+"""The largest finite number of each floating-point type."""
 
 
 @operator("Clip")
 def _clip(op: Op) -> Value:
-    """Bounds are attributes before opset 11, inputs since; the upper one wins when they cross.
+    """Limits are attributes before opset 11, inputs since; the upper one wins when they cross.
 
-    One that is absent is the last finite number, so that infinities do not pass.
+    An absent limit is the largest finite number, so that infinities are clipped.
     """
     text = "x"
     operands: dict[str, Value | float] = {"x": op.value(0)}
-    largest = LARGEST.get(op.value(0).ttype)
+    largest = LARGEST_FINITE.get(op.value(0).ttype)
     for position, name, fn, sign in ((1, "min", "maximum", -1), (2, "max", "minimum", 1)):
         limit: Value | float | None = op.optional(position)
         if limit is None and name in op.attributes:
@@ -212,7 +212,7 @@ def _bit_cast(op: Op) -> Value:
 
 
 def _wanted(op: Op) -> str:
-    """The type that the attribute `to` names."""
+    """The type in the attribute `to`."""
     code = op.integer("to")
     ttype = ELEMENT_TYPES.get(code)
     if ttype is None:

@@ -14,13 +14,13 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Call, Const, Expr, constant_value
 
-PLAIN = 256
-"""Up to this length one contraction is as fast as two."""
+MAX_PLAIN = 256
+"""Maximal length at which one contraction is as fast as two."""
 
-LONGEST = 1024
-"""Longest transform by one contraction: its matrix has four times the square of this many elements."""
+MAX_TRANSFORM = 1024
+"""Maximal length of a transform by one contraction: its matrix has four times the square of this many elements."""
 
 
 @operator("DFT")
@@ -30,7 +30,7 @@ def _dft(op: Op) -> Value:
         raise ShapeError(f"a signal {shape_text(x.shape)} without positions and parts")
     axis = op.integer("axis", 1) if op.opset < 20 else -2
     if op.opset >= 20 and op.optional(2) is not None:
-        axis = bound(op.single(2)) or 0
+        axis = constant_value(op.single(2)) or 0
     axis = op.axis(axis, x.rank)
     if axis == x.rank - 1:
         raise op.invalid("the axis is the last one", "That holds the real and imaginary parts.")
@@ -73,14 +73,14 @@ def _stft(op: Op) -> Value:
 
 
 def _parts(op: Op, x: Value) -> int:
-    parts = bound(x.shape[-1])
+    parts = constant_value(x.shape[-1])
     if parts not in (1, 2):
         raise op.invalid(f"the last extent of the signal {shape_text(x.shape)} is neither 1 (real) nor 2 (complex)")
     return parts
 
 
 def _length(op: Op, length: Expr) -> int:
-    n = bound(length)
+    n = constant_value(length)
     if n is None:
         raise op.unsupported("a transform of symbolic length", "Bind it with --shape SYMBOL=SIZE.")
     if n < 1:
@@ -91,16 +91,16 @@ def _length(op: Op, length: Expr) -> int:
 def transformed(op: Op, x: Value, axis: int, n: int, bins: int, inverse: bool, part: str = "") -> Value:
     """The first `bins` elements of the transform of length `n` along an axis, as complex numbers.
 
-    Signals are cut, or filled with zeros, to that length.
+    Signals are cut, or padded with zeros, to that length.
     """
     if x.ttype not in ("f32", "f64"):
         wide = op.map("f32(x)", x=x, part="wide")
         return op.map(f"{x.ttype}(x)", x=transformed(op, wide, axis, n, bins, inverse, "wide_result"), part=part)
     divisor = _divisor(n)
-    if n <= PLAIN or (divisor == 1 and n <= LONGEST):
+    if n <= MAX_PLAIN or (divisor == 1 and n <= MAX_TRANSFORM):
         table = _matrix(op, n, _parts(op, x), bins, inverse, x.ttype, "matrix")
         return _contracted(op, x, axis, n, table, scale=n if inverse else 1, part=part)
-    if n // divisor > LONGEST:
+    if n // divisor > MAX_TRANSFORM:
         raise op.unsupported(
             f"the tensor expression for a transform of length {n} = {divisor} * {n // divisor} would take too long",
             "A length without large prime factors is computed natively.",
@@ -109,22 +109,22 @@ def transformed(op: Op, x: Value, axis: int, n: int, bins: int, inverse: bool, p
 
 
 def _divisor(n: int) -> int:
-    """The largest divisor up to the root."""
+    """The largest divisor up to the square root."""
     return next(d for d in range(isqrt(n), 0, -1) if n % d == 0)
 
 
 def _angle(phase: Expr, n: int) -> Expr:
-    """2 pi phase / n, the phase taken modulo n so that large ones lose nothing."""
+    """2 pi phase / n, with the phase modulo n so that large phases lose no precision."""
     return formula("f64(phase % n) * turn", phase=phase, n=n, turn=2 * pi / n)
 
 
 def _matrix(op: Op, n: int, parts: int, bins: int, inverse: bool, ttype: str, part: str) -> Value:
-    """`M[j, d, k, c]`: what part d at position j adds to part c of element k."""
-    position, given, element, made = axes = op.axes_of([Const(n), Const(parts), Const(bins), Const(2)])
+    """`M[j, d, k, c]`: the contribution of part d at position j to part c of element k."""
+    position, part_in, element, part_out = axes = op.axes_of([Const(n), Const(parts), Const(bins), Const(2)])
     angle = _angle(formula("j * k", j=position.var, k=element.var), n)
-    # exp(s*i*a) is cos(a) + s*i*sin(a): the parts (re, im) turn into (re cos - s im sin, s re sin + im cos).
+    # exp(s*i*a) is cos(a) + s*i*sin(a): the parts (re, im) become (re cos - s im sin, s re sin + im cos).
     text = "where(d == c, cos(a), where(c == 0, -s, s) * sin(a))"
-    body = formula(text, d=given.var, c=made.var, a=angle, s=1.0 if inverse else -1.0)
+    body = formula(text, d=part_in.var, c=part_out.var, a=angle, s=1.0 if inverse else -1.0)
     return op.emit(axes, Call(ttype, (body,)), ttype, part=part)
 
 
@@ -133,7 +133,7 @@ def _contracted(op: Op, x: Value, axis: int, n: int, table: Value, scale: int, p
     shape = [*x.shape]
     shape[axis], shape[-1] = table.shape[2], table.shape[3]
     axes = op.axes_of(shape)
-    size = bound(x.shape[axis])
+    size = constant_value(x.shape[axis])
     read = min(n, size) if size is not None else n
     reduce = op.builder.iterators(("r", "s"), [Const(read), x.shape[-1]])
     index: list[Expr] = [a.var for a in axes]
@@ -147,8 +147,8 @@ def _contracted(op: Op, x: Value, axis: int, n: int, table: Value, scale: int, p
 
 
 def _two_stages(op: Op, x: Value, axis: int, n: int, bins: int, inverse: bool, p: int, part: str) -> Value:
-    """With n = p * q, j = j1 * q + j2 and k = k1 + p * k2: transforms of length p over j1, a turn of each element by
-    j2 * k1 parts of a circle, and transforms of length q over j2."""
+    """With n = p * q, j = j1 * q + j2 and k = k1 + p * k2: transforms of length p over j1, twiddle factors exp(+-2 pi i
+    j2 k1 / n), and transforms of length q over j2."""
     q = n // p
     before, behind = x.shape[:axis], x.shape[axis + 1 : -1]
     first = _matrix(op, p, _parts(op, x), p, inverse, x.ttype, "first_matrix")
@@ -156,7 +156,7 @@ def _two_stages(op: Op, x: Value, axis: int, n: int, bins: int, inverse: bool, p
     reduce = op.builder.iterators(("r", "s"), [Const(p), x.shape[-1]])
     place = formula("r * q + j", r=reduce[0].var, q=q, j=axes[axis].var)
     element: Expr = x.access([*_vars(axes[:axis]), place, *_vars(axes[axis + 2 : -1]), reduce[1].var])
-    size = bound(x.shape[axis])
+    size = constant_value(x.shape[axis])
     if size is None or size < n:
         element = formula("where(j < e, x, 0.0)", j=place, e=x.shape[axis], x=element)
     entry = first.access([reduce[0].var, reduce[1].var, axes[axis + 1].var, axes[-1].var])
@@ -164,12 +164,12 @@ def _two_stages(op: Op, x: Value, axis: int, n: int, bins: int, inverse: bool, p
     turned = _turned(op, spread, axes, axis, n, inverse)
     rows = -(-bins // p)
     second = _matrix(op, q, 2, rows, inverse, x.ttype, "second_matrix")
-    made = _contracted(op, turned, axis, q, second, scale=n if inverse else 1, part="second")
+    spectrum = _contracted(op, turned, axis, q, second, scale=n if inverse else 1, part="second")
     result = op.axes_of([*before, Const(bins), *behind, Const(2)])
     k = result[axis].var
     split = [formula("k // p", k=k, p=p), formula("k % p", k=k, p=p)]
     index = [*_vars(result[:axis]), *split, *_vars(result[axis + 1 :])]
-    return op.emit(result, made.access(index), x.ttype, part=part)
+    return op.emit(result, spectrum.access(index), x.ttype, part=part)
 
 
 def _vars(axes: tuple[Axis, ...]) -> list[Expr]:
@@ -197,7 +197,7 @@ def _turned(op: Op, x: Value, axes: tuple[Axis, ...], axis: int, n: int, inverse
 
 
 def _real_inverse(op: Op, x: Value, axis: int, n: int) -> Value:
-    """The real signal whose one-sided transform is given: the other half is its mirror image, conjugate."""
+    """The real signal of a one-sided transform: the other half is its conjugate mirror image."""
     bins = n // 2 + 1
     axes = op.axes_of([*x.shape[:axis], Const(n), *x.shape[axis + 1 : -1], Const(2)])
     k, c = axes[axis].var, axes[-1].var

@@ -1,4 +1,4 @@
-"""Gathers: indices that come from tensors, affine again where their values are known."""
+"""Gathers: data-dependent indices, affine again where their values are known."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Access, Call, Const, Expr, bound, walk
+from tilec.ir.expr import Access, Call, Const, Expr, constant_value, walk
 
 
 def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
-    """An index read from a tensor, usable in an access: counted from the end where negative, and kept inside.
+    """An index from a tensor, usable in an access: counted from the end where negative, and clamped to the dimension.
 
     The reference refuses indices outside the tensor; here they read its first or last element, never other memory.
     """
-    fixed, extent = bound(index), bound(size)
+    fixed, extent = constant_value(index), constant_value(size)
     if fixed is not None:
         if extent is not None and not -extent <= fixed < extent:
             raise op.invalid(f"index {fixed} lies outside a dimension of extent {extent}")
@@ -56,10 +56,10 @@ def _gather_elements(op: Op) -> Value:
 
 @operator("GatherND")
 def _gather_nd(op: Op) -> Value:
-    """The last dimension of the indices holds the leading coordinates behind `batch_dims` shared dimensions."""
+    """The last dimension of the indices has the leading coordinates behind `batch_dims` shared dimensions."""
     x, indices = op.value(0), op.value(1)
     shared = op.integer("batch_dims")
-    depth = bound(indices.shape[-1]) if indices.rank else None
+    depth = constant_value(indices.shape[-1]) if indices.rank else None
     if depth is None or shared < 0 or shared + depth > x.rank or shared >= indices.rank:
         raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
     for d in range(shared):

@@ -1,4 +1,4 @@
-"""GridSample: an image or volume read at positions that a tensor gives, by neighbours and weights per dimension."""
+"""GridSample: an image or volume sampled at positions given by a tensor, by neighbours and weights per dimension."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Call, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 MODES = {"bilinear": "linear", "bicubic": "cubic"}
 TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
-"""Neighbours along a dimension."""
+"""Number of neighbours along a dimension."""
 
-UNROLLED = 8
-"""Up to this many neighbours of a point are summed in one body; more are a reduction."""
+MAX_UNROLLED = 8
+"""Maximal number of neighbours of a point that are summed in one body; more are a reduction."""
 
 CUBIC_COEFFICIENT = -0.75
 
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """The neighbours along one dimension: their indices and weights, neighbours by points; no weights for one."""
+    """The neighbours along one dimension: their indices and weights, neighbours by points; no weights for one
+    neighbour."""
 
     size: Expr
     index: Value
@@ -40,7 +41,7 @@ class Along:
 def _grid_sample(op: Op) -> Value:
     x, grid = op.value(0), op.value(1)
     spatial = x.rank - 2
-    if spatial < 1 or grid.rank != x.rank or bound(grid.shape[-1]) != spatial:
+    if spatial < 1 or grid.rank != x.rank or constant_value(grid.shape[-1]) != spatial:
         raise ShapeError(f"an input {shape_text(x.shape)} and a grid {shape_text(grid.shape)}")
     require_same(x.shape[0], grid.shape[0], "the batches of the input and the grid")
     mode = MODES.get(op.text("mode", "linear"), op.text("mode", "linear"))
@@ -57,15 +58,16 @@ def _grid_sample(op: Op) -> Value:
 def _along(
     op: Op, grid: Value, points: tuple[Axis, ...], d: int, size: Expr, spatial: int, mode: str, padding: str
 ) -> Along:
-    """The neighbours along dimension d; the grid names dimensions from the last one on.
+    """The neighbours along dimension d; the grid lists dimensions from the last one on.
 
-    Like the reference, cubic interpolation beyond a border goes on with the position and repeats the border only.
+    As in the reference, cubic interpolation beyond a border continues with the position and repeats only the border's
+    elements.
     """
     compute = "f64" if grid.ttype == "f64" else "f32"
     given: Expr = grid.access([*(a.var for a in points), Const(spatial - 1 - d)])
     given = given if grid.ttype == compute else Call(compute, (given,))
     align = bool(op.integer("align_corners"))
-    fixed = bound(size)
+    fixed = constant_value(size)
     extent = Call(compute, (size,)) if fixed is None else Const(float(fixed))
     text = "(g + 1.0) / 2.0 * (n - 1.0)" if align else "((g + 1.0) * n - 1.0) / 2.0"
     position = op.emit(points, formula(text, g=given, n=extent), compute, part=f"position{d}")
@@ -77,7 +79,7 @@ def _along(
     (tap,) = op.builder.iterators(("t",), [Const(count)])
     nearest = "i64(round(c))" if count == 1 else "i64(floor(c)) + t - before"
     place = formula(nearest, c=at, t=tap.var, before=(count - 1) // 2)
-    index = op.emit((tap, *points), _kept(place, size, padding, align), "i64", part=f"index{d}")
+    index = op.emit((tap, *points), _padded_index(place, size, padding, align), "i64", part=f"index{d}")
     if count == 1:
         return Along(size, index, None)
     distance = formula(f"abs({compute}(i) - c)", i=place, c=at)
@@ -86,7 +88,7 @@ def _along(
 
 
 def _moved(at: Expr, extent: Expr, padding: str, align: bool) -> Expr:
-    """A position moved to the border, or reflected at the border pixels' centres (`align`) or outer edges."""
+    """A position clamped to the border, or reflected at the border pixels' centres (`align`) or outer edges."""
     if padding == "border":
         return formula("maximum(minimum(c, n - 1.0), 0.0)", c=at, n=extent)
     low = 0.0 if align else -0.5
@@ -96,8 +98,8 @@ def _moved(at: Expr, extent: Expr, padding: str, align: bool) -> Expr:
     return formula("where(c >= low and c <= low + r, c, back)", c=at, low=low, r=room, back=back)
 
 
-def _kept(place: Expr, size: Expr, padding: str, align: bool) -> Expr:
-    """The index of a neighbour that padding takes the place of; zeros are told by an index outside."""
+def _padded_index(place: Expr, size: Expr, padding: str, align: bool) -> Expr:
+    """The index read for a neighbour under the padding mode; with zero padding, an index outside marks a zero."""
     if padding == "zeros":
         return place
     if padding == "border":
@@ -130,7 +132,7 @@ def _sampled(op: Op, x: Value, grid: Value, lines: list[Along], count: int, zero
                 element = formula("x * w", x=element, w=weight)
         return element
 
-    if count ** len(lines) > UNROLLED:
+    if count ** len(lines) > MAX_UNROLLED:
         total = op.emit(axes, term(tuple(t.var for t in taps)), compute, taps, part="" if x.ttype == compute else "sum")
     else:
         terms = [term(tuple(map(Const, chosen))) for chosen in product(range(count), repeat=len(lines))]

@@ -1,4 +1,4 @@
-"""Scatters whose indices are known at import: for each element the update that hits it, as index algebra or a table."""
+"""Scatters with indices known at import: for each element the update that writes it, as index algebra or a table."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.value import Value, static
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 Indices = NDArray[np.int64]
 
-LARGEST_TABLE = 1 << 20
-"""Elements of the largest table."""
+MAX_TABLE_ELEMENTS = 1 << 20
+"""Maximal number of elements of a table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What known indices say about the element of the data at the scatter's iterators.
+class KnownIndices:
+    """The update of the element at the scatter's iterators, for known indices.
 
-    places    where its update stands, None when `order` says that
-    inside    whether it has one; None when all have
-    order     for each element the number of the last update that hits it, -1 for none
-    single    whether no element is hit twice
+    places    the update's index, None when `order` gives it
+    inside    whether the element has an update; None when all have
+    order     for each element the number of the last update that writes it, -1 for none
+    single    whether no element is written twice
     """
 
     places: tuple[Expr, ...] | None
@@ -36,9 +36,9 @@ class Known:
     single: bool
 
 
-def known_elements(op: Op, axes: Sequence[Axis], indices: Value, axis: int) -> Known | None:
-    """Known indices along one axis; None when they are not known, or only a large table could say what they do."""
-    size = bound(axes[axis].extent)
+def known_elements(op: Op, axes: Sequence[Axis], indices: Value, axis: int) -> KnownIndices | None:
+    """Known indices along one axis; None when they are not known, or only too large a table could represent them."""
+    size = constant_value(axes[axis].extent)
     if indices.array is None or size is None:
         return None
     at = _wrapped(op, indices.array.astype(np.int64), size)
@@ -48,17 +48,17 @@ def known_elements(op: Op, axes: Sequence[Axis], indices: Value, axis: int) -> K
     if walked is not None:
         return walked
     shape = static([a.extent for a in axes])
-    if shape is None or np.prod(shape) > LARGEST_TABLE:
+    if shape is None or np.prod(shape) > MAX_TABLE_ELEMENTS:
         return None
     order = np.full(shape, -1, np.int64)
     part = order[tuple(slice(None if d == axis else e) for d, e in enumerate(at.shape))]
     numbers = np.arange(at.shape[axis]).reshape([-1 if d == axis else 1 for d in range(at.ndim)])
     np.put_along_axis(part, at, numbers, axis)
-    return Known(None, None, order, int((order >= 0).sum()) == at.size)
+    return KnownIndices(None, None, order, int((order >= 0).sum()) == at.size)
 
 
-def known_coordinates(op: Op, axes: Sequence[Axis], indices: Value) -> Known | None:
-    """The same for coordinates along the first axes, which the last dimension of the indices holds."""
+def known_coordinates(op: Op, axes: Sequence[Axis], indices: Value) -> KnownIndices | None:
+    """The same for coordinates along the first axes, which are the last dimension of the indices."""
     shape = static([a.extent for a in axes])
     if indices.array is None or shape is None:
         return None
@@ -67,12 +67,12 @@ def known_coordinates(op: Op, axes: Sequence[Axis], indices: Value) -> Known | N
     walked = _walked(places, axes) if array.size else None
     if walked is not None:
         return walked
-    if np.prod(shape) > LARGEST_TABLE:
+    if np.prod(shape) > MAX_TABLE_ELEMENTS:
         return None
     number = int(np.prod(array.shape[:-1]))
     order = np.full(shape, -1, np.int64)
     order[tuple(p.ravel() for p in places)] = np.arange(number) if shape else number - 1
-    return Known(None, None, order, int((order >= 0).sum()) == number)
+    return KnownIndices(None, None, order, int((order >= 0).sum()) == number)
 
 
 def _wrapped(op: Op, indices: Indices, extent: int) -> Indices:
@@ -83,9 +83,9 @@ def _wrapped(op: Op, indices: Indices, extent: int) -> Indices:
     return np.where(indices < 0, indices + extent, indices)
 
 
-def _walked(lines: Sequence[Indices], axes: Sequence[Axis]) -> Known | None:
-    """Coordinates that walk a box in equal steps, each along a dimension of the updates of its own: what assigning to
-    a slice becomes. None for any others."""
+def _walked(lines: Sequence[Indices], axes: Sequence[Axis]) -> KnownIndices | None:
+    """Coordinates with a constant step along each axis, each along its own dimension of the updates: assignments to
+    slices. None for any others."""
     extents = lines[0].shape
     places: list[Expr] = [Const(0)] * len(extents)
     inside: Expr | None = None
@@ -105,12 +105,12 @@ def _walked(lines: Sequence[Indices], axes: Sequence[Axis]) -> Known | None:
             places[along[0]] = place
         for condition in conditions:
             inside = condition if inside is None else formula("a and b", a=inside, b=condition)
-    return None if left else Known(tuple(places), inside, None, single=True)
+    return None if left else KnownIndices(tuple(places), inside, None, single=True)
 
 
 def _place(axis: Axis, origin: int, step: int, count: int) -> tuple[Expr, list[Expr]]:
-    """How many steps from the origin an index lies, and the conditions under which it is one of `count`."""
-    size = bound(axis.extent) or 0
+    """The number of steps from the origin to an index, and the conditions under which it is one of `count`."""
+    size = constant_value(axis.extent) or 0
     offset = formula("i - o" if step > 0 else "o - i", i=axis.var, o=origin)
     ends = sorted(o if step > 0 else -o for o in (-origin, size - 1 - origin))
     place = formula("offset // s", offset=offset, s=abs(step)) if abs(step) > 1 else offset

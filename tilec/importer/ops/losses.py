@@ -1,4 +1,4 @@
-"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one class of each sample read at the target's index."""
+"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one class of each sample, read at the target's index."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def _negative_log_likelihood(op: Op) -> Value:
 
 
 def _wide(op: Op) -> Value:
-    """The scores; those of half precision in single, in which losses are computed."""
+    """The scores; half precision as single, in which losses are computed."""
     x = op.value(0)
     return op.map("f32(x)", x=x, part="wide") if x.ttype in ("f16", "bf16") else x
 
 
 def _narrowed(op: Op, result: Value, output: int = 0) -> Value:
-    """A result as the type of the scores."""
+    """A result in the type of the scores."""
     ttype = op.value(0).ttype
     return result if result.ttype == ttype else op.map(f"{ttype}(x)", x=result, output=output)
 
 
 @operator("SoftmaxCrossEntropyLoss")
 def _softmax_cross_entropy(op: Op) -> tuple[Value, ...]:
-    """The loss of the logarithms of the softmax, which are the second output."""
+    """The loss of the log-softmax, which is the second output."""
     x = _wide(op)
     largest = op.reduce("max", (1,), x=x, part="max")
     total = op.reduce("sum", (1,), "exp(x - m)", x=x, m=largest, part="sum")
@@ -41,7 +41,7 @@ def _softmax_cross_entropy(op: Op) -> tuple[Value, ...]:
 
 
 def _loss(op: Op, x: Value) -> Value:
-    """`-x[n, target, ...] * weight[target]`, 0 where the target is to be ignored; then as it is, its sum or mean.
+    """`-x[n, target, ...] * weight[target]`, 0 where the target is to be ignored; then unreduced, its sum or its mean.
 
     The mean divides by the weights that count. Targets outside the classes read the first or last one.
     """

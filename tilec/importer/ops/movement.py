@@ -1,4 +1,4 @@
-"""Movement: operators that only say where an element comes from, as index algebra over one tensor (W42)."""
+"""Movement: operators that permute, repeat or select elements, as index algebra over one tensor."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tilec.importer.value import Value, extents
 from tilec.ir.algebra import equal, simplify
 from tilec.ir.expr import Const, Expr
 
-MOST_PARTS = 64
-"""More parts than this are concatenated in groups, so that bodies stay small."""
+MAX_PARTS = 64
+"""Maximal number of parts concatenated by one body; more are concatenated in groups, so that bodies stay small."""
 
 
 def reshaped(op: Op, x: Value, shape: Sequence[Expr], part: str = "") -> Value:
@@ -112,7 +112,7 @@ def _concat(op: Op) -> Value:
 
 
 def concatenated(op: Op, parts: Sequence[Value], axis: int, part: str = "", output: int = 0) -> Value:
-    """The parts one behind another along an axis: guards choose the part that an index falls into."""
+    """The parts one behind another along an axis: guards select the part of an index."""
     rank = parts[0].rank
     axis = op.axis(axis, rank)
     for other in parts[1:]:
@@ -122,8 +122,8 @@ def concatenated(op: Op, parts: Sequence[Value], axis: int, part: str = "", outp
             if d != axis:
                 require_same(parts[0].shape[d], other.shape[d], f"dimension {d} of the parts")
     parts = [p for p in parts if p.shape[axis] != Const(0)] or list(parts[:1])
-    while len(parts) > MOST_PARTS:
-        groups = [parts[start : start + MOST_PARTS] for start in range(0, len(parts), MOST_PARTS)]
+    while len(parts) > MAX_PARTS:
+        groups = [parts[start : start + MAX_PARTS] for start in range(0, len(parts), MAX_PARTS)]
         parts = [concatenated(op, group, axis, part=f"part{number}") for number, group in enumerate(groups)]
     if len(parts) == 1:
         return parts[0]

@@ -1,4 +1,4 @@
-"""TfIdfVectorizer over integers: every known n-gram is counted by a search over the places where it may begin."""
+"""TfIdfVectorizer over integers: every known n-gram is counted by comparing it at all positions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
-from tilec.importer.work import require_affordable
+from tilec.importer.work_estimate import require_affordable
 from tilec.ir.expr import Const, Expr
 
 
 @operator("TfIdfVectorizer")
 def _tf_idf(op: Op) -> Value:
-    """How often each n-gram occurs in a row, with up to `max_skip_count` elements skipped between its parts.
+    """Number of occurrences of each n-gram in a row, with up to `max_skip_count` elements skipped between its parts.
 
-    IDF asks whether it occurs at all; IDF and TFIDF are weighted.
+    IDF counts at most one occurrence; IDF and TFIDF are weighted.
     """
     x = op.value(0)
     pool = op.integers("pool_int64s")
@@ -54,24 +54,24 @@ def _tf_idf(op: Op) -> Value:
 
 
 def _grams(op: Op, pool: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """The n-grams of every asked length as rows, and their numbers among all n-grams."""
+    """The n-grams of every requested length as rows, and their numbers among all n-grams."""
     starts = [*(op.integers("ngram_counts") or ()), len(pool)]
     if starts != sorted(starts) or starts[0] < 0 or op.integer("max_skip_count") < 0:
         raise op.invalid(f"n-grams that begin at {starts[:-1]} of {len(pool)}", "The places must rise inside the pool.")
-    found, before = [], 0
+    result, before = [], 0
     for length, (start, end) in enumerate(pairwise(starts), start=1):
         number = max(0, end - start) // length
         if number and op.integer("min_gram_length") <= length <= op.integer("max_gram_length"):
             rows = np.array(pool[start : start + number * length], np.int64).reshape(number, length)
-            found.append((rows, np.arange(before, before + number)))
+            result.append((rows, np.arange(before, before + number)))
         before += number
     if before > len(op.integers("ngram_indexes") or ()):
         raise op.invalid(f"{before} n-grams in the pool and fewer ngram_indexes")
-    return found
+    return result
 
 
 def _counted(op: Op, x: Value, grams: NDArray[np.int64], listed: NDArray[np.bool_]) -> Value:
-    """The number of places and distances at which each of the listed rows of `grams` stands in x."""
+    """Number of positions and distances at which each of the listed rows of `grams` occurs in x."""
     length = grams.shape[1]
     distances = 1 if length == 1 else op.integer("max_skip_count") + 1
     axes = op.axes_of([*x.shape[:-1], Const(len(grams))])

@@ -1,6 +1,6 @@
-"""Normalisations, opened over their own axes with the variance as mean((x - mean)^2) (A04).
+"""Normalisations, opened over their own axes, with the variance as mean((x - mean)^2).
 
-onnx's own function bodies use E[x^2] - E[x]^2 and flatten axes: wrong where the mean is large beside the spread.
+onnx's own function bodies use E[x^2] - E[x]^2 and flatten axes: wrong where the mean is large relative to the spread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 
 class Standardized(NamedTuple):
@@ -31,7 +31,7 @@ class Standardized(NamedTuple):
 def standardized(
     op: Op, x: Value, axes: Sequence[int], epsilon: float, inverse: str = "1.0 / sqrt(v + e)"
 ) -> Standardized:
-    """Bring a tensor to mean 0 and variance 1 over some axes; `inverse` says where epsilon `e` is added."""
+    """Normalise a tensor to mean 0 and variance 1 over some axes; `inverse` is the formula that adds epsilon `e`."""
     mean = op.mean(axes, x, part="mean")
     centered = less_mean(op, x, mean, axes, part="centered")
     variance = op.mean(axes, centered, "x * x", part="variance")
@@ -55,13 +55,13 @@ def _stash_type(op: Op) -> str:
 
 
 def _computed(op: Op, x: Value) -> Value:
-    """The input in the type that `stash_type` asks for; double precision is kept."""
+    """The input in the type of `stash_type`; double precision is kept."""
     ttype = _stash_type(op)
     return x if x.ttype in (ttype, "f64") else op.map(f"{ttype}(x)", x=x, part="wide")
 
 
 def _scaled(op: Op, normal: Value, inverse: Value, scale: Value | None, shift: Value | None, ttype: str) -> Value:
-    """`normal * inverse * scale + shift`, scale and shift applied in the type of the result."""
+    """`normal * inverse * scale + shift`, with scale and shift applied in the type of the result."""
     cast = "x * f" if normal.ttype == ttype else f"{ttype}(x * f)"
     text = "x * f" if scale is None else f"({cast}) * s"
     operands: dict[str, Value] = {"x": normal, "f": inverse}
@@ -121,12 +121,12 @@ def _mean_variance_normalization(op: Op) -> Value:
 def _group_normalization(op: Op) -> Value:
     """Statistics `[n, group]` over the channels of a group and all pixels; channel c belongs to group c // size.
 
-    Scale and shift are one for each group before opset 21, one for each channel since.
+    Scale and shift are per group before opset 21, per channel since.
     """
     x = op.value(0)
     if x.rank < 2:
         raise ShapeError(f"an input {shape_text(x.shape)} without channels")
-    channels, groups = bound(x.shape[1]), op.integer("num_groups", 1)
+    channels, groups = constant_value(x.shape[1]), op.integer("num_groups", 1)
     if channels is None or groups < 1 or channels % groups:
         raise op.invalid(f"{shape_text(x.shape[1:2])} channels in {groups} groups")
     size = channels // groups

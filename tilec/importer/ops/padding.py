@@ -7,7 +7,7 @@ from tilec.importer.operator import Op
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 MODES = {
@@ -15,7 +15,7 @@ MODES = {
     "reflect": "minimum(size - 1, minimum(i % maximum(2 * size - 2, 1), 2 * size - 2 - i % maximum(2 * size - 2, 1)))",
     "wrap": "i % size",
 }
-"""Mode -> the index inside the tensor for one that may lie outside."""
+"""Mode -> the index inside the tensor of an index that may lie outside."""
 
 REFLECT_ONCE = "size - 1 - maximum(size - 1 - maximum(i, -i), maximum(i, -i) - size + 1)"
 """Reflection by less than the extent, which stays affine within a tile."""
@@ -46,20 +46,20 @@ def _pad(op: Op) -> Value:
     if mode not in MODES:
         raise op.invalid(f"mode is {mode!r}", "It must be constant, edge, reflect or wrap.")
     places = zip(axes, before, after, x.shape, strict=True)
-    return op.emit(axes, x.at([_kept(op, mode, a.var, b, c, e) for a, b, c, e in places]), x.ttype)
+    return op.emit(axes, x.at([_repeated_index(op, mode, a.var, b, c, e) for a, b, c, e in places]), x.ttype)
 
 
-def _kept(op: Op, mode: str, i: Expr, before: Expr, after: Expr, extent: Expr) -> Expr:
-    """The index that element i of a padded dimension repeats. Negative padding crops before anything is repeated."""
+def _repeated_index(op: Op, mode: str, i: Expr, before: Expr, after: Expr, extent: Expr) -> Expr:
+    """The index repeated by element i of a padded dimension. Negative padding crops before anything is repeated."""
     first, last = (simplify(formula("maximum(-p, 0)", p=p)) for p in (before, after))
     low, high = (simplify(formula("maximum(p, 0)", p=p)) for p in (before, after))
     if low == Const(0) == high:
         return formula("i + first", i=i, first=first)
     size = simplify(formula("e - first - last", e=extent, first=first, last=last))
-    known, reach = bound(size), max(bound(low) or 0, bound(high) or 0)
+    known, reach = constant_value(size), max(constant_value(low) or 0, constant_value(high) or 0)
     if known is not None and known < 1:
         raise op.invalid(f"mode {mode!r} over a dimension without elements", "There is nothing to repeat.")
-    decided = known is not None and bound(low) is not None and bound(high) is not None
+    decided = known is not None and constant_value(low) is not None and constant_value(high) is not None
     text = REFLECT_ONCE if mode == "reflect" and decided and reach < (known or 0) else MODES[mode]
     return formula("first + k", first=first, k=formula(text, i=formula("i - b", i=i, b=low), size=size))
 
@@ -68,9 +68,9 @@ def _filled(op: Op, x: Value, index: list[Expr], before: list[Expr], after: list
     body: Expr = x.access(index)
     conditions = []
     for i, low, high, size in zip(index, before, after, x.shape, strict=True):
-        if (bound(low) or 0) > 0 or bound(low) is None:
+        if (constant_value(low) or 0) > 0 or constant_value(low) is None:
             conditions.append(formula("i >= 0", i=i))
-        if (bound(high) or 0) > 0 or bound(high) is None:
+        if (constant_value(high) or 0) > 0 or constant_value(high) is None:
             conditions.append(formula("i < size", i=i, size=size))
     if not conditions:
         return body

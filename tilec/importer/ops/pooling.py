@@ -9,7 +9,7 @@ import numpy as np
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op, count
-from tilec.importer.ops.window import KERNEL, SPATIAL, Window, guarded, inside, windows
+from tilec.importer.ops.window import KERNEL, SPATIAL, WindowFunction, guarded, inside, windows
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, shape_text, size_of
 from tilec.importer.sums import summed, wide
@@ -20,10 +20,10 @@ from tilec.ir.expr import Const, Expr
 from tilec.ir.types import TTYPES, numpy_dtype
 
 NOWHERE = (1 << 62) - 1
-"""More than any index of an element."""
+"""Greater than any index of an element."""
 
 
-def _frame(op: Op, x: Value) -> tuple[tuple[Window, ...], tuple[Axis, ...], tuple[Axis, ...]]:
+def _frame(op: Op, x: Value) -> tuple[tuple[WindowFunction, ...], tuple[Axis, ...], tuple[Axis, ...]]:
     """The windows, iterators over the output, iterators inside a window."""
     if x.rank < 3:
         raise ShapeError(f"an input {shape_text(x.shape)} without spatial dimensions")
@@ -33,13 +33,13 @@ def _frame(op: Op, x: Value) -> tuple[tuple[Window, ...], tuple[Axis, ...], tupl
     return frame, axes, reduce
 
 
-def _positions(frame: Sequence[Window], axes: Sequence[Axis], reduce: Sequence[Axis]) -> list[Expr]:
+def _positions(frame: Sequence[WindowFunction], axes: Sequence[Axis], reduce: Sequence[Axis]) -> list[Expr]:
     return [w.position(a.var, r.var) for w, a, r in zip(frame, axes, reduce, strict=True)]
 
 
 @operator("MaxPool")
 def _max_pool(op: Op) -> tuple[Value, ...]:
-    """The largest element of every window and, where asked for, where it lies: see `_first`."""
+    """The maximum of every window and, as a second output, its index: see `_first`."""
     x = op.value(0)
     frame, axes, reduce = _frame(op, x)
     index = _positions(frame, axes[2:], reduce)
@@ -53,7 +53,7 @@ def _max_pool(op: Op) -> tuple[Value, ...]:
 def _first(op: Op, x: Value, largest: Value) -> Value:
     """The flat index into the whole tensor of the first element of every window that equals its maximum.
 
-    First is the row-major order; `storage_order` 1 numbers the elements of an image column by column instead.
+    First means in row-major order; `storage_order` 1 numbers the elements of an image column by column instead.
     """
     frame, axes, reduce = _frame(op, x)
     index = _positions(frame, axes[2:], reduce)
@@ -62,10 +62,10 @@ def _first(op: Op, x: Value, largest: Value) -> Value:
     for size, i in zip(x.shape[2:], index, strict=True):
         here = formula("flat * size + i", flat=here, size=size, i=i)
     text = "x == y or isnan(x)" if TTYPES[x.ttype].kind == "float" else "x == y"
-    found = formula(text, x=element, y=largest.access([a.var for a in axes]))
+    equals = formula(text, x=element, y=largest.access([a.var for a in axes]))
     guards = [inside(w, i) for w, i in zip(frame, index, strict=True)]
     nowhere = Const(NOWHERE)
-    body = guarded(guards, guarded([found], simplify(here), nowhere), nowhere)
+    body = guarded(guards, guarded([equals], simplify(here), nowhere), nowhere)
     first = op.emit(axes, body, "i64", reduce, "min", part="first", output=1)
     order = op.integer("storage_order")
     if order not in (0, 1):
@@ -159,9 +159,9 @@ def _lrn(op: Op) -> Value:
     body = guarded([condition], formula(wide("x * x", x.ttype), x=element), Const(0.0))
     total = op.emit(axes, body, summed(x.ttype), [r], part="squares")
     scale = op.number("alpha", 1e-4) / size
-    own = wide("x", x.ttype)
+    numerator = wide("x", x.ttype)
     return op.map(
-        f"{own} / pow(bias + scale * s, beta)",
+        f"{numerator} / pow(bias + scale * s, beta)",
         x.ttype,
         x=x,
         s=total,

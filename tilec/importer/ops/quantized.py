@@ -1,4 +1,4 @@
-"""Quantisation: real numbers as small integers with a scale and a zero point, and back."""
+"""Quantisation of real numbers to small integers with a scale and a zero point, and dequantisation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilec.ir.types import TTYPES, is_float, numpy_dtype
 
 
 def cast(expr: Expr, ttype: str) -> Expr:
-    """A scalar as another type; a literal as the literal that this type rounds it to."""
+    """A scalar as another type; a literal becomes the literal rounded to this type."""
     if not isinstance(expr, Const):
         return Call(ttype, (expr,))
     value = numpy_dtype(ttype).type(expr.value).item()
@@ -24,7 +24,7 @@ def cast(expr: Expr, ttype: str) -> Expr:
 
 
 def widened(value: Value | None, index: Sequence[Expr], ttype: str) -> Expr:
-    """An element in a type that loses nothing of it; an absent one counts as zero."""
+    """An element in a type that represents it exactly; an absent one counts as zero."""
     element = Const(0) if value is None else value.at(index)
     return element if value is not None and value.ttype == ttype else cast(element, ttype)
 
@@ -42,7 +42,7 @@ def requantized(real: Expr, zero: Expr, ttype: str) -> Expr:
 
 
 def element_type(op: Op, attribute: str, default: str) -> str:
-    """The type that an attribute asks for; 0 and absence stand for `default`."""
+    """The type in an attribute; 0 and absence mean `default`."""
     code = op.integer(attribute)
     ttype = ELEMENT_TYPES.get(code) if code else default
     if ttype is None:
@@ -67,15 +67,15 @@ def _index(op: Op, scale: Value, x: Value, place: Sequence[Expr]) -> list[Expr]:
     if not block:
         require_same(scale.shape[0], x.shape[axis], described)
         return [place[axis]]
-    for d, (found, extent) in enumerate(zip(scale.shape, x.shape, strict=True)):
+    for d, (blocks_given, extent) in enumerate(zip(scale.shape, x.shape, strict=True)):
         blocks = simplify(formula("(e + b - 1) // b", e=extent, b=block))
-        require_same(found, blocks if d == axis else extent, f"{described} in blocks of {block}")
+        require_same(blocks_given, blocks if d == axis else extent, f"{described} in blocks of {block}")
     return [formula("i // b", i=i, b=block) if d == axis else i for d, i in enumerate(place)]
 
 
 @operator("QuantizeLinear")
 def _quantize(op: Op) -> Value:
-    """`saturate(round(x / scale) + zero)`, the quotient in the type `precision` (single if absent)."""
+    """`saturate(round(x / scale) + zero)`, with the quotient in the type `precision` (single if absent)."""
     x, scale, zero = op.value(0), op.value(1), op.optional(2)
     ttype = zero.ttype if zero is not None else element_type(op, "output_dtype", "u8")
     if is_float(ttype):
@@ -93,7 +93,7 @@ def _quantize(op: Op) -> Value:
 
 
 def _least_for_nan(real: Expr, ttype: str) -> Expr:
-    """The reference turns NaN into the least number of the type; a cast would give 0."""
+    """NaN becomes the smallest number of the type, as in the reference; a cast would give 0."""
     if TTYPES[ttype].kind == "uint":
         return real
     return formula("where(x >= least, x, least)", x=real, least=-float(1 << TTYPES[ttype].bits))
@@ -119,7 +119,7 @@ def _dequantize(op: Op) -> Value:
 
 @operator("DynamicQuantizeLinear")
 def _dynamic(op: Op) -> tuple[Value, ...]:
-    """Bytes over the range of the input, which is widened to hold 0: result, scale, zero point."""
+    """Quantisation to u8 over the range of the input, extended to include 0: result, scale, zero point."""
     x = op.value(0)
     every = tuple(range(x.rank))
     low = op.reduce("min", every, keep=False, part="low", x=x)

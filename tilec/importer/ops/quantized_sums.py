@@ -1,4 +1,4 @@
-"""Products and convolutions of small integers: exact sums in i32, brought to the output's scale where it has one."""
+"""Products and convolutions of small integers: exact sums in i32, requantised where the output has a scale."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
 Place = Callable[[Value], list[Expr]]
-"""Where a scale or zero point is read for an element of the result."""
+"""The index at which a scale or zero point is read for an element of the result."""
 
 
 @operator("MatMulInteger")
@@ -52,7 +52,7 @@ def _exact_product(
 
 
 def _shifted(operand: tuple[Value, Value | None], index: Sequence[Expr], place: Place) -> Expr:
-    """An element less its zero point, in i32."""
+    """An element minus its zero point, in i32."""
     value, zero = operand
     number = formula("i32(x)", x=value.access(index))
     if zero is None or is_zero(zero):
@@ -68,25 +68,26 @@ def _of_columns(frame: Product) -> Place:
     return _along(frame.lead, frame.columns, lambda column, other: [other, column])
 
 
-def _along(lead: Sequence[Axis], own: Sequence[Axis], pair: Callable[[Expr, Expr], list[Expr]]) -> Place:
-    """One value for all, one for each row (column) as a vector, or a tensor that is 1 along the other dimension."""
+def _along(lead: Sequence[Axis], rows: Sequence[Axis], pair: Callable[[Expr, Expr], list[Expr]]) -> Place:
+    """The index of a value for all, of a vector with one for each row (column), or of a tensor that is 1 along the
+    other dimension."""
 
     def place(value: Value) -> list[Expr]:
         if all(extent == Const(1) for extent in value.shape):
             return [Const(0)] * value.rank
         described = f"a scale or zero point {shape_text(value.shape)}"
-        if not own or value.rank > len(lead) + 2:
-            raise ShapeError(f"{described} for a result of {len(lead) + len(own)} dimensions")
+        if not rows or value.rank > len(lead) + 2:
+            raise ShapeError(f"{described} for a result of {len(lead) + len(rows)} dimensions")
         if value.rank == 1:
-            require_same(value.shape[0], own[0].extent, described)
-            return [own[0].var]
+            require_same(value.shape[0], rows[0].extent, described)
+            return [rows[0].var]
         tail: list[Expr] = []
-        for found, wanted, at in zip(
-            value.shape[-2:], pair(own[0].extent, Const(1)), pair(own[0].var, Const(0)), strict=True
+        for size, wanted, at in zip(
+            value.shape[-2:], pair(rows[0].extent, Const(1)), pair(rows[0].var, Const(0)), strict=True
         ):
-            if found != Const(1):
-                require_same(found, wanted, described)
-            tail.append(Const(0) if found == Const(1) else at)
+            if size != Const(1):
+                require_same(size, wanted, described)
+            tail.append(Const(0) if size == Const(1) else at)
         return [*aligned(value, lead), *tail]
 
     return place
@@ -101,7 +102,7 @@ def _scaled(
     ttype: str,
     offset: Expr | None = None,
 ) -> Value:
-    """`saturate(round((total + offset) * (a * b / y)) + zero)` in single precision, as the reference does it."""
+    """`saturate(round((total + offset) * (a * b / y)) + zero)` in single precision, as in the reference."""
     a, b, y = (widened(value, place(value), "f32") for value, place in scales)
     count: Expr = total.access([axis.var for axis in axes])
     if offset is not None:
@@ -117,7 +118,7 @@ def _conv_integer(op: Op) -> Value:
 
 @operator("QLinearConv")
 def _qlinear_conv(op: Op) -> Value:
-    """Scales and zero points of the weight may be one for each output channel; the bias is in units of the sum."""
+    """Scales and zero points of the weight may be per output channel; the bias is in units of the sum."""
     zero, bias = op.value(7), op.optional(8)
     total, axes = _exact_convolution(op, op.value(0), op.value(3), op.value(2), op.value(5), "product")
     of_channel, of_all = _of_channel(axes[1]), _of_channel(None)
@@ -129,7 +130,7 @@ def _qlinear_conv(op: Op) -> Value:
 def _exact_convolution(
     op: Op, x: Value, weight: Value, zero_x: Value | None, zero_w: Value | None, part: str
 ) -> tuple[Value, tuple[Axis, ...]]:
-    """`sum(c,r,s, (X - x) * (W - w))`; outside the input stands its zero point, so a factor of 0."""
+    """`sum(c,r,s, (X - x) * (W - w))`; elements outside the input equal its zero point, hence a factor of 0."""
     conv = convolution_of(op, x, weight)
     value = guarded(conv.guards, _shifted((x, zero_x), conv.index, _of_channel(None)), Const(0))
     factor = _shifted((weight, zero_w), conv.weight, _of_channel(conv.axes[1]))
@@ -138,7 +139,7 @@ def _exact_convolution(
 
 
 def _of_channel(channel: Axis | None) -> Place:
-    """One value for all, or one for each output channel."""
+    """The index of a value for all, or of one for each output channel."""
 
     def place(value: Value) -> list[Expr]:
         if all(extent == Const(1) for extent in value.shape):

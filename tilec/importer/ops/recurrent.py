@@ -1,8 +1,8 @@
-"""Recurrence, unrolled: what RNN, GRU and LSTM share - directions, lengths, the products, and how states are put out.
+"""Unrolled recurrences, the common part of RNN, GRU and LSTM: directions, lengths, products and outputs.
 
-States have the shape [d, b, h]: direction, batch, hidden unit.  A bidirectional operator runs both directions in one
-expression: at step s the first is at time s, the second at time T - 1 - s.  Where sequences have lengths of their own,
-a state is kept at times that its sequence does not have; going backward, it thus stays as it began until the
+States have the shape [d, b, h]: direction, batch, hidden unit. A bidirectional operator runs both directions in one
+expression: at step s the first is at time s, the second at time T - 1 - s. Where sequences have lengths of their own, a
+state is unchanged at times behind the end of its sequence; a backward state thus keeps its initial value until the
 sequence's last time.
 """
 
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.movement import MOST_PARTS, concatenated, transposed
+from tilec.importer.ops.movement import MAX_PARTS, concatenated, transposed
 from tilec.importer.shapes import ShapeError, require_same, shape_text, symbols_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
-MOST_EXPRESSIONS = 512
-"""A recurrence is unrolled to at most this many tensor expressions."""
+MAX_EXPRESSIONS = 512
+"""Maximal number of tensor expressions that a recurrence is unrolled to."""
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
@@ -54,14 +54,14 @@ class Recurrence:
         return self.op.builder.iterators("dbh", self.shape)
 
     def time(self, step: int, direction: Expr) -> Expr:
-        """The time at which a direction is at a step."""
+        """The time of a direction at a step."""
         last = self.steps - 1
         if self.shape[0] == Const(1):
             return Const(last - step if self.backward else step)
         return simplify(formula("s + d * rest", s=step, d=direction, rest=last - 2 * step))
 
-    def kept(self, step: int, axes: Sequence[Axis], new: Expr, old: Value) -> Expr:
-        """The state after a step: the old one where the sequence has no such time."""
+    def masked(self, step: int, axes: Sequence[Axis], new: Expr, old: Value) -> Expr:
+        """The state after a step: the old one at times behind the end of the sequence."""
         if self.lengths is None:
             return new
         d, b, _ = index = [a.var for a in axes]
@@ -70,9 +70,9 @@ class Recurrence:
 
 
 def recurrence(op: Op, gates: int, expressions: int) -> Recurrence:
-    """The operands of an operator with so many gates that takes so many expressions a step, checked.
+    """The checked operands of an operator with this number of gates and of expressions a step.
 
-    Raises UnsupportedError beyond `MOST_EXPRESSIONS` and for a number of steps that is not known.
+    Raises UnsupportedError beyond `MAX_EXPRESSIONS` and for an unknown number of steps.
     """
     x, weight, recurrent = op.value(0), op.value(1), op.value(2)
     direction = op.text("direction", "forward")
@@ -88,14 +88,14 @@ def recurrence(op: Op, gates: int, expressions: int) -> Recurrence:
     if op.optional(3) is not None:
         require_shape("B", op.value(3), (directions, simplify(formula("r * 2", r=rows))))
     extent = x.shape[1 if op.integer("layout") else 0]
-    steps = bound(extent)
+    steps = constant_value(extent)
     if steps is None:
         flags = " ".join(f"--shape {symbol}=SIZE" for symbol in symbols_of((extent,)))
         raise op.unsupported("the number of time steps depends on a symbolic size", f"Bind it with {flags}.")
-    if steps * expressions > MOST_EXPRESSIONS:
+    if steps * expressions > MAX_EXPRESSIONS:
         raise op.unsupported(
-            f"unrolling {steps} steps takes {steps * expressions} tensor expressions, the limit is {MOST_EXPRESSIONS}",
-            f"Up to {MOST_EXPRESSIONS // expressions} steps are compiled; the fallback runs more.",
+            f"unrolling {steps} steps takes {steps * expressions} tensor expressions, the limit is {MAX_EXPRESSIONS}",
+            f"Up to {MAX_EXPRESSIONS // expressions} steps are compiled; the fallback runs more.",
         )
     lengths = op.optional(4)
     known = None if lengths is None else lengths.known()
@@ -112,12 +112,12 @@ def require_shape(name: str, value: Value, shape: Sequence[Expr]) -> None:
     described = f"{name} {shape_text(value.shape)} for {shape_text(shape)}"
     if value.rank != len(shape):
         raise ShapeError(f"{described}: the ranks differ")
-    for found, wanted in zip(value.shape, shape, strict=True):
-        require_same(found, wanted, described)
+    for extent, wanted in zip(value.shape, shape, strict=True):
+        require_same(extent, wanted, described)
 
 
 def initial(r: Recurrence, position: int, part: str) -> Value:
-    """The state before the first step from an input; zeros where it is absent."""
+    """The initial state from an input; zeros where it is absent."""
     given = r.op.optional(position)
     if given is None:
         return r.op.full(r.shape, 0.0, r.x.ttype, part)
@@ -154,7 +154,7 @@ def recurrent_bias(r: Recurrence, direction: Expr, row: Expr) -> Expr:
 
 
 def fed_back(r: Recurrence, state: Value, first: int, gates: int, part: str) -> Value | None:
-    """`Z[d,b,g] = sum(k, H[d,b,k] * R[d,g,k])` for gates from `first` on; None for a state that is zero."""
+    """`Z[d,b,g] = sum(k, H[d,b,k] * R[d,g,k])` for gates from `first` on; None for a zero state."""
     if state.literal == Const(0.0):
         return None
     rows = simplify(formula("n * h", n=gates, h=r.shape[2]))
@@ -165,10 +165,10 @@ def fed_back(r: Recurrence, state: Value, first: int, gates: int, part: str) -> 
 
 
 def all_states(r: Recurrence, states: Sequence[Value]) -> Value:
-    """The output Y: the states of all times, 0 at times that a sequence does not have."""
+    """The output Y: the states of all times, 0 behind the end of a sequence."""
     parts = [
-        _states(r, states, first, min(first + MOST_PARTS, r.steps), "" if r.steps <= MOST_PARTS else f"times{first}")
-        for first in range(0, r.steps, MOST_PARTS)
+        _states(r, states, first, min(first + MAX_PARTS, r.steps), "" if r.steps <= MAX_PARTS else f"times{first}")
+        for first in range(0, r.steps, MAX_PARTS)
     ]
     if not parts:
         d, b, h = r.shape
@@ -195,7 +195,7 @@ def _states(r: Recurrence, states: Sequence[Value], first: int, last: int, part:
 
 
 def last_state(r: Recurrence, state: Value, output: int) -> Value | None:
-    """The state after a sequence's last step, if wanted; 0 for a sequence of no steps, as the reference has it."""
+    """The state after a sequence's last step, if it is an output; 0 for a sequence of no steps, as in the reference."""
     if not r.op.wants(output):
         return None
     d, b, h = axes = r.axes()

@@ -1,4 +1,4 @@
-"""Activations of recurrent cells: named in a list for each direction, with parameters in lists of their own."""
+"""Activations of recurrent cells: lists of names for each direction, with parameters in lists of their own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMULAS: dict[str, tuple[str, dict[str, float]]] = {
     "tanh": ("tanh(x)", {}),
     "thresholdedrelu": ("where(x >= alpha, x, 0.0)", {"alpha": 0.0}),
 }
-"""Name in lower case -> formula in x and the parameters that it takes, with the reference's defaults."""
+"""Name in lower case -> formula in x and its parameters, with the reference's defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,8 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Activations:
-    """The activations of a cell for every direction, and the bound that their arguments are clipped to (None: none)."""
+    """The activations of a cell for every direction, and the limit to which their arguments are clipped (None:
+    none)."""
 
     rows: tuple[tuple[Activation, ...], ...]
     clip: float | None
@@ -59,7 +60,7 @@ class Activations:
 def activations(op: Op, defaults: Sequence[str], directions: int) -> Activations:
     """The activations of an operator: `defaults` names those of one direction where the attribute is absent.
 
-    Parameters are taken from their lists in order, each activation taking those that it has.
+    Parameters are taken from their lists in order, each activation taking those of its formula.
     """
     given = [
         name.decode(errors="replace") if isinstance(name, bytes) else str(name)
@@ -69,13 +70,13 @@ def activations(op: Op, defaults: Sequence[str], directions: int) -> Activations
     if len(names) != len(defaults) * directions:
         raise op.invalid(f"{len(names)} activations, the operator has {len(defaults) * directions}")
     left = {p: [float(np.float32(v)) for v in op.attributes.get(f"activation_{p}", ())] for p in ("alpha", "beta")}
-    found: list[Activation] = []
+    result: list[Activation] = []
     for name in names:
         if name.lower() not in FORMULAS:
             raise op.invalid(f"unknown activation {name!r}", f"Known are {', '.join(FORMULAS)}.")
         text, parameters = FORMULAS[name.lower()]
         taken = tuple((p, left[p].pop(0) if left[p] else default) for p, default in parameters.items())
-        found.append(Activation(text, taken))
+        result.append(Activation(text, taken))
     size = len(defaults)
-    rows = tuple(tuple(found[start : start + size]) for start in range(0, len(found), size))
+    rows = tuple(tuple(result[start : start + size]) for start in range(0, len(result), size))
     return Activations(rows, op.number("clip") if "clip" in op.attributes else None)

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: what a cell computes in one step from the input's projection and the state fed back."""
+"""Cells of RNN, GRU and LSTM: one step from the input's projection and the state fed back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tilec.importer.ops.recurrent_activation import Activations, activations
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Expr, bound
+from tilec.ir.expr import Expr, constant_value
 
 
 @operator("RNN")
@@ -36,7 +36,7 @@ def _rnn(op: Op) -> tuple[Value | None, ...]:
         axes = r.axes()
         back = fed_back(r, state, 0, 1, f"back{step}")
         body = act.apply(0, _gate(r, step, 0, axes, source, back), axes[0].var)
-        state = op.emit(axes, r.kept(step, axes, body, state), r.x.ttype, part=f"h{step}")
+        state = op.emit(axes, r.masked(step, axes, body, state), r.x.ttype, part=f"h{step}")
         states.append(state)
     return all_states(r, states), last_state(r, state, 1)
 
@@ -52,7 +52,7 @@ def _gru(op: Op) -> tuple[Value | None, ...]:
     for step in range(r.steps):
         candidate = _behind(r, step, act, source, state) if behind else _before(r, step, act, source, state)
         axes, new = candidate
-        state = op.emit(axes, r.kept(step, axes, new, state), r.x.ttype, part=f"h{step}")
+        state = op.emit(axes, r.masked(step, axes, new, state), r.x.ttype, part=f"h{step}")
         states.append(state)
     return all_states(r, states), last_state(r, state, 1)
 
@@ -119,16 +119,16 @@ def _lstm(op: Op) -> tuple[Value | None, ...]:
             forget = act.apply(0, gate(2, cell), place[0])
         fresh = act.apply(1, gate(3, None), place[0])
         body = formula("f * old + i * c", f=forget, old=cell.at(place), i=taken, c=fresh)
-        cell = op.emit(axes, r.kept(step, axes, body, cell), r.x.ttype, part=f"c{step}")
+        cell = op.emit(axes, r.masked(step, axes, body, cell), r.x.ttype, part=f"c{step}")
         put = act.apply(0, gate(1, cell), place[0])
         body = formula("o * h", o=put, h=act.apply(2, cell.access(place), place[0], clipped=False))
-        state = op.emit(axes, r.kept(step, axes, body, state), r.x.ttype, part=f"h{step}")
+        state = op.emit(axes, r.masked(step, axes, body, state), r.x.ttype, part=f"h{step}")
         states.append(state)
     return all_states(r, states), last_state(r, state, 1), last_state(r, cell, 2)
 
 
 def _activations(r: Recurrence, defaults: Sequence[str]) -> Activations:
-    return activations(r.op, defaults, bound(r.shape[0]) or 1)
+    return activations(r.op, defaults, constant_value(r.shape[0]) or 1)
 
 
 def _row(r: Recurrence, gate: int, axes: Sequence[Axis]) -> Expr:
@@ -139,7 +139,7 @@ def _row(r: Recurrence, gate: int, axes: Sequence[Axis]) -> Expr:
 def _gate(
     r: Recurrence, step: int, gate: int, axes: Sequence[Axis], source: Value, back: Value | None, first: int = 0
 ) -> Expr:
-    """What a gate's activation is applied to: the input's projection and the state fed back (from gate `first` on)."""
+    """The argument of a gate's activation: the input's projection plus the state fed back (from gate `first` on)."""
     d, b, _ = (a.var for a in axes)
     total = source.access([d, r.time(step, d), b, _row(r, gate, axes)])
     if back is None:

@@ -1,4 +1,4 @@
-"""Reductions over axes that an attribute or an input names."""
+"""Reductions over axes from an attribute or an input."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REDUCTIONS: dict[str, tuple[str, str, str]] = {
     "ReduceSum": ("sum", "x", "x"),
     "ReduceSumSquare": ("sum", "x * x", "x"),
 }
-"""Operator -> reduction, what is reduced, what becomes of the result."""
+"""Operator -> reduction, its body, formula of the result."""
 
 
 def _axes(op: Op, x: Value) -> tuple[int, ...] | None:
-    """The axes to reduce; None when nothing is to be done (no axes, and `noop_with_empty_axes`)."""
+    """The axes to reduce; None when nothing is reduced (no axes, and `noop_with_empty_axes`)."""
     axes = op.axes(1, "axes", x.rank)
     if axes is None and not op.integer("noop_with_empty_axes"):
         return tuple(range(x.rank))
@@ -35,7 +35,7 @@ def _axes(op: Op, x: Value) -> tuple[int, ...] | None:
 
 @operator(*REDUCTIONS)
 def _reduction(op: Op) -> Value:
-    """Roots and logarithms of integers are computed in f64 and truncated, as onnxruntime does."""
+    """Roots and logarithms of integers are computed in f64 and truncated, as in onnxruntime."""
     x = op.value(0)
     reducer, before, after = REDUCTIONS[op.kind]
     axes = _axes(op, x)
@@ -54,7 +54,7 @@ def _reduction(op: Op) -> Value:
 
 @operator("ReduceMean")
 def _mean(op: Op) -> Value:
-    """The mean; of nothing it is 0, as onnxruntime has it."""
+    """The mean; of no elements it is 0, as in onnxruntime."""
     x = op.value(0)
     axes = _axes(op, x)
     if axes is None:
@@ -84,7 +84,7 @@ def _log_sum_exp(op: Op) -> Value:
 
 @operator("ArgMax", "ArgMin")
 def _arg(op: Op) -> Value:
-    """The extremum along the axis, then the first (or last) index that holds it; a NaN counts as the extremum."""
+    """The extremum along the axis, then the first (or last) index that has it; a NaN counts as the extremum."""
     x = op.value(0)
     axis = op.axis(op.integer("axis"), x.rank)
     extremum = op.reduce("max" if op.kind == "ArgMax" else "min", (axis,), x=x, part="extremum")

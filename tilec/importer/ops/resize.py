@@ -13,20 +13,20 @@ from tilec.importer.ops.resize_taps import Line, Taps, as_float, coordinates, ne
 from tilec.importer.registry import operator
 from tilec.importer.value import Value
 from tilec.ir.algebra import equal, simplify
-from tilec.ir.expr import Access, Call, Const, Expr, bound, walk
+from tilec.ir.expr import Access, Call, Const, Expr, constant_value, walk
 from tilec.ir.types import TTYPES
 
-LARGEST = 1 << 24
-"""Longest dimension that is resized: f32 counts its positions exactly."""
+MAX_EXTENT = 1 << 24
+"""Maximal extent of a resized dimension: f32 counts its positions exactly."""
 
-UNROLLED = 4
-"""Up to this many neighbours are summed in one body; more are a reduction."""
+MAX_UNROLLED = 4
+"""Maximal number of neighbours that are summed in one body; more are a reduction."""
 
 INSIDE = "maximum(minimum(i, size - 1), 0)"
 """The index inside a dimension that is nearest to i."""
 
-MOST_PARTS = 64
-"""A scale of a symbolic dimension is a fraction with a denominator up to this."""
+MAX_DENOMINATOR = 64
+"""Maximal denominator of the scale of a symbolic dimension."""
 
 
 @operator("Resize", "Upsample")
@@ -65,10 +65,10 @@ def _lines(op: Op, x: Value, dims: tuple[int, ...]) -> list[Line]:
     lines = [Line(d, x.shape[d], out, _ratio(out, x.shape[d])) for d, out in zip(dims, wanted, strict=True)]
     policy = op.text("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch":
-        lines = _kept(op, lines, policy)
+        lines = _keep_aspect_ratio(op, lines, policy)
     for line in lines:
-        if not 0 <= (bound(line.out) or 0) <= LARGEST or (bound(line.size) or 0) > LARGEST:
-            raise op.invalid(f"a dimension of extent {bound(line.size)} becomes {bound(line.out)}")
+        if not 0 <= (constant_value(line.out) or 0) <= MAX_EXTENT or (constant_value(line.size) or 0) > MAX_EXTENT:
+            raise op.invalid(f"a dimension of extent {constant_value(line.size)} becomes {constant_value(line.out)}")
     return [line for line in lines if not equal(line.out, line.size)]
 
 
@@ -86,39 +86,39 @@ def _factors(op: Op) -> tuple[float, ...]:
 
 
 def _scaled(op: Op, d: int, size: Expr, factor: float) -> Line:
-    """A dimension resized by a factor; the product is rounded to f32 before it is cut, as the reference does."""
-    if not 0 < factor < LARGEST:
+    """A dimension resized by a factor; the product is rounded to f32 before truncation, as in the reference."""
+    if not 0 < factor < MAX_EXTENT:
         raise op.invalid(f"a scale of {factor}")
-    fixed = bound(size)
+    fixed = constant_value(size)
     if fixed is not None:
         out = int(np.float32(factor) * np.float32(fixed))
-        if max(out, fixed) > LARGEST:
+        if max(out, fixed) > MAX_EXTENT:
             raise op.invalid(f"a dimension of extent {fixed} becomes {out}")
         return Line(d, size, Const(out), Const(factor))
     fraction = Fraction(factor)
-    if fraction.denominator > MOST_PARTS:
+    if fraction.denominator > MAX_DENOMINATOR:
         raise op.unsupported(f"a symbolic dimension times {factor}", "Bind it with --shape SYMBOL=SIZE.")
     product = formula("size * p // q", size=size, p=fraction.numerator, q=fraction.denominator)
     return Line(d, size, simplify(product), Const(factor))
 
 
 def _ratio(out: Expr, size: Expr) -> Expr:
-    """What a dimension is multiplied by, in f32."""
-    known, fixed = bound(out), bound(size)
+    """The scale of a dimension, in f32."""
+    known, fixed = constant_value(out), constant_value(size)
     if known is not None and fixed is not None:
         return Const(float(np.float32(known) / np.float32(fixed)) if fixed else 1.0)
-    whole = bound(simplify(formula("out // size", out=out, size=size)))
+    whole = constant_value(simplify(formula("out // size", out=out, size=size)))
     if whole is not None and equal(out, formula("size * n", size=size, n=whole)):
         return Const(float(whole))
     return formula("out / size", out=Call("f32", (out,)), size=as_float(size))
 
 
-def _kept(op: Op, lines: list[Line], policy: str) -> list[Line]:
-    """All dimensions by the same factor: the smallest for `not_larger`, the largest for `not_smaller`."""
+def _keep_aspect_ratio(op: Op, lines: list[Line], policy: str) -> list[Line]:
+    """All dimensions resized by the same factor: the smallest for `not_larger`, the largest for `not_smaller`."""
     if policy not in ("not_larger", "not_smaller"):
         hint = "It must be stretch, not_larger or not_smaller."
         raise op.invalid(f"keep_aspect_ratio_policy is {policy!r}", hint)
-    known = [(line, line.scale.value, bound(line.size)) for line in lines if isinstance(line.scale, Const)]
+    known = [(line, line.scale.value, constant_value(line.size)) for line in lines if isinstance(line.scale, Const)]
     sizes = [(line, np.float32(scale), size) for line, scale, size in known if size is not None]
     if len(sizes) != len(lines):
         raise op.unsupported(f"keep_aspect_ratio_policy {policy} over symbols", "Bind them with --shape SYMBOL=SIZE.")
@@ -129,7 +129,7 @@ def _kept(op: Op, lines: list[Line], policy: str) -> list[Line]:
 
 
 def _cropped(op: Op, lines: list[Line], dims: tuple[int, ...]) -> list[Line]:
-    """The dimensions with the region of interest that input 1 gives as all starts, then all ends."""
+    """The dimensions with the region of interest in input 1, all starts, then all ends."""
     roi = op.value(1)
     if roi.shape != (Const(2 * len(dims)),):
         raise op.invalid(f"the region of interest must have {2 * len(dims)} elements")
@@ -176,18 +176,23 @@ def _nearest(op: Op, x: Value, lines: list[Line], where: str) -> Value:
 def _repeated(op: Op, line: Line, where: str, rounding: str, index: Expr) -> Expr | None:
     """`i // n` where a symbolic dimension grows n times and each element is repeated; None elsewhere.
 
-    Coordinates advance by one every n positions, so that the first few elements speak for all.
+    Coordinates advance by one every n positions, so that the first few elements are representative.
     """
     factor = line.scale.value if isinstance(line.scale, Const) else 0
-    if bound(line.size) is not None or factor < 1 or factor % 1 or where in ("align_corners", "tf_crop_and_resize"):
+    if (
+        constant_value(line.size) is not None
+        or factor < 1
+        or factor % 1
+        or where in ("align_corners", "tf_crop_and_resize")
+    ):
         return None
     few = replace(line, size=Const(4), out=Const(4 * int(factor)))
-    found = nearest(op, few, coordinates(op, few, where), rounding, index)
-    return None if any(isinstance(e, Access) for e in walk(found)) else found
+    repeated = nearest(op, few, coordinates(op, few, where), rounding, index)
+    return None if any(isinstance(e, Access) for e in walk(repeated)) else repeated
 
 
 def _older_rounding(line: Line) -> str:
-    """Before opset 11 the reference rounds up where it shrinks."""
+    """The rounding before opset 11: the reference rounds up when it shrinks."""
     shrinks = isinstance(line.scale, Const) and line.scale.value < 1
     return "ceil" if shrinks else "floor"
 
@@ -198,7 +203,7 @@ def _fill(op: Op, ttype: str) -> Const:
 
 
 def _interpolated(op: Op, x: Value, lines: list[Line], where: str, mode: str) -> Value:
-    """One dimension after another, in f32 or wider; integers are cut at the end, as the reference does."""
+    """One dimension after another, in f32 or wider; integers are truncated at the end, as in the reference."""
     smooth, exclude = bool(op.integer("antialias")), bool(op.integer("exclude_outside"))
     compute = "f64" if x.ttype == "f64" else "f32"
     result = x
@@ -216,7 +221,7 @@ def _interpolated(op: Op, x: Value, lines: list[Line], where: str, mode: str) ->
 
 
 def _along(op: Op, x: Value, line: Line, taps: Taps, compute: str, fill: Expr | None, part: str) -> Value:
-    """The weighted sum of the neighbours along a dimension, their indices kept inside."""
+    """The weighted sum of the neighbours along a dimension, with their indices clamped."""
     d = line.dimension
     axes = op.axes_of([line.out if e == d else extent for e, extent in enumerate(x.shape)])
     at = axes[d].var
@@ -237,7 +242,7 @@ def _along(op: Op, x: Value, line: Line, taps: Taps, compute: str, fill: Expr | 
         weight = weight if compute == "f32" else Call(compute, (weight,))
         return formula("x * w", x=element, w=weight)
 
-    if taps.count > UNROLLED:
+    if taps.count > MAX_UNROLLED:
         (tap,) = op.builder.iterators(("r",), [Const(taps.count)])
         total = op.emit(axes, term(tap.var), compute, [tap], part=f"sum{d}" if fill is not None else part)
         if fill is None:

@@ -1,7 +1,7 @@
-"""Where a resized dimension reads: coordinates, rounding, and the weights of the neighbours (Resize, Upsample).
+"""Taps of a resized dimension: coordinates, rounding, and weights of the neighbours (Resize, Upsample).
 
 Coordinates, indices and weights are small tensors over one dimension. Where the extents are known they fold into
-constants, and indices that follow `i // n` or `start + step * i` become index algebra.
+constants, and indices of the form `i // n` or `start + step * i` become index algebra.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.value import Value
-from tilec.ir.expr import Call, Const, Expr, bound
+from tilec.ir.expr import Call, Const, Expr, constant_value
 
 COORDINATES = {
     "half_pixel": "(i + 0.5) / scale - 0.5",
@@ -36,8 +36,8 @@ ROUNDING = {
     "floor": "floor(c)",
     "ceil": "ceil(c)",
 }
-"""nearest_mode -> the position that is nearest to coordinate c; a millionth from the middle counts as the middle, as
-for the reference."""
+"""nearest_mode -> the position nearest to coordinate c; within a millionth of the middle counts as the middle, as in
+the reference."""
 
 CUBIC = (
     "where(t <= 1.0, ((a + 2.0) * t - (a + 3.0)) * t * t + 1.0, "
@@ -49,7 +49,7 @@ HAT = "where(t < 1.0, 1.0 - t, 0.0)"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A dimension that is resized: extents before and after, the scale, start and end of the region of interest."""
+    """A resized dimension: extents before and after, the scale, start and end of the region of interest."""
 
     dimension: int
     size: Expr
@@ -61,8 +61,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """The `count` neighbours that each output position reads, from `first` (one i64 each) on, and their weights
-    (neighbours by positions)."""
+    """The `count` neighbours of each output position, from `first` (one i64 each) on, and their weights (neighbours by
+    positions)."""
 
     count: int
     first: Value
@@ -70,7 +70,7 @@ class Taps:
 
 
 def coordinates(op: Op, line: Line, mode: str) -> Value:
-    """The coordinate of every output position, in f32 (half_pixel_symmetric: f64) like the reference's."""
+    """The coordinate of every output position, in f32 (half_pixel_symmetric: f64) as in the reference."""
     if mode not in COORDINATES:
         hint = f"It must be one of {', '.join(COORDINATES)}."
         raise op.invalid(f"coordinate_transformation_mode is {mode!r}", hint)
@@ -86,8 +86,8 @@ def coordinates(op: Op, line: Line, mode: str) -> Value:
 
 
 def _offset(line: Line) -> Expr:
-    """How far the centres of the image before and after are apart, in the input's coordinates, in f32."""
-    size, out = bound(line.size), bound(line.out)
+    """Distance of the centres of the image before and after, in the input's coordinates, in f32."""
+    size, out = constant_value(line.size), constant_value(line.out)
     if size is None or out is None or not isinstance(line.scale, Const):
         operands = {"size": as_float(line.size), "out": as_float(line.out), "scale": line.scale}
         return formula("size / 2.0 * (1.0 - out / (scale * size))", **operands)
@@ -102,29 +102,29 @@ def _wide(value: Expr) -> Expr:
 
 def as_float(extent: Expr) -> Expr:
     """An extent in a body of type f32."""
-    fixed = bound(extent)
+    fixed = constant_value(extent)
     return Call("f32", (extent,)) if fixed is None else Const(float(fixed))
 
 
 def nearest(op: Op, line: Line, at: Value, rounding: str, index: Expr) -> Expr:
-    """The index that output position `index` reads, kept inside the tensor."""
+    """The index read at output position `index`, clamped to the tensor."""
     if rounding not in ROUNDING:
         raise op.invalid(f"nearest_mode is {rounding!r}", f"It must be one of {', '.join(ROUNDING)}.")
     (axis,) = op.axes_of([line.out])
-    found = Call("i64", (formula(ROUNDING[rounding], c=at.access([axis.var])),))
-    body = formula("maximum(minimum(n, size - 1), 0)", n=found, size=line.size)
+    rounded = Call("i64", (formula(ROUNDING[rounding], c=at.access([axis.var])),))
+    body = formula("maximum(minimum(n, size - 1), 0)", n=rounded, size=line.size)
     return read(op.emit([axis], body, "i64", part=f"index{line.dimension}"), index)
 
 
 def read(table: Value, at: Expr) -> Expr:
-    """`table[at]`, as index algebra where the table follows `at // n` or a progression."""
+    """`table[at]`, as index algebra where the table is `at // n` or a progression."""
     if table.array is not None and (repeat := _repeats(table.array)) is not None:
         return formula("i // n", i=at, n=repeat)
     return table.access([at]) if table.array is None else table.at([at])
 
 
 def _repeats(table: NDArray[np.int64]) -> int | None:
-    """The n for which a table is `i // n`."""
+    """The n for which a table is `i // n`; None if there is none."""
     steps = np.diff(table)
     if not steps.any() or table[0] != 0:
         return None

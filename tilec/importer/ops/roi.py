@@ -13,20 +13,20 @@ from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
-from tilec.importer.work import require_affordable
+from tilec.importer.work_estimate import require_affordable
 from tilec.ir.evaluate import neutral
 from tilec.ir.expr import Call, Const, Expr, substitute
 from tilec.ir.types import numpy_dtype
 
-MOST_SAMPLES = 64
-"""Regions of known size are sampled in at most this many places a bin along a dimension."""
+MAX_SAMPLES = 64
+"""Maximal number of samples a bin along a dimension, for regions of known size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
     """The samples of all bins along a dimension: two neighbours each, tables over (neighbour, region, bin, sample).
 
-    `number` holds how many samples the bins of each region have, None when all have `most`.
+    `number` is the number of samples in the bins of each region, None when all have `most`.
     """
 
     index: Value
@@ -37,7 +37,7 @@ class Samples:
 
 @operator("RoiAlign")
 def _roi_align(op: Op) -> Value:
-    """Every bin of a region is the average, or maximum, of samples that interpolate between four elements."""
+    """Every bin of a region is the average, or maximum, of samples interpolated between four elements."""
     x, rois, batches = op.value(0), op.value(1), op.value(2)
     if x.rank != 4 or rois.rank != 2 or rois.shape[1] != Const(4) or batches.rank != 1:
         raise ShapeError(f"an image {shape_text(x.shape)} and regions {shape_text(rois.shape)}")
@@ -77,21 +77,21 @@ def _roi_align(op: Op) -> Value:
 
 
 def _image(batches: Value, region: Expr, images: Expr) -> Expr:
-    """The image that a region lies in, kept inside the batch."""
+    """The image of a region, clamped to the batch."""
     number: Expr = batches.access([region])
     number = number if batches.ttype == "i64" else Call("i64", (number,))
     return formula("maximum(minimum(b, n - 1), 0)", b=number, n=images)
 
 
 def _count(samples: Samples, region: Expr, compute: str) -> Expr:
-    """The number of samples that a bin of a region has along a dimension."""
+    """The number of samples in a bin of a region along a dimension."""
     if samples.number is None:
         return Const(float(samples.most))
     return Call(compute, (samples.number.access([region]),))
 
 
 def _samples(op: Op, rois: Value, d: int, size: Expr, bins: int, compute: str) -> Samples:
-    """Where the bins of every region are sampled along a dimension: rows (0) or columns (1)."""
+    """The samples of every region's bins along a dimension: rows (0) or columns (1)."""
     if bins < 1:
         raise op.invalid(f"a region is divided into {bins} bins")
     wanted = op.integer("sampling_ratio")
@@ -133,7 +133,7 @@ def _extent(op: Op, rois: Value, d: int, region: Expr, compute: str) -> tuple[Ex
 
 
 def _adaptive(op: Op, rois: Value, d: int, bins: int) -> Value:
-    """As many samples as elements lie in a bin, for regions that are known."""
+    """As many samples as a bin has elements, for known regions."""
     (n,) = op.builder.iterators(("n",), [rois.shape[0]])
     compute = "f64" if rois.ttype == "f64" else "f32"
     _, length = _extent(op, rois, d, n.var, compute)
@@ -144,8 +144,8 @@ def _adaptive(op: Op, rois: Value, d: int, bins: int) -> Value:
             "sampling_ratio 0 makes the number of samples depend on the regions",
             "Set sampling_ratio, or make the regions a constant.",
         )
-    if np.asarray(number.array).max(initial=0) > MOST_SAMPLES:
-        raise op.unsupported(f"more than {MOST_SAMPLES} samples a bin", "Set sampling_ratio.")
+    if np.asarray(number.array).max(initial=0) > MAX_SAMPLES:
+        raise op.unsupported(f"more than {MAX_SAMPLES} samples a bin", "Set sampling_ratio.")
     return number
 
 
@@ -175,8 +175,8 @@ def _max_roi_pool(op: Op) -> Value:
     largest = op.emit((n, c, h, w), row, x.ttype, [y], "max", part="rows")
     limits = [[v.access([n.var, i.var]) for v in pair] for pair, i in ((rows, h), (columns, w))]
     full = [formula("b > a", a=first, b=last) for first, last in limits]
-    found = largest.access([n.var, c.var, h.var, w.var])
-    return op.emit((n, c, h, w), guarded(full, found, Const(0.0)), x.ttype)
+    reached = largest.access([n.var, c.var, h.var, w.var])
+    return op.emit((n, c, h, w), guarded(full, reached, Const(0.0)), x.ttype)
 
 
 def _first_column(op: Op, rois: Value) -> Value:
@@ -195,6 +195,6 @@ def _bins(op: Op, rois: Value, d: int, size: Expr, bins: int) -> tuple[Value, Va
     ends = []
     for text, part in ((f"floor({compute}(p) * step) + low", "begin"), (f"ceil({compute}(p + 1) * step) + low", "end")):
         place = formula(text, p=at.var, step=step, low=low)
-        kept = formula("maximum(minimum(i64(v), size), 0)", v=place, size=size)
-        ends.append(op.emit(axes, kept, "i64", part=f"{part}{d}"))
+        clamped = formula("maximum(minimum(i64(v), size), 0)", v=place, size=size)
+        ends.append(op.emit(axes, clamped, "i64", part=f"{part}{d}"))
     return ends[0], ends[1]

@@ -1,4 +1,4 @@
-"""Operators that turn or move each sample of a batch by a number of its own."""
+"""Operators that reverse or shift each sample of a batch by a number of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _of_sample(value: Value, sample: Expr) -> Expr:
 
 @operator("ReverseSequence")
 def _reverse_sequence(op: Op) -> Value:
-    """The first `sequence_lens[b]` elements of sample b backwards, what lies behind them as it is."""
+    """The first `sequence_lens[b]` elements of sample b reversed, the others unchanged."""
     x, lengths = op.value(0), op.value(1)
     batch, time = op.integer("batch_axis", 1), op.integer("time_axis", 0)
     if x.rank < 2 or sorted((batch, time)) != [0, 1] or lengths.rank != 1:
@@ -33,7 +33,7 @@ def _reverse_sequence(op: Op) -> Value:
 
 @operator("TensorScatter")
 def _tensor_scatter(op: Op) -> Value:
-    """A cache into which sample b writes its update from `write_indices[b]` on, round its end in circular mode."""
+    """A cache into which sample b writes its update from `write_indices[b]` on, wrapping around in circular mode."""
     past, update, starts = op.value(0), op.value(1), op.optional(2)
     axis = op.axis(op.integer("axis", -2), past.rank)
     if update.rank != past.rank or axis == 0:

@@ -1,4 +1,4 @@
-"""Scatters turned around: every element searches the updates for those that hit it."""
+"""Scatters in gather form: every element searches the updates that write it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.ops.known_scatter import Known, known_coordinates, known_elements
+from tilec.importer.ops.known_scatter import KnownIndices, known_coordinates, known_elements
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
-from tilec.importer.work import require_affordable
+from tilec.importer.work_estimate import require_affordable
 from tilec.ir.algebra import bounds_of
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, bound
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 REDUCTIONS = {
@@ -23,19 +23,19 @@ REDUCTIONS = {
     "min": ("min", "minimum(x, u)"),
     "mul": ("prod", "x * u"),
 }
-"""Reduction of the updates of an element -> reducer, how the updates join the element."""
+"""Reduction of an element's updates -> reducer, formula that joins updates and element."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which updates hit an element.
+    """The updates of an element.
 
-    axes      iterators over the data; whether an update hits depends on the first `depth` of them
-    reads     iterators over the updates that may hit, in the order in which the operator writes them
-    inside    whether the element at `axes` is one that updates exist for; None when all are
-    hit       whether the update at `reads` hits an element inside
-    update    the update at places along `reads` that belongs to the element at `axes`
-    known     the same where the indices are known
+    axes      iterators over the data; whether an update writes an element depends on the first `depth` of them
+    reads     iterators over the candidate updates, in the order in which the operator writes them
+    inside    whether the element at `axes` can have updates; None when all can
+    hit       whether the update at `reads` writes an element inside
+    update    the update at a position along `reads` for the element at `axes`
+    known     the same for known indices
     """
 
     axes: tuple[Axis, ...]
@@ -44,7 +44,7 @@ class Search:
     inside: Expr | None
     hit: Expr
     update: Callable[[Sequence[Expr]], Access]
-    known: Known | None
+    known: KnownIndices | None
 
     def within(self, body: Expr, outside: Expr) -> Expr:
         """A body that reads updates, guarded where there are elements without."""
@@ -81,9 +81,9 @@ def _scatter_elements(op: Op) -> Value:
 
 @operator("ScatterND")
 def _scatter_nd(op: Op) -> Value:
-    """The last dimension of the indices holds leading coordinates into the data, the updates what lies behind."""
+    """The last dimension of the indices has leading coordinates into the data, the updates the rest."""
     x, indices, updates = (op.value(i) for i in range(3))
-    depth = bound(indices.shape[-1]) if indices.rank else None
+    depth = constant_value(indices.shape[-1]) if indices.rank else None
     if depth is None or depth > x.rank:
         raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
     wanted = (*indices.shape[:-1], *x.shape[depth:])
@@ -106,7 +106,7 @@ def _scatter_nd(op: Op) -> Value:
 
 
 def _lands(indices: Value, at: Sequence[Expr], axis: Axis) -> Expr:
-    """Whether an index, counted from the end where negative, is the element's; one outside the data hits nothing."""
+    """Whether an index, counted from the end where negative, is the element's; one outside the data is no element's."""
     index = indices.at(at)
     if indices.ttype != "i64" and not isinstance(index, Const):
         index = Call("i64", (index,))
@@ -114,7 +114,7 @@ def _lands(indices: Value, at: Sequence[Expr], axis: Axis) -> Expr:
 
 
 def scattered(op: Op, x: Value, search: Search) -> Value:
-    """The data with the updates that a search finds, joined as the attribute `reduction` says."""
+    """The data with the updates of a search, joined by the attribute `reduction`."""
     reduction = op.text("reduction", "none")
     if reduction not in ("none", *REDUCTIONS):
         raise op.invalid(f"reduction is {reduction!r}", f"It must be none, {', '.join(REDUCTIONS)}.")
@@ -141,12 +141,12 @@ def scattered(op: Op, x: Value, search: Search) -> Value:
         return op.emit(search.axes, formula(f"where(hit, {joined}, x)", hit=search.hit, u=update, x=element), x.ttype)
     miss: Expr = {"sum": _literal(x, 0), "prod": _literal(x, 1)}.get(reducer, element)
     body = search.within(formula("where(hit, u, miss)", hit=search.hit, u=update, miss=miss), miss)
-    found = op.emit(search.axes, body, x.ttype, search.reads, reducer, part="updates")
-    return op.map(joined, x=x, u=found)
+    joined_updates = op.emit(search.axes, body, x.ttype, search.reads, reducer, part="updates")
+    return op.map(joined, x=x, u=joined_updates)
 
 
 def _places(search: Search, flat: Expr) -> list[Expr]:
-    """The place along each of `reads` of the update with this number."""
+    """The index along each of `reads` of the update with this number."""
     places: list[Expr] = []
     for d, read in enumerate(search.reads):
         behind = size_of([r.extent for r in search.reads[d + 1 :]])
@@ -156,7 +156,7 @@ def _places(search: Search, flat: Expr) -> list[Expr]:
 
 
 def _texts(x: Value, reduction: str) -> tuple[str, str]:
-    """Reducer and joining body; of booleans the sum is `or`, the product `and`."""
+    """Reducer and joining body; for booleans the sum is `or`, the product `and`."""
     if x.ttype == "bool":
         reduction = {"add": "max", "mul": "min"}.get(reduction, reduction)
     return REDUCTIONS[reduction]
@@ -167,7 +167,7 @@ def _literal(x: Value, number: int) -> Const:
 
 
 def _last(op: Op, search: Search) -> Value:
-    """The number of the last update that hits each element, -1 where none does."""
+    """The number of the last update that writes each element, -1 where none does."""
     if search.known is not None and search.known.order is not None:
         return op.constant(search.known.order, "i64", part="last")
     axes = search.axes[: search.depth]

@@ -1,4 +1,4 @@
-"""Operators whose output's shape depends on the data: they compile where the deciding input is known at import."""
+"""Operators whose output's shape depends on data: compiled where the deciding input is known at import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import operator
 from tilec.importer.shapes import UndecidedError, reshape_index, size_of, symbols_of
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, bound
+from tilec.ir.expr import Const, constant_value
 
 
 def _depends_on_data(op: Op) -> TilecError:
@@ -22,7 +22,7 @@ def _depends_on_data(op: Op) -> TilecError:
 
 @operator("NonMaxSuppression")
 def _never_known(op: Op) -> Value:
-    """How many boxes are kept is for the scores to say."""
+    """Never known: the number of boxes depends on the scores."""
     raise _depends_on_data(op)
 
 
@@ -37,11 +37,11 @@ def _compress(op: Op) -> Value:
     if "axis" not in op.attributes:
         x = reshaped(op, x, (size_of(x.shape),), part="flat")
     axis = op.axis(op.integer("axis"), x.rank)
-    extent, kept = bound(x.shape[axis]), np.flatnonzero(condition.array)
+    extent, positions = constant_value(x.shape[axis]), np.flatnonzero(condition.array)
     if extent is None:
-        message = f"how many of the {len(kept)} chosen places exist depends on the sizes"
+        message = f"how many of the {len(positions)} chosen places exist depends on the sizes"
         raise UndecidedError(message, symbols_of(x.shape))
-    places = op.constant(kept[kept < extent], "i64", part="places")
+    places = op.constant(positions[positions < extent], "i64", part="places")
     axes = op.axes_of([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
     return op.emit(axes, x.at([places.at([a.var]) if d == axis else a.var for d, a in enumerate(axes)]), x.ttype)
 
@@ -51,8 +51,8 @@ def _non_zero(op: Op) -> Value:
     """The coordinates of the elements other than 0 of known contents, row-major, a row for each dimension."""
     x = op.value(0)
     if x.array is not None:
-        found = np.stack(np.nonzero(np.atleast_1d(x.array)))
-        return op.constant(found, "i64")
+        coordinates = np.stack(np.nonzero(np.atleast_1d(x.array)))
+        return op.constant(coordinates, "i64")
     if x.literal is None:
         raise _depends_on_data(op)
     extents = x.shape or (Const(1),)
@@ -65,8 +65,8 @@ def _non_zero(op: Op) -> Value:
 
 @operator("Unique")
 def _unique(op: Op) -> tuple[Value, ...]:
-    """The different elements (or slices along an axis) of known contents, where each first stands, which of them every
-    element is, and how often each occurs."""
+    """The distinct elements (or slices along an axis) of known contents, the first index of each, the number of every
+    element's value among them, and the count of each."""
     x = op.value(0)
     if x.array is None:
         raise _depends_on_data(op)

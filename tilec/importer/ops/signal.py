@@ -1,4 +1,4 @@
-"""Windows of signals and the mel scale: tensors that are made from a few numbers."""
+"""Windows of signals and the mel scale: tensors computed from a few numbers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ COSINES = {
     "HammingWindow": (_HAMMING, 1 - _HAMMING, 0.0),
     "BlackmanWindow": (float((1 - _BLACKMAN) / 2), 0.5, float(_BLACKMAN / 2)),
 }
-"""Window -> weights of the constant, of the negative cosine and of the cosine of twice the angle, made in f32."""
+"""Window -> weights of the constant, of the negative cosine and of the cosine of twice the angle, rounded in f32."""
 
-LARGEST = 1 << 24
-"""Most elements of a mel matrix."""
+MAX_ELEMENTS = 1 << 24
+"""Maximal number of elements of a mel matrix."""
 
 
 def _type(op: Op) -> str:
@@ -37,7 +37,7 @@ def _type(op: Op) -> str:
 
 @operator(*COSINES)
 def _window(op: Op) -> Value:
-    """`a - b cos(t) + c cos(2t)`, t running over a circle: in `size` steps if periodic, else in one less."""
+    """`a - b cos(t) + c cos(2t)`, with t over a full circle: in `size` steps if periodic, else in one less."""
     size, ttype = op.single(0), _type(op)
     period = simplify(formula("size" if op.integer("periodic", 1) else "maximum(size - 1, 1)", size=size))
     axes = op.axes_of([size])
@@ -50,11 +50,11 @@ def _window(op: Op) -> Value:
 
 @operator("MelWeightMatrix")
 def _mel(op: Op) -> Value:
-    """Triangles over the bins of a spectrum, as wide as the mel scale (O'Shaughnessy 1987) has it."""
+    """Triangles over the bins of a spectrum, equally wide on the mel scale (O'Shaughnessy 1987)."""
     triangles, length, rate = (int(op.required(i)) for i in range(3))
     low, high = (float(op.required(i)) for i in (3, 4))
     bins = length // 2 + 1
-    if triangles < 0 or length < 0 or rate < 1 or bins * triangles > LARGEST:
+    if triangles < 0 or length < 0 or rate < 1 or bins * triangles > MAX_ELEMENTS:
         raise op.invalid(f"{triangles} mel bins over a transform of length {length} at {rate} Hz")
     edges = 2595 * np.log10(1 + np.array([low, high], np.float64) / 700)
     mel = edges[0] + np.arange(triangles + 2) * (edges[1] - edges[0]) / (triangles + 2)

@@ -1,4 +1,4 @@
-"""Slices and splits, with bounds that may be expressions of the symbols."""
+"""Slices and splits, with limits that may be expressions of the symbols."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import UndecidedError, require_same, shape_text, solve_reshape, symbols_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.text import text_of
 
 FAR = 1 << 31
-"""Bounds from here on stand for the end of the dimension, however long."""
+"""Limits from here on mean the end of the dimension, for any extent."""
 
 
 ENDLESS = ((1 << 31) - 1, (1 << 63) - 1)
-"""An end that onnxruntime takes for the last element in the direction of the step."""
+"""Ends that onnxruntime treats as the last element in the direction of the step."""
 
 
 def sliced(op: Op, x: Value, starts: dict[int, tuple[Expr, int, Expr]], output: int = 0) -> Value:
@@ -56,15 +56,15 @@ def _range(size: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, int, Ex
     """First index, step and number of elements. Backwards, a start before the first element is the first element."""
     low, high = (Const(0), size) if step > 0 else (Const(-1), simplify(formula("size - 1", size=size)))
     first = _clamped(start, size, Const(0), high)
-    last = low if step < 0 and bound(end) in ENDLESS else _clamped(end, size, low, high)
+    last = low if step < 0 and constant_value(end) in ENDLESS else _clamped(end, size, low, high)
     text = "(last - first + step - 1) // step" if step > 0 else "(first - last - step - 1) // (-step)"
     extent = simplify(formula(f"maximum({text}, 0)", first=first, last=last, step=step))
     return first, step, extent
 
 
 def _clamped(place: Expr, size: Expr, low: Expr, high: Expr) -> Expr:
-    """A bound, counted from the end where negative, inside [low, high]."""
-    known = bound(place)
+    """A limit, counted from the end where negative, inside [low, high]."""
+    known = constant_value(place)
     if known is not None and abs(known) >= FAR:
         return high if known > 0 else low
     least, most = bounds_of(place)
@@ -73,7 +73,7 @@ def _clamped(place: Expr, size: Expr, low: Expr, high: Expr) -> Expr:
     elif least is None or least < -1:
         message = f"whether the bound {text_of(place)} counts from the end depends on the sizes"
         raise UndecidedError(message, symbols_of((place,)))
-    # A bound that may be -1 is a size less 1 of a dimension that is then empty.
+    # A limit that may be -1 is a size minus 1 of a dimension that is then empty.
     return simplify(formula("minimum(maximum(place, low), high)", place=place, low=low, high=high))
 
 
@@ -101,7 +101,7 @@ def _parts(op: Op, size: Expr) -> Sequence[Expr]:
     number = op.integer("num_outputs", len(op.outputs))
     if number != len(op.outputs):
         raise op.invalid(f"num_outputs is {number}, the node has {len(op.outputs)} outputs")
-    whole = bound(size)
+    whole = constant_value(size)
     if op.opset >= 18 and whole is not None:
         part = -(-whole // number)
         sizes = [min(part, max(0, whole - part * i)) for i in range(number)]

@@ -1,4 +1,4 @@
-"""Softmax and its kin, opened over their own axes with the maximum subtracted (A04)."""
+"""Softmax, LogSoftmax, Hardmax and LogSumExp, opened over their own axes with the maximum subtracted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tilec.ir.expr import Const, Expr
 
 
 def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
-    """`exp(x - max)` times the reciprocal of its sum, which is found once a row; a row of -inf gives NaN, as the
-    reference does. Only the result is rounded to half precision."""
+    """`exp(x - max)` times the reciprocal of its sum, computed once a row; a row of -inf gives NaN, as in the
+    reference. Only the result is rounded to half precision."""
     prefix = f"{part}_" if part else ""
     largest = op.reduce("max", axes, x=x, part=f"{prefix}max")
     power = op.map(_power(x), x=x, m=largest, part=f"{prefix}exp")
@@ -25,12 +25,12 @@ def softmax(op: Op, x: Value, axes: Sequence[int], part: str = "") -> Value:
 
 
 def _power(x: Value) -> str:
-    """The body `exp(x - m)`, in single precision where elements are half ones."""
+    """The body `exp(x - m)`, in single precision where elements have half precision."""
     return f"exp({wide('x', x.ttype)} - {wide('m', x.ttype)})"
 
 
 def _softmax_axes(op: Op, x: Value) -> tuple[int, ...]:
-    """Before opset 13 everything from `axis` on counts as one axis."""
+    """The axes; before opset 13 all dimensions from `axis` on."""
     axis = op.integer("axis", -1 if op.opset >= 13 else 1)
     if op.opset < 13 and axis == x.rank:
         return ()

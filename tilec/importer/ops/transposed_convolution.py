@@ -1,7 +1,7 @@
 """Transposed convolution in one to three dimensions, with groups, dilation and any padding.
 
-With a stride s the outputs s*m + i of one phase i are a plain convolution with every s-th element of the kernel.  So
-all phases are computed as one convolution and then laid beside each other.
+With a stride s the outputs s*m + i of one phase i are a plain convolution with every s-th element of the kernel. So all
+phases are computed as one convolution and then interleaved.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 
 PHASES = {1: ("j",), 2: ("i", "j"), 3: ("f", "i", "j")}
 """Iterators over the phases of the strides."""
@@ -40,7 +40,7 @@ class Spread:
 
     @property
     def outputs(self) -> Expr:
-        """The number of output channels."""
+        """Number of output channels."""
         return simplify(formula("m * g", m=self.weight.shape[1], g=self.group))
 
     def axes(self) -> tuple[Axis, ...]:
@@ -88,7 +88,7 @@ def _spread_of(op: Op) -> Spread:
     if min((*strides, *dilations, *kernel)) < 1:
         raise op.invalid(f"kernel {list(kernel)}, strides {list(strides)}, dilations {list(dilations)}")
     before, out = _reach(op, x.shape[2:], kernel, strides, dilations)
-    group, channels = op.integer("group", 1), bound(weight.shape[0]) or 0
+    group, channels = op.integer("group", 1), constant_value(weight.shape[0]) or 0
     require_same(x.shape[1], weight.shape[0], f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
     if group < 1 or channels % group:
         raise op.invalid(f"{channels} input channels in {group} groups")
@@ -96,7 +96,8 @@ def _spread_of(op: Op) -> Spread:
 
 
 def _by_taps(spread: Spread) -> Value:
-    """Output h sums over every element r of the kernel, at `(h + pad - r*dilation) / stride` where that is whole."""
+    """Output h sums over every element r of the kernel, at `(h + pad - r*dilation) / stride` where that is an
+    integer."""
     axes, reduce = spread.axes(), spread.taps(spread.kernel)
     channel, *taps = _variables(reduce)
     whole: list[Expr] = []
@@ -139,7 +140,7 @@ def _by_phases(spread: Spread) -> Value:
 
 
 def _beside(spread: Spread, total: Value, phases: Sequence[int], steps: Sequence[Mapping[str, int | Expr]]) -> Value:
-    """The phases beside each other; 0 in those that a kernel shorter than the stride does not reach."""
+    """The phases interleaved; 0 in those that a kernel shorter than the stride does not reach."""
     n, o, *places = spread.axes()
     outer = [simplify(formula("(h + p) % s", h=a.var, **step)) for a, step in zip(places, steps, strict=True)]
     inner = [formula("(h + p) // s - first", h=a.var, **step) for a, step in zip(places, steps, strict=True)]
@@ -158,7 +159,7 @@ def _part(op: Op) -> str:
 
 
 def _lengthened(spread: Spread, kernel: Sequence[int]) -> Value:
-    """The weight with zeros behind its kernel up to these extents, so that every phase has as many elements."""
+    """The weight padded with zeros to these kernel extents, so that every phase has as many elements."""
     if tuple(kernel) == spread.kernel:
         return spread.weight
     op, weight = spread.op, spread.weight
@@ -194,7 +195,7 @@ def _reach(
             target = Const(wanted[-rank + d]) if wanted is not None else formula("e * s", e=sizes[d], s=strides[d])
             total = formula("maximum(reach - target, 0)", reach=reach, target=target)
             before.append(simplify(formula("t // 2" if mode == "SAME_UPPER" else "(t + 1) // 2", t=total)))
-            # The reference does not reach further for `auto_pad`, though ONNX says so.
+            # The reference does not extend the output for `auto_pad`, contrary to ONNX's definition.
             out.append(simplify(target if wanted is not None else formula("r - t", r=reach, t=total)))
         elif mode in ("NOTSET", "", "VALID"):
             ends = (pads[d], pads[rank + d]) if mode != "VALID" else (0, 0)

@@ -1,4 +1,4 @@
-"""What undoes windows: MaxUnpool puts maxima back where they were, Col2Im sums blocks back into an image."""
+"""Inverses of windows: MaxUnpool moves maxima back to their positions, Col2Im sums blocks into an image."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.types import TTYPES
 
 UNPOOLED = "(e - 1) * s - p + k"
-"""Extent that windows of extent k with stride s came from, less the padding p."""
+"""Extent of a dimension before windows of extent k with stride s, less the padding p."""
 
 
 @operator("MaxUnpool")
 def _max_unpool(op: Op) -> Value:
-    """Zeros, and the elements of X at the places that I gives in the flat output (as onnxruntime counts them)."""
+    """Zeros, and the elements of X at the indices I into the flat output (numbered as in onnxruntime)."""
     x, indices = op.value(0), op.value(1)
     rank = x.rank - 2
     kernel = op.integers("kernel_shape") or ()
@@ -50,7 +50,8 @@ def _max_unpool(op: Op) -> Value:
 
 @operator("Col2Im")
 def _col2im(op: Op) -> Value:
-    """Every pixel sums the elements of the blocks that cover it: block `(h + pad - r*dilation) / stride`, if whole."""
+    """Every pixel sums the elements of the blocks that cover it: block `(h + pad - r*dilation) / stride`, if an
+    integer."""
     x = op.value(0)
     image, block = op.contents(1) or (), op.constants(2) or ()
     rank = len(image)
@@ -59,7 +60,7 @@ def _col2im(op: Op) -> Value:
         raise ShapeError(f"an input {shape_text(x.shape)}, an image {shape_text(image)} and a block {list(block)}")
     strides, dilations = per_dimension(op, "strides", rank), per_dimension(op, "dilations", rank)
     span = size_of([Const(k) for k in block])
-    channels, width = bound(x.shape[1]), bound(span) or 0
+    channels, width = constant_value(x.shape[1]), constant_value(span) or 0
     if width < 1 or channels is None or channels % width:
         raise ShapeError(f"{channels} channels of blocks {list(block)}")
     blocks: list[Expr] = [

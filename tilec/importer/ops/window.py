@@ -1,4 +1,4 @@
-"""Sliding windows: where convolution and pooling read, and how far their output reaches."""
+"""Sliding windows of convolution and pooling: positions, padding and output extents."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.shapes import UndecidedError, symbols_of
 from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Const, Expr, bound
+from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.text import text_of
 
 SPATIAL = {1: ("w",), 2: ("h", "w"), 3: ("d", "h", "w")}
 KERNEL = {1: ("s",), 2: ("r", "s"), 3: ("q", "r", "s")}
-"""Iterators over the positions of a window and over the elements inside it."""
+"""Iterators over the positions of a window (`SPATIAL`) and over the elements inside it (`KERNEL`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowFunction:
     """A window along one dimension: kernel extent, stride, dilation, padding before and after, output extent."""
 
     size: Expr
@@ -30,11 +30,11 @@ class Window:
     out: Expr
 
     def position(self, at: Expr, inside: Expr) -> Expr:
-        """The element of the tensor that lies `inside` the window `at`; outside the tensor in the padding."""
+        """The index of the element `inside` the window `at`; outside the tensor in the padding."""
         return simplify(formula("at * s + i * d - p", at=at, s=self.stride, i=inside, d=self.dilation, p=self.before))
 
 
-def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[Window, ...]:
+def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[WindowFunction, ...]:
     """The windows along the spatial dimensions, from the attributes strides, dilations, pads, auto_pad and ceil_mode.
 
     Raises ConfigError for attributes that do not fit.
@@ -55,10 +55,10 @@ def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[Windo
         span = (kernel[d] - 1) * dilations[d] + 1
         before, after = _padding(op, mode, sizes[d], span, strides[d], pads[d], pads[rank + d])
         out = _reach(sizes[d], span, strides[d], before, after, ceil=bool(op.integer("ceil_mode")))
-        room = bound(simplify(formula("e + b + a", e=sizes[d], b=before, a=after)))
+        room = constant_value(simplify(formula("e + b + a", e=sizes[d], b=before, a=after)))
         if room is not None and room < span:
             raise op.invalid(f"a window of {span} does not fit into dimension {d} of extent {text_of(sizes[d])}")
-        result.append(Window(sizes[d], kernel[d], strides[d], dilations[d], before, after, out))
+        result.append(WindowFunction(sizes[d], kernel[d], strides[d], dilations[d], before, after, out))
     return tuple(result)
 
 
@@ -84,7 +84,8 @@ def _padding(op: Op, mode: str, size: Expr, span: int, stride: int, before: int,
 
 
 def _reach(size: Expr, span: int, stride: int, before: Expr, after: Expr, ceil: bool) -> Expr:
-    """How many windows fit; with `ceil` also one that begins inside the tensor or its front padding and reaches out."""
+    """The number of windows; with `ceil` including one that begins inside the tensor or its front padding and extends
+    beyond."""
     operands = {"size": size, "span": span, "stride": stride, "before": before, "after": after}
     room = simplify(formula("size + before + after - span", **operands))
     if not ceil:
@@ -100,7 +101,7 @@ def _reach(size: Expr, span: int, stride: int, before: Expr, after: Expr, ceil: 
     raise UndecidedError(message, symbols_of((size,)))
 
 
-def inside(window: Window, index: Expr, low: Expr | int = 0, high: Expr | int = 0) -> Expr:
+def inside(window: WindowFunction, index: Expr, low: Expr | int = 0, high: Expr | int = 0) -> Expr:
     """Whether an index lies in the tensor, extended by `low` elements before and `high` after it."""
     text = "i >= -low and i < size + high"
     return formula(text, i=index, size=window.size, low=low, high=high)

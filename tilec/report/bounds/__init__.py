@@ -1,1 +1,1 @@
-"""What people read about data-movement bounds: subjects with their curves, rows, table, CSV, JSON, pictures."""
+"""Reports on data-movement bounds: subjects with their curves, rows, table, CSV, JSON, pictures."""

@@ -1,4 +1,4 @@
-"""Bounds as CSV and as plain data for JSON; bytes are integers, points without capacities are whole curves."""
+"""Bounds as CSV and as plain data for JSON; bytes are integers, and whole curves are listed without capacities."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tilec.analysis.bounds.rows import MEASURED, At, Row, rows_of
+from tilec.analysis.bounds.subject import LB, LB_MEANING, Attained, Subject
 from tilec.bounds.levels import NOT_JOINT
-from tilec.report.bounds.rows import MEASURED, At, Row, rows_of
-from tilec.report.bounds.subject import LB, LB_MEANING, Attained, Subject
 
 _SUBJECT = ("name", "count", "sizes")
 _POINT = ("traffic_bytes", "accesses_words", "buffer_bytes", "mapping")
 
 
 def meanings(subjects: Sequence[Subject]) -> dict[str, str]:
-    """Name of every mapspace -> what it holds."""
-    found = {slope.name: slope.meaning for subject in subjects for slope in subject.slopes}
-    return {**found, LB: LB_MEANING}
+    """Map from mapspace to its description."""
+    descriptions = {slope.name: slope.meaning for subject in subjects for slope in subject.slopes}
+    return {**descriptions, LB: LB_MEANING}
 
 
 def bounds_csv(subjects: Sequence[Subject], ats: Sequence[At]) -> str:
-    """A line for every subject, capacity and mapspace with a heading; without capacities, for every point."""
+    """One line for every subject, capacity and mapspace, with a heading; without capacities, one for every point."""
     memory = io.StringIO()
     writer = csv.writer(memory, lineterminator="\n")
     at = ("level", "capacity_bytes") if ats else ()
@@ -46,15 +46,15 @@ def _cells(point: Attained) -> list[object]:
 
 
 def bounds_to_json(subjects: Sequence[Subject], ats: Sequence[At]) -> dict[str, Any]:
-    """Everything as plain data: bounds at the capacities, or whole curves without any."""
-    told: dict[str, Any] = {"mapspaces": meanings(subjects), "subjects": [_subject(each, ats) for each in subjects]}
+    """All subjects as plain data: bounds at the capacities, or whole curves without capacities."""
+    data: dict[str, Any] = {"mapspaces": meanings(subjects), "subjects": [_subject(each, ats) for each in subjects]}
     if any(at.level for at in ats):
-        told["levels"] = NOT_JOINT
-    return told
+        data["levels"] = NOT_JOINT
+    return data
 
 
 def _subject(subject: Subject, ats: Sequence[At]) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "name": subject.name,
         "count": subject.count,
         "text": subject.text,
@@ -65,22 +65,22 @@ def _subject(subject: Subject, ats: Sequence[At]) -> dict[str, Any]:
         "largest_useful_buffer_bytes": {slope.name: slope.largest_useful_buffer for slope in subject.slopes},
     }
     if subject.notes:
-        told["notes"] = list(subject.notes)
+        data["notes"] = list(subject.notes)
     if ats:
         rows = list(rows_of(subject, ats))
-        return {**told, "bounds": [_at(at, [row for row in rows if row.at is at]) for at in ats]}
+        return {**data, "bounds": [_at(at, [row for row in rows if row.at is at]) for at in ats]}
     curves = {slope.name: [_point(point) for point in slope.points] for slope in subject.slopes}
-    return {**told, "curves": curves}
+    return {**data, "curves": curves}
 
 
 def _at(at: At, rows: Sequence[Row]) -> dict[str, Any]:
     bounds = {row.mapspace: _bound(row) for row in rows if row.mapspace != MEASURED}
-    told: dict[str, Any] = {"capacity_bytes": at.capacity, **bounds}
+    data: dict[str, Any] = {"capacity_bytes": at.capacity, **bounds}
     if real := {row.because: row.traffic for row in rows if row.mapspace == MEASURED}:
-        told["measured_bytes"] = real
+        data["measured_bytes"] = real
     if at.level is None:
-        return told
-    return {"level": at.level.level, "below": at.level.below, "instances": at.level.instances, **told}
+        return data
+    return {"level": at.level.level, "below": at.level.below, "instances": at.level.instances, **data}
 
 
 def _bound(row: Row) -> Mapping[str, Any]:

@@ -1,22 +1,23 @@
-"""What the pictures of bounds show, as numbers: ski slope, OI mesa, performance mesa, area mountain (O01, O07, O08)."""
+"""Plots of bounds as numbers: ski slope, OI mesa, performance mesa, area mountain (Orojenesis, derived models)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tilec.analysis.bounds.subject import LB, Subject
+from tilec.analysis.bounds.units import peak
 from tilec.bounds.levels import level_capacities
-from tilec.report.bounds.subject import LB, Subject
-from tilec.report.bounds.units import peak
 from tilec.spec.device import DeviceSpec
 
 _PER_DOUBLING = 4
-"""Capacities at which the provable bound is drawn, per doubling."""
+"""Number of capacities per doubling at which the provable bound is drawn."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A curve whose value lasts until the next point unless points are `joined` or it is `proved`, no mapping's."""
+    """A curve. Its value lasts until the next point, unless points are `joined`; a `proved` bound is attained by no
+    known mapping."""
 
     label: str
     pairs: tuple[tuple[float, float], ...]
@@ -26,8 +27,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture with logarithmic axes unless `linear`; `marks` are capacities in bytes with their names, `points`
-    stand on their own."""
+    """One picture with logarithmic axes unless `linear`; `marks` are capacities in bytes with their names, `points` are
+    single points."""
 
     title: str
     x: str
@@ -39,7 +40,7 @@ class Panel:
 
 
 def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel]:
-    """The pictures of some subjects; the performance mesa only of a device, at its lowest level's bandwidth."""
+    """The pictures of the subjects; the performance mesa only for a device, at its lowest level's bandwidth."""
     levels = level_capacities(device) if device else ()
     marks = tuple((level.capacity, level.level) for level in levels)
     end = max([size for size, _ in marks] + [subject.largest_useful_buffer for subject in subjects])
@@ -58,7 +59,7 @@ def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel
         real = tuple((each.capacity, value(s, each.traffic)) for s in subjects for each in s.measured if each.traffic)
         return Panel(title, "buffer (bytes)", y, tuple(lines), marks, real)
 
-    found = [
+    drawn = [
         panel("Ski slope", "traffic (bytes)", lambda _, moved: moved),
         panel("OI mesa", "operations per byte", intensity),
     ]
@@ -68,12 +69,15 @@ def panels(subjects: Sequence[Subject], device: DeviceSpec | None) -> list[Panel
             return min(peak(device, subject), intensity(subject, moved) * bandwidth)
 
         title = f"Performance mesa: {device.name}, {levels[0].below} {bandwidth / 1e9:.0f} GB/s"
-        found.append(panel(title, "operations per second", attained))
-    return [*found, *(_mountain(subject) for subject in subjects if subject.mountains)]
+        drawn.append(panel(title, "operations per second", attained))
+    return [*drawn, *(_mountain(subject) for subject in subjects if subject.mountains)]
 
 
 def _mountain(subject: Subject) -> Panel:
-    """Throughput over the share of a die that is buffer: it rises while memory limits it, then falls (O28)."""
+    """Throughput over the share of a die that is buffer (Orojenesis, buffer and compute area).
+
+    It rises while memory limits it, then falls.
+    """
     lines = (
         Line(name, tuple((design.share, design.throughput) for design in designs), joined=True)
         for name, designs in subject.mountains.items()
@@ -82,13 +86,13 @@ def _mountain(subject: Subject) -> Panel:
 
 
 def intensity(subject: Subject, traffic: int) -> float:
-    """Operations per byte of traffic (O07)."""
+    """Operational intensity: operations per byte of traffic."""
     return subject.operations / traffic
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """Pairs of (buffer, traffic) in bytes, where anything moves."""
+    """Pairs of (buffer, traffic) in bytes; points without traffic are left out."""
 
     label: str
     subject: Subject

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg")
 _LEGEND = 12
-"""Lines that a legend still names."""
+"""Largest number of lines for which a legend is drawn."""
 
 _STYLE = {
     "font.size": 8,
-    "svg.hashsalt": "tilec",  # the same file from the same curves
+    "svg.hashsalt": "tilec",  # equal curves give equal files
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
@@ -37,7 +37,7 @@ def require_drawable(path: Path) -> None:
 
 
 def draw(panels: Sequence[Panel], title: str, path: Path) -> None:
-    """Write the panels side by side. Raises what `require_drawable` and writing raise; nothing stays half-written."""
+    """Write the panels side by side. Raises as `require_drawable` and writing do; no partial file remains."""
     require_drawable(path)
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -1,27 +1,27 @@
-"""Bounds for a terminal: a heading for each subject, a line for each capacity and mapspace, what they mean."""
+"""Bounds for a terminal: a heading for each subject, a line for each capacity and mapspace, and their meanings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilec.analysis.bounds.rows import At, Row, rows_of
+from tilec.analysis.bounds.subject import Subject
 from tilec.bounds.levels import NOT_JOINT
 from tilec.report.bounds.forms import meanings
-from tilec.report.bounds.rows import At, Row, rows_of
-from tilec.report.bounds.subject import Subject
 
 _NOTHING = "-"
-"""Where there is no number."""
+"""Text where there is no number."""
 
 HEADS = ("capacity", "mapspace", "traffic", "x least", "buffer", "mapping")
 RIGHT = ("traffic", "x least", "buffer")
-"""Columns, and those that end in line."""
+"""Columns of the table, and those that are right-aligned."""
 
 _SIZES = (("GiB", 30), ("MiB", 20), ("KiB", 10))
 _PREFIXES = (("T", 12), ("G", 9), ("M", 6), ("k", 3))
 
 
 def heading(subject: Subject) -> list[str]:
-    """What is bounded, in two lines, and what there is to know about it."""
+    """The subject in two lines: expression and sizes, types, operations, compulsory traffic; then its notes."""
     times = f", {subject.count} times" if subject.count > 1 else ""
     sizes = " ".join(f"{name}={size}" for name, size in subject.sizes.items())
     least = f"at least {size_text(subject.compulsory)}"
@@ -33,20 +33,20 @@ def heading(subject: Subject) -> list[str]:
 
 
 def cells(subject: Subject, ats: Sequence[At]) -> list[list[str]]:
-    """Lines of the table without its head; a capacity stands on its first line only."""
-    found: list[list[str]] = []
+    """Lines of the table without its head; the first line of a capacity names it."""
+    lines: list[list[str]] = []
     before: At | None = None
     for row in rows_of(subject, ats):
-        found.append([_at(row.at) if row.at is not before else "", row.mapspace, *_numbers(row)])
+        lines.append([_at(row.at) if row.at is not before else "", row.mapspace, *_numbers(row)])
         before = row.at
-    return found
+    return lines
 
 
 def footer(subjects: Sequence[Subject], ats: Sequence[At]) -> list[str]:
-    """What each mapspace holds; that levels do not go together."""
-    told = meanings(subjects)
-    width = max(map(len, told))
-    lines = [f"{name:<{width}}  {meaning}" for name, meaning in told.items()]
+    """The meaning of each mapspace, and the remark that bounds of several levels do not hold jointly."""
+    by_name = meanings(subjects)
+    width = max(map(len, by_name))
+    lines = [f"{name:<{width}}  {meaning}" for name, meaning in by_name.items()]
     return [*lines, f"levels: {NOT_JOINT}"] if any(at.level for at in ats) else lines
 
 

@@ -1,4 +1,4 @@
-"""What every code that tilec prints means: refusals, plan errors, placement, tuning, errors, exit codes."""
+"""Reference pages of every code that tilec prints: refusals, plan errors, placement, tuning, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def all_pages() -> tuple[Page, ...]:
 
 
 def pages_of(text: str) -> tuple[Page, ...]:
-    """The pages of a code, or of a message as tilec prints it; a code may be of several kinds.
+    """The pages of a code, or of a message as tilec prints it; a code may have pages of several kinds.
 
     Raises UsageError with the nearest code where there is none.
     """
     known = all_pages()
     wanted = text.strip()
-    found = [page for page in known if page.code.lower() == wanted.lower()]
-    found = found or [page for page in known if page.covers(wanted)]
-    if not found:
+    matching = [page for page in known if page.code.lower() == wanted.lower()]
+    matching = matching or [page for page in known if page.covers(wanted)]
+    if not matching:
         near = did_you_mean(wanted, [page.code for page in known])
         hint = f"Did you mean {near!r}?" if near else "`tilec explain` lists all codes."
         raise UsageError(f"no code is called {wanted!r}", hint=hint)
-    return tuple(found)
+    return tuple(matching)

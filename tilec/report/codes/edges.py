@@ -1,11 +1,10 @@
-"""Codes of refusals: why an edge of a plan is not connected, as the scheduler says it."""
+"""Codes of refusals: the scheduler's reasons why an edge of a plan is not connected."""
 
 from __future__ import annotations
 
 from tilec.ir.plan import Refusal
 from tilec.report.codes.page import Page
-from tilec.report.wording import refusal_text
-from tilec.scheduler.reasons import REASONS, refusal
+from tilec.scheduler.refusals import REASONS, refusal
 
 NUMBERS: dict[str, dict[str, str]] = {
     "fusion-off": {},
@@ -38,7 +37,7 @@ NUMBERS: dict[str, dict[str, str]] = {
         "most": "the most that is looked at",
     },
 }
-"""Code -> its numbers."""
+"""Map from code to the numbers it carries."""
 
 _SAMPLES: dict[str, Refusal] = {
     "fusion-off": refusal("h0", "h1", "fusion-off"),
@@ -86,4 +85,4 @@ def pages() -> tuple[Page, ...]:
 
 
 def _example(sample: Refusal) -> str:
-    return f"{sample.edge}  {refusal_text(sample)}"
+    return f"{sample.edge}  {sample.text}"

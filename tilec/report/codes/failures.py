@@ -129,7 +129,7 @@ EXITS: dict[int, tuple[str, str]] = {
     130: ("interrupted with Ctrl-C", "Run it again: finished stages are skipped, nothing is half-written."),
     143: ("ended by SIGTERM", "Run it again: finished stages are skipped, nothing is half-written."),
 }
-"""Exit code -> meaning, remedy."""
+"""Map from exit code to meaning and remedy."""
 
 
 def pages() -> tuple[Page, ...]:

@@ -1,4 +1,4 @@
-"""A page about a code: what it means, the numbers it carries, an example, what to do."""
+"""The page of a code: its meaning, the numbers it carries, an example, a remedy."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ KINDS: dict[str, str] = {
     "error": "what an error is (Python class)",
     "exit": "exit codes",
 }
-"""Kind of code -> where such codes are met; in the order of listings."""
+"""Map from kind of code to the place where such codes occur; in the order of listings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is known of a code.
+    """The documentation of a code.
 
-    `meaning` is one sentence, `remedy` what to do; `numbers` says what each number of the code is; `example` shows it
-    as tilec prints it. `says` are patterns of the messages that the code stands for, where these have no code of their
-    own.
+    `meaning` is one sentence, `remedy` an instruction; `numbers` describes each number of the code; `example` shows it
+    as tilec prints it. `says` are patterns of the messages that belong to the code, where these carry no code.
     """
 
     code: str
@@ -36,5 +35,5 @@ class Page:
     says: tuple[str, ...] = ()
 
     def covers(self, message: str) -> bool:
-        """Whether a message is one of those that the code stands for."""
+        """Whether a message belongs to the code."""
         return any(re.fullmatch(pattern, message) for pattern in self.says)

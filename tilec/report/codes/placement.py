@@ -1,4 +1,4 @@
-"""Why nodes of a model do not compile: the reasons of import, sorted under codes."""
+"""Reasons of import why nodes of a model do not compile, by code."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Codes of plan errors: what an edited plan may not ask for, as codegen says it."""
+"""Codes of plan errors: illegal entries of an edited plan, as codegen reports them."""
 
 from __future__ import annotations
 
 from tilec.ir.plan import Refusal
-from tilec.lower.legal import REASONS, PlanError
+from tilec.lower.checks.plan_errors import REASONS, PlanError
 from tilec.report.codes.page import Page
 
 NUMBERS: dict[str, str] = {
@@ -18,11 +18,11 @@ NUMBERS: dict[str, str] = {
     "other": "the other iterator, or the other group, that it is compared with",
     "tensor": "a tensor that the expression reads",
     "node": "the node that stands in the way",
-    "why": "why the decision has no effect",
+    "why": "why the decision has no effect, or cannot be obeyed",
     "order": "dimensions in storage, outermost first, as this group has them",
     "expected": "the same as the other group has them",
 }
-"""What the numbers of plan errors are; each sentence names those that it has."""
+"""Meanings of the numbers of plan errors; each sentence names its own."""
 
 _SAMPLES: dict[str, Refusal] = {
     "capacity": Refusal("group_3", "capacity", {"level": "smem", "bytes": 262144, "capacity": 167936}),
@@ -44,6 +44,11 @@ _SAMPLES: dict[str, Refusal] = {
     "shared-end": Refusal("total", "shared-end", {"loop": "total", "level": "l1", "node": "y"}),
     "shared-part": Refusal("bias", "shared-part", {"loop": "total", "level": "l1", "node": "peak"}),
     "unused": Refusal("h1", "unused", {"what": "tile", "level": "l1", "why": "it follows the tile of y there"}),
+    "vector": Refusal("h1", "vector", {"iterator": "m", "why": "its neighbours do not lie side by side in the result"}),
+    "unroll": Refusal("h1", "unroll", {"iterator": "k", "size": 512, "why": "a tile has 256"}),
+    "accumulators": Refusal("h1", "accumulators", {"size": 4, "why": "nothing is reduced"}),
+    "prefetch": Refusal("w", "prefetch", {"what": "step", "why": "no loop comes to enough that is new"}),
+    "streamed": Refusal("y", "streamed", {"why": "an output of the model may begin inside a vector"}),
     "layout": Refusal("h1", "layout", {"level": "dram", "order": "0 1", "other": "group_2", "expected": "1 0"}),
 }
 
@@ -67,6 +72,11 @@ _MEANINGS: dict[str, str] = {
     "shared-end": "a shared loop is not the end of its part at a level",
     "shared-part": "nodes inside and outside of a shared loop are connected at one level",
     "unused": "a decision of the plan has no effect",
+    "vector": "vectors are to run along an iterator whose neighbours cannot be stored as one",
+    "unroll": "one body of a loop is to cover more points than a tile has or a compiler takes",
+    "accumulators": "a point of a node is to have more partial results than there are registers, or none to combine",
+    "prefetch": "a tensor is to be fetched ahead that is not read from memory, or of which too little is new each time",
+    "streamed": "a result is to be stored past the caches that stays in the group, is read again or begins anywhere",
     "layout": "two groups store one tensor in different orders",
 }
 
@@ -82,12 +92,18 @@ _REMEDIES: dict[str, str] = {
     "size": "Write a size of at least 1, or leave the entry out for the whole extent.",
     "permutation": "List each iterator or dimension once.",
     "unused": "Take the decision out, or put it on the final node of the part.",
+    "vector": "Name an iterator along which the result is contiguous, a reduce iterator, or nothing for scalar code.",
+    "unroll": "Write a smaller number, or take the node out of `vectors` and `unroll` to have them chosen anew.",
+    "accumulators": "Write a smaller number, or unroll fewer points of the node.",
+    "prefetch": "Take the entry out, or write the kind that is possible.",
+    "streamed": "Take the tensor out of `streamed`.",
     "layout": "Give the tensor one layout at that level in every group.",
 }
 
 
 def pages() -> tuple[Page, ...]:
-    """One page for every code that `lower` and `codegen` refuse a plan with. Raises KeyError for one without."""
+    """One page for every code with which `lower` and `codegen` refuse a plan. Raises KeyError for a code without
+    one."""
     return tuple(_page(code) for code in REASONS)
 
 

@@ -1,4 +1,4 @@
-"""Why a tuning record did not decide about a group: what `schedule` counts in its tuning line."""
+"""Reasons why a tuning record did not decide about a group, as counted in the tuning line of `schedule`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether this machine has what tilec needs, check by check, each finding with its fix."""
+"""Health checks of this machine's installation; each finding has a fix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Check = Callable[[], Iterable[Finding]]
 
 
 def examined(checks: Iterable[tuple[str, Check]]) -> Iterator[Finding]:
-    """What all checks find; one that needs a package that is not there, or fails, is a finding itself."""
+    """The findings of all checks; a check that fails, or needs a missing package, is a finding itself."""
     for name, check in checks:
         try:
             yield from check()

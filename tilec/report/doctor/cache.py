@@ -1,4 +1,4 @@
-"""The cache folder: can it be written, how much it holds, how much room there is."""
+"""Check of the cache folder: write permission, size, free space."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tilec.report.cache_listing import KINDS, entries, total
 from tilec.report.doctor.finding import Finding
-from tilec.report.kept import KINDS, entries, total
-from tilec.report.wording import bytes_text
+from tilec.report.formatting import bytes_text
 
 _LEAST_FREE = 1 << 30
 
 
 def cache(root: Path, limit: int) -> Iterator[Finding]:
-    """The folder `root`; `limit` is how many bytes compiled models may take."""
+    """Findings about the folder `root`; `limit` is the limit of compiled models in bytes."""
     there = next(folder for folder in (root, *root.absolute().parents) if folder.exists())
     if not _writable(there):
         fix = "Give write permission, or set XDG_CACHE_HOME to another folder."
@@ -29,7 +29,7 @@ def cache(root: Path, limit: int) -> Iterator[Finding]:
 
 
 def _writable(folder: Path) -> bool:
-    """Whether files can be made in a folder; permissions alone do not tell (file systems that are read-only)."""
+    """Whether files can be created in a folder; permissions alone do not show it (read-only file systems)."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True

@@ -1,4 +1,4 @@
-"""One thing that was looked at: how it is, and how to mend it."""
+"""A finding: the result of one check and its fix."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Status = Literal["ok", "info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`check` is what was looked at, `text` what was found, `fix` what to do about it.
+    """`check` is the subject, `text` the result, `fix` the remedy.
 
-    An error keeps tilec from working and has an exit code; a warning costs speed or comfort; info changes nothing.
+    An error prevents tilec from working and has an exit code; a warning costs speed or comfort; info has no effect.
     """
 
     check: str
@@ -26,10 +26,10 @@ class Finding:
 
 
 def invalid(check: str, text: str, fix: str) -> Finding:
-    """A setting that cannot be used as it is written."""
+    """A setting with an invalid value."""
     return Finding(check, "error", text, fix, ConfigError.exit_code)
 
 
 def exit_code_of(findings: Iterable[Finding]) -> int:
-    """0 when tilec can be used, else the code of what weighs most: the toolchain before settings."""
+    """0 when tilec can be used, else the code of the gravest error: the toolchain before settings."""
     return max((finding.exit_code for finding in findings if finding.status == "error"), default=0)

@@ -1,4 +1,4 @@
-"""The machine: CPU, threads that may be used, memory, compilers and GPUs, whether it was measured."""
+"""Checks of the machine: CPU, usable threads, memory, compilers and GPUs, and whether it was measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilec.spec.host import read_host
 from tilec.spec.units import BYTES
 
 Output = Callable[[Sequence[str]], str | None]
-"""What a command prints; None when it is not there or fails."""
+"""The standard output of a command; None when it is missing or fails."""
 
 _LEAST_VECTOR = 32
 """Bytes of a vector register (AVX2) below which x86 kernels are slow."""
@@ -25,7 +25,7 @@ _SECONDS = 10
 
 
 def cpu(root: Path = Path("/")) -> Iterator[Finding]:
-    """The processor and the instructions that kernels are made of; `root` is where /proc is looked for."""
+    """The processor and its vector instructions; `root` is the folder that contains /proc."""
     host = read_host(root)
     has = [feature[1:] for feature in host.features if feature.startswith("+")]
     text = f"{host.model} ({host.triple}, {host.processor}), vectors of {host.vector_bytes} bytes: "
@@ -38,7 +38,7 @@ def cpu(root: Path = Path("/")) -> Iterator[Finding]:
 
 
 def threads(root: Path = Path("/"), environ: Mapping[str, str] = os.environ) -> Iterator[Finding]:
-    """How many threads are worth having, and what holds them back."""
+    """Number of useful threads, and the limits on them."""
     cores, usable, all_ = read_host(root).cores, len(usable_cpus()), os.cpu_count() or 1
     limits = [f"affinity leaves {usable} of {all_} logical CPUs"] if usable < all_ else []
     quota = _quota(root)
@@ -69,15 +69,15 @@ def memory(root: Path = Path("/")) -> Iterator[Finding]:
 
 
 def compilers(output: Output | None = None) -> Iterator[Finding]:
-    """Compilers and GPUs: plans for GPUs are made without them."""
+    """Compilers and GPUs; plans for GPUs do not need them."""
     ask = output or printed
     for name in ("nvcc", "hipcc"):
-        said = ask([name, "--version"])
-        lines = [line for line in (said or "").splitlines() if "release" in line or "version" in line]
-        yield _optional(name, said is not None, lines[0].strip() if lines else "found")
+        version_text = ask([name, "--version"])
+        lines = [line for line in (version_text or "").splitlines() if "release" in line or "version" in line]
+        yield _optional(name, version_text is not None, lines[0].strip() if lines else "found")
     gpus = ask(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
-    found = "; ".join((gpus or "").strip().splitlines())
-    yield _optional("gpu", bool(found), found)
+    names = "; ".join((gpus or "").strip().splitlines())
+    yield _optional("gpu", bool(names), names)
 
 
 def _optional(check: str, there: bool, text: str) -> Finding:
@@ -86,7 +86,7 @@ def _optional(check: str, there: bool, text: str) -> Finding:
 
 
 def printed(command: Sequence[str]) -> str | None:
-    """What a command prints on stdout; None when it is not there, fails or takes long."""
+    """Standard output of a command; None when it is missing, fails or takes too long."""
     path = shutil.which(command[0])
     if path is None:
         return None
@@ -100,7 +100,7 @@ def printed(command: Sequence[str]) -> str | None:
 
 
 def measured() -> Iterator[Finding]:
-    """Whether the device `host` is known already."""
+    """Whether the device `host` has been measured."""
     from tilec.spec.probe import known_text
 
     if known_text() is None:
@@ -111,7 +111,7 @@ def measured() -> Iterator[Finding]:
 
 
 def _quota(root: Path) -> float | None:
-    """CPUs that the control group leaves; None for all."""
+    """CPUs that the control group allows; None without a limit."""
     try:
         quota, _, period = (root / "sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").strip().partition(" ")
     except OSError:

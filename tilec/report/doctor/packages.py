@@ -1,4 +1,4 @@
-"""Python and the packages that tilec needs: present, in versions that go together, and loadable."""
+"""Checks of Python and the packages that tilec needs: present, in compatible versions, and loadable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NATIVE: Mapping[str, str] = {
     "apache-tvm": "tvm",
     "apache-tvm-ffi-orcjit": "tvm_ffi_orcjit",
 }
-"""Distribution -> module, for packages with machine code, which may be there and yet not load."""
+"""Map from distribution to module, for packages with machine code, which may be installed and fail to load."""
 
 _SECONDS = 60
 
@@ -43,14 +43,14 @@ def python() -> Iterator[Finding]:
 
 
 def packages() -> Iterator[Finding]:
-    """What tilec needs, and what that needs in turn; each clash by itself."""
+    """tilec's requirements and, recursively, theirs; one finding per conflict."""
     try:
         from packaging.requirements import Requirement
     except ImportError:
         yield Finding("packages", "error", "packaging is not installed: versions cannot be compared", _pip("packaging"))
         return
     try:
-        own = f"{OWN} {version(OWN)}"
+        tilec_version = f"{OWN} {version(OWN)}"
     except PackageNotFoundError:
         fix = "Install it: pip install -e . in the checkout."
         yield Finding("packages", "warning", "tilec runs from a folder: what it needs is not known", fix)
@@ -70,37 +70,37 @@ def packages() -> Iterator[Finding]:
                 seen.add(name)
                 waiting.append(name)
     if not wrong:
-        yield Finding("packages", "ok", f"{own} and the {len(seen) - 1} packages that it needs go together")
+        yield Finding("packages", "ok", f"{tilec_version} and the {len(seen) - 1} packages that it needs go together")
 
 
 def _clash(owner: str, wanted: Requirement) -> Finding | None:
-    """Whether a requirement is not met."""
-    found = _installed(wanted.name)
+    """The finding of a requirement that is not met, None if it is."""
+    installed = _installed(wanted.name)
     needed = f"{owner} {version(owner)} needs {wanted.specifier or 'it'}"
     spelled = _pip(f"{wanted.name}{wanted.specifier}")
-    if found is None:
+    if installed is None:
         return Finding("packages", "error", f"{wanted.name} is not installed: {needed}", spelled)
-    if not wanted.specifier.contains(found, prereleases=True):
-        return Finding("packages", "error", f"{wanted.name} {found} is installed: {needed}", spelled)
+    if not wanted.specifier.contains(installed, prereleases=True):
+        return Finding("packages", "error", f"{wanted.name} {installed} is installed: {needed}", spelled)
     return None
 
 
 def loading(run: Callable[[str], str] | None = None) -> Iterator[Finding]:
-    """Whether packages with machine code load, each in a process of its own; `run` imports a module and says what
-    went wrong."""
+    """Whether packages with machine code load, each in a process of its own; `run` imports a module and returns the
+    error message."""
     there = {name: module for name, module in NATIVE.items() if _installed(name) is not None}
     with ThreadPoolExecutor(2) as pool:
-        said = list(pool.map(run or _imported, there.values()))
-    for name, wrong in zip(there, said, strict=True):
+        messages = list(pool.map(run or _imported, there.values()))
+    for name, wrong in zip(there, messages, strict=True):
         if wrong:
             fix = f"Install it anew: pip install --force-reinstall {name}=={_installed(name)}"
             yield Finding("loading", "error", f"{name} is installed and does not load: {wrong}", fix)
-    if not any(said):
+    if not any(messages):
         yield Finding("loading", "ok", ", ".join(f"{name} {_installed(name)}" for name in there))
 
 
 def _imported(module: str) -> str:
-    """Import a module in a child process; what went wrong, in one line."""
+    """Import a module in a child process; returns the error in one line, empty on success."""
     command: Sequence[str] = [sys.executable, "-c", f"import {module}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, stdin=subprocess.DEVNULL)
@@ -126,13 +126,13 @@ def _requires_python() -> str:
         return ""
 
 
-def _allows(specifier: str, found: str) -> bool:
-    """Whether a version is one of those that are named; yes where that cannot be told."""
+def _allows(specifier: str, installed: str) -> bool:
+    """Whether a version satisfies a specifier; True where `packaging` is missing."""
     try:
         from packaging.specifiers import SpecifierSet
     except ImportError:
         return True
-    return SpecifierSet(specifier).contains(found, prereleases=True)
+    return SpecifierSet(specifier).contains(installed, prereleases=True)
 
 
 def _pip(wanted: str) -> str:

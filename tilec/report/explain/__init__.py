@@ -1,2 +1,2 @@
-"""Why a plan is as it is: the search is run again for what is asked about, and tells its figures (issue of every edge,
-group and node); nothing is read from stored reasons."""
+"""Explanations of a plan as text: the search is run again for the question and reports its figures for edges, groups
+and nodes; no stored reasons are read."""

@@ -1,26 +1,26 @@
-"""The answer to a question about a plan: as text, as one JSON object, and what should be known beside it."""
+"""The answer to a question about a plan: text, one JSON object, and notes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilec.analysis.explain.edge import explain_edge
+from tilec.analysis.explain.group import explain_group
+from tilec.analysis.explain.names import edge_named, group_named, node_named
+from tilec.analysis.explain.node import explain_node
+from tilec.analysis.explain.replay import Replay
+from tilec.analysis.explain.summary import same, summarised
 from tilec.artifact import encode
 from tilec.ir.plan import Plan
-from tilec.report.explain.edge import explain_edge
 from tilec.report.explain.edge_text import edge_text
-from tilec.report.explain.group import explain_group
 from tilec.report.explain.group_text import group_text, node_text
-from tilec.report.explain.names import edge_named, group_named, node_named
-from tilec.report.explain.node import explain_node
-from tilec.report.explain.search import Replay
-from tilec.report.explain.summary import same, summarised
 from tilec.report.explain.summary_text import summary_text
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`text` for people, `json` for programs, `notes` that concern all of it."""
+    """`text` for people, `json` for programs, `notes` on the whole answer."""
 
     text: str
     json: dict[str, Any]
@@ -28,7 +28,8 @@ class Answer:
 
 
 def require(plan: Plan, *, group: str | None = None, edge: str | None = None, node: str | None = None) -> None:
-    """Refuse a question about what a plan does not have, before the search is run. Raises UsageError."""
+    """Refuse a question about an edge, group or node that the plan does not have, before the search is run. Raises
+    UsageError."""
     if group is not None:
         group_named(plan, group)
     if edge is not None:
@@ -46,21 +47,21 @@ def answered(
     edge: str | None = None,
     node: str | None = None,
 ) -> Answer:
-    """What is asked about a plan whose search was run again; a summary if nothing is. `called` is the plan's name on
-    the command line.
+    """The answer to a question about a plan whose search was run again; a summary without a question.
 
-    Raises UsageError for what the plan does not have.
+    `called` is the plan's name on the command line. Raises UsageError for a group, edge or node that the plan does not
+    have.
     """
     agrees = same(plan, replay.plan)
     of = plan if agrees else replay.plan
-    said = (
-        "the search does not come to this plan again: it was edited, tuned, or made by another version; what is told "
-        "is the search's own plan"
+    differs = (
+        "the search does not come to this plan again: it was edited, tuned, or made by another version; what "
+        "is shown is the search's own plan"
     )
-    notes = () if agrees else (said,)
+    notes = () if agrees else (differs,)
     if edge is not None:
-        story = explain_edge(replay, *edge_named(of, edge))
-        return Answer(edge_text(story), {"edge": _plain(story), "same": agrees}, notes)
+        explanation = explain_edge(replay, *edge_named(of, edge))
+        return Answer(edge_text(explanation), {"edge": _plain(explanation), "same": agrees}, notes)
     if group is not None:
         about = explain_group(replay, of, group_named(of, group))
         return Answer(group_text(about), {"group": _plain(about), "same": agrees}, notes)
@@ -71,5 +72,5 @@ def answered(
     return Answer(summary_text(summary, called), {"plan": _plain(summary)}, notes)
 
 
-def _plain(story: object) -> Any:
-    return encode(story)
+def _plain(explanation: object) -> Any:
+    return encode(explanation)

@@ -1,51 +1,57 @@
-"""The story of an edge as text: what the stages said, what joining comes to, what would change it."""
+"""The explanation of an edge as text: the search steps' statements, the cost of joining, changes that would join it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilec.report.explain.edge import EdgeStory, Joined
-from tilec.report.explain.relax import Relaxation
-from tilec.report.explain.tiers import TierJoin
-from tilec.report.explain.words import amount, candidate_rows, some, table, text_of_lines
-from tilec.report.wording import refusal_text
-from tilec.scheduler.reasons import REASONS
+from tilec.analysis.explain.edge import EdgeExplanation, Joined
+from tilec.analysis.explain.memory_levels import LevelJoin
+from tilec.analysis.explain.relax import Relaxation
+from tilec.analysis.explain.search_steps import CALLS, StepVerdict
+from tilec.report.explain.layout import amount, candidate_rows, some, table, text_of_lines
+from tilec.scheduler.refusals import REASONS
 
 
-def edge_text(story: EdgeStory) -> str:
-    """The story of an edge."""
-    state = f"connected at {story.connected}" if story.connected else "not connected"
-    if story.reason is not None:
-        state += f": {refusal_text(story.reason)}"
-    lines = [f"{story.edge}: {state}"]
-    if story.reason is not None:
-        lines.append(f"  {REASONS[story.reason.code]}")
-    groups = f"inside of group {story.reader}"
-    if story.producer != story.reader:
-        groups = f"from group {story.producer} to group {story.reader}"
-    lines += [f"  {story.bytes:,} bytes, {groups}", "", "what the search says, stage by stage"]
+def edge_text(explanation: EdgeExplanation) -> str:
+    """The explanation of an edge."""
+    state = f"connected at {explanation.connected}" if explanation.connected else "not connected"
+    if explanation.reason is not None:
+        state += f": {explanation.reason.text}"
+    lines = [f"{explanation.edge}: {state}"]
+    if explanation.reason is not None:
+        lines.append(f"  {REASONS[explanation.reason.code]}")
+    groups = f"inside of group {explanation.reader}"
+    if explanation.producer != explanation.reader:
+        groups = f"from group {explanation.producer} to group {explanation.reader}"
+    lines += [f"  {explanation.bytes:,} bytes, {groups}", "", "verdicts of the search, step by step"]
     rows = [
         [
-            look.stage,
-            look.level,
-            refusal_text(look.reason) if look.reason is not None else "connected" if look.stage != "calls" else "apart",
-            "<- decides" if look.stage == story.decided_by else "",
+            verdict.step,
+            verdict.level,
+            _verdict_text(verdict),
+            "<- decides" if verdict.step == explanation.decided_by else "",
         ]
-        for look in story.looks
+        for verdict in explanation.steps
     ]
     lines += table(rows)
-    rule = next((look.rule for look in story.looks if look.stage == story.decided_by), "")
+    rule = next((verdict.rule for verdict in explanation.steps if verdict.step == explanation.decided_by), "")
     if rule:
         lines.append(f"  rule: {rule}")
-    if story.joined is not None:
-        lines += ["", *_join_lines(story.joined)]
-    if story.below is not None:
-        lines += ["", *_tier_lines(story.below)]
-    if story.path and story.reason is not None and story.reason.code == "cycle":
-        lines += ["", f"another way: {' -> '.join(story.path)}"]
-    if story.reason is not None:
-        lines += ["", *_relaxed(story)]
+    if explanation.joined is not None:
+        lines += ["", *_join_lines(explanation.joined)]
+    if explanation.below is not None:
+        lines += ["", *_tier_lines(explanation.below)]
+    if explanation.path and explanation.reason is not None and explanation.reason.code == "cycle":
+        lines += ["", f"another way: {' -> '.join(explanation.path)}"]
+    if explanation.reason is not None:
+        lines += ["", *_relaxed(explanation)]
     return text_of_lines(lines)
+
+
+def _verdict_text(verdict: StepVerdict) -> str:
+    if verdict.reason is not None:
+        return verdict.reason.text
+    return "apart" if verdict.step == CALLS else "connected"
 
 
 def _join_lines(joined: Joined) -> Iterator[str]:
@@ -71,7 +77,7 @@ def _join_lines(joined: Joined) -> Iterator[str]:
     yield from candidate_rows(tiles, heads)
 
 
-def _tier_lines(joined: TierJoin) -> Iterator[str]:
+def _tier_lines(joined: LevelJoin) -> Iterator[str]:
     yield f"at {joined.level}"
     rows = [["", "predicted", "moved", "held"]]
     for name, held in (("apart", joined.apart[0]), ("apart", joined.apart[1]), ("joined", joined.joined)):
@@ -82,16 +88,16 @@ def _tier_lines(joined: TierJoin) -> Iterator[str]:
         yield f"  {joined.level} has {joined.capacity_bytes:,} bytes for it"
 
 
-def _relaxed(story: EdgeStory) -> Iterator[str]:
+def _relaxed(explanation: EdgeExplanation) -> Iterator[str]:
     """What would have to be otherwise."""
-    reason = story.reason
-    if story.relaxations and reason is not None and reason.code != "closed":
+    reason = explanation.reason
+    if explanation.relaxations and reason is not None and reason.code != "closed":
         yield "it would be joined with (the cheapest first)"
-        yield from (f"  {_relaxation(each)}" for each in story.relaxations)
+        yield from (f"  {_relaxation(each)}" for each in explanation.relaxations)
         return
     yield "what would have to be otherwise"
-    if reason is not None and reason.code == "cycle" and story.path:
-        yield f"  the groups in between would have to be part of it: {', '.join(story.path[1:-1])}"
+    if reason is not None and reason.code == "cycle" and explanation.path:
+        yield f"  the groups in between would have to be part of it: {', '.join(explanation.path[1:-1])}"
     elif reason is not None and reason.code == "closed":
         yield f"  schedule.closed of the recipe without {reason.numbers['level']}"
     elif reason is not None and reason.code in ("slower", "capacity"):
@@ -101,9 +107,9 @@ def _relaxed(story: EdgeStory) -> Iterator[str]:
 
 
 def _relaxation(each: Relaxation) -> str:
-    told = f"{amount(each.joined, each.unit)} joined, {amount(each.apart, each.unit)} apart"
+    costs = f"{amount(each.joined, each.unit)} joined, {amount(each.apart, each.unit)} apart"
     if each.what == "objective":
-        return f"{each.subject}: {each.after} instead of {each.before} ({told})"
+        return f"{each.subject}: {each.after} instead of {each.before} ({costs})"
     unit = "bytes/s" if each.what == "bandwidth" else "bytes"
     before, after = (f"{value:,}" if isinstance(value, int) else value for value in (each.before, each.after))
-    return f"{each.what} of {each.subject}: {after} {unit} instead of {before} ({told})"
+    return f"{each.what} of {each.subject}: {after} {unit} instead of {before} ({costs})"

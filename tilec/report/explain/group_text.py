@@ -1,75 +1,81 @@
-"""The stories of a group and of a node as text."""
+"""The explanations of a group and of a node as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tilec.analysis.explain.group import BlockExplanation, GroupExplanation
+from tilec.analysis.explain.node import NodeExplanation
 from tilec.ir.plan import Refusal
-from tilec.report.explain.group import BlockStory, GroupStory
-from tilec.report.explain.node import NodeStory
-from tilec.report.explain.words import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
-from tilec.report.wording import fact_text, refusal_text, time_text
+from tilec.report.explain.layout import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
+from tilec.report.formatting import fact_text, time_text
 
 
-def group_text(story: GroupStory) -> str:
-    """The story of a group."""
-    lines = [f"group {story.number}, {story.name}: {len(story.nodes)} nodes, predicted {time_text(story.picoseconds)}"]
-    lines += [f"  {some(story.operators.split(), 12)}"]
-    if story.connected:
+def group_text(explanation: GroupExplanation) -> str:
+    """The explanation of a group."""
+    lines = [
+        f"group {explanation.number}, {explanation.name}: {len(explanation.nodes)} nodes, "
+        f"predicted {time_text(explanation.picoseconds)}"
+    ]
+    lines += [f"  {some(explanation.operators.split(), 12)}"]
+    if explanation.connected:
         lines += ["", "connected"]
-        lines += table([[e, level] for e, level in sorted(story.connected.items())][:ROWS])
-        lines += and_more(len(story.connected))
-    for block in story.blocks:
+        lines += table([[e, level] for e, level in sorted(explanation.connected.items())][:ROWS])
+        lines += and_more(len(explanation.connected))
+    for block in explanation.blocks:
         lines += ["", *_block_lines(block)]
-    if story.untold:
-        lines += ["", f"{story.untold} blocks at a core's level: ask for one with --node"]
-    if story.levels:
+    if explanation.untold:
+        lines += ["", f"{explanation.untold} blocks at a core's level: ask for one with --node"]
+    if explanation.levels:
         lines += ["", "bytes by level"]
         rows = [["", "moved", "least", "best known", "footprint"]]
-        for at in story.levels:
+        for at in explanation.levels:
             numbers = (at.moved, at.least, at.known, at.footprint)
             rows.append([at.level, *("-" if n is None else f"{n:,}" for n in numbers)])
         lines += table(rows, right=(1, 2, 3, 4))
-    if story.bytes:
+    if explanation.bytes:
         lines += ["", "where the bytes go"]
         rows = [["", "", "read", "written", "tensor has", "times"]]
-        for row in story.bytes[:ROWS]:
+        for row in explanation.bytes[:ROWS]:
             times = f"{(row.read + row.written) / row.tensor_bytes:.2f}x" if row.tensor_bytes else "-"
             rows.append([row.level, row.tensor, *(f"{n:,}" for n in (row.read, row.written, row.tensor_bytes)), times])
-        lines += [*table(rows, right=(2, 3, 4, 5)), *and_more(len(story.bytes))]
-    if story.refused:
+        lines += [*table(rows, right=(2, 3, 4, 5)), *and_more(len(explanation.bytes))]
+    if explanation.refused:
         lines += ["", "edges to other groups"]
-        lines += table([[reason.edge, refusal_text(reason)] for reason in story.refused[:ROWS]])
-        lines += and_more(len(story.refused))
+        lines += table([[reason.edge, reason.text] for reason in explanation.refused[:ROWS]])
+        lines += and_more(len(explanation.refused))
     return text_of_lines(lines)
 
 
-def node_text(story: NodeStory) -> str:
-    """The story of a node."""
-    extents = " ".join(f"{i}={extent}" for i, extent in story.extents.items())
-    lines = [f"{story.node} ({story.op}), in group {story.number}, {story.group}"]
-    lines += [f"  {story.expression}", f"  {extents}"]
-    if story.origin:
-        lines.append(f"  from {', '.join(story.origin)}")
-    for title, states in (("reads", story.reads), ("is read by", story.readers)):
+def node_text(explanation: NodeExplanation) -> str:
+    """The explanation of a node."""
+    extents = " ".join(f"{i}={extent}" for i, extent in explanation.extents.items())
+    lines = [f"{explanation.node} ({explanation.op}), in group {explanation.number}, {explanation.group}"]
+    lines += [f"  {explanation.expression}", f"  {extents}"]
+    if explanation.origin:
+        lines.append(f"  from {', '.join(explanation.origin)}")
+    for title, states in (("reads", explanation.reads), ("is read by", explanation.readers)):
         if states:
             lines += ["", title]
             lines += table([[state.edge, _state(state.connected, state.reason)] for state in states])
-    if story.part:
-        lines += ["", f"shares registers with: {some([n for n in story.part if n != story.node]) or 'nothing'}"]
+    if explanation.part:
+        lines += [
+            "",
+            f"shares registers with: {some([n for n in explanation.part if n != explanation.node]) or 'nothing'}",
+        ]
         rows = [["register tile", "cycles", "by itself"]]
-        unit = story.block.unit if story.block is not None else ""
+        unit = explanation.block.unit if explanation.block is not None else ""
         rows += [
             [fact_text(dict(option.sizes)) or "-", f"{option.cycles:g}", amount(option.alone, unit)]
-            for option in story.options
+            for option in explanation.options
         ]
         lines += table(rows, right=(1, 2))
-    if story.block is not None:
-        lines += ["", *_block_lines(story.block)]
+    if explanation.block is not None:
+        lines += ["", *_block_lines(explanation.block)]
     return text_of_lines(lines)
 
 
-def _block_lines(block: BlockStory) -> Iterator[str]:
+def _block_lines(block: BlockExplanation) -> Iterator[str]:
     yield f"parts that share registers, held together at {block.level}"
     rows = [["", "by itself", "register tile", "cycles", "vectors"]]
     for part in block.parts:
@@ -85,10 +91,10 @@ def _block_lines(block: BlockStory) -> Iterator[str]:
     yield from candidate_rows([ranked.candidate for ranked in block.candidates], heads)
     for head, ranked in zip(heads, block.candidates, strict=True):
         if ranked.refused is not None:
-            yield f"  {head}: no program, {refusal_text(ranked.refused)}"
+            yield f"  {head}: no program, {ranked.refused.text}"
 
 
 def _state(connected: str | None, reason: Refusal | None) -> str:
     if connected is not None:
         return f"connected at {connected}"
-    return refusal_text(reason) if reason is not None else "apart"
+    return reason.text if reason is not None else "apart"

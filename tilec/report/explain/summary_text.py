@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from tilec.report.explain.summary import Summary
-from tilec.report.explain.words import amount, some, table, text_of_lines
-from tilec.report.wording import time_text
-from tilec.scheduler.reasons import REASONS
+from tilec.analysis.explain.summary import Summary
+from tilec.report.explain.layout import amount, some, table, text_of_lines
+from tilec.report.formatting import time_text
+from tilec.scheduler.refusals import REASONS
 
 
-def summary_text(story: Summary, plan: str) -> str:
+def summary_text(explanation: Summary, plan: str) -> str:
     """The summary of a plan; `plan` is how the user named it."""
     lines = [
-        f"{story.name} on {story.device}: {len(story.groups)} groups, fusion {story.fusion}, least {story.objective}"
+        f"{explanation.name} on {explanation.device}: {len(explanation.groups)} groups, "
+        f"fusion {explanation.fusion}, least {explanation.objective}"
     ]
-    lines += ["", f"whole plans compared ({story.unit})"]
+    lines += ["", f"whole plans compared ({explanation.unit})"]
     lines += table(
         [
             [
-                f"fusion {rival.fusion}" + (", computed again where read" if rival.inlined else ""),
-                amount(rival.cost, story.unit),
-                f"{rival.groups} groups",
-                "taken" if rival.taken else "",
+                f"fusion {each.fusion}" + (", computed again where read" if each.computes_again else ""),
+                amount(each.cost, explanation.unit),
+                f"{each.groups} groups",
+                "taken" if each.taken else "",
             ]
-            for rival in story.rivals
+            for each in explanation.candidates
         ],
         right=(1,),
     )
     lines += ["", "groups"]
     rows = [["", "group", "operators", "nodes", "connected at", "predicted", "bytes", "not connected"]]
-    for group in story.groups:
+    for group in explanation.groups:
         refused = " ".join(f"{code}={count}" for code, count in group.refused.items())
         rows.append(
             [
@@ -43,9 +44,11 @@ def summary_text(story: Summary, plan: str) -> str:
             ]
         )
     lines += table(rows, right=(0, 3, 5, 6))
-    if story.refused:
+    if explanation.refused:
         lines += ["", "edges between groups"]
-        lines += table([[code, str(count), REASONS.get(code, "")] for code, count in story.refused.items()], right=(1,))
+        lines += table(
+            [[code, str(count), REASONS.get(code, "")] for code, count in explanation.refused.items()], right=(1,)
+        )
     lines += ["", "ask", f"  tilec explain {plan} --group 1", f"  tilec explain {plan} --edge A->B"]
     lines += [f"  tilec explain {plan} --node A"]
     return text_of_lines(lines)

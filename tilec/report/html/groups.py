@@ -1,23 +1,23 @@
-"""A group as plain data: nodes, decisions, and per level what moves, what is held, and how little could move."""
+"""A group as plain data: nodes, decisions, and per level traffic, footprint and bound."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+from tilec.analysis.fusion_kind import kind_of
+from tilec.analysis.totals import traffic_of
 from tilec.artifact import encode
 from tilec.bounds.plan.groups import is_counted, read_from_outside
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const
 from tilec.ir.plan import Group, Plan
 from tilec.report.html.values import plain
-from tilec.report.kinds import kind_of
-from tilec.report.totals import traffic_of
 
 
 def group_data(plan: Plan, group: Group, slope: int | None) -> dict[str, Any]:
-    """All of a group; `slope` is the number of its ski slope. Bytes, operations and picoseconds are whole numbers, or
-    text where they depend on sizes."""
+    """All data of a group; `slope` is the number of its ski slope. Bytes, operations and picoseconds are integers, or
+    text where they depend on symbols."""
     return {
         "connect": dict(group.connect),
         "inPlace": [level.name for level in plan.levels[1:] if not is_counted(group, level.name)],
@@ -38,7 +38,7 @@ def group_data(plan: Plan, group: Group, slope: int | None) -> dict[str, Any]:
 
 
 def operators(names: Iterable[str]) -> str:
-    """What runs together in a few words: `Conv, BatchNormalization x 2, Clip`."""
+    """The operators of a group in a few words: `Conv, BatchNormalization x 2, Clip`."""
     counts: dict[str, int] = {}
     for name in names:
         counts[name or "?"] = counts.get(name or "?", 0) + 1
@@ -51,10 +51,11 @@ def _used(group: Group, level: str) -> bool:
 
 
 def _level(group: Group, level: str) -> dict[str, Any]:
-    """What a group does at a level: bytes between it and the lower ones, transactions that it serves, bytes held."""
+    """A group's data at a level: bytes between it and the lower ones, transactions that it serves, footprint in
+    bytes."""
     cost, zero = group.cost, Const(0)
     read, written = cost.read.get(level, zero), cost.written.get(level, zero)
-    found: dict[str, Any] = {
+    data: dict[str, Any] = {
         "footprint": plain(cost.footprint.get(level, zero)),
         "moved": plain(simplify(Binary("+", read, written))),
         "read": plain(read),
@@ -63,5 +64,5 @@ def _level(group: Group, level: str) -> dict[str, Any]:
     }
     if level in group.bounds:
         bound = group.bounds[level]
-        found |= {"known": bound.known, "least": bound.least}
-    return found
+        data |= {"known": bound.known, "least": bound.least}
+    return data

@@ -1,7 +1,7 @@
 """A layered drawing of a graph: rows by longest path, few crossings, straight lines (Sugiyama's method).
 
-A tensor that is read rows below its maker runs down one trunk, a place in every row between, from which its readers
-branch off; a reader too far below is not drawn to.
+A tensor that is read more than one row below its producer runs down one trunk, a place in every row between, from which
+its readers branch off. No line is drawn to a reader more than FAR rows below.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ PITCH = 204
 """Pixels from one item to the next in a row."""
 
 LANE = 26
-"""Pixels that a trunk takes in a row."""
+"""Width of a trunk in a row, in pixels."""
 
 FAR = 150
-"""Rows that a trunk runs through at most."""
+"""Limit of rows that a trunk runs through."""
 
 _SWEEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Where items are: pixels to their middle, and rows from above. `trunks` gives, of an item that is read more than a
-    row below, the middles of its trunk in the rows that follow."""
+    """Positions of items: the middle in pixels, and the row from above. `trunks` maps an item that is read more than a
+    row below to the middles of its trunk in the rows that follow."""
 
     x: tuple[int, ...]
     rows: tuple[int, ...]
@@ -33,7 +33,7 @@ class Drawing:
 
 
 def layered(count: int, links: Sequence[tuple[int, int]], sources: frozenset[int] = frozenset()) -> Drawing:
-    """Draw `count` items with links (maker, reader); `sources` stand right above their first reader."""
+    """Draw `count` items with links (producer, reader); `sources` are placed right above their first reader."""
     rows = _rows(count, links, sources)
     forward = [(a, b) for a, b in links if rows[a] < rows[b]]
     grid = _Grid(rows, forward)
@@ -47,7 +47,7 @@ def layered(count: int, links: Sequence[tuple[int, int]], sources: frozenset[int
 
 
 def _rows(count: int, links: Sequence[tuple[int, int]], sources: frozenset[int]) -> list[int]:
-    """The row of every item, below everything that it reads; links of a cycle are left out."""
+    """The row of every item, below all items that it reads; links of a cycle are left out."""
     readers: list[list[int]] = [[] for _ in range(count)]
     waits = [0] * count
     for maker, reader in links:
@@ -72,7 +72,7 @@ def _rows(count: int, links: Sequence[tuple[int, int]], sources: frozenset[int])
 
 
 class _Grid:
-    """Items and places of trunks by row, with the links of neighbouring rows."""
+    """Items and trunk places by row, with the links of neighbouring rows."""
 
     def __init__(self, rows: Sequence[int], links: Sequence[tuple[int, int]]) -> None:
         self.count = len(rows)
@@ -101,7 +101,7 @@ class _Grid:
         self.above[b].append(a)
 
     def ordered(self) -> list[list[int]]:
-        """The places of every row from left to right: sorted by the middle of their neighbours, up and down."""
+        """The places of every row from left to right, sorted by the mean of their neighbours, in sweeps up and down."""
         layers: list[list[int]] = [[] for _ in range(max(self.row, default=-1) + 1)]
         for place, row in enumerate(self.row):
             layers[row].append(place)
@@ -120,8 +120,8 @@ class _Grid:
         return best
 
     def _crossings(self, layers: Sequence[Sequence[int]], at: Sequence[float]) -> int:
-        """Pairs of links between neighbouring rows that cross."""
-        found = 0
+        """Number of crossings between links of neighbouring rows."""
+        crossings = 0
         for layer in layers:
             ends = [int(at[b]) for a in layer for b in sorted(self.below[a], key=lambda b: at[b])]
             tree = [0] * (max(ends, default=0) + 2)
@@ -129,14 +129,14 @@ class _Grid:
                 n, before = end + 1, 0
                 while n > 0:
                     before, n = before + tree[n], n & (n - 1)
-                found += seen - before
+                crossings += seen - before
                 n = end + 1
                 while n < len(tree):
                     tree[n], n = tree[n] + 1, n + (n & -n)
-        return found
+        return crossings
 
     def placed(self, layers: Sequence[Sequence[int]]) -> list[float]:
-        """Pixels to the middle of every place: near its neighbours, in order, without overlap."""
+        """The middle of every place in pixels: near its neighbours, in order, without overlap."""
         x = [0.0] * len(self.row)
         for layer in layers:
             self._spread(layer, [0.0] * len(layer), x)
@@ -152,7 +152,7 @@ class _Grid:
         return x
 
     def _spread(self, layer: Sequence[int], wanted: Sequence[float], x: list[float]) -> None:
-        """Places as near to where they are wanted as their widths allow: least squares by pooling neighbours."""
+        """Positions as near to the wanted ones as the widths allow: least squares by pooling neighbours."""
         offsets, total = [], 0.0
         for n, place in enumerate(layer):
             if n:

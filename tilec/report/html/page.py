@@ -1,4 +1,4 @@
-"""The page: one file that holds its style, its scripts and its data, and asks nothing of any network."""
+"""The page: one self-contained file with style, scripts and data, which loads nothing from a network."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _SCRIPTS = (
     "changes.js",
     "main.js",
 )
-"""Parts of the page's script in the order in which they are joined."""
+"""Scripts of the page in the order in which they are concatenated."""
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
-"""Characters that could end a script element; JSON text holds them in strings only."""
+"""Characters that could end a script element; JSON text contains them in strings only."""
 
 
 def page(shown: Sequence[Shown]) -> str:
-    """The HTML of one plan, or of two side by side. The same plans give the same text.
+    """The HTML of one plan, or of two side by side. Equal plans give equal text.
 
-    What plans say is data in the page, and is put there as text only: no name can become markup or a script. Raises
+    All content of plans is data and is inserted as text only, so that no name can become markup or a script. Raises
     PlanError for a plan that cannot be lowered.
     """
     data: dict[str, Any] = {"plans": [plan_data(each) for each in shown], "changes": None}
@@ -57,15 +57,15 @@ def page(shown: Sequence[Shown]) -> str:
     parts = {"policy": policy, "title": escape(title), "style": style, "data": embedded(data), "script": script}
     text = _asset("page.html")
     head, *rest = text.split("{{")
-    made = [head]
+    document = [head]
     for piece in rest:
         name, _, after = piece.partition("}}")
-        made += [parts[name], after]
-    return "".join(made)
+        document += [parts[name], after]
+    return "".join(document)
 
 
 def embedded(data: Any) -> str:
-    """JSON that may stand inside a script element, in ASCII."""
+    """JSON that is safe inside a script element, in ASCII."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     for character, escaped in _UNSAFE.items():
         text = text.replace(character, escaped)
@@ -73,7 +73,7 @@ def embedded(data: Any) -> str:
 
 
 def _joined(names: Sequence[str]) -> str:
-    """The text of a script or style element, as its digest is taken."""
+    """The text of a script or style element, of which the digest is taken."""
     return "\n" + "\n".join(_asset(name) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""One plan as the plain data that a page draws."""
+"""A plan as the plain data that a page draws."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from tilec.analysis.ratios import plan_ratio, ratio_to_json
+from tilec.analysis.statistics import statistics, statistics_to_json
 from tilec.artifact import encode
 from tilec.ir.plan import Plan, PlanLevel
 from tilec.report.html.groups import group_data
@@ -18,14 +20,12 @@ from tilec.report.html.speeds import roofs, units
 from tilec.report.html.values import tensor_facts
 from tilec.report.html.verdict import verdict
 from tilec.report.html.wiring import Wiring, wiring
-from tilec.report.ratios import plan_ratio, ratio_to_json
-from tilec.report.statistics import statistics, statistics_to_json
 
 
 def plan_data(shown: Shown) -> dict[str, Any]:
-    """All that a page tells of a plan: bytes, operations and picoseconds as in the plan, places in pixels."""
+    """All data of a plan on a page: bytes, operations and picoseconds as in the plan, positions in pixels."""
     plan = shown.plan
-    found, by_group = slopes(plan)
+    plan_slopes, by_group = slopes(plan)
     groups = [group_data(plan, group, by_group.get(group.name)) for group in plan.groups]
     wires = wiring(plan)
     read = [name for group in groups for name in (*group["reads"], *group["outputs"])]
@@ -43,7 +43,7 @@ def plan_data(shown: Shown) -> dict[str, Any]:
         "ports": _ports(plan),
         "programs": programs(plan),
         "refusals": refusals(plan),
-        "slopes": [{"known": slope.known, "proved": slope.proved} for slope in found],
+        "slopes": [{"known": slope.known, "proved": slope.proved} for slope in plan_slopes],
         "symbols": list(plan.symbols),
         "tensors": _tensors(plan, [*read, *(name for link in wires.links for name in link.tensors)]),
         "totals": _totals(plan, groups),
@@ -64,7 +64,7 @@ def _totals(plan: Plan, groups: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _device(shown: Shown) -> dict[str, Any]:
-    """The device; speeds only where its file is at hand."""
+    """The device; speeds only where its file is available."""
     plan, device = shown.plan, shown.device
     if device is None:
         return {"description": "", "known": False, "name": plan.device, "roofs": [], "units": []}
@@ -77,7 +77,7 @@ def _device(shown: Shown) -> dict[str, Any]:
 
 
 def _level(plan: Plan, level: PlanLevel) -> dict[str, Any]:
-    """A level; `bounded` is the capacity at which bounds hold: one instance and all above it."""
+    """A level; `bounded` is the capacity for which bounds hold: that of one instance and all levels above it."""
     return {
         "bounded": plan.capacities.get(level.name),
         "capacity": level.capacity,
@@ -91,7 +91,7 @@ def _level(plan: Plan, level: PlanLevel) -> dict[str, Any]:
 
 
 def _ports(plan: Plan) -> dict[str, Any]:
-    """Inputs and outputs by name, type and bytes, and what onnxruntime runs."""
+    """Inputs and outputs by name, type and bytes, and the parts that onnxruntime runs."""
     sides = {
         side: [[port.name, *tensor_facts(plan, port.tensor)] for port in ports]
         for side, ports in (("inputs", plan.inputs), ("outputs", plan.outputs))
@@ -104,7 +104,7 @@ def _tensors(plan: Plan, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _drawing(wires: Wiring) -> dict[str, Any]:
-    """Items with their places, and links; a trunk of an item is the places where it passes the rows below."""
+    """Items with their positions, and links; a trunk of an item is its positions in the rows below."""
     sources = frozenset(n for n, item in enumerate(wires.items) if item.kind == "input")
     drawn = layered(len(wires.items), [(link.source, link.target) for link in wires.links], sources)
     places = zip(wires.items, drawn.x, drawn.rows, strict=True)

@@ -1,4 +1,4 @@
-"""Edges between groups as plain data: why each is not connected, and what the codes mean."""
+"""Edges between groups as plain data: the reason why each is not connected, and the meanings of codes."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tilec.report.codes import edges
 
 
 def refusals(plan: Plan) -> list[dict[str, Any]]:
-    """Every refusal with the groups (by number, null where there is none) that the edge would join."""
+    """Every refusal with the groups at both ends of the edge (by number, null where there is none)."""
     home = {node.name: n for n, group in enumerate(plan.groups) for node in group.nodes}
-    found = []
+    rows = []
     for refusal in plan.refusals:
         tensor, _, node = refusal.edge.partition("->")
         ends = {"from": home.get(tensor), "to": home.get(node)}
-        found.append({"code": refusal.code, "edge": refusal.edge, "numbers": dict(refusal.numbers), **ends})
-    return found
+        rows.append({"code": refusal.code, "edge": refusal.edge, "numbers": dict(refusal.numbers), **ends})
+    return rows
 
 
 def codes(plan: Plan) -> dict[str, dict[str, Any]]:
-    """What the codes that occur mean, what to do, and what their numbers are."""
+    """Meaning, remedy and numbers of the codes that occur."""
     used = {refusal.code for refusal in plan.refusals}
     return {
         page.code: {"meaning": page.meaning, "numbers": dict(page.numbers), "remedy": page.remedy}

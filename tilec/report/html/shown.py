@@ -1,4 +1,4 @@
-"""What a page shows: a plan with what is known beside it."""
+"""The content of a page: a plan with related artifacts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tilec.spec.device import DeviceSpec
 class Shown:
     """A plan under the name `label`.
 
-    `device` is the one that it was planned for, None where its file is not at hand. `report` is the body of its
-    4-report.json and `run` what run.json records of that, None and nothing where it was not verified; `stale` says that
-    there is a report of another plan. `digests` names what the plan was made from; `edited` that a person changed it.
+    `device` is its target device, None where the file is not available. `report` is the body of its 4-report.json and
+    `run` the corresponding record in run.json, None and empty where it was not verified; `stale` means that the report
+    belongs to another plan. `digests` identifies the inputs of the plan; `edited` means that a person changed it.
     """
 
     label: str

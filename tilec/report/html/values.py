@@ -1,9 +1,9 @@
-"""Costs as plain data: whole numbers, or text where they depend on sizes that are not bound."""
+"""Costs as plain data: integers, or text where they depend on unbound sizes."""
 
 from __future__ import annotations
 
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Expr, bound
+from tilec.ir.expr import Expr, constant_value
 from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
 from tilec.ir.types import tensor_bytes
@@ -12,13 +12,13 @@ Value = int | str
 
 
 def plain(expr: Expr) -> Value:
-    """The number that an expression is, or its text."""
-    size = bound(simplify(expr))
+    """The value of an expression, or its text."""
+    size = constant_value(simplify(expr))
     return text_of(expr) if size is None else size
 
 
 def tensor_facts(plan: Plan, name: str) -> tuple[str, Value]:
-    """Type with shape, and bytes, of a tensor; of one that only onnxruntime touches what is known."""
+    """Type with shape, and bytes, of a tensor; opaque tensors have their type only."""
     tensor = plan.tensors.get(name)
     if tensor is None:
         opaque = plan.opaque.get(name)

@@ -1,4 +1,4 @@
-"""What verification found, as plain data: verdict, outputs with tolerance and errors, what was counted on the run."""
+"""The result of verification as plain data: verdict, outputs with tolerance and errors, counted traffic."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def verdict(shown: Shown) -> dict[str, Any]:
 
 
 def _counted(traffic: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Groups of which a run counted the bytes, and those that moved other than planned."""
+    """The number of groups whose bytes a run counted, and those whose count differs from the plan."""
     if not traffic:
         return None
     differ = [name for name, each in sorted(traffic.items()) if _of(each, "counted") != _of(each, "planned")]
@@ -49,7 +49,7 @@ def _error(draw: Mapping[str, Any], output: str) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """A number that JSON has, or text; errors that are infinite are recorded as text."""
+    """A number that JSON can represent, or text; infinite errors are recorded as text."""
     if isinstance(value, float) and not isfinite(value):
         return str(value)
     return value

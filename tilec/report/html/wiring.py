@@ -1,4 +1,4 @@
-"""Who hands tensors to whom: groups, inputs, outputs and calls of onnxruntime as items with links between them."""
+"""Data flow of a plan: groups, inputs, outputs and calls of onnxruntime as items with links between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilec.ir.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that is drawn: the `index`-th group, call, input or output of the plan."""
+    """An item of the drawing: the `index`-th group, call, input or output of the plan."""
 
     kind: Literal["group", "call", "input", "output"]
     index: int
@@ -20,7 +20,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """`tensors` that one item makes and another reads; items by their positions."""
+    """The `tensors` that one item produces and another reads; items by position."""
 
     source: int
     target: int
@@ -29,7 +29,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """Items, and links by source and target; weights are no items."""
+    """Items, and links by source and target; weights are not items."""
 
     items: tuple[Item, ...]
     links: tuple[Link, ...]
@@ -41,7 +41,7 @@ def wiring(plan: Plan) -> Wiring:
     items += [Item("group", n) for n in range(len(plan.groups))]
     items += [Item("call", n) for n in range(len(plan.calls))]
     items += [Item("output", n) for n in range(len(plan.outputs))]
-    makers = {tensor: n for n, item in enumerate(items) for tensor in _made(plan, item)}
+    makers = {tensor: n for n, item in enumerate(items) for tensor in _produced(plan, item)}
     tensors: dict[tuple[int, int], list[str]] = {}
     for target, item in enumerate(items):
         for tensor in _read(plan, item):
@@ -52,8 +52,8 @@ def wiring(plan: Plan) -> Wiring:
     return Wiring(tuple(items), tuple(links))
 
 
-def _made(plan: Plan, item: Item) -> Iterator[str]:
-    """Tensors that an item makes."""
+def _produced(plan: Plan, item: Item) -> Iterator[str]:
+    """Tensors that an item produces."""
     match item.kind:
         case "input":
             yield plan.inputs[item.index].tensor

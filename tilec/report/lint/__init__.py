@@ -1,1 +1,1 @@
-"""What is legal but suspicious, or wrong, in devices, recipes and artifacts: findings with place and fix."""
+"""Lint of devices, recipes and artifacts: errors and suspicious values, each finding with place and fix."""

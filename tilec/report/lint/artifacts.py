@@ -1,4 +1,4 @@
-"""Checks of what the stages write."""
+"""Checks of the artifacts that the stages write."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from tilec.artifact import Artifact
 from tilec.ir.codec import graph_from_json, plan_from_json
-from tilec.ir.verify_graph import check_graph
+from tilec.ir.verify.graph import check_graph
 from tilec.report.lint.finding import Finding, Place, pointer
 from tilec.report.lint.plans import check_plan_file
 
 
 def check_artifact(artifact: Artifact, file: str) -> Iterator[Finding]:
-    """Everything wrong or suspicious in an artifact. Raises ArtifactError when it cannot be decoded."""
+    """All errors and suspicious values of an artifact. Raises ArtifactError when it cannot be decoded."""
     if artifact.edited:
-        said = f"the {artifact.kind} was edited, or what it was made from"
-        yield Finding("edited", Place(file, pointer=pointer("artifact")), said)
+        message = f"the {artifact.kind} was edited, or what it was made from"
+        yield Finding("edited", Place(file, pointer=pointer("artifact")), message)
     match artifact.kind:
         case "graph":
             yield from _fallback(artifact.body, file)
@@ -34,8 +34,8 @@ def _fallback(body: Mapping[str, Any], file: str) -> Iterator[Finding]:
     fallback = placement.get("fallback", ())
     if fallback:
         operators = ", ".join(dict.fromkeys(entry["op"] for entry in fallback))
-        said = f"{len(fallback)} of {placement['total']} nodes run on onnxruntime ({operators})"
-        yield Finding("falls-back", Place(file, pointer=pointer("placement", "fallback")), said)
+        message = f"{len(fallback)} of {placement['total']} nodes run on onnxruntime ({operators})"
+        yield Finding("falls-back", Place(file, pointer=pointer("placement", "fallback")), message)
 
 
 def _report(body: Mapping[str, Any], file: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""Checks of a device: numbers without a source, and levels that contradict each other."""
+"""Checks of a device: numbers without a source, and inconsistent levels."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from math import prod
 
+from tilec.report.formatting import bytes_text
 from tilec.report.lint.finding import Finding, Place, place_of
-from tilec.report.wording import bytes_text
 from tilec.spec.device import DeviceSpec, Level
 from tilec.spec.located import KeyPath, Located
 
@@ -18,7 +18,7 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Finding]:
-    """Everything suspicious in a device that is valid, in the order of its levels."""
+    """The suspicious values of a valid device, in the order of its levels."""
     yield from _unsourced(located, text)
     for i, level in enumerate(device.levels):
         yield from _level(device, level, located, ("levels", i))
@@ -27,66 +27,64 @@ def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Fi
         if level.bandwidth is None:
             continue
         if below is not None and below.bandwidth is not None and level.bandwidth.total < below.bandwidth.total:
-            said = f"level {level.name} delivers {_rate(level.bandwidth.total)} in total, {below.name} below it "
-            said += _rate(below.bandwidth.total)
-            yield Finding("slower-towards-core", _place(located, ("levels", i, "bandwidth")), said)
+            message = f"level {level.name} delivers {_rate(level.bandwidth.total)} in total, {below.name} below it "
+            message += _rate(below.bandwidth.total)
+            yield Finding("slower-towards-core", _place(located, ("levels", i, "bandwidth")), message)
         below = level
     for pool in device.pools:
         if not any(level.pool == pool for level in device.levels):
             yield Finding("unused-pool", _place(located, ("pools", pool)), f"no level takes its bytes from pool {pool}")
-    if device.index(device.launch_level) > device.index(device.core_level):
-        said = f"launch_level {device.launch_level} is above core_level {device.core_level}"
-        yield Finding("launch-above-core", _place(located, ("launch_level",)), said)
 
 
 def _level(device: DeviceSpec, level: Level, located: Located, path: KeyPath) -> Iterator[Finding]:
     """Checks of one level on its own."""
 
-    def found(code: str, said: str, *keys: str) -> Finding:
-        return Finding(code, _place(located, (*path, *keys)), f"level {level.name} {said}")
+    def found(code: str, message: str, *keys: str) -> Finding:
+        return Finding(code, _place(located, (*path, *keys)), f"level {level.name} {message}")
 
     if level.capacity < level.transaction.bytes:
-        said = f"holds {level.capacity} bytes, one transaction moves {level.transaction.bytes}"
-        yield found("capacity-below-transaction", said, "capacity")
+        message = f"holds {level.capacity} bytes, one transaction moves {level.transaction.bytes}"
+        yield found("capacity-below-transaction", message, "capacity")
     if level.alignment & (level.alignment - 1):
         yield found("odd-alignment", f"is aligned to {level.alignment} bytes", "alignment")
     if level.pool is not None:
         room, share = device.pools[level.pool], _share(device, level)
         if share > room:
-            said = f"takes {bytes_text(share)} of its pool {level.pool}, which has {bytes_text(room)}"
-            yield found("pool-too-small", said, "capacity")
+            message = f"takes {bytes_text(share)} of its pool {level.pool}, which has {bytes_text(room)}"
+            yield found("pool-too-small", message, "capacity")
     given = level.bandwidth
     if given is None:
         return
     for name, who, alone in (("instance", "one instance", given.instance), ("reader", "a reader", given.reader)):
         if alone is not None and alone > given.total:
-            said = f"gives {who} {_rate(alone)} of {_rate(given.total)} in total"
-            yield found("bandwidth-exceeds-total", said, "bandwidth", name)
+            message = f"gives {who} {_rate(alone)} of {_rate(given.total)} in total"
+            yield found("bandwidth-exceeds-total", message, "bandwidth", name)
 
 
 def _share(device: DeviceSpec, level: Level) -> int:
-    """Bytes that one instance of a level takes of each pool: those stand beside the highest level of the pool."""
+    """Bytes that one instance of a level takes of its pool: there is one pool per instance of the pool's highest
+    level."""
     sharing = [i for i, each in enumerate(device.levels) if each.pool == level.pool]
     pools = prod(each.units for each in device.levels[device.index(level.name) + 1 : sharing[-1] + 1])
     return -(-level.capacity // pools)
 
 
 def _unsourced(located: Located, text: str) -> Iterator[Finding]:
-    """Numbers without a comment on their line, and with none right above it."""
+    """Numbers without a comment on their line or right above it."""
     lines = text.splitlines()
-    told: set[int] = set()
+    reported: set[int] = set()
     for path in located.values:
         value = _at(located.data, path)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number and not (isinstance(value, str) and _QUANTITY.fullmatch(value)):
             continue
         place = _place(located, path)
-        if place.line in told or not 0 < place.line <= len(lines):
+        if place.line in reported or not 0 < place.line <= len(lines):
             continue
         above = lines[place.line - 2].lstrip() if place.line > 1 else ""
         if _commented(lines[place.line - 1]) or above.startswith("#"):
             continue
-        told.add(place.line)
+        reported.add(place.line)
         yield Finding("unsourced", place, f"{_named(located, path)} {value} has no source")
 
 

@@ -1,4 +1,4 @@
-"""From a file to its findings: what kind of file it is, and what is wrong before it can be looked at."""
+"""Lint of a file: its kind, errors of reading and decoding, and the findings of its content."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _RECIPES: dict[str, type[Spec]] = {"compile": CompileRecipe, "bench": BenchRecip
 
 
 def lint_file(path: Path) -> list[Finding]:
-    """The findings of a device, recipe or artifact, those with errors first. Raises UsageError when it is not there
-    or of another kind."""
+    """The findings of a device, recipe or artifact, errors first. Raises UsageError when the file is missing or of
+    another kind."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -37,26 +37,26 @@ def lint_file(path: Path) -> list[Finding]:
 
 
 def lint_text(text: str, file: str, folder: Path | None) -> list[Finding]:
-    """The findings of the text of a file; what it names lies in `folder` (None: it comes with tilec)."""
+    """The findings of the text of a file, which may refer to files in `folder` (None: it comes with tilec)."""
     if file.endswith((".yaml", ".yml")):
-        found = _guarded(lambda: _yaml(text, file, folder), file)
+        findings = _guarded(lambda: _yaml(text, file, folder), file)
     elif file.endswith(".json"):
-        found = _guarded(lambda: _artifact(text, file), file)
+        findings = _guarded(lambda: _artifact(text, file), file)
     else:
         raise UsageError("this is no .yaml or .json file", file, "Devices, recipes and artifacts can be looked at.")
-    return sorted(found, key=lambda each: (each.rule.severity != "error", each.place.line))
+    return sorted(findings, key=lambda each: (each.rule.severity != "error", each.place.line))
 
 
 def _guarded(look: Callable[[], Iterator[Finding]], file: str) -> list[Finding]:
-    """What is found until the file turns out not to be what it should be, which is a finding too."""
-    found: list[Finding] = []
+    """The findings until the file proves invalid, which is a finding too."""
+    findings: list[Finding] = []
     try:
-        found.extend(look())
+        findings.extend(look())
     except (ConfigError, ArtifactError) as error:
         unknown = isinstance(error, ConfigError) and error.message.startswith("unknown key")
         code = "unknown-key" if unknown else "invalid"
-        found.append(Finding(code, place_of(error.place, file), error.message, error.hint or ""))
-    return found
+        findings.append(Finding(code, place_of(error.place, file), error.message, error.hint or ""))
+    return findings
 
 
 def _yaml(text: str, file: str, folder: Path | None) -> Iterator[Finding]:

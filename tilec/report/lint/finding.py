@@ -1,4 +1,4 @@
-"""One thing that lint found, and where."""
+"""A finding of lint and its place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`code` is one of `RULES`; `message` says what is wrong in a sentence without its full stop, with its numbers."""
+    """`code` is one of `RULES`; `message` is a sentence with its numbers, without the full stop."""
 
     code: str
     place: Place
@@ -39,12 +39,12 @@ class Finding:
 
     @property
     def remedy(self) -> str:
-        """What to do: of this finding, else of its rule."""
+        """The fix of this finding, else the rule's."""
         return self.fix or self.rule.fix
 
 
 def place_of(text: str | None, file: str) -> Place:
-    """A place from `file:line:column`, as errors name it; `file` where there is none."""
+    """A place from `file:line:column`, the form of error messages; `file` where there is none."""
     match = re.fullmatch(r"(.+?):(\d+):(\d+)", text or "")
     if match is None:
         return Place(text or file)

@@ -1,4 +1,4 @@
-"""Findings for people, as JSON, as SARIF 2.1.0 and as annotations of GitHub."""
+"""Findings as text, as JSON, as SARIF 2.1.0 and as annotations of GitHub."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def table(findings: Sequence[Finding]) -> str:
-    """A line a finding, its fix below it."""
+    """One line per finding, its fix below it."""
     lines = []
     for each in findings:
         lines.append(f"{each.place}: {each.rule.severity} {each.code}: {each.message}")
@@ -25,8 +25,8 @@ def table(findings: Sequence[Finding]) -> str:
 def counted(findings: Sequence[Finding], files: int) -> str:
     """`2 files: 1 error, 3 warnings`, or `no findings`."""
     counts = Counter(each.rule.severity for each in findings)
-    told = [f"{counts[s]} {s}{'s' * (counts[s] != 1)}" for s in ("error", "warning") if counts[s]]
-    return f"{files} file{'s' * (files != 1)}: {', '.join(told) or 'no findings'}"
+    parts = [f"{counts[s]} {s}{'s' * (counts[s] != 1)}" for s in ("error", "warning") if counts[s]]
+    return f"{files} file{'s' * (files != 1)}: {', '.join(parts) or 'no findings'}"
 
 
 def to_json(findings: Sequence[Finding]) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _place_to_json(place: Place) -> dict[str, Any]:
 
 
 def to_sarif(findings: Sequence[Finding], version: str) -> dict[str, Any]:
-    """One run of SARIF 2.1.0: rules that were hit, and a result a finding; `version` is tilec's."""
+    """One SARIF 2.1.0 run: the rules with findings, and one result per finding; `version` is tilec's."""
     codes = [code for code in RULES if any(each.code == code for each in findings)]
     driver = {
         "name": "tilec lint",
@@ -95,7 +95,7 @@ def _uri(file: str) -> str:
 
 
 def to_github(findings: Sequence[Finding]) -> str:
-    """A workflow command a finding: GitHub shows them beside the lines of a pull request."""
+    """One workflow command per finding: GitHub shows them next to the lines of a pull request."""
     lines = []
     for each in findings:
         given = {"file": each.place.file, "line": each.place.line, "col": each.place.column, "title": each.code}

@@ -1,4 +1,4 @@
-"""Checks of a plan: tiles that waste, transfers that are not coalesced, groups far from their bounds."""
+"""Checks of a plan: wasteful tiles, uncoalesced transfers, groups far from their bounds."""
 
 from __future__ import annotations
 
@@ -6,58 +6,58 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tilec.ir.expr import bound
+from tilec.analysis.ratios import group_ratios
+from tilec.analysis.totals import traffic_of
+from tilec.ir.expr import constant_value
 from tilec.ir.graph import Node
 from tilec.ir.plan import Group, Plan, Variant
-from tilec.ir.verify_plan import check_plan
-from tilec.lower.check_plan import problems
-from tilec.lower.legal import PlanError
+from tilec.ir.verify.plan import check_plan
+from tilec.lower.checks.check_plan import problems
+from tilec.lower.checks.plan_errors import PlanError
+from tilec.report.formatting import bytes_text
 from tilec.report.lint.finding import Finding, Place, pointer
-from tilec.report.ratios import group_ratios
-from tilec.report.totals import traffic_of
-from tilec.report.wording import bytes_text
 
 PADDED = 1.5
-"""Elements computed beside elements there are, from which on a tiling is told."""
+"""Ratio of computed to existing elements above which a tiling is reported."""
 
 UNCOALESCED = 4.0
-"""Bytes of whole transactions beside raw bytes."""
+"""Ratio of transacted to raw bytes above which a group is reported."""
 
 LEAST = 1 << 16
-"""Bytes of whole transactions that are worth telling."""
+"""Transacted bytes below which nothing is reported."""
 
 FAR = 4.0
-"""Bytes moved beside the least known."""
+"""Ratio of moved bytes to the best known traffic above which a group is reported."""
 
 SHARE = 0.01
-"""Groups that move less of all traffic than this are not worth telling."""
+"""Share of the plan's traffic below which a group is not reported."""
 
 
 def check_plan_file(plan: Plan, file: str) -> Iterator[Finding]:
-    """Everything wrong or suspicious in a plan, group by group."""
+    """All errors and suspicious decisions of a plan, group by group."""
     wrong = check_plan(plan)
     yield from (Finding("illegal", Place(file), problem) for problem in wrong)
     if wrong:
         return
-    moved = {group.name: bound(traffic_of(group, plan)) or 0 for group in plan.groups}
+    moved = {group.name: constant_value(traffic_of(group, plan)) or 0 for group in plan.groups}
     alike = Counter(_kernels(group) for group in plan.groups)
-    told: set[tuple[str, ...]] = set()
+    reported_kernels: set[tuple[str, ...]] = set()
     for i, group in enumerate(plan.groups):
         for j, variant in enumerate(group.variants):
             place = Place(file, pointer=pointer("groups", i, "variants", j))
             for refusal in problems(group, variant, plan):
                 yield Finding("illegal", place, f"group {group.name}: {PlanError(refusal)}".replace("\n ", ""))
-        if _kernels(group) in told:
+        if _kernels(group) in reported_kernels:
             continue
-        told.add(_kernels(group))
+        reported_kernels.add(_kernels(group))
         others = alike[_kernels(group)] - 1
         more = f"; so {'does' if others == 1 else 'do'} {others} more of its kernel" if others else ""
-        for found in _wasteful(plan, group, i, moved, file):
-            yield replace(found, message=found.message + more)
+        for finding in _wasteful(plan, group, i, moved, file):
+            yield replace(finding, message=finding.message + more)
 
 
 def _wasteful(plan: Plan, group: Group, i: int, moved: Mapping[str, int], file: str) -> Iterator[Finding]:
-    """What is legal about a group but suspicious; `moved` has the traffic of every group."""
+    """Legal but suspicious decisions of a group; `moved` is the traffic of every group in bytes."""
     for j, variant in enumerate(group.variants):
         yield from _padding(group, variant, Place(file, pointer=pointer("groups", i, "variants", j)))
     if moved[group.name] >= SHARE * sum(moved.values()):
@@ -71,9 +71,9 @@ def _kernels(group: Group) -> tuple[str, ...]:
 
 
 def _padding(group: Group, variant: Variant, place: Place) -> Iterator[Finding]:
-    """Nodes whose tiles, shifted back at the end, compute far more than there is.
+    """Nodes whose tiles, shifted back at the end, compute far more elements than exist.
 
-    The extents that a tile divides are those of the level below: a tile of a tile counts within it.
+    A tile is compared with the extents of the tile one level below, which contains it.
     """
     nodes = {node.name: node for node in group.nodes}
     around: dict[str, Mapping[str, int]] = {}
@@ -101,34 +101,36 @@ def _wasted(
             times *= count * tile / extent
             shown.append(f"{iterator}: {count} x {tile} for {extent}")
     if times >= PADDED:
-        said = f"group {group.name}: tiles of {name} at {level} compute {times:.1f}x its elements ({', '.join(shown)})"
-        yield Finding("padding", Place(place.file, pointer=place.pointer + pointer("tiles", level, name)), said)
+        message = (
+            f"group {group.name}: tiles of {name} at {level} compute {times:.1f}x its elements ({', '.join(shown)})"
+        )
+        yield Finding("padding", Place(place.file, pointer=place.pointer + pointer("tiles", level, name)), message)
 
 
 def _extents(node: Node) -> dict[str, int]:
-    """Extent of every iterator that is a number."""
-    found = {iterator: bound(extent) for iterator, extent in node.expr.domain.items()}
-    return {iterator: extent for iterator, extent in found.items() if extent is not None}
+    """Map from iterator to extent, for those that are numbers."""
+    extents = {iterator: constant_value(extent) for iterator, extent in node.expr.domain.items()}
+    return {iterator: extent for iterator, extent in extents.items() if extent is not None}
 
 
 def _uncoalesced(plan: Plan, group: Group, moved: int, place: Place) -> Iterator[Finding]:
-    """Whole transactions of the lowest level beside the `moved` bytes."""
+    """Transacted bytes of the lowest level against the `moved` bytes."""
     lowest = plan.levels[0]
-    count = bound(group.cost.transactions[lowest.name]) if lowest.name in group.cost.transactions else None
+    count = constant_value(group.cost.transactions[lowest.name]) if lowest.name in group.cost.transactions else None
     if not count or count * lowest.transaction < max(LEAST, UNCOALESCED * moved):
         return
     taken = count * lowest.transaction
-    said = f"group {group.name}: {bytes_text(moved)} at {lowest.name} take {bytes_text(taken)} of transactions"
+    message = f"group {group.name}: {bytes_text(moved)} at {lowest.name} take {bytes_text(taken)} of transactions"
     where = Place(place.file, pointer=place.pointer + pointer("cost", "transactions", lowest.name))
-    yield Finding("uncoalesced", where, f"{said} ({taken / max(1, moved):.1f}x)")
+    yield Finding("uncoalesced", where, f"{message} ({taken / max(1, moved):.1f}x)")
 
 
 def _far(group: Group, place: Place) -> Iterator[Finding]:
     for ratio in group_ratios(group):
         known = ratio.bound.known
         if known is not None and ratio.times is not None and ratio.times >= FAR:
-            said = (
+            message = (
                 f"group {group.name}: {bytes_text(ratio.moved)} move at {ratio.level}, {bytes_text(known)} are known "
             )
             where = Place(place.file, pointer=place.pointer + pointer("bounds", ratio.level))
-            yield Finding("far-from-bound", where, f"{said}to do ({ratio.times:.1f}x)")
+            yield Finding("far-from-bound", where, f"{message}to do ({ratio.times:.1f}x)")

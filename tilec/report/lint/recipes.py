@@ -1,4 +1,4 @@
-"""Checks of a recipe: names that lead nowhere, and verification that verifies little."""
+"""Checks of a recipe: unknown names, and verification that verifies little."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import HOST, device_source, parse_device
 
 LOOSE = 0.05
-"""A tolerance that no rounding needs, of the largest value of an output."""
+"""Relative tolerance above which verification is too loose to be explained by rounding."""
 
 
 def check_recipe(recipe: Spec, located: Located, folder: Path | None) -> Iterator[Finding]:
-    """Everything suspicious in a recipe that is valid; files in it are named from `folder`, None for one of tilec's."""
+    """The suspicious values of a valid recipe; its file names are relative to `folder`, None for one of tilec's own."""
     for key in ("device", "devices"):
         value = getattr(recipe, key, None)
         for i, name in enumerate([value] if isinstance(value, str) else value or ()):
@@ -32,18 +32,18 @@ def _compile(recipe: CompileRecipe, located: Located, folder: Path | None) -> It
         known = _operators()
         for i, operator in enumerate(recipe.fallback):
             if operator not in known:
-                said = f"ONNX has no operator {operator!r}{_near(operator, known)}"
-                yield Finding("unknown-operator", _place(located, ("fallback", i)), said)
+                message = f"ONNX has no operator {operator!r}{_near(operator, known)}"
+                yield Finding("unknown-operator", _place(located, ("fallback", i)), message)
     tolerance = recipe.verify.tolerance
     if tolerance is not None and tolerance > LOOSE:
-        said = f"verify.tolerance is {tolerance:g} of the largest value"
-        yield Finding("loose-tolerance", _place(located, ("verify", "tolerance")), said)
+        message = f"verify.tolerance is {tolerance:g} of the largest value"
+        yield Finding("loose-tolerance", _place(located, ("verify", "tolerance")), message)
     if len(recipe.verify.seeds) < 2 and recipe.verify.inputs is None:
         yield Finding("few-seeds", _place(located, ("verify", "seeds")), "verify.seeds has one seed")
 
 
 def _files(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iterator[Finding]:
-    """Files that the recipe reads; a tuning record that is to be written need not be there."""
+    """Files that the recipe reads; a tuning record that is to be written need not exist."""
     named = {("verify", "inputs"): recipe.verify.inputs}
     if not recipe.schedule.profile:
         named["schedule", "record"] = recipe.schedule.record
@@ -53,17 +53,17 @@ def _files(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iter
 
 
 def _closed(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iterator[Finding]:
-    """Levels that are closed and that the recipe's own device does not have."""
+    """Closed levels that the recipe's own device does not have."""
     if not recipe.schedule.closed or recipe.device == HOST:
         return
     try:
         levels = parse_device(device_source(recipe.device, relative_to=folder)).level_names
     except TilecError:
-        return  # said of the device
+        return  # reported with the device
     for i, name in enumerate(recipe.schedule.closed):
         if name not in levels:
-            said = f"{recipe.device} has no level {name!r}{_near(name, levels)}"
-            yield Finding("unknown-name", _place(located, ("schedule", "closed", i)), said)
+            message = f"{recipe.device} has no level {name!r}{_near(name, levels)}"
+            yield Finding("unknown-name", _place(located, ("schedule", "closed", i)), message)
 
 
 def _device(name: str, place: Place, folder: Path | None) -> Iterator[Finding]:

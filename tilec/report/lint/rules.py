@@ -1,4 +1,4 @@
-"""The closed list of what `tilec lint` looks for, each with its severity, sentence, fix and an example."""
+"""The closed list of lint rules, each with severity, meaning, fix and example."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`code` names it; an error is wrong, a warning legal but suspicious. `meaning` is a sentence without its full
-    stop, `fix` what to do, `example` how a finding reads."""
+    """An "error" is wrong, a "warning" legal but suspicious. `meaning` is a sentence without its full stop, `fix` an
+    instruction, `example` the text of a finding."""
 
     code: str
     severity: Severity
@@ -77,13 +77,6 @@ _RULES = (
         "no level takes its bytes from a pool",
         "Name the pool in the levels that share it, or take it out.",
         "no level takes its bytes from pool l1",
-    ),
-    Rule(
-        "launch-above-core",
-        "error",
-        "kernels are said to be launched above the level of a core",
-        "Exchange launch_level and core_level: a kernel runs on many cores.",
-        "launch_level reg is above core_level smem",
     ),
     Rule(
         "odd-alignment",
@@ -179,4 +172,4 @@ _RULES = (
 )
 
 RULES: MappingProxyType[str, Rule] = MappingProxyType({rule.code: rule for rule in _RULES})
-"""Code -> rule."""
+"""Map from code to rule."""

@@ -7,10 +7,10 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilec.report.bounds.rows import at_bytes
+from tilec.analysis.bounds.rows import at_bytes
+from tilec.analysis.studies.rows import Row
 from tilec.report.bounds.table import size_text
-from tilec.report.studies.rows import Row
-from tilec.report.wording import NOTHING, energy_text, time_text
+from tilec.report.formatting import NOTHING, energy_text, time_text
 
 _COLUMNS = (
     *("workload", "mapspace", "machine", "level", "share", "capacity_bytes", "bandwidth_bytes_per_second"),
@@ -29,18 +29,18 @@ _HEADS = {
 }
 
 NAMES = ("workload", "mapspace", "machine", "level", "limit", "")
-"""Heads of columns that are words."""
+"""Headings of columns that contain words."""
 
 _SHORT = 6
-"""Letters of a capacity that is told as it was written: 40MiB, 370MB."""
+"""Letters up to which a capacity is printed as it was written: 40MiB, 370MB."""
 
 _PREFIXES = (("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3))
 
 
 def study_to_json(convention: str, meanings: Mapping[str, str], rows: Sequence[Row]) -> dict[str, Any]:
-    """Everything as plain data; what there is not is left out."""
-    told = [{key: value for key, value in _values(row).items() if value not in (None, "")} for row in rows]
-    return {"convention": convention, "mapspaces": dict(meanings), "rows": told}
+    """The rows as plain data; empty values are left out."""
+    entries = [{key: value for key, value in _values(row).items() if value not in (None, "")} for row in rows]
+    return {"convention": convention, "mapspaces": dict(meanings), "rows": entries}
 
 
 def study_csv(rows: Sequence[Row]) -> str:
@@ -53,7 +53,7 @@ def study_csv(rows: Sequence[Row]) -> str:
 
 
 def study_cells(rows: Sequence[Row]) -> list[list[str]]:
-    """The rows with units, headings first; columns that say nothing are left out."""
+    """The rows with units, headings first; empty columns are left out."""
     values = [_values(row) for row in rows]
     shown = [name for name in _COLUMNS if any(value[name] not in (None, "") for value in values)]
     return [

@@ -1,1 +1,1 @@
-"""Candidates chosen by measurement, and the record of what was measured."""
+"""Tuning: candidates chosen by measurement, and the record of measurements."""

@@ -1,4 +1,4 @@
-"""record: the tuning record: which candidate of a group was fastest where, found again by content (W20, W41)."""
+"""The tuning record: the measured candidates of each group by content, device and tools (Welder, 3.2 and 4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AGAIN = "Undo the edit, or remove the file and measure again with --profile."
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A candidate and how long it took; None where it could not be built or run."""
+    """A candidate and its time; None where it could not be built or run."""
 
     decisions: tuple[Decision, ...]
     picoseconds: int | None
@@ -27,8 +27,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What was measured for one group: candidates in the order in which the model likes them, and the place of the
-    chosen one.  `setting` names device, options and tools: where the times hold."""
+    """The measurements of one group: candidates in the cost model's order, best first, and the place of the chosen one.
+
+    `setting` names the device, options and tools for which the times hold.
+    """
 
     group: Signature
     setting: Mapping[str, str]
@@ -41,7 +43,7 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What it is found by."""
+        """The entry's key in a record: the group's digest and the setting."""
         return (self.group.digest, *(text for pair in sorted(self.setting.items()) for text in pair))
 
 
@@ -52,9 +54,9 @@ class Record:
     entries: Mapping[tuple[str, ...], Entry] = field(default_factory=dict)
 
     def find(self, group: str, setting: Mapping[str, str]) -> Entry | str:
-        """The entry of a group under a setting, or why there is none.
+        """The entry of a group under a setting, or the reason why there is none.
 
-        A part of the setting that is not known here (empty: a tool that is not installed) may be any.
+        A part of the setting whose value is empty here (the version of a tool that is not installed) matches any value.
         """
         same = [entry for entry in self.entries.values() if entry.group.digest == group]
         differences = [_differences(entry.setting, setting) for entry in same]
@@ -66,7 +68,8 @@ class Record:
         return "; ".join(nearest)
 
     def merged(self, entry: Entry, instead: Entry | None = None) -> Record:
-        """With one entry more, in the place of `instead`; any other of its key was there first and stays."""
+        """The record with one more entry, in the place of `instead`; any other entry with its key is older and
+        stays."""
         known = self.entries.get(entry.key)
         if known is not None and known != instead:
             return self
@@ -82,7 +85,7 @@ def _differences(recorded: Mapping[str, str], here: Mapping[str, str]) -> list[s
 
 
 def _short(value: str) -> str:
-    """A version as it is, the first digits of a digest."""
+    """The start of a version or digest, 20 characters."""
     return value[:20] if value else "none"
 
 

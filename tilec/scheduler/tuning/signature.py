@@ -1,4 +1,4 @@
-"""signature: what a group computes, up to names: one key for repeated layers, other models, other processes (W41)."""
+"""Signature of a group up to names: one key for repeated layers, other models and other processes (Welder, 4)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from tilec.artifact import Json, digest_object
-from tilec.ir.anonymous import anonymous
+from tilec.ir.canonical import canonical
 from tilec.ir.expr import operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.text import text_of
-from tilec.scheduler.naming import iterator_names, tensor_names
+from tilec.scheduler.building.kernel_names import iterator_names, tensor_names
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The sha256 of a group's content, and what people recognise it by: its operators, and the tensors that it reads
-    and hands on, like `f32[4, 16]`."""
+    """The sha256 of a group's content, and a description for people: operators, tensors read, tensors made
+    (`f32[4, 16]`)."""
 
     digest: str
     operators: str
@@ -27,18 +27,19 @@ class Signature:
 def signature(
     nodes: Sequence[Node], outputs: Sequence[str], tensors: Mapping[str, Tensor], constants: Set[str]
 ) -> Signature:
-    """The signature of a group whose `outputs` leave it; which operands are `constants` counts: they may be packed.
+    """The signature of a group whose `outputs` leave it.
 
-    `nodes` are those before any decision: expressions, shapes and types of everything that they touch.
+    `nodes` are those before any decision: expressions, shapes and types of every tensor they touch. Which operands are
+    `constants` is part of the content, for constants may be packed.
     """
     names, iterators = tensor_names(nodes), iterator_names(nodes)
-    made = {node.name for node in nodes}
+    produced = {node.name for node in nodes}
     content: Json = {
-        "nodes": [anonymous(node.expr, names, iterators[node.name]) for node in nodes],
+        "nodes": [canonical(node.expr, names, iterators[node.name]) for node in nodes],
         "tensors": [[_text(tensors[t]), t in constants] for t in names],
         "outputs": [names[t] for t in outputs],
     }
-    read = dict.fromkeys(t for node in nodes for t in operands(node.expr) if t not in made)
+    read = dict.fromkeys(t for node in nodes for t in operands(node.expr) if t not in produced)
     return Signature(
         digest=digest_object(content),
         operators=" ".join(dict.fromkeys(node.op or "-" for node in nodes)),

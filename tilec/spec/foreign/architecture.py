@@ -53,7 +53,7 @@ class Compute:
 
 @dataclass
 class Notes:
-    """What a translation leaves out and takes for granted, in sentences."""
+    """Omissions and assumptions of a translation, in sentences."""
 
     dropped: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a file describes; `memories` lowest first."""
+    """The architecture that a file describes; `memories` lowest first."""
 
     memories: tuple[Memory, ...]
     compute: tuple[Compute, ...]
@@ -81,7 +81,7 @@ class Reader:
     names: Mapping[str, float] = field(default_factory=dict)
 
     def at(self, path: KeyPath) -> Any:
-        """What stands at a path, None for nothing."""
+        """The value at a path, None for nothing."""
         found: Any = self.located.data
         for step in path:
             here = dict(enumerate(found)) if isinstance(found, list) else found

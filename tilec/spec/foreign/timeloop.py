@@ -233,7 +233,7 @@ def _compute(reader: Reader, each: _Component, fanout: int) -> Compute:
 
 
 def _types(width: int, floating: bool) -> tuple[str, str]:
-    """What a unit multiplies and what it sums in, by the bits of its inputs."""
+    """Types that a unit multiplies and sums in, by the bits of its inputs."""
     if floating:
         return ("f32" if width > 16 else "f16", "f32")
     return ("i8" if width <= 8 else "i16" if width <= 16 else "i32", "i32")

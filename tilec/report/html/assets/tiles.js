@@ -23,7 +23,22 @@ function block(plan, group, variant, level, inside) {
   return h("div", { class: `block${first ? " whole" : ""}` }, head,
     first ? whole(plan, group) : null,
     h("div", { class: "tiles" }, tilesAt(group, variant, level)),
+    level === variant.levels[variant.levels.length - 1] ? code(variant) : null,
     kept(plan, group, level), inside);
+}
+
+/** How the code computes tiles of the highest level: vectors, bodies, partial results, fetches and stores. */
+function code(variant) {
+  const body = (name) => Object.entries(variant.unroll?.[name] ?? {}).map(([i, points]) => `${i}=${points}`).join(" ");
+  const sums = (name) => (variant.accumulators?.[name] ? `, ${variant.accumulators[name]} accumulators` : "");
+  const nodes = Object.entries(variant.vectors ?? {}).map(([name, iterator]) =>
+    h("li", {}, h("span", { class: "tensor", title: name }, short(name, 40)),
+      h("span", { class: "quiet" }, `${iterator ? ` vectors along ${iterator}` : " scalar"}${body(name) ? `, a body of ${body(name)}` : ""}${sums(name)}`)));
+  const fetched = Object.entries(variant.prefetch ?? {}).map(([name, kind]) =>
+    h("li", {}, h("span", { class: "tensor", title: name }, short(name, 40)), h("span", { class: "quiet" }, ` fetched ahead: ${kind}`)));
+  const streamed = (variant.streamed ?? []).map((name) =>
+    h("li", {}, h("span", { class: "tensor", title: name }, short(name, 40)), h("span", { class: "quiet" }, " stored past the caches")));
+  return nodes.length ? h("ul", { class: "whole-tensors" }, nodes, fetched, streamed) : null;
 }
 
 function described(level) {

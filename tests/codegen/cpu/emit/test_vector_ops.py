@@ -1,0 +1,38 @@
+"""Names of values: what TVM's simplifier gets to see of them."""
+
+import re
+
+import pytest
+from tvm import tirx
+from tvm.tirx.script.builder import ir as I  # noqa: N812
+
+from tilec.codegen.cpu.emit.kernel_function import Operand, kernel_function
+from tilec.codegen.cpu.emit.vector_ops import bind
+
+
+@pytest.mark.parametrize("lanes", [1, 16])
+def test_names_of_floats_stand_for_registers(lanes: int) -> None:
+    """TVM would put the expression in the place of its name wherever that is used: 3**20 terms here."""
+
+    def body(buffers, scratch, task):
+        at = task if lanes == 1 else tirx.Ramp(task * lanes, tirx.IntImm("int64", 1), lanes)
+        x = bind(buffers["x"][at])
+        for _ in range(20):
+            x = bind(x * x + x)
+        I.buffer_store(buffers["y"], x, [at])
+
+    operands = [Operand("x", "float32", 64), Operand("y", "float32", 64)]
+    text = kernel_function("powers", operands, body).script()
+    loaded, *named = re.findall(r"T\.let\[T\.float32\w*\] = (.*)", text)
+    assert loaded.startswith("buffer[")
+    assert len(named) == 20
+    assert all(re.fullmatch(r"buffer_\d+\[T\.int64\(0\)\]", value) for value in named)
+
+
+def test_names_of_integers_stand_for_what_is_known_of_them() -> None:
+    def body(buffers, scratch, task):
+        index = bind(task * 2 + 1)
+        I.buffer_store(buffers["y"], buffers["x"][index], [index])
+
+    text = kernel_function("odd", [Operand("x", "int64", 64), Operand("y", "int64", 64)], body).script()
+    assert re.search(r"T\.let\[T\.int64\] = task \* T\.int64\(2\) \+ T\.int64\(1\)", text)

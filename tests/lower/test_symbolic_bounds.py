@@ -1,0 +1,94 @@
+"""Bounds and comparisons of sizes against their values at all loop positions."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.lower.cases import evaluated
+from tilec.ir.algebra import KnownRanges
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute
+from tilec.ir.text import parse_expr, text_of
+from tilec.lower.symbolic_bounds import SymbolicBounds
+
+COUNTS = {"i": 4, "j": 3}
+
+
+def sizes(**symbols: int) -> SymbolicBounds:
+    ranges = {name: (Const(0), Const(n - 1)) for name, n in COUNTS.items()}
+    return SymbolicBounds(KnownRanges(ranges | {name: (Const(low), Var(name)) for name, low in symbols.items()}))
+
+
+def leaves() -> st.SearchStrategy[Expr]:
+    return st.one_of(st.sampled_from([Var("i"), Var("j")]), st.integers(-5, 9).map(Const))
+
+
+def grown(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    binary = st.builds(Binary, st.sampled_from(["+", "-"]), inner, inner)
+    scaled = st.builds(Binary, st.just("*"), inner, st.integers(-3, 4).map(Const))
+    divided = st.builds(Binary, st.sampled_from(["//", "%"]), inner, st.integers(1, 5).map(Const))
+    extreme = st.builds(lambda fn, a, b: Call(fn, (a, b)), st.sampled_from(["minimum", "maximum"]), inner, inner)
+    chosen = st.builds(
+        lambda a, b, c: Call("where", (Binary("==", a, Const(1)), b, c)), st.sampled_from([Var("i")]), inner, inner
+    )
+    return st.one_of(binary, scaled, divided, extreme, chosen)
+
+
+EXPRESSIONS = st.recursive(leaves(), grown, max_leaves=7)
+
+
+def values(expr: Expr) -> list[int]:
+    points = itertools.product(*(range(n) for n in COUNTS.values()))
+    return [evaluated(substitute(expr, dict(zip(COUNTS, map(Const, p), strict=True)))) for p in points]
+
+
+@given(EXPRESSIONS, EXPRESSIONS)
+def test_values_decide(a: Expr, b: Expr) -> None:
+    s = sizes()
+    assert s.largest(a) == Const(max(values(a)))
+    assert s.smallest(a) == min(values(a))
+    assert s.at_most(a, b) == all(x <= y for x, y in zip(values(a), values(b), strict=True))
+    low, high = s.minimum(a, b), s.maximum(a, b)
+    assert values(low) == [min(p) for p in zip(values(a), values(b), strict=True)]
+    assert values(high) == [max(p) for p in zip(values(a), values(b), strict=True)]
+
+
+@given(EXPRESSIONS, EXPRESSIONS)
+def test_positions_stand_for_their_expressions(a: Expr, b: Expr) -> None:
+    s = sizes()
+    named = s.add(s.scale(s.position(s.size(a)), 2), b)
+    assert values(s.resolve(named)) == [2 * x + y for x, y in zip(values(a), values(b), strict=True)]
+
+
+@given(EXPRESSIONS, st.integers(1, 30))
+def test_bounds_with_symbols_are_upper_bounds(a: Expr, n: int) -> None:
+    s = sizes(N=1)
+    expr = Call("minimum", (Binary("+", a, Var("N")), Binary("*", Var("N"), Const(2))))
+    bound = s.largest(expr)
+    at_n = {"N": Const(n)}
+    assert max(values(substitute(expr, at_n))) <= evaluated(substitute(bound, at_n))
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("minimum(i*8 + 8, N) - i*8", "8"),
+        ("minimum(i*8 + 10, N) - maximum(i*8 - 1, 0)", "11"),
+        ("(i*6 + 5)//N - (i*6)//N + 1", "4 // N + 2"),
+        ("(minimum(i*25 + 25, N) - i*25 + 13)//14", "2"),
+        ("i*N + 3", "N * 3 + 3"),
+    ],
+)
+def test_sharp_bounds_with_symbols(text: str, bound: str) -> None:
+    assert text_of(sizes(N=1).largest(parse_expr(text))) == bound
+
+
+def test_what_is_certain_with_symbols() -> None:
+    s = sizes(N=32)
+    assert s.at_most(parse_expr("i*8 + 8"), Var("N"))
+    assert not s.at_most(parse_expr("i*8 + 9"), Var("N"))
+    assert s.at_most(parse_expr("minimum(i*99, N - 8) + 8"), Var("N"))
+    assert s.maximum(parse_expr("i*8"), Var("N")) == Var("N")

@@ -1,0 +1,102 @@
+"""reconsider: nodes leave the registers of a part, and move to a group beside their own, where that gains."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from scheduler.graphs import make_graph
+from scheduler.running import device, problem_of
+
+from tests.random_graphs import Model, models
+from tilec.ir.expr import operands
+from tilec.scheduler.building.group_builder import GroupBuilder
+from tilec.scheduler.fusion.group_order import execution_order_of
+from tilec.scheduler.fusion.local_search import LocalSearch, local_search
+from tilec.scheduler.fusion.partition import Partition, PartitionGroups, partition_parts, separate_parts
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.fuse_registers import computed_nodes, fuse_registers
+from tilec.scheduler.state import SearchState
+from tilec.scheduler.target_model import target_model_of
+from tilec.spec.recipe import ScheduleOptions
+
+ZEN5 = target_model_of(device("zen5-avx512"))
+SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
+
+ROWS = [
+    ("squares[s] = sum(k, x[s, k] * x[s, k])", {"s": 5, "k": 32}),
+    ("mean[s] = squares[s] / 32", {"s": 5}),
+    ("inverse[s] = 1 / sqrt(mean[s] + 1.0)", {"s": 5}),
+    ("y[s, n] = x[s, n] * inverse[s]", {"s": 5, "n": 32}),
+]
+
+
+def named(problem: FusionProblem, grouping: Partition) -> list[list[list[str]]]:
+    return [[[node.name for node in problem.parts[n]] for n in members] for members in grouping.groups]
+
+
+def cost(problem: FusionProblem, grouping: Partition) -> float:
+    return sum(problem.core_tiles(members)[0].objective for members in grouping.groups)
+
+
+@pytest.mark.feature("W16", "W19")
+def test_a_part_falls_apart_inside_its_group() -> None:
+    """One vector computes all inverses; beside a sum of one row they would be computed one by one."""
+    problem = problem_of(make_graph({"x": (5, 32)}, ROWS, ["y"]), ZEN5)
+    before = partition_parts(problem, {}, PartitionGroups())
+    assert named(problem, before) == [[["squares", "mean", "inverse"], ["y"]]]
+    after, grouping = local_search(problem, before, {}, LocalSearch())
+    assert named(after, grouping) == [[["squares"], ["mean", "inverse"], ["y"]]]
+    assert cost(after, grouping) < cost(problem, before) * 0.95
+
+
+@pytest.mark.feature("W16", "W19")
+def test_nodes_move_to_the_group_that_reads_them() -> None:
+    """Where launches cost nothing a copy of what is read costs; the group that reads it needs no copy."""
+    domain = {"s": 256, "n": 512}
+    nodes = [
+        ("a[s] = sum(n, x[s, n])", domain),
+        ("b[s, n] = exp(a[s] * x[s, n])", domain),
+        ("c[s, n] = b[s, n] + b[s, n]", domain),
+        ("d[n, s] = c[s, n] * 2", domain),
+    ]
+    problem = problem_of(make_graph({"x": (256, 512)}, nodes, ["d"]), ZEN5)
+    apart = separate_parts(problem, {})
+    after, grouping = local_search(problem, apart, {}, LocalSearch())
+    assert cost(after, grouping) < cost(problem, apart)
+    assert len(grouping.groups) < len(apart.groups)
+
+
+@pytest.mark.feature("W16")
+def test_footprint_and_less_fusion_stay() -> None:
+    graph = make_graph({"x": (5, 32)}, ROWS, ["y"])
+    for options, applies in (
+        (ScheduleOptions(), True),
+        (ScheduleOptions(objective="footprint"), False),
+        (ScheduleOptions(fusion="register"), False),
+    ):
+        state = SearchState(problem_of(graph, ZEN5), options, (), GroupBuilder(graph)).with_parts(
+            fuse_registers(graph).parts, {}
+        )
+        assert LocalSearch().applies(state) == applies
+
+
+@pytest.mark.feature("W16", "W19")
+@settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
+@given(models())
+def test_groups_stay_whole_and_never_cost_more(model: Model) -> None:
+    problem, refused = problem_of(model.graph, ZEN5), fuse_registers(model.graph).refused
+    for before in (separate_parts(problem, refused), partition_parts(problem, refused, PartitionGroups())):
+        after, grouping = local_search(problem, before, refused, LocalSearch())
+        assert cost(after, grouping) <= cost(problem, before) * (1 + 1e-9)
+        nodes = [node.name for members in grouping.groups for n in members for node in after.parts[n]]
+        assert sorted(nodes) == sorted(node.name for node in computed_nodes(model.graph))
+        assert execution_order_of([(after, members) for members in grouping.groups]) == list(
+            range(len(grouping.groups))
+        )
+        home = {node.name: n for n, members in enumerate(grouping.groups) for m in members for node in after.parts[m]}
+        between = {
+            f"{t}->{node.name}"
+            for part in after.parts
+            for node in part
+            for t in operands(node.expr)
+            if home.get(t, home[node.name]) != home[node.name]
+        }
+        assert between == set(grouping.refused), "every edge between groups has its reason"

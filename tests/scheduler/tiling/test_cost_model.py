@@ -1,0 +1,84 @@
+"""score: predictions of poor candidates stay predictions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scheduler.graphs import make_graph
+from scheduler.running import device, problem_of
+
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
+from tilec.scheduler.target_model import target_model_of
+from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms, estimate
+
+
+@pytest.mark.feature("W07")
+def test_bytes_of_poor_candidates_do_not_overflow() -> None:
+    """Every element of three large products by itself, in steps of one: each is computed again for the next one."""
+    size = 1 << 16
+    e = dict.fromkeys("mnk", size)
+    texts = [(f"{c}[m, n] = sum(k, {a}[m, k] * W[k, n])", e) for a, c in ("XA", "AB", "BC")]
+    graph = make_graph({"X": (size, size), "W": (size, size)}, texts, ["C"])
+    fusion = FusionProblem(
+        graph, fuse_registers(graph).parts, target_model_of(device("a100")), Candidates(), "time", frozenset("C")
+    )
+    members = tuple(range(len(fusion.parts)))
+    problem = fusion.tiling_problem(members, fusion.leaving(members), fusion.usual(members))
+    tiles = np.asarray([1, 128])
+    steps = {node.name: {"k": tiles} for node in problem.nodes}
+    found = estimate(problem, {"m": tiles, "n": tiles}, steps)
+    fine, coarse = found.moved
+    assert fine > 2.0**63
+    assert 0 < coarse < fine
+    assert found.seconds[0] > found.seconds[1] > 0
+
+
+@pytest.mark.feature("W07", "W08")
+def test_costly_inputs_of_a_concatenation_count_though_the_first_tile_reads_another() -> None:
+    """Tiles that cut the image reduce all of it once each, a quarter of them."""
+    nodes = [
+        ("p[i] = sum(r, s, b[i, r, s])", {"i": 64, "r": 256, "s": 256}),
+        ("y[j, k, l] = where(j < 192, a[j, k, l], b[j - 192, k, l] * p[j - 192])", {"j": 256, "k": 256, "l": 256}),
+    ]
+    graph = make_graph({"a": (192, 256, 256), "b": (64, 256, 256)}, nodes, ["y"])
+    target = target_model_of(device("zen5-avx512"))
+    fusion = FusionProblem(graph, fuse_registers(graph).parts, target, Candidates(), "time", frozenset("y"))
+    problem = fusion.tiling_problem((0, 1), ("y",), fusion.usual((0, 1)))
+    cut = {"j": np.asarray([1, 1]), "k": np.asarray([256, 1]), "l": np.asarray([256, 64])}
+    whole, fine = estimate(problem, cut, {}).seconds
+    assert fine > 10 * whole
+
+
+def rows(tasks: list[int]) -> CostTerms:
+    """A product of 960 rows cut into so many tasks, on the cores of a CPU."""
+    e = {"m": 960, "n": 64, "k": 64}
+    graph = make_graph({"x": (960, 64), "w": (64, 64)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])", e)], ["y"])
+    fusion = problem_of(graph, FOUR_CORES)
+    problem = fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
+    return cost_terms(problem, {"m": np.asarray([960 // n for n in tasks]), "n": np.asarray(64)}, {})
+
+
+FOUR_CORES = replace(target_model_of(device("avx2")), cores=4)
+
+
+@pytest.mark.feature("W23")
+def test_a_wave_of_tasks_lasts_as_long_as_one_of_them() -> None:
+    """Cores without a task in the last wave wait for those with one, and on average 0.2 of a task in any wave."""
+    tasks = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20]
+    terms = rows(tasks)
+    assert terms.tasks.tolist() == tasks
+    for count, task, span in zip(tasks, terms.task, terms.span, strict=True):
+        assert span >= -(-count // 4) * task
+        assert count == 1 or span >= (count / 4 + 0.2) * task
+        assert span <= (-(-count // 4) + 0.2) * task + 1e-6
+    assert terms.seconds[tasks.index(5)] > terms.seconds[tasks.index(4)], "four cores wait for the fifth task"
+
+
+@pytest.mark.feature("W17", "W23")
+def test_the_work_of_few_tasks_is_dealt_to_all_cores() -> None:
+    """With 5 or 6 tasks four cores have two rounds to go, in which 8 take less long."""
+    seconds = dict(zip((4, 5, 6, 8), rows([4, 5, 6, 8]).seconds, strict=True))
+    assert min(seconds, key=lambda n: seconds[n]) in (4, 8)
+    assert seconds[8] < seconds[6] < seconds[5]

@@ -1,0 +1,229 @@
+"""Manifest of a compiled model, the `runtime` part of 3-kernels.json: files, tensors, memory sizes, launches."""
+
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.job_layout import ABI
+from tilec.artifact import decode, digest_object, encode, read_artifact
+from tilec.artifact.filenames import require_inside
+from tilec.errors import ArtifactError
+from tilec.ir.types import TTYPES
+
+FILE = "3-kernels.json"
+KEY = "runtime"
+
+LOADER = "tilec.runtime.cpu.executor:load"
+"""Loader of manifests that name none."""
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input or output: its name, tType and bound shape."""
+
+    name: str
+    ttype: str
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.ttype not in TTYPES:
+            raise ValueError(f"tensor {self.name} has the unknown type {self.ttype!r}")
+        if any(extent < 0 for extent in self.shape):
+            raise ValueError(f"tensor {self.name} has a negative extent")
+
+
+@dataclass(frozen=True)
+class OpaqueSpec:
+    """An input or output that only onnxruntime touches: its ONNX type and, as far as known, its extents."""
+
+    kind: ClassVar = "opaque"
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...] | None = None
+
+
+PortSpec = TensorSpec | OpaqueSpec
+
+
+@dataclass(frozen=True)
+class LibraryFile:
+    """The library of object files beside 3-kernels.json."""
+
+    file: str
+    sha256: str
+
+    def __post_init__(self) -> None:
+        require_inside(self.file)
+
+
+@dataclass(frozen=True)
+class WeightsFile:
+    """A file that holds constants; its path is relative to the folder of 3-kernels.json."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+    def __post_init__(self) -> None:
+        require_inside(self.file)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """`bytes` bytes at byte `offset` of `weights[file]`."""
+
+    file: int
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The launches between two calls: the group of each that has tasks, and the most threads that any of them can
+    use."""
+
+    groups: tuple[str, ...]
+    width: int
+
+    @property
+    def launches(self) -> int:
+        """Their number."""
+        return len(self.groups)
+
+
+@dataclass(frozen=True)
+class CallInput:
+    """An operand of a call under its `name` there: input, output, result or constant number `at`, or byte `at` of the
+    arena; `tensor` has its type and shape where it lies in compiled memory."""
+
+    name: str
+    space: Literal["input", "output", "result", "constant", "arena"]
+    at: int
+    tensor: TensorSpec | None = None
+
+
+@dataclass(frozen=True)
+class CallOutput:
+    """A value that a call computes under its `name` there: result number `at`; `tensor` has the type and shape that
+    compiled code expects."""
+
+    name: str
+    at: int
+    tensor: TensorSpec | None = None
+
+
+@dataclass(frozen=True)
+class CallSpec:
+    """A cluster of nodes that onnxruntime runs (B19); `data` are the files that its own file refers to."""
+
+    model: LibraryFile
+    inputs: tuple[CallInput, ...]
+    outputs: tuple[CallOutput, ...]
+    data: tuple[LibraryFile, ...] = ()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything that a session needs of a compiled model.
+
+    Segment 0, call 0, segment 1 and so on run in turn. `scratch_bytes` is the working memory of each thread, `taken`
+    says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
+    per usable CPU); `loader` the function, as `module:name`, that opens the library.
+    """
+
+    abi: int
+    library: LibraryFile | None
+    inputs: tuple[PortSpec, ...]
+    outputs: tuple[PortSpec, ...]
+    arena_bytes: int
+    segments: tuple[Segment, ...]
+    scratch_bytes: int = 0
+    weights: tuple[WeightsFile, ...] = ()
+    constants: tuple[Constant, ...] = ()
+    threads: int | None = None
+    calls: tuple[CallSpec, ...] = ()
+    taken: tuple[tuple[int, int], ...] = ()
+    loader: str = LOADER
+
+    @property
+    def interface(self) -> str:
+        """sha256 of the facts that compiled code relies on: counts, types, shapes, sizes and alignment.
+
+        The library holds it too: with another arena or shape the code would touch memory that is not there.
+        """
+        everything = encode(self)
+        plain = {name: everything.get(name) for name in ("abi", "arena_bytes", "inputs", "outputs", "scratch_bytes")}
+        calls = [{name: call.get(name) for name in ("inputs", "outputs")} for call in everything.get("calls", ())]
+        more = {"segments": everything["segments"], "taken": everything.get("taken"), "calls": calls}
+        return digest_object({**plain, **more, "constants": [(c.bytes, c.offset % ALIGNMENT) for c in self.constants]})
+
+    @property
+    def results(self) -> int:
+        """Number of values that the calls compute."""
+        return sum(len(call.outputs) for call in self.calls)
+
+    def __post_init__(self) -> None:
+        if len(self.segments) != len(self.calls) + 1:
+            raise ValueError(f"{len(self.calls)} calls lie between {len(self.segments)} segments")
+        if self.library is None and any(segment.launches for segment in self.segments):
+            raise ValueError("there are launches and no library")
+        for i, constant in enumerate(self.constants):
+            if not 0 <= constant.file < len(self.weights):
+                raise ValueError(f"constant {i} names weights file {constant.file}, there are {len(self.weights)}")
+            size = self.weights[constant.file].bytes
+            if constant.offset < 0 or constant.bytes < 0 or constant.offset + constant.bytes > size:
+                raise ValueError(f"constant {i} lies outside its weights file")
+        module, _, function = self.loader.partition(":")
+        if not all(name.isidentifier() for name in (*module.split("."), function)):
+            raise ValueError(f"{self.loader!r} names no loader as module:function")
+        self._check_calls()
+
+    def _check_calls(self) -> None:
+        """Raise ValueError for an operand of a call, or an output, whose place does not exist."""
+        known = {"input": len(self.inputs), "output": len(self.outputs), "constant": len(self.constants)}
+        results = 0
+        for call in self.calls:
+            for read in call.inputs:
+                size = 1
+                if read.space in ("arena", "constant"):
+                    if read.tensor is None:
+                        raise ValueError(f"{read.name} has no type")
+                    size = prod(read.tensor.shape) * TTYPES[read.tensor.ttype].bits // 8
+                if read.space == "constant" and read.at < len(self.constants) and size > self.constants[read.at].bytes:
+                    raise ValueError(f"{read.name} is larger than constant {read.at}")
+                most = (
+                    self.arena_bytes - size if read.space == "arena" else {**known, "result": results}[read.space] - 1
+                )
+                if not 0 <= read.at <= most:
+                    raise ValueError(f"{read.name} is read from {read.space} {read.at}, which is not there")
+            results += len(call.outputs)
+        if any(not (0 <= output < len(self.outputs) and 0 <= result < results) for output, result in self.taken):
+            raise ValueError("an output is taken from a result that is not there")
+        numbers = (self.arena_bytes, self.scratch_bytes, *(n for s in self.segments for n in (s.launches, s.width)))
+        if min(numbers) < 0:
+            raise ValueError(f"{min(numbers)} bytes or launches")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of the model compiled into `folder`.
+
+    Raises UsageError when there is none, ArtifactError when it is malformed or of another version.
+    """
+    path = folder / FILE
+    body = read_artifact(path, "kernels").body
+    if KEY not in body:
+        raise ArtifactError(
+            "this model cannot run here: it was compiled for a device without a code generator",
+            str(path),
+            "Compile it with --device host.",
+        )
+    manifest = decode(Manifest, body[KEY], str(path), KEY)
+    if manifest.abi != ABI:
+        raise ArtifactError(
+            f"compiled for run-time interface {manifest.abi}, this tilec has {ABI}",
+            str(path),
+            "Run `tilec codegen` again.",
+        )
+    return manifest

@@ -1,0 +1,1 @@
+"""Subjects with data-movement bounds, and their values at capacities."""

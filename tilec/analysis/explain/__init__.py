@@ -1,0 +1,1 @@
+"""Why a plan is as it is: the search is run again and tells its figures."""

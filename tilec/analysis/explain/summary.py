@@ -1,0 +1,109 @@
+"""What a plan decided, in one view: the whole plans that were compared, its groups, its reasons."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tilec.analysis.explain.replay import Replay, unit_of
+from tilec.analysis.totals import traffic_of
+from tilec.ir.expr import constant_value
+from tilec.ir.plan import Group, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRow:
+    """A whole plan that was compared: how far it fuses, whether passes computed elements again for it, what it comes
+    to (picoseconds or bytes), its groups, whether it was taken."""
+
+    fusion: str
+    computes_again: bool
+    cost: int
+    groups: int
+    taken: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """A group in one line; `traffic` bytes between the lowest level and the next one used, None where that depends on
+    symbols; `refused` counts its edges to other groups by reason."""
+
+    number: int
+    name: str
+    operators: str
+    nodes: int
+    levels: tuple[str, ...]
+    picoseconds: int
+    traffic: int | None
+    refused: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a plan decided; `same` tells whether the search comes to it again."""
+
+    name: str
+    device: str
+    objective: str
+    fusion: str
+    unit: str
+    same: bool
+    candidates: tuple[CandidateRow, ...]
+    groups: tuple[GroupRow, ...]
+    refused: Mapping[str, int]
+
+
+def summarised(replay: Replay, plan: Plan) -> Summary:
+    """The summary of a plan whose search was run again."""
+    candidates = [
+        CandidateRow(
+            each.fusion,
+            each.computes_again,
+            each.cost,
+            sum(len(state.seconds) for state in each.legal),
+            each is replay.best,
+        )
+        for each in replay.candidates
+    ]
+    return Summary(
+        plan.name,
+        plan.device,
+        replay.options.objective,
+        replay.options.fusion,
+        unit_of(replay.options.objective if replay.options.objective == "traffic" else "time"),
+        same(plan, replay.plan),
+        tuple(candidates),
+        tuple(_row(number, group, plan, replay) for number, group in enumerate(plan.groups, 1)),
+        _counted(reason.code for reason in replay.plan.refusals),
+    )
+
+
+def same(plan: Plan, other: Plan) -> bool:
+    """Whether two plans decide the same; bounds are no decision."""
+    return _decided(plan) == _decided(other)
+
+
+def _decided(plan: Plan) -> Plan:
+    groups = tuple(replace(group, bounds={}) for group in plan.groups)
+    return replace(plan, groups=groups, bounds={}, capacities={})
+
+
+def _row(number: int, group: Group, plan: Plan, replay: Replay) -> GroupRow:
+    results = {node.name for node in group.nodes}
+    beside = [reason.code for e, reason in replay.refusals.items() if results & set(e.split("->"))]
+    return GroupRow(
+        number,
+        group.name,
+        " ".join(dict.fromkeys(node.op or "(none)" for node in group.nodes)),
+        len(group.nodes),
+        tuple(level.name for level in plan.levels if level.name in group.connect.values()),
+        group.cost.picoseconds,
+        constant_value(traffic_of(group, plan)),
+        _counted(beside),
+    )
+
+
+def _counted(codes: Iterable[str]) -> dict[str, int]:
+    counts = Counter(codes)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

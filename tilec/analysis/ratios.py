@@ -1,0 +1,55 @@
+"""Ratio of a plan's traffic to the best known traffic: for the plan at its lowest level, and for every group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tilec.bounds.plan.bound_violations import moved_by
+from tilec.ir.plan import Bound, Group, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """`moved` bytes between a level and lower ones, with the `bound`; `uncounted` groups read operands in place."""
+
+    level: str
+    moved: int
+    bound: Bound
+    uncounted: int = 0
+
+    @property
+    def times(self) -> float | None:
+        """Moved bytes over best known bytes; None where none is known."""
+        return self.moved / self.bound.known if self.bound.known else None
+
+
+def plan_ratio(plan: Plan) -> Ratio | None:
+    """The ratio of all groups together at the lowest level that has a bound; None for a plan without bounds."""
+    for level, bound in plan.bounds.items():
+        uncounted = sum(level not in group.bounds for group in plan.groups)
+        return Ratio(level, sum(moved_by(group, level) for group in plan.groups), bound, uncounted)
+    return None
+
+
+def group_ratios(group: Group) -> Iterator[Ratio]:
+    """The ratio of a group at every level where it has a bound."""
+    for level, bound in group.bounds.items():
+        yield Ratio(level, moved_by(group, level), bound)
+
+
+def times_text(ratio: Ratio) -> str:
+    """`6.48x`, or `?` where no fitting mapping is known."""
+    return "?" if ratio.times is None else f"{ratio.times:.2f}x"
+
+
+def ratio_to_json(ratio: Ratio) -> dict[str, Any]:
+    """The ratio as plain data."""
+    return {
+        "known_bytes": ratio.bound.known,
+        "least_bytes": ratio.bound.least,
+        "level": ratio.level,
+        "moved_bytes": ratio.moved,
+        "uncounted_groups": ratio.uncounted,
+    }

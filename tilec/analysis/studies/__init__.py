@@ -1,0 +1,1 @@
+"""Design studies: workloads on machines of many sizes."""

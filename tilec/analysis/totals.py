@@ -1,0 +1,113 @@
+"""Costs of a plan or a group as named metrics: traffic, transactions and footprint per level, predicted time,
+operations, launches (Welder, 3.2 and 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+
+from tilec.ir.algebra import bounds_of, simplify
+from tilec.ir.expr import Binary, Call, Const, Expr
+from tilec.ir.plan import Group, Plan
+from tilec.ir.text import text_of
+
+COUNTS = ("groups", "launches", "kernels", "nodes", "calls")
+"""Metrics that are counts."""
+
+Costs = Mapping[str, Expr]
+"""Map from metric to value: bytes (traffic, footprint, unfused), picoseconds, operations or a count."""
+
+
+def traffic(plan: Plan) -> Expr:
+    """Bytes that all groups move between the lowest level and the next that they use; costs are counted at the upper
+    one."""
+    return total(traffic_of(group, plan) for group in plan.groups)
+
+
+def traffic_of(group: Group, plan: Plan) -> Expr:
+    """Bytes that a group moves between the lowest level and the next that it uses."""
+    return total(
+        next((moved[level.name] for level in plan.levels[1:] if level.name in moved), Const(0))
+        for moved in (group.cost.read, group.cost.written)
+    )
+
+
+def transactions(plan: Plan, level: str) -> Expr:
+    """Number of transactions of a level in all groups."""
+    return total(group.cost.transactions.get(level, Const(0)) for group in plan.groups)
+
+
+def predicted(plan: Plan) -> int:
+    """Predicted time of one run in picoseconds; 0 where nothing is predicted."""
+    return sum(group.cost.picoseconds for group in plan.groups)
+
+
+def plan_costs(plan: Plan) -> Costs:
+    """The metrics of a plan.
+
+    `traffic` at its lowest level and `traffic@LEVEL` below every other one, the number of `transactions@LEVEL`, the
+    largest `footprint@LEVEL` of a group, predicted `picoseconds`, `flops`, `unfused` (traffic with every group a single
+    node), and counts. A launch is one start of a kernel, `kernels` are the different ones.
+    """
+    kernels = {variant.kernel for group in plan.groups for variant in group.variants}
+    counts = {"groups": len(plan.groups), "launches": len(plan.groups), "kernels": len(kernels)}
+    return {
+        **{name: Const(count) for name, count in counts.items()},
+        "traffic": traffic(plan),
+        "unfused": simplify(plan.unfused_traffic),
+        **group_costs(plan, plan.groups),
+    }
+
+
+def group_costs(plan: Plan, groups: Iterable[Group]) -> Costs:
+    """The metrics of some groups of a plan, levels lowest first; all but the footprint are summed."""
+    costs = [group.cost for group in groups]
+    levels = [level.name for level in plan.levels]
+    values: dict[str, Expr] = {}
+    for level in levels[1:]:
+        moved = [side[level] for cost in costs for side in (cost.read, cost.written) if level in side]
+        if moved:
+            values[f"traffic@{level}"] = total(moved)
+    for level in levels:
+        counts = [cost.transactions[level] for cost in costs if level in cost.transactions]
+        if counts:
+            values[f"transactions@{level}"] = total(counts)
+    for level in levels[1:]:
+        footprints = [cost.footprint[level] for cost in costs if level in cost.footprint]
+        if footprints:
+            values[f"footprint@{level}"] = _largest(footprints)
+    picoseconds = sum(cost.picoseconds for cost in costs)
+    predicted = {"picoseconds": Const(picoseconds)} if picoseconds else {}
+    return {**predicted, **values, "flops": total(cost.flops for cost in costs)}
+
+
+def total(values: Iterable[Expr]) -> Expr:
+    """The sum of sizes, simplified."""
+    result: Expr = Const(0)
+    for value in values:
+        result = simplify(Binary("+", result, value))
+    return result
+
+
+def _largest(values: Iterable[Expr]) -> Expr:
+    """The maximum of the values that are not dominated by another for every size of the symbols."""
+    parts = dict.fromkeys(part for value in values for part in _parts(value))
+    maximal: list[Expr] = []
+    for part in parts:
+        if not any(_covers(other, part) for other in maximal):
+            maximal = [*(other for other in maximal if not _covers(part, other)), part]
+    return reduce(lambda a, b: Call("maximum", (a, b)), sorted(maximal, key=text_of))
+
+
+def _parts(value: Expr) -> Iterator[Expr]:
+    """The operands of a maximum."""
+    if isinstance(value, Call) and value.fn == "maximum":
+        for argument in value.args:
+            yield from _parts(argument)
+    else:
+        yield simplify(value)
+
+
+def _covers(a: Expr, b: Expr) -> bool:
+    lowest, _ = bounds_of(Binary("-", a, b))
+    return lowest is not None and lowest >= 0

@@ -1,0 +1,169 @@
+"""From what a session is given, a path or bytes and options, to a model file with its header and digests."""
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tilec.api.cache import Cache
+from tilec.api.cache_eviction import used
+from tilec.api.compiling import temporary_cache
+from tilec.api.header import Header, read_header
+from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
+from tilec.api.request import Request
+from tilec.api.values import plain
+from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
+from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
+from tilec.pipeline.provenance import tools
+
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model file, its digest, those of the external files beside it, and what it says of itself."""
+
+    path: Path
+    sha256: str
+    weights: Mapping[str, str]
+    header: Header
+
+
+def open_model(source: Source, options: SessionOptions, cache: Cache) -> Opened:
+    """The model that a session is given; bytes are written into the cache.
+
+    Raises UsageError for what cannot be read or is neither path nor bytes, ConfigError for what is no sound model.
+    """
+    given = options.given_initializers()
+    if isinstance(source, bytes | bytearray | memoryview):
+        beside = Path(options.entry(EXTERNAL_FOLDER) or ".")
+        return _written(_replaced(bytes(source), given, "the model") if given else bytes(source), beside, cache)
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f"a model is a path or bytes, this is a {type(source).__name__}")
+    path = Path(source)
+    if given:
+        return _written(_replaced(_bytes_of(path), given, path.name), path.parent, cache)
+    return _opened(path, cache)
+
+
+def open_file(path: Path, cache: Path) -> Opened:
+    """A model file as it is; what is found out about it is kept in the cache with the root `cache`.
+
+    Raises UsageError and ConfigError as `open_model` does.
+    """
+    return _opened(path, Cache(cache))
+
+
+def request_for(model: Opened, device: str, recipe: str | None, sizes: Mapping[str, int], cache: Path) -> Request:
+    """The request to compile a model for these sizes."""
+    return Request(str(model.path.absolute()), model.sha256, device, str(cache), recipe, model.weights, dict(sizes))
+
+
+def with_inputs(model: Opened, names: Collection[str], cache: Cache) -> Opened:
+    """The model with the initializers `names`, which are inputs too, as inputs that must be fed."""
+    import onnx
+
+    proto = onnx.ModelProto.FromString(model.path.read_bytes())
+    kept = [tensor for tensor in proto.graph.initializer if tensor.name not in names]
+    del proto.graph.initializer[:]
+    proto.graph.initializer.extend(kept)
+    return _written(proto.SerializeToString(), model.path.parent, cache)
+
+
+def _opened(path: Path, cache: Cache) -> Opened:
+    if not path.is_file():
+        from tilec.importer.loader import load_structure
+
+        load_structure(path)  # says best what is wrong
+    sha256 = cache.digest(path)
+    header = _header(path, sha256, cache)
+    return Opened(path, sha256, {name: cache.digest(_beside(path, name)) for name in header.external}, header)
+
+
+def _header(path: Path, sha256: str, cache: Cache) -> Header:
+    """The model's header, from the cache or read now."""
+    note = cache.model(sha256) / f"header-{digest_object(tools())[:16]}.json"
+    try:
+        return decode(Header, json.loads(note.read_text(encoding="utf-8")), str(note))
+    except (OSError, ValueError, TilecError):
+        header = read_header(path)
+    cache.keep(note, pretty(encode(header)))
+    return header
+
+
+def _beside(model: Path, name: str) -> Path:
+    """An external file. Raises ConfigError for one outside of the model's folder, before anything of it is read."""
+    parts = PurePosixPath(name.replace("\\", "/"))
+    inside = model.parent / parts
+    if parts.is_absolute() or ".." in parts.parts or not inside.resolve().is_relative_to(model.parent.resolve()):
+        hint = "Keep external data beside the model and save the model again."
+        raise ConfigError(f"external data {name!r} lies outside the model's folder", model.name, hint)
+    return inside
+
+
+def _written(data: bytes, beside: Path, cache: Cache) -> Opened:
+    """A model given as bytes, in a file of the cache, with its external files, which are in folder `beside`."""
+    place = cache if cache.writable else Cache(Path(temporary_cache()))
+    sha256 = digest_bytes(data)
+    path = place.model(sha256) / "model.onnx"
+    if not path.is_file():
+        write_bytes(path, data)
+    used(path.parent)
+    header = _header(path, sha256, place)
+    if not header.external:
+        return Opened(path, sha256, {}, header)
+    weights = {name: cache.digest(_beside(beside / "model.onnx", name)) for name in header.external}
+    folder = place.model(digest_object({"model": sha256, "weights": weights}))
+    if not (folder / "model.onnx").is_file():
+        write_bytes(folder / "model.onnx", data)
+    used(folder)
+    for name, digest in weights.items():
+        _bring(beside / name, folder / name, digest, cache)
+    return Opened(folder / "model.onnx", sha256, weights, header)
+
+
+def _bring(real: Path, here: Path, sha256: str, cache: Cache) -> None:
+    """Put a file, or a copy, at `here`; a link would lead out of the model's folder, where import reads nothing."""
+    if here.is_file() and cache.digest(here) == sha256:
+        return
+    aside = here.with_name(f".{here.name}.{os.getpid()}.tmp")
+    try:
+        here.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(real.resolve(), aside)
+        except OSError:
+            shutil.copyfile(real, aside)
+        os.replace(aside, here)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise TilecError(f"cannot copy {here.name}: {error.strerror}", str(here.parent)) from error
+
+
+def _replaced(data: bytes, given: Mapping[str, Any], place: str) -> bytes:
+    """The model with other values for some initializers. Raises UsageError for a name that it does not have."""
+    import onnx
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+    from onnx import numpy_helper
+
+    try:
+        proto = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise ConfigError("this is not an ONNX model", place) from error
+    tensors = {tensor.name: tensor for tensor in proto.graph.initializer}
+    for name, value in given.items():
+        if name not in tensors:
+            near = did_you_mean(name, tensors)
+            raise UsageError(f"no initializer is called {name!r}", place, f"Did you mean {near!r}?" if near else None)
+        tensors[name].CopyFrom(numpy_helper.from_array(plain(value), name))
+    changed: bytes = proto.SerializeToString()
+    return changed
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error

@@ -1,0 +1,73 @@
+"""Requests to compile a model, and the key of everything that the compiled code depends on."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tilec.api.cache_eviction import LIMIT_VARIABLE
+from tilec.artifact import digest_bytes, digest_file, digest_object
+from tilec.pipeline.provenance import tools
+
+LINKS = "links.json"
+"""In a compiled model's folder: the files that lie elsewhere, by name; "" is the model, others lie beside it."""
+
+_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE})
+"""Variables that say nothing about the code."""
+
+_RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request to compile a model for a device into a cache.
+
+    `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols;
+    `cache` is the root of the cache, `key` (see `keyed`) the place in it; `background` gives way to all else.
+    """
+
+    model: str
+    sha256: str
+    device: str
+    cache: str
+    recipe: str | None = None
+    weights: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    background: bool = False
+    key: str = ""
+
+
+def keyed(request: Request) -> Request:
+    """The request with the key that names everything that the compiled code depends on.
+
+    Raises UsageError for an unknown device or recipe.
+    """
+    from tilec.spec.resolve import device_source, recipe_source
+
+    variables = {
+        name: value for name, value in os.environ.items() if name.startswith("TILEC_") and name not in _WITHOUT_EFFECT
+    }
+    recipe = recipe_source(request.recipe).text if request.recipe is not None else ""
+    key = digest_object(
+        {
+            "device": digest_bytes(device_source(request.device).text.encode()),
+            "model": request.sha256,
+            "recipe": digest_bytes(recipe.encode()),
+            "record": _record(request.recipe),
+            "sizes": dict(request.sizes),
+            "tools": tools(),
+            "variables": variables,
+            "weights": dict(request.weights),
+        }
+    )
+    return replace(request, key=key)
+
+
+def _record(recipe: str | None) -> str:
+    """The sha256 of the tuning record that a recipe or a variable names; empty where there is none."""
+    if recipe is None and _RECORD_VARIABLE not in os.environ:
+        return ""
+    from tilec.spec.effective import recipe_without_device
+
+    named = recipe_without_device(recipe, {}, os.environ).schedule.record
+    return digest_file(Path(named)) if named is not None and Path(named).is_file() else ""

@@ -1,0 +1,71 @@
+"""Bounds of a plan: of every group, and of all together, at every level where the plan counts all traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tilec.bounds.einsum.lower import product_loads
+from tilec.bounds.graph.best_known import best_known
+from tilec.bounds.graph.compulsory import compulsory
+from tilec.bounds.graph.contractions import bytes_of, contraction_of
+from tilec.bounds.graph.interval_curves import CurveCache, Find
+from tilec.bounds.levels import LevelCapacity
+from tilec.bounds.plan.groups import group_graph, is_counted, plan_graph
+from tilec.ir.graph import Graph
+from tilec.ir.plan import Bound, Plan
+
+
+def with_bounds(plan: Plan, levels: Iterable[LevelCapacity], find: Find) -> Plan:
+    """The plan with bounds at the capacities of a device's `levels`; unchanged while sizes are symbolic.
+
+    `find` gives the curve of one contraction. All groups together are bounded at the lowest level above that of whole
+    tensors. A level of a group at which it reads something in place has no bound.
+    """
+    if plan.symbols:
+        return plan
+    sizes = {each.level: each.capacity for each in levels}
+    counted = {level.name: [g for g in plan.groups if is_counted(g, level.name)] for level in plan.levels[1:]}
+    capacities = {level: sizes[level] for level, groups in counted.items() if groups and level in sizes}
+    curves = CurveCache()
+    by_kernels: dict[tuple[str, ...], Mapping[str, Bound]] = {}
+    for group in plan.groups:
+        key = tuple(variant.kernel for variant in group.variants)
+        if key not in by_kernels:
+            at = {level: size for level, size in capacities.items() if group in counted[level]}
+            by_kernels[key] = _bounds(group_graph(plan, group), at, find, curves) if at else {}
+    groups = tuple(replace(g, bounds=by_kernels[tuple(variant.kernel for variant in g.variants)]) for g in plan.groups)
+    whole = dict(list(capacities.items())[:1])
+    return replace(plan, groups=groups, capacities=capacities, bounds=_bounds(plan_graph(plan), whole, find, curves))
+
+
+def least(graph: Graph, capacity: int) -> int:
+    """Proven lower bound in bytes of a graph's traffic between a buffer of `capacity` bytes and its backing store.
+
+    The maximum of compulsory traffic and of the results plus the loads of a matrix product of two tensors from outside.
+    """
+    return leasts(graph, (capacity,))[0]
+
+
+def leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
+    """`least` at several capacities, in little more time than at one."""
+    moved = compulsory(graph)
+    return [max(moved, loaded) for loaded in product_leasts(graph, capacities)]
+
+
+def product_leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
+    """Results of a graph plus the loads of a matrix product of two tensors from outside, in bytes, at several
+    capacities; 0 without such a product. It falls with the capacity."""
+    leaving = sum(bytes_of(graph.tensors[name]) for name in {port.tensor for port in graph.outputs})
+    computed = {node.name for node in graph.nodes}
+    einsums = (contraction_of(node, graph.tensors) for node in graph.nodes)
+    outside = [e for e in einsums if e is not None and computed.isdisjoint(operand.tensor for operand in e.inputs)]
+    return [max((leaving + product_loads(e, capacity) for e in outside), default=0) for capacity in capacities]
+
+
+def _bounds(graph: Graph, capacities: Mapping[str, int], find: Find, curves: CurveCache) -> dict[str, Bound]:
+    result: dict[str, Bound] = {}
+    for (level, capacity), proved in zip(capacities.items(), leasts(graph, capacities.values()), strict=True):
+        point = best_known(graph, find, capacity, curves)
+        result[level] = Bound(proved, point.traffic_bytes if point is not None else None)
+    return result

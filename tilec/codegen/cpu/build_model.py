@@ -1,0 +1,82 @@
+"""A whole model for the CPU: its kernels emitted and compiled into one library, and the run-time manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from tilec.artifact import encode
+from tilec.codegen.backend import Observe
+from tilec.codegen.cpu.check_decisions import check_decisions
+from tilec.codegen.cpu.compile.build_library import compile_model
+from tilec.codegen.cpu.decide import decided_variant, lowered_kernel
+from tilec.codegen.cpu.decisions import Decisions
+from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit_lowered
+from tilec.codegen.cpu.kernel_ir import KernelIR
+from tilec.codegen.cpu.kernel_text import kernel_text
+from tilec.codegen.cpu.pipeline import KernelContext
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.codegen.kernels import Kernels, chosen_variant
+from tilec.codegen.model import KernelCode, model_of
+from tilec.ir.expr import constant_value
+from tilec.ir.plan import Group, Plan
+from tilec.lower.checks.plan_errors import PlanError
+from tilec.spec.device import DeviceSpec
+from tilec.spec.recipe import CodegenOptions
+
+SHARE = 5e-6
+"""Seconds of work worth handing to another thread at once; waking it and taking the range cost about one."""
+
+
+def build(
+    plan: Plan,
+    kernels: Kernels,
+    device: DeviceSpec,
+    options: CodegenOptions,
+    folder: Path,
+    cache: Path | None,
+    observe: Observe | None = None,
+) -> dict[str, Any]:
+    """Compile a lowered plan into `folder`; returns the `runtime` part of `3-kernels.json`."""
+    target = CpuTarget.of(device)
+    sharing: dict[str, list[Group]] = {}
+    for group in plan.groups:
+        sharing.setdefault(chosen_variant(group).kernel, []).append(group)
+    code = {}
+    for name, program in kernels.programs.items():
+        symbol = f"tilec_{name}"
+        variant = decided_variant(device, plan, sharing[name], program)
+        context = KernelContext(program, target, decisions=Decisions.of(variant, program))
+        lowered = lowered_kernel(context, _printing(name, observe))
+        refusals = check_decisions(lowered, sharing[name][0], variant, plan, context)
+        if refusals:
+            raise PlanError(refusals[0], sharing[name][0].name)
+        kernel = emit_lowered(lowered.kernel, target, symbol)
+        functions = {symbol: kernel.function, **kernel.parts}
+        grains = grain(kernels.groups[name], kernel, device)
+        code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains)
+    model = model_of(plan, kernels, code, folder, options.threads)
+    overrides = {"processor": options.processor, "features": options.features}
+    processor = device.target.model_copy(update={key: value for key, value in overrides.items() if value is not None})
+    return dict(encode(compile_model(model, processor, folder, cache)))
+
+
+def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], None] | None:
+    """An observer of passes that passes a kernel on as text."""
+    if observe is None:
+        return None
+    return lambda step, kernel: observe(name, step, kernel_text(kernel))
+
+
+def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int:
+    """The fewest tasks of a kernel worth handing to a thread, from what the group computes and moves (A13)."""
+    if kernel.tasks <= 1:
+        return 1
+    lowest = device.level_names[1]
+    moved = sum(constant_value(each) or 0 for part in (group.cost.read, group.cost.written) for each in part.values())
+    rate = max(unit.rate for unit in device.compute) / device.cores
+    bandwidth = device.bandwidth(lowest, 1) or rate
+    seconds = max((constant_value(group.cost.flops) or 0) / rate, moved / bandwidth)
+    return max(1, min(kernel.tasks, ceil(SHARE * kernel.tasks / max(seconds, 1e-12))))

@@ -1,0 +1,1 @@
+"""TIR as object files and one library a model."""

@@ -1,0 +1,203 @@
+"""Tile programs to TIR functions: the CPU reader of the tile program (W31)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tvm import tirx
+from tvm.script.ir_builder import IRBuilder
+from tvm.tirx.script.builder import ir as I  # noqa: N812
+
+from tilec.codegen.cpu.compile.compile_tir import PRINTED
+from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
+from tilec.codegen.cpu.emit.indices import Indices
+from tilec.codegen.cpu.emit.kernel_function import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
+from tilec.codegen.cpu.emit.memory_access import Memories, stored
+from tilec.codegen.cpu.emit.tiles import emit_tile
+from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, floor_parts, int64, register
+from tilec.codegen.cpu.kernel_ir import (
+    CallFunction,
+    For,
+    Function,
+    If,
+    KernelIR,
+    ParallelNest,
+    Step,
+    Tile,
+    memories_of,
+)
+from tilec.codegen.cpu.passes.nontemporal_stores import nontemporal_stores, whole
+from tilec.codegen.cpu.pipeline import KernelContext, Observe, lower_kernel
+from tilec.codegen.cpu.target import CpuTarget
+from tilec.ir.expr import Var
+from tilec.ir.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A printed kernel: its function, how many tasks it has and the scratch bytes that a thread needs.
+
+    The function's operands are the program's parameters, in order; it calls `parts` by their symbols.
+    """
+
+    function: PrimFunc
+    tasks: int
+    scratch_bytes: int
+    parts: Mapping[str, PrimFunc]
+
+
+def emit(
+    program: Program,
+    target: CpuTarget,
+    symbol: str | None = None,
+    large: Set[str] = frozenset(),
+    observe: Observe | None = None,
+    decisions: Decisions = UNDECIDED,
+) -> Kernel:
+    """The kernel of a program under a C symbol, by default the program's name, as it is decided.
+
+    Results that are `large`, and lie in no cache when they are read, or that are decided to be streamed begin at
+    multiples of a vector. `observe` is called after every pass. Raises UnsupportedError for sizes that are not bound
+    and for statements that a core cannot run.
+    """
+    kernel = lower_kernel(KernelContext(program, target, frozenset(large), decisions), observe)
+    return emit_lowered(kernel, target, symbol)
+
+
+def emit_lowered(kernel: KernelIR, target: CpuTarget, symbol: str | None = None) -> Kernel:
+    """A kernel after all passes under a C symbol, by default its name."""
+    printer = _Printer(kernel, target, symbol or kernel.name)
+    return Kernel(printer.kernel(), kernel.tasks, kernel.scratch_bytes, printer.parts())
+
+
+def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
+    """The TIR function of a program."""
+    return emit(program, target).function
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What steps are printed with inside a function: its memories and the pointers that it hands on to parts."""
+
+    memories: Memories
+    pointers: tuple[PrimExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Printer:
+    tree: KernelIR
+    target: CpuTarget
+    symbol: str
+
+    @property
+    def operands(self) -> list[Operand]:
+        """The parameters."""
+        return [Operand(m.name, stored(m.ttype), m.elements) for m in self.tree.memories if m.kind == "operand"]
+
+    def kernel(self) -> PrimFunc:
+        """The function of the tasks."""
+
+        def body(buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr) -> None:
+            nests = [nest for nest in self.tree.nests if nest.tasks]
+            used = {name for nest in nests for name in memories_of(nest.body)}
+            with self._streaming(used):
+                self._nests(nests, self._place(buffers, scratch, used), task)
+
+        function = kernel_function(self.symbol, self.operands, body, self.tree.scratch_bytes)
+        return function.with_attr(PRINTED, True)
+
+    def parts(self) -> dict[str, PrimFunc]:
+        """Symbol -> function of every part."""
+        return {self._symbol(part.name): self._part(part) for part in self.tree.parts}
+
+    def _symbol(self, part: str) -> str:
+        return f"{self.symbol}_{part}"
+
+    def _part(self, part: Function) -> PrimFunc:
+        def body(buffers: Mapping[str, Buffer], scratch: Scratch, values: Sequence[PrimExpr]) -> None:
+            used = set(memories_of(part.body))
+            place = self._place(buffers, scratch, used)
+            with self._streaming(used):
+                self._steps(part.body, place, Indices(dict(zip(part.variables, values, strict=True))))
+
+        symbol = self._symbol(part.name)
+        function = part_function(symbol, self.operands, part.variables, body, self.tree.scratch_bytes)
+        return function.with_attr(PRINTED, True)
+
+    def _streaming(self, used: Set[str]) -> AbstractContextManager[None]:
+        past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.tree.nontemporal]
+        return nontemporal_stores(past, self.target.vector_bytes)
+
+    def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str]) -> _Place:
+        """TIR buffers for the memories that a function uses. Those that share a place share a buffer: two would be
+        taken as not aliased."""
+        buffers: dict[str, Buffer] = dict(operands)
+        places: dict[int, int] = {}
+        for memory in self.tree.memories:
+            if memory.offset is not None:
+                places[memory.offset] = max(places.get(memory.offset, 0), memory.elements)
+        made: dict[int, Buffer] = {}
+        pieces: dict[tuple[str, int, int], Buffer] = {}
+        for memory in self.tree.memories:
+            if memory.name not in used:
+                continue
+            for offset, lanes in memory.pieces:
+                pieces[memory.name, offset, lanes] = register(stored(memory.ttype), lanes)
+            if memory.offset is not None:
+                if memory.offset not in made:
+                    made[memory.offset] = scratch.buffer(memory.offset, places[memory.offset], stored(memory.ttype))
+                buffers[memory.name] = made[memory.offset]
+        table = {m.name: m for m in self.tree.memories}
+        vectors = {
+            name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.tree.nontemporal & used
+        }
+        memories = Memories(table, buffers, pieces, vectors)
+        return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
+
+    def _nests(self, nests: Sequence[ParallelNest], place: _Place, task: PrimExpr) -> None:
+        """The nest that a task belongs to."""
+        if not nests:
+            return
+        first, *others = nests
+        if not others:
+            self._steps(first.body, place, Indices(_task_variables(first, task)))
+            return
+        count = int64(first.tasks)
+        with I.If(tirx.LT(task, count)):
+            with I.Then():
+                self._nests([first], place, task)
+            with I.Else():
+                self._nests(others, place, bind(tirx.Sub(task, count)))
+
+    def _steps(self, steps: Sequence[Step], place: _Place, indices: Indices) -> None:
+        for step in steps:
+            match step:
+                case Tile():
+                    emit_tile(step, self.target, place.memories, indices)
+                case For(name, lo, hi, body):
+                    with I.serial(indices.get(lo), indices.get(hi)) as value:
+                        IRBuilder.name(name, value)
+                        with indices.loop(name, value):
+                            self._steps(body, place, indices)
+                case If(condition, yes, no):
+                    with I.If(indices.get(condition)):
+                        with I.Then(), indices.scope():
+                            self._steps(yes, place, indices)
+                        with I.Else(), indices.scope():
+                            self._steps(no, place, indices)
+                case CallFunction(part, variables):
+                    values = [indices.get(Var(name)) for name in variables]
+                    I.evaluate(tirx.call_extern("void", self._symbol(part), *place.pointers, *values))
+
+
+def _task_variables(nest: ParallelNest, task: PrimExpr) -> dict[str, PrimExpr]:
+    """The variables of a nest's loops, under their names, from the number of the task."""
+    values: dict[str, PrimExpr] = {}
+    rest = task
+    for name, extent in reversed(nest.spread[1:]):
+        rest, values[name] = floor_parts(rest, extent)
+    if nest.spread:
+        values[nest.spread[0][0]] = rest
+    return {name: IRBuilder.name(name, I.Bind(values[name])) for name, _ in nest.spread}

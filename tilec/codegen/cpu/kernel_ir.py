@@ -1,0 +1,225 @@
+"""A kernel between tile program and TIR: where every buffer lives, static loops, tiles over flat memory.
+
+The passes of `pipeline` make it, `emit` turns it into TIR, `kernel_text` prints it for people and `verify_kernel`
+states its rules. An access is `Access(memory, (offset,))` with one offset in elements; its variables are loop variables
+and the tile's own dimensions, which count from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tilec.codegen.cpu.strip_mining import Strip
+from tilec.ir.expr import Access, Binary, Const, Expr, accesses, constant_value
+from tilec.ir.program import Combine
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A flat array of `elements`. An operand is a parameter of the kernel, `scratch` lies at byte `offset` of the
+    thread's block (None before it has a place), `local` consists of `pieces` (offset, lanes) that are registers.
+
+    `life` is the first and the last tile of the kernel, as they were counted when it was made, between which an array
+    that is no operand is in use.
+    """
+
+    name: str
+    ttype: str
+    elements: int
+    kind: Literal["operand", "scratch", "local"]
+    offset: int | None = None
+    pieces: tuple[tuple[int, int], ...] = ()
+    life: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the elements of a window live: the element at `origin` of the tensor has offset 0 of `memory`."""
+
+    memory: str
+    ttype: str
+    origin: tuple[Expr, ...]
+    strides: tuple[int, ...]
+
+    def offset(self, index: tuple[Expr, ...]) -> Expr:
+        """Flat offset of an element given in tensor coordinates, not simplified."""
+        total: Expr = Const(0)
+        for i, first, stride in zip(index, self.origin, self.strides, strict=True):
+            total = Binary("+", total, Binary("*", Binary("-", i, first), Const(stride)))
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """A dimension of a tile, from 0 to `extent`."""
+
+    name: str
+    extent: Expr
+
+    @property
+    def size(self) -> int | None:
+        """The extent when it is a number."""
+        return constant_value(self.extent)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """What is read or `written` next: `count` runs of a memory, each of `run` elements, the first one at offset
+    `first`, one every `pitch` elements.
+
+    Meanwhile go `loops` around a tile, outermost first: variable, first value, how often it goes round.
+    """
+
+    memory: str
+    first: Expr
+    run: int
+    pitch: int
+    count: int
+    loops: tuple[tuple[str, int, int], ...]
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """How a tile is cut. `vector` names the vector dimension (None: scalar), `horizontal` says that it is a reduce
+    dimension.
+
+    `runs` cut every dimension; spatial ones are nested in the order of `spatial`, reduce ones in that of `reduce`.
+    `chains` is how many accumulators a point has. A copy that transposes reads vectors along dimension `across`:
+    where a body covers `lanes` positions of both, it is a square block. `group` points of a reduction that is
+    unrolled altogether are computed side by side.
+    """
+
+    vector: str | None
+    horizontal: bool
+    lanes: int
+    spatial: tuple[str, ...]
+    reduce: tuple[str, ...]
+    runs: Mapping[str, tuple[Strip, ...]]
+    chains: int = 1
+    across: str | None = None
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """`target[...] = value` over all dimensions, reduced over `reduce` by `reducer`.
+
+    `combine` merges the result with what the target holds. `ttype` is the type that literals take. Meanwhile what
+    lies `ahead` is brought near. A tile of the plan's `node` follows what the plan says of it; copies and fills are
+    nobody's. `blocking` is how it is cut.
+    """
+
+    spatial: tuple[Dim, ...]
+    reduce: tuple[Dim, ...]
+    reducer: str | None
+    value: Expr
+    target: Access
+    ttype: str
+    combine: Combine = "none"
+    ahead: tuple[Prefetch, ...] = ()
+    node: str = ""
+    blocking: Blocking | None = None
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """Spatial, then reduce dimensions."""
+        return self.spatial + self.reduce
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for variable in [lo, hi)`."""
+
+    variable: str
+    lo: Expr
+    hi: Expr
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """One of two bodies."""
+
+    condition: Expr
+    yes: tuple[Step, ...]
+    no: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallFunction:
+    """A part of the kernel run with the values of `variables`."""
+
+    part: str
+    variables: tuple[str, ...]
+
+
+Step = Tile | For | If | CallFunction
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """Steps that are a function of their own; `variables` are those of the loops around it that it needs."""
+
+    name: str
+    variables: tuple[str, ...]
+    body: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelNest:
+    """`spread` gives the variables of task loops, outermost first, with their extents; `body` is one task."""
+
+    spread: tuple[tuple[str, int], ...]
+    body: tuple[Step, ...]
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        total = 1
+        for _, extent in self.spread:
+            total *= extent
+        return max(0, total)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelIR:
+    """A kernel: its tasks are those of all nests, one nest after the other; they run `parts`.
+
+    `memories` are its arrays; whole vectors go past the caches to those that are `nontemporal`.
+    """
+
+    name: str
+    memories: tuple[Array, ...]
+    nests: tuple[ParallelNest, ...]
+    scratch_bytes: int
+    parts: tuple[Function, ...] = ()
+    nontemporal: frozenset[str] = frozenset()
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the kernel has."""
+        return sum(nest.tasks for nest in self.nests)
+
+
+def tiles(steps: tuple[Step, ...]) -> Iterator[Tile]:
+    """All tiles, in order, those of parts that are run left out."""
+    for step in steps:
+        match step:
+            case For(_, _, _, body):
+                yield from tiles(body)
+            case If(_, yes, no):
+                yield from tiles(yes)
+                yield from tiles(no)
+            case Tile():
+                yield step
+
+
+def memories_of(steps: Sequence[Step]) -> Iterator[str]:
+    """The memory of every access, in order, those of parts that are run left out."""
+    for tile in tiles(tuple(steps)):
+        yield tile.target.tensor
+        for access in accesses(tile.value):
+            yield access.tensor

@@ -1,0 +1,1 @@
+"""Passes of the CPU back end over its kernel IR."""

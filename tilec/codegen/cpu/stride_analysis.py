@@ -1,0 +1,100 @@
+"""Stride analysis: how a flat offset moves along the dimensions of a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilec.ir.algebra import linear_form, simplify
+from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute, walk
+
+PERIODS = (2, 4, 8)
+"""Moduli of interleaved accesses that are looked for; they divide the lanes of a vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An offset as `base + constant + sum(strides[d] * d) + rest`.
+
+    `base` is free of the tile's dimensions and of data, `rest` (None when there is none) is what dimensions or
+    loaded values enter in any other way; it varies along `varying`.
+    """
+
+    base: Expr
+    constant: int
+    strides: tuple[tuple[str, int], ...]
+    rest: Expr | None
+    varying: frozenset[str]
+
+    def stride(self, dim: str) -> int | None:
+        """Elements from one point to the next along a dimension; None when that is not a constant."""
+        return None if dim in self.varying else dict(self.strides).get(dim, 0)
+
+    @property
+    def dims(self) -> frozenset[str]:
+        """Dimensions along which the offset moves."""
+        return self.varying | {d for d, _ in self.strides}
+
+
+def _total(terms: list[Expr]) -> Expr | None:
+    total: Expr | None = None
+    for term in terms:
+        total = term if total is None else Binary("+", total, term)
+    return total
+
+
+@lru_cache(maxsize=65536)
+def _form(offset: Expr, dims: frozenset[str]) -> Form:
+    terms, constant = linear_form(offset)
+    base: list[Expr] = []
+    rest: list[Expr] = []
+    strides: dict[str, int] = {}
+    varying: set[str] = set()
+    for atom, coefficient in terms.items():
+        inside = {part.name for part in walk(atom) if isinstance(part, Var)} & dims
+        data = any(isinstance(part, Access) for part in walk(atom))
+        if isinstance(atom, Var) and inside:
+            strides[atom.name] = coefficient
+            continue
+        term = atom if coefficient == 1 else Binary("*", atom, Const(coefficient))
+        if inside or data:
+            rest.append(term)
+            varying |= inside
+        else:
+            base.append(term)
+    both = {d: c for d, c in strides.items() if d in varying}
+    rest += [Binary("*", Var(d), Const(c)) for d, c in both.items()]
+    linear = tuple((d, c) for d, c in strides.items() if d not in both)
+    return Form(_total(base) or Const(0), constant, linear, _total(rest), frozenset(varying))
+
+
+def form_of(offset: Expr, dims: Collection[str]) -> Form:
+    """The form of a flat offset with respect to the dimensions of a tile."""
+    return _form(offset, frozenset(dims))
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """An offset that repeats every `modulus` positions of a dimension: at position `modulus * q + t` it is `forms[t]`,
+    in which the dimension stands for q."""
+
+    modulus: int
+    forms: tuple[Form, ...]
+
+
+@lru_cache(maxsize=16384)
+def _period(offset: Expr, dims: frozenset[str], dim: str) -> Period | None:
+    for modulus in PERIODS:
+        forms = []
+        for t in range(modulus):
+            position = Binary("+", Binary("*", Var(dim), Const(modulus)), Const(t))
+            forms.append(_form(simplify(substitute(offset, {dim: position})), dims))
+        if len({f.stride(dim) for f in forms}) == 1 and forms[0].stride(dim) is not None:
+            return Period(modulus, tuple(forms))
+    return None
+
+
+def period_of(offset: Expr, dims: Collection[str], dim: str) -> Period | None:
+    """How an offset without a constant stride along a dimension repeats: channels shuffled, pixels doubled."""
+    return _period(offset, frozenset(dims), dim)

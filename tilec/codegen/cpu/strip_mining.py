@@ -1,0 +1,68 @@
+"""A dimension cut into runs: loops over equal unrolled blocks, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+from tilec.ir.algebra import polynomial, simplify
+from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
+from tilec.ir.vector_pieces import vector_pieces
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """`trips` iterations from `start` that each cover `width` consecutive positions of a dimension."""
+
+    start: Expr
+    trips: Expr
+    width: int
+
+
+def strip_mine(extent: Expr, width: int) -> tuple[Strip, ...]:
+    """A dimension in steps of `width`, the rest in one more iteration (in single steps when it is dynamic)."""
+    size = constant_value(extent)
+    if size is None:
+        # An empty window may have a negative extent.
+        trips = simplify(Call("maximum", (Binary("//", extent, Const(width)), Const(0))))
+        done = simplify(Binary("*", trips, Const(width)))
+        rest = simplify(Binary("-", extent, done))
+        main = Strip(Const(0), trips, width)
+        return (main,) if rest == Const(0) else (main, Strip(done, rest, 1))
+    width = max(1, min(width, size))
+    count, left = divmod(size, width)
+    whole = Strip(Const(0), Const(count), width)
+    return (whole, Strip(Const(count * width), Const(1), left)) if left else (whole,)
+
+
+def even_width(size: int, most: int) -> int:
+    """The width of equal blocks of at most `most`."""
+    return -(-size // -(-size // max(1, most))) if size > 0 else 1
+
+
+def known_multiple(extent: Expr, step: int, most: int) -> int:
+    """The largest of `step`, 2 `step`, ... up to `most` times it that divides a dynamic extent for certain."""
+    common = gcd(*polynomial(extent).values())
+    return next((step * n for n in range(most, 1, -1) if common % (step * n) == 0), step)
+
+
+def squares(extent: Expr, side: int) -> tuple[Strip, ...]:
+    """A dimension in blocks of `side`, the rest in single steps."""
+    first, *rest = strip_mine(extent, side)
+    return (first, *(Strip(run.start, run.trips, 1) if run.trips != Const(1) else _singly(run) for run in rest))
+
+
+def _singly(run: Strip) -> Strip:
+    return Strip(run.start, Const(run.width), 1)
+
+
+def neighbours(offsets: Sequence[int], most: int) -> tuple[tuple[int, int], ...]:
+    """(first, count) of stretches of consecutive offsets, in powers of two up to `most`."""
+    found: list[tuple[int, int]] = []
+    first = 0
+    for i in range(1, len(offsets) + 1):
+        if i == len(offsets) or offsets[i] != offsets[i - 1] + 1:
+            found += [(first + at, count) for at, count in vector_pieces(i - first, most)]
+            first = i
+    return tuple(found)

@@ -1,0 +1,32 @@
+"""Segments of a graph: the order of compiled nodes relative to the calls of onnxruntime.
+
+Segment 0 runs before the first call, segment k behind call k - 1. The segment of a node is derived, never stored: it is
+the first one in which all operands are available, so that rewriting a graph keeps no order up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tilec.ir.expr import operands
+from tilec.ir.graph import Call, Node, Port, Tensor
+
+
+def segment_of(nodes: Iterable[Node], calls: Sequence[Call]) -> dict[str, int]:
+    """Node or result of a call -> its segment. Nodes are in topological order; tensors that neither a node nor a call
+    defines are available in segment 0."""
+    segments = {port.tensor: number + 1 for number, call in enumerate(calls) for port in call.outputs}
+    for node in nodes:
+        segments[node.name] = max((segments.get(tensor, 0) for tensor in operands(node.expr)), default=0)
+    return segments
+
+
+def call_inputs(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[Port, ...]:
+    """Tensors that calls read, each once: outputs of the compiled part."""
+    names = dict.fromkeys(port.tensor for call in calls for port in call.inputs if port.tensor in tensors)
+    return tuple(Port(name, name) for name in names)
+
+
+def call_results(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[Port, ...]:
+    """Tensors that calls define: inputs of the compiled part."""
+    return tuple(Port(p.tensor, p.tensor) for call in calls for p in call.outputs if p.tensor in tensors)

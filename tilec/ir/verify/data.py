@@ -1,0 +1,92 @@
+"""Verifier of the data in an artifact: shapes, sizes, constants, ports, before anything of such a size is allocated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+
+import numpy as np
+
+from tilec.ir.expr import Expr, constant_value, variables
+from tilec.ir.graph import Constant, Inline, Port, Tensor, WeightRef
+from tilec.ir.types import TTYPES, numpy_dtype
+from tilec.ir.verify.structure import is_integer
+
+MAX_SIZE = 1 << 40
+"""Maximal bytes of a tensor, and maximal extent of an iterator."""
+
+
+def shape_problems(name: str, shape: Iterable[Expr], symbols: Iterable[str]) -> list[str]:
+    """Problems of the extents of a tensor or an expression."""
+    known = set(symbols)
+    problems = []
+    for extent in shape:
+        size = constant_value(extent)
+        unknown = sorted(variables(extent) - known)
+        if unknown:
+            problems.append(f"the shape of {name} uses {unknown[0]}, which is no symbol of the graph")
+        elif not is_integer(extent) or isinstance(size, bool):
+            problems.append(f"the shape of {name} is not made of integers")
+        elif size is not None and not 0 <= size <= MAX_SIZE:
+            problems.append(f"the shape of {name} has the extent {size}")
+    return problems
+
+
+def tensor_problems(tensors: Mapping[str, Tensor], symbols: Iterable[str]) -> list[str]:
+    """Problems of tensors: unknown types, invalid extents, sizes beyond any memory."""
+    problems = []
+    for name, tensor in tensors.items():
+        if tensor.ttype not in TTYPES:
+            problems.append(f"{name} has the unknown tType {tensor.ttype}")
+            continue
+        wrong = shape_problems(name, tensor.shape, symbols)
+        sizes = [constant_value(extent) for extent in tensor.shape]
+        if not wrong and prod(size for size in sizes if size is not None) * TTYPES[tensor.ttype].bits > 8 * MAX_SIZE:
+            wrong = [f"{name} takes more than {MAX_SIZE} bytes"]
+        problems += wrong
+    return problems
+
+
+def constant_problems(
+    constants: Mapping[str, Constant], tensors: Mapping[str, Tensor], files: Mapping[str, str]
+) -> list[str]:
+    """Constants that disagree with their tensor: number of elements, size in bytes, unknown file."""
+    problems = []
+    for name, constant in constants.items():
+        tensor = tensors.get(name)
+        sizes = [constant_value(extent) for extent in tensor.shape] if tensor else []
+        if tensor is None or None in sizes:
+            problems.append(f"constant {name} has no shape that is known")
+            continue
+        count = prod(size for size in sizes if size is not None)
+        match constant:
+            case Inline(values):
+                if len(values) != count or not _represents(values, tensor.ttype):
+                    problems.append(f"constant {name} has {len(values)} values, not {count} of {tensor.ttype}")
+            case WeightRef(file, _, size):
+                if size * 8 != count * TTYPES[tensor.ttype].bits:
+                    problems.append(f"constant {name} takes {size} bytes, its tensor has {count} of {tensor.ttype}")
+                if file not in files:
+                    problems.append(f"constant {name} lies in {file}, which is none of the files")
+    return problems
+
+
+def _represents(values: tuple[bool | int | float, ...], ttype: str) -> bool:
+    """Whether a type can represent the values."""
+    try:
+        with np.errstate(all="ignore"):
+            np.array(values, numpy_dtype(ttype))
+    except (OverflowError, ValueError, TypeError):
+        return False
+    return True
+
+
+def port_problems(inputs: Sequence[Port], outputs: Sequence[Port], tensors: Mapping[str, Tensor]) -> list[str]:
+    """Names or tensors that occur as two inputs or two outputs."""
+    problems = []
+    for kind, ports in (("inputs", inputs), ("outputs", outputs)):
+        names = [port.name for port in ports]
+        carriers = [port.tensor for port in ports if port.tensor in tensors]
+        problems += [f"two {kind} are called {name}" for name in sorted({n for n in names if names.count(n) > 1})]
+        problems += [f"two {kind} are {tensor}" for tensor in sorted({t for t in carriers if carriers.count(t) > 1})]
+    return problems

@@ -1,0 +1,1 @@
+"""Planned costs of a tile program: bytes moved (traffic), transactions, bytes live at once (footprint)."""

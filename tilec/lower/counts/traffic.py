@@ -1,0 +1,62 @@
+"""Planned traffic: the exact bytes that a program moves between levels, without running it (MemTraffic; Welder, 3.1).
+
+The elements that a statement moves are a product of lengths, one per dimension, summed over all positions of the loops
+around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from tilec.ir.intervals import Candidates
+from tilec.ir.program import Buffer, Program
+from tilec.ir.traffic import Traffic
+from tilec.ir.types import tensor_bytes
+from tilec.lower.counts.contiguous_accesses import gathered_accesses
+from tilec.lower.counts.transfers import Around, Span, Transfers, length, transfers
+
+_NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
+
+
+def traffic(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[str, Traffic]:
+    """Bytes that every level reads from and writes to lower ones, summed over all units.
+
+    Loads count at the level of their target, stores at that of their source, with the intersection of both windows and
+    the tensor; a collective transfer of units of a higher level counts once. Equal to the count of the tile machine.
+    Gathered reads count run by run, index tuples x run length, at the level above the tensor's; the machine counts less
+    where indices repeat. Raises KeyError for a symbol without a value.
+    """
+    moved = {level.name: Traffic(0, 0) for level in program.levels}
+    for (level, _), each in traffic_by_tensor(program, symbols).items():
+        moved[level] = Traffic(moved[level].read + each.read, moved[level].written + each.written)
+    return moved
+
+
+def traffic_by_tensor(program: Program, symbols: Mapping[str, int] = _NO_SYMBOLS) -> dict[tuple[str, str], Traffic]:
+    """Traffic of every tensor that a level moves: (level, tensor) -> bytes. Raises KeyError as `traffic` does."""
+    program_transfers = transfers(program, symbols)
+    moved: dict[tuple[str, str], list[int]] = {}
+    for transfer in program_transfers.moved:
+        spans, around, buffer = transfer.spans, transfer.around, transfer.held
+        size = _bytes(program_transfers, spans, buffer, buffer.ttype, around)
+        moved.setdefault((buffer.level, buffer.tensor), [0, 0])[transfer.stored] += size
+    for run in gathered_accesses(program_transfers):
+        above = program.levels[program_transfers.rank[run.below.level] + 1].name
+        spans = (*(span for span, _ in run.inner), *run.outer)
+        size = _bytes(program_transfers, spans, run.held, run.below.ttype, run.around)
+        moved.setdefault((above, run.below.tensor), [0, 0])[0] += size
+    return {key: Traffic(read, written) for key, (read, written) in moved.items()}
+
+
+def _bytes(
+    program_transfers: Transfers, spans: Sequence[Span], buffer: Buffer, ttype: str, around: Sequence[Around]
+) -> int:
+    """Bytes of all executions of a transfer, each of as many elements as the product of its spans."""
+    loops, shared = program_transfers.repetitions(buffer, around)
+    factors = [*(program_transfers.positions.table(length(span)) for span in spans), *program_transfers.ragged(loops)]
+    alone = [factor.over(shared, np.max) for factor in factors]
+    elements = program_transfers.positions.sum(alone, [loop.variable for loop in loops])
+    return int(Candidates().size(tensor_bytes(ttype, (elements,))))

@@ -1,0 +1,49 @@
+"""Promotion of half precision tensors inside a group to f32: nodes write and read them unrounded; casts still round."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from tilec.ir.expr import Access, Binary, Call, Expr, Reduce, TensorExpr, accesses, operands, rebuild
+from tilec.ir.scalars import BITCASTS, type_of
+from tilec.ir.types import HALVES, TTYPES
+
+PROMOTED_TTYPE = "f32"
+"""The type in which half precision is computed, and stored where it stays inside a group."""
+
+
+def promote_halves(expr: TensorExpr, wide: Collection[str], ttypes: Mapping[str, str]) -> TensorExpr:
+    """A node that writes or reads `wide` tensors, computed in f32; any other unchanged. `ttypes` are those of the plan.
+
+    rewrite, for P wide:
+        P[s, t] = X[s, t] / D[s];  O[s, d] = sum(t, P[s, t] * V[t, d])
+        P[s, t] = f32(X[s, t]) / f32(D[s]);  O[s, d] = sum(t, P[s, t] * f32(V[t, d]))
+    """
+    if expr.tensor not in wide and all(tensor not in wide for tensor in operands(expr)):
+        return expr
+    value = _widened(expr.value, wide, ttypes)
+    return replace(expr, body=replace(expr.body, body=value) if isinstance(expr.body, Reduce) else value)
+
+
+def _widened(expr: Expr, wide: Collection[str], ttypes: Mapping[str, str]) -> Expr:
+    """A body whose parts of half precision are f32.
+
+    A part that reads nothing wide is converted as a whole, since a guard around an access may be one that a filled
+    buffer makes redundant; factors are converted one by one.
+    """
+    half = type_of(expr, ttypes) in HALVES
+    if not isinstance(expr, Binary) and all(access.tensor not in wide for access in accesses(expr)):
+        return Call(PROMOTED_TTYPE, (expr,)) if half else expr
+    new = rebuild(expr, lambda part: _widened(part, wide, ttypes))
+    match expr, new:
+        case Access(tensor, _), _:
+            return Call(PROMOTED_TTYPE, (new,)) if half and tensor not in wide else new
+        case Call(fn, (part,)), Call(_, (inner,)) if fn in TTYPES or fn in BITCASTS:
+            kind = type_of(part, ttypes)
+            if kind in HALVES and fn == PROMOTED_TTYPE:
+                return inner
+            if kind in HALVES and fn in BITCASTS:
+                new = Call(fn, (Call(kind, (inner,)),))
+            return Call(PROMOTED_TTYPE, (new,)) if half else new
+    return new

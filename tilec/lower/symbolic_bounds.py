@@ -1,0 +1,238 @@
+"""Symbolic sizes and window ends during lowering: simplified once, compared through `minimum` and `maximum`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, polynomial, simplify
+from tilec.ir.expr import Binary, Call, Const, Expr, Var, rebuild, substitute, variables, walk
+from tilec.ir.intervals import Candidates, Ints, Symbolic
+
+_MAX_DEPTH = 3
+_MAX_POSITIONS = 1 << 16
+_FAR = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicBounds(Symbolic):
+    """Expressions over symbols and the loop variables introduced so far.
+
+    A loop variable is added to `ranges` before the first expression with it, so that results can be memoised. Starts of
+    windows that are cut by `minimum` and `maximum` get names (`position`), so that everything computed from them stays
+    affine; `resolve` substitutes their definitions.
+    """
+
+    ranges: KnownRanges = field(default_factory=KnownRanges)
+    _simple: dict[Expr, Expr] = field(default_factory=dict)
+    _ordered: dict[Expr, bool] = field(default_factory=dict)
+    _largest: dict[Expr, Expr] = field(default_factory=dict)
+    _positions: dict[Expr, Var] = field(default_factory=dict)
+    _definitions: dict[str, Expr] = field(default_factory=dict)
+    _resolved: dict[Expr, Expr] = field(default_factory=dict)
+
+    def size(self, expr: Expr) -> Expr:
+        """The canonical form of an expression."""
+        if isinstance(expr, Const | Var):
+            return expr
+        known = self._simple.get(expr)
+        if known is None:
+            known = self._simple[expr] = simplify(expr, self.ranges)
+        return known
+
+    def position(self, expr: Expr) -> Expr:
+        """A name for an expression with `minimum` or `maximum` in it; other expressions unchanged."""
+        if not any(isinstance(e, Call) for e in walk(expr)):
+            return expr
+        known = self._positions.get(expr)
+        if known is None:
+            low = bounds_of(self.resolve(expr), self.ranges)[0]
+            if low is None:
+                return expr
+            known = self._positions[expr] = Var(f"@{len(self._positions)}")
+            self.ranges[known.name] = (Const(low), self.largest(expr))
+            self._definitions[known.name] = expr
+        return known
+
+    def resolve(self, expr: Expr) -> Expr:
+        """The expression with positions replaced by their definitions."""
+        known = self._resolved.get(expr)
+        if known is None:
+            if isinstance(expr, Var):
+                defined = self._definitions.get(expr.name)
+                known = expr if defined is None else self.resolve(defined)
+            else:
+                known = rebuild(expr, self.resolve)
+            self._resolved[expr] = known
+        return known
+
+    def _opened(self, expr: Expr) -> Expr | None:
+        """The expression with its last position replaced by its definition; None if that adds no information."""
+        names = variables(expr)
+        positions = [name for name in names if name in self._definitions]
+        if not positions or len(names & self.ranges.keys()) == 1:
+            return None
+        last = max(positions, key=lambda name: int(name[1:]))
+        return self.size(substitute(expr, {last: self._definitions[last]}))
+
+    def add(self, a: Expr, b: Expr) -> Expr:
+        """Sum."""
+        return self.size(Binary("+", a, b))
+
+    def subtract(self, a: Expr, b: Expr) -> Expr:
+        """Difference."""
+        return Const(0) if a == b else self.size(Binary("-", a, b))
+
+    def scale(self, a: Expr, factor: int) -> Expr:
+        """Product with an integer."""
+        return a if factor == 1 else self.size(Binary("*", a, Const(factor)))
+
+    def multiply(self, a: Expr, b: Expr) -> Expr:
+        """Product."""
+        return self.size(Binary("*", a, b))
+
+    def divide(self, a: Expr, b: Expr) -> Expr:
+        """Floor division."""
+        return self.size(Binary("//", a, b))
+
+    def minimum(self, a: Expr, b: Expr) -> Expr:
+        """The smaller expression; an operand itself where the order is certain."""
+        if self.at_most(a, b):
+            return a
+        return b if self.at_most(b, a) else self.size(Call("minimum", (a, b)))
+
+    def maximum(self, a: Expr, b: Expr) -> Expr:
+        """The larger expression; an operand itself where the order is certain."""
+        if self.at_most(a, b):
+            return b
+        return a if self.at_most(b, a) else self.size(Call("maximum", (a, b)))
+
+    def empty(self, first: Expr, last: Expr) -> Expr:
+        """True only if the interval is certainly empty."""
+        if isinstance(first, Const) and isinstance(last, Const):
+            return Const(last.value < first.value)
+        return Const(self.at_most(last, self.add(first, Const(-1))))
+
+    def at_most(self, a: Expr, b: Expr) -> bool:
+        """Whether a <= b is certain."""
+        return a == b or self._not_negative(self.subtract(b, a), _MAX_DEPTH)
+
+    def _not_negative(self, expr: Expr, depth: int) -> bool:
+        if isinstance(expr, Const):
+            return expr.value >= 0
+        known = self._ordered.get(expr)
+        if known is None:
+            known = self._ordered[expr] = self._prove(expr, depth)
+        return known
+
+    def _prove(self, expr: Expr, depth: int) -> bool:
+        low = bounds_of(expr, self.ranges)[0]
+        if low is not None and low >= 0:
+            return True
+        values = self._values(expr)
+        if values is not None:
+            return bool((values >= 0).all())
+        for atom, scale in linear_form(expr)[0].items() if depth else ():
+            match atom:
+                case Call("minimum" | "maximum" as fn, ends):
+                    branches = (self._not_negative(self._exchange(expr, atom, scale, e), depth - 1) for e in ends)
+                    return all(branches) if (fn == "minimum") == (scale > 0) else any(branches)
+                case Call("where", (_, *ends)):
+                    return all(self._not_negative(self._exchange(expr, atom, scale, e), depth - 1) for e in ends)
+        opened = self._opened(expr) if depth else None
+        return opened is not None and self._not_negative(opened, depth - 1)
+
+    def _exchange(self, expr: Expr, atom: Expr, scale: int, value: Expr) -> Expr:
+        return self.size(Binary("+", expr, Binary("*", Const(scale), Binary("-", value, atom))))
+
+    def largest(self, expr: Expr) -> Expr:
+        """An upper limit over the loops around it: an integer, or an expression in symbols.
+
+        Sharp for affine expressions, for ends cut by `minimum` and `maximum`, and for differences of two quotients by
+        the same divisor.
+        """
+        expr = self.size(expr)
+        if isinstance(expr, Const):
+            return expr
+        known = self._largest.get(expr)
+        if known is None:
+            known = self._largest[expr] = self._bound(self.size(self.resolve(expr)))
+        return known
+
+    def smallest(self, expr: Expr) -> int | None:
+        """A lower limit over the loops around it, None where there is none."""
+        expr = self.size(expr)
+        values = self._values(expr)
+        return bounds_of(self.resolve(expr), self.ranges)[0] if values is None else int(values.min(initial=_FAR))
+
+    def _values(self, expr: Expr) -> Ints | None:
+        """The values at all positions of the loops; None for too many positions or unbound symbols."""
+        expr = self.resolve(expr)
+        names = sorted(variables(expr))
+        spans = []
+        for name in names:
+            match self.ranges.get(name):
+                case (Const(int() as first), Const(int() as last)):
+                    spans.append(range(first, last + 1))
+                case _:
+                    return None
+        if prod(map(len, spans)) > _MAX_POSITIONS:
+            return None
+        axes = np.ix_(*(np.asarray(span, np.int64) for span in spans))
+        return np.asarray(Candidates(dict(zip(names, axes, strict=True))).size(expr))
+
+    def _bound(self, expr: Expr) -> Expr:
+        values = self._values(expr)
+        if values is not None:
+            return Const(int(values.max()) if values.size else 0)
+        terms, _ = linear_form(expr)
+        for atom, scale in terms.items():
+            match atom:
+                case Call("minimum" | "maximum" as fn, ends):
+                    a, b = (self.largest(self._exchange(expr, atom, scale, end)) for end in ends)
+                    return _simpler(a, b) if (fn == "minimum") == (scale > 0) else self.maximum(a, b)
+                case Call("where", (_, *ends)):
+                    a, b = (self.largest(self._exchange(expr, atom, scale, end)) for end in ends)
+                    return self.maximum(a, b)
+        for atom, scale in terms.items():
+            match atom, _partner(atom, scale, terms):
+                case Binary(_, left, divisor), Binary(_, right, _) as other:
+                    # left // d - right // d <= (left - right + d - 1) // d
+                    most = Binary("//", self.add(self.subtract(left, right), self.add(divisor, Const(-1))), divisor)
+                    rest = self._exchange(self._exchange(expr, other, -scale, Const(0)), atom, scale, Const(0))
+                    return self.largest(self.add(rest, Binary("*", Const(scale), most)))
+        for atom, scale in terms.items():
+            match atom:
+                case Binary("//", left, Const() as divisor) if scale > 0 and left != self.largest(left):
+                    return self.largest(self._exchange(expr, atom, scale, self.divide(self.largest(left), divisor)))
+        high = bounds_of(expr, self.ranges)[1]
+        return Const(high) if high is not None else self._pushed(expr)
+
+    def _pushed(self, expr: Expr) -> Expr:
+        """The expression with every loop variable at the end of its range that maximises it; symbols remain."""
+        for name in sorted(variables(expr) & self.ranges.keys()):
+            low, high = self.ranges[name]
+            if Var(name) not in (low, high):
+                a, b = (self.size(substitute(expr, {name: end})) for end in (low, high))
+                expr = self.maximum(a, b)
+        return expr
+
+
+def _simpler(a: Expr, b: Expr) -> Expr:
+    """The better of two upper limits: the smaller integer, an integer before an expression, few factors, few terms."""
+    if isinstance(a, Const) and isinstance(b, Const):
+        return a if a.value <= b.value else b
+    if isinstance(a, Const) or isinstance(b, Const):
+        return a if isinstance(a, Const) else b
+    return min(a, b, key=lambda e: (max(map(len, polynomial(e))), sum(1 for _ in walk(e))))
+
+
+def _partner(atom: Expr, scale: int, terms: dict[Expr, int]) -> Binary | None:
+    if not (isinstance(atom, Binary) and atom.op == "//" and scale > 0):
+        return None
+    for other, factor in terms.items():
+        if isinstance(other, Binary) and other.op == "//" and other.right == atom.right and factor == -scale:
+            return other
+    return None

@@ -1,0 +1,83 @@
+"""The stage `codegen`: a plan as tile programs, weights, and a library where the device has a back end."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tilec.artifact import Artifact, bring_files, digest_object, require_files
+from tilec.errors import TilecError, UnsupportedError
+from tilec.pipeline.job import DEVICE_FILE, FILES, Advance, Job, StageInput, StageOutput
+from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
+from tilec.pipeline.text_printer import TextPrinter
+
+
+def kernels_inputs(job: Job, source: StageInput) -> dict[str, str]:
+    """Digests that decide whether kernels are fresh."""
+    return {
+        **carried(source, "model", "device"),
+        "plan": digest_object(source.body),
+        "recipe": job.recipe.digest("codegen"),
+    }
+
+
+def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advance) -> StageOutput:
+    """Generate code into the folder of `target`; plan and device go beside it when they come from elsewhere.
+
+    Raises UnsupportedError while a size is not bound.
+    """
+    from tilec.codegen.driver import codegen
+    from tilec.ir.codec import plan_from_json
+    from tilec.ir.verify.plan import check_plan
+
+    assert job.device is not None
+    assert source.artifact is not None
+    source.artifact.require_inputs({"device": job.device.digest()}, source.place)
+    plan = plan_from_json(source.body, source.place)
+    refuse_illegal("plan", check_plan(plan), source)
+    if plan.symbols:
+        flags = " ".join(f"--shape {symbol}=SIZE" for symbol in plan.symbols)
+        raise UnsupportedError(
+            f"code needs fixed sizes, {', '.join(plan.symbols)} {'is' if len(plan.symbols) == 1 else 'are'} not bound",
+            source.place,
+            f"Bind them: {flags}.",
+        )
+    bring_files(plan.files, source.folder, target.parent, moved_files(job, source, plan.files))
+    require_files(plan.files, target.parent)
+    observe = TextPrinter(job.listener.note) if job.recipe.codegen.print_between_passes else None
+    options, folder = job.recipe.codegen, target.parent
+    body = codegen(plan, job.device, options, folder=folder, cache=job.cache, advance=advance, observe=observe)
+    beside: dict[str, Iterable[bytes]] = {}
+    if not source.folder.samefile(target.parent) or source.path.name != FILES["plan"]:
+        beside[FILES["plan"]] = [source.artifact.text().encode()]
+    if (source.folder / DEVICE_FILE).is_file() and not (target.parent / DEVICE_FILE).exists():
+        beside[DEVICE_FILE] = [(source.folder / DEVICE_FILE).read_bytes()]
+    return StageOutput(body, beside)
+
+
+def named_files_there(artifact: Artifact, folder: Path) -> bool:
+    """Whether every file that the kernels name is there as it was."""
+    try:
+        require_files(dict(_named_files(artifact.body)), folder)
+    except TilecError:
+        return False
+    return True
+
+
+def code_files(artifact: Artifact) -> frozenset[str]:
+    """The library and the programs that codegen wrote for an artifact; weights are overwritten in place."""
+    programs = [name for name, _ in _named_files(artifact.body.get("programs", {}))]
+    library = [name for name, _ in _named_files(artifact.body.get("runtime", {}).get("library", {}))]
+    return frozenset((*library, *programs, *(str(PurePosixPath(name).with_suffix(".txt")) for name in programs)))
+
+
+def _named_files(value: Any) -> Iterator[tuple[str, str]]:
+    """(file, sha256) of every object in `value` that names a file."""
+    match value:
+        case {"file": str(file), "sha256": str(sha256)}:
+            yield file, sha256
+        case Mapping():
+            for inner in value.values():
+                yield from _named_files(inner)
+        case list():
+            for inner in value:
+                yield from _named_files(inner)

@@ -1,0 +1,93 @@
+"""The stage `schedule`: a graph, its sizes bound as far as they are known, as a plan."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilec.artifact import digest_file, digest_object
+from tilec.errors import UnsupportedError
+from tilec.pipeline.job import DEVICE_FILE, Advance, Job, StageInput, StageOutput
+from tilec.pipeline.pass_printer import PassPrinter
+from tilec.pipeline.steps.sources import carried, refuse_illegal, sizes_to_bind
+from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
+
+if TYPE_CHECKING:
+    from tilec.ir.plan import Plan
+    from tilec.spec.recipe import CompileRecipe
+
+
+def plan_inputs(job: Job, source: StageInput) -> dict[str, str]:
+    """Digests that decide whether a plan is fresh; the graph counts with its sizes bound."""
+    assert job.device is not None
+    sizes = assumed_sizes(job.recipe, source.body.get("symbols", ()))
+    return {
+        **carried(source, "model"),
+        **({"sizes": digest_object(sizes)} if sizes else {}),
+        "graph": digest_object(source.body),
+        "device": job.device.digest(),
+        "recipe": job.recipe.digest("schedule"),
+        **record_digests(job),
+    }
+
+
+def assumed_sizes(recipe: "CompileRecipe", symbols: Iterable[str]) -> dict[str, int]:
+    """The sizes that tiles are chosen for of the symbols of which the recipe knows anything."""
+    from tilec.scheduler.schedule import DEFAULT_SYMBOL_SIZE
+
+    known = recipe.shapes
+    return {symbol: known[symbol].assumed(DEFAULT_SYMBOL_SIZE) for symbol in symbols if symbol in known}
+
+
+def bind_sizes(job: Job, source: StageInput) -> StageInput:
+    """A graph with the job's sizes bound: what `schedule` reads, however the sizes were given.
+
+    Raises UsageError for a symbol that a flag names and the graph does not have.
+    """
+    assert source.artifact is not None
+    sizes = sizes_to_bind(job, source.body.get("symbols", ()))
+    if not sizes:
+        return source
+    from tilec.ir.bind import bind
+    from tilec.ir.codec import graph_from_json, graph_to_json
+
+    graph = bind(graph_from_json(source.body, source.place), sizes)
+    return replace(source, artifact=replace(source.artifact, body=graph_to_json(graph)))
+
+
+def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance) -> StageOutput:
+    """Plan a graph for the job's device."""
+    from tilec.ir.codec import graph_from_json, plan_to_json
+    from tilec.ir.verify.graph import check_graph
+    from tilec.pipeline.code_decisions import decide_for
+    from tilec.scheduler import schedule
+    from tilec.scheduler.trace import NO_TRACE
+
+    assert job.device is not None
+    graph = graph_from_json(source.body, source.place)
+    refuse_illegal("graph", check_graph(graph), source)
+    files = {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {}
+    printer = PassPrinter(job.listener.note) if job.recipe.schedule.print_between_passes else None
+    if printer is not None:
+        printer("import", graph)
+    with tuner_of(job, graph, target, advance) as tuner:
+        decide, sizes = decide_for(job.device), assumed_sizes(job.recipe, graph.symbols)
+        plan = schedule(graph, job.device, job.recipe.schedule, printer or NO_TRACE, tuner, decide, sizes)
+    if job.recipe.schedule.bounds:
+        plan = _with_bounds(plan, job)
+    if tuner is None:
+        return StageOutput(plan_to_json(plan), files)
+    job.listener.note(told(tuner))
+    return StageOutput(plan_to_json(plan), files, {"record": digest_file(record_place(job, target))})
+
+
+def _with_bounds(plan: "Plan", job: Job) -> "Plan":
+    """The plan with its bounds; without them, and a note, where they cannot be counted."""
+    from tilec.pipeline.plan_bounds import plan_with_bounds
+
+    assert job.device is not None
+    try:
+        return plan_with_bounds(plan, job.device)
+    except UnsupportedError as error:
+        job.listener.note(f"bounds: none, {error.message}")
+        return plan

@@ -1,0 +1,36 @@
+"""Questions of all stages about the artifact that they read: digests, rules, sizes, files that lie elsewhere."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tilec.errors import ArtifactError
+from tilec.pipeline.job import Job, StageInput
+
+
+def carried(source: StageInput, *roles: str) -> dict[str, str]:
+    """Digests of earlier artifacts, by role, as the artifact that is read records them."""
+    inputs = source.artifact.inputs if source.artifact else {}
+    return {role: inputs[role] for role in roles if role in inputs}
+
+
+def refuse_illegal(kind: str, problems: tuple[str, ...], source: StageInput) -> None:
+    """Raise ArtifactError when an artifact, perhaps edited by hand, breaks a rule."""
+    if problems:
+        also = "".join(f"\n  Also: {problem}" for problem in problems[1:5])
+        raise ArtifactError(f"illegal {kind}: {problems[0]}", source.place, f"Undo the edit or make it anew.{also}")
+
+
+def sizes_to_bind(job: Job, symbols: Iterable[str]) -> dict[str, int]:
+    """The sizes to bind: those of the graph's symbols, and those that a flag names, known or not."""
+    known = set(symbols)
+    return {symbol: size for symbol, size in job.shapes.items() if symbol in known or symbol in job.asked}
+
+
+def moved_files(job: Job, source: StageInput, files: Mapping[str, str]) -> dict[str, Path]:
+    """Weight files that are not beside the artifact -> their places: --model names the model, the others lie by it."""
+    assert source.artifact is not None
+    if job.model is None:
+        return {}
+    model = source.artifact.inputs.get("model")
+    away = {name: digest for name, digest in files.items() if not (source.folder / name).is_file()}
+    return {name: job.model if digest == model else job.model.parent / name for name, digest in away.items()}

@@ -1,0 +1,127 @@
+"""The executor of the CPU back end: jobs on a pool of threads."""
+
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilec.abi import job_layout
+from tilec.abi.alignment import ALIGNMENT
+from tilec.abi.manifest import CallInput, Manifest
+from tilec.runtime.cpu.library import Library, load_library
+from tilec.runtime.cpu.pool import Pool, forks, pool_of
+from tilec.runtime.host_memory import HostMemory
+from tilec.runtime.memory import address, aligned_block, map_weights
+from tilec.runtime.times import Times
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def load(folder: Path, manifest: Manifest, threads: int, pin: bool, check: bool) -> "CpuExecutor":
+    """Open the library and map the weights of a model; a `tilec.runtime.executor.Loader`."""
+    library = load_library(folder, manifest.library, manifest.interface) if manifest.library else None
+    weights = [map_weights(folder, file, check) for file in manifest.weights]
+    return CpuExecutor(manifest, library, weights, threads, pin)
+
+
+class CpuExecutor:
+    """A library, the weights that it reads, and runs that wait for a caller; `library` is None without launches."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        library: Library | None,
+        weights: "list[NDArray[np.uint8]]",
+        threads: int,
+        pin: bool,
+    ) -> None:
+        self._manifest = manifest
+        self._library = library
+        self._weights = weights
+        self._threads = threads
+        self._pin = pin
+        self._processes: dict[int, tuple[Pool | None, list[CpuRun]]] = {}
+
+    def take_run(self) -> "CpuRun":
+        """Working memory that no other run uses, nor any thread that is still leaving one."""
+        pool, waiting = self._process()
+        for _ in range(len(waiting)):
+            try:
+                run = waiting.pop()
+            except IndexError:
+                break
+            if run.idle:
+                return run
+            waiting.insert(0, run)
+        run = CpuRun(self._manifest, self._library, pool, self._weights)
+        if pool is not None:
+            for job in run.jobs:
+                weakref.finalize(self, pool.give_job, job).atexit = False
+        return run
+
+    def give_run(self, run: "CpuRun") -> None:
+        """Let the next caller have it."""
+        self._process()[1].append(run)
+
+    def _process(self) -> "tuple[Pool | None, list[CpuRun]]":
+        """This process's workers and the runs that wait for a caller; both start anew after a fork."""
+        number = forks()
+        process = self._processes.get(number)
+        if process is None:
+            pool = pool_of(self._threads, self._pin, self._library) if self._library else None
+            process = self._processes.setdefault(number, (pool, []))
+        return process
+
+
+class CpuRun:
+    """Host memory, and for each segment with launches a job of the pool with its threads' scratch."""
+
+    def __init__(
+        self, manifest: Manifest, library: Library | None, pool: Pool | None, weights: "list[NDArray[np.uint8]]"
+    ) -> None:
+        self._library = library
+        self._memory = HostMemory(manifest, weights)
+        stride = -(-manifest.scratch_bytes // ALIGNMENT) * ALIGNMENT
+        self._scratch = aligned_block(stride * (pool.threads if pool else 0))
+        self._jobs: list[NDArray[np.uint8] | None] = []
+        for number, segment in enumerate(manifest.segments):
+            if segment.launches == 0 or pool is None:
+                self._jobs.append(None)
+                continue
+            job = pool.take_job(segment.launches, segment.width)
+            words = job.view(np.int64)
+            words[job_layout.JOB_TABLE // 8] = address(self._memory.table)
+            words[job_layout.JOB_SCRATCH // 8] = address(self._scratch)
+            words[job_layout.JOB_SCRATCH_STRIDE // 8] = stride
+            words[job_layout.JOB_SEGMENT // 8] = number
+            self._jobs.append(job)
+        self._addresses = [None if job is None else address(job) for job in self._jobs]
+
+    @property
+    def jobs(self) -> "list[NDArray[np.uint8]]":
+        """The job blocks."""
+        return [job for job in self._jobs if job is not None]
+
+    @property
+    def idle(self) -> bool:
+        """Whether the last helper has left."""
+        return not any(job.view(np.int64)[job_layout.JOB_STATE // 8] for job in self.jobs)
+
+    def bind(self, first: int, arrays: Sequence[Any]) -> None:
+        """Enter the addresses of arrays from tensor number `first` on."""
+        self._memory.bind(first, arrays)
+
+    def operand(self, spec: CallInput) -> Any:
+        """The array of the arena or of the constants that a call reads."""
+        return self._memory.operand(spec)
+
+    def launch(self, segment: int, times: Times | None) -> None:
+        """Run the job of a segment, if it has one, on the calling thread and on workers that join it."""
+        job, place = self._jobs[segment], self._addresses[segment]
+        if job is None or place is None or self._library is None:
+            return
+        job.view(np.int64)[job_layout.JOB_TIMES // 8] = 0 if times is None else address(times.of(segment))
+        self._library.run(place)

@@ -1,0 +1,59 @@
+"""The part of a session that belongs to a back end: compiled code in memory, and the working memory of one run."""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from tilec.abi.manifest import CallInput, Manifest
+from tilec.errors import ArtifactError, UnavailableError
+from tilec.runtime.times import Times
+
+
+class Run(Protocol):
+    """Working memory that one run at a time uses: pointers to its tensors, the arena, scratch.
+
+    Tensors are numbered as in the manifest: inputs, results of calls, outputs.
+    """
+
+    def bind(self, first: int, arrays: Sequence[Any]) -> None:
+        """Let the tensors from number `first` on be these arrays; values that are no arrays leave theirs unbound."""
+
+    def launch(self, segment: int, times: Times | None) -> None:
+        """Run the launches of a segment to their end; write their times where these are wanted."""
+
+    def operand(self, spec: CallInput) -> Any:
+        """The value that a call reads from the arena or the constants, as a NumPy array in host memory."""
+
+
+class Executor(Protocol):
+    """The compiled segments of a model, opened once a session."""
+
+    def take_run(self) -> Run:
+        """Working memory that no other run uses; from any thread."""
+
+    def give_run(self, run: Run) -> None:
+        """Take working memory back."""
+
+
+Loader = Callable[[Path, Manifest, int, bool, bool], Executor]
+"""Opens a model: (folder, manifest, threads, pin workers to CPUs, compare the sha256 of weights).
+
+Raises ArtifactError for files that are not those that were compiled, UnavailableError without what it needs.
+"""
+
+
+def loader_of(manifest: Manifest, place: str) -> Loader:
+    """The loader that a manifest names. Raises UnavailableError where its package is not installed."""
+    module, _, name = manifest.loader.partition(":")
+    try:
+        loader: Loader = getattr(import_module(module), name)
+    except ImportError as error:
+        raise UnavailableError(
+            f"the loader {manifest.loader} cannot be imported: {error}",
+            place,
+            "Install the package of the back end that this model was compiled by.",
+        ) from error
+    except AttributeError as error:
+        raise ArtifactError(f"{module} has no loader {name!r}", place, "Run `tilec codegen` again.") from error
+    return loader

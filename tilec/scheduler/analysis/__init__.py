@@ -1,0 +1,1 @@
+"""Analyses of one tensor expression: access strides, contractions, the vector iterator, read windows of tiles."""

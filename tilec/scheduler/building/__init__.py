@@ -1,0 +1,1 @@
+"""Construction of the plan: groups as trees of blocks, packed weights, kernel names, costs."""

@@ -1,0 +1,51 @@
+"""A group as a tree of blocks: the tile that one level holds, made of blocks one level up (Welder, 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tilec.ir.expr import operands
+from tilec.ir.graph import Node
+from tilec.ir.plan import Shared, Sizes
+from tilec.scheduler.refusals import edge_name
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Nodes that are connected at a level, and the tile of their final node that the level holds.
+
+    `level` is an index into the target's levels, 1 for a whole group. `sizes` and `order` are the tile loops of the
+    final (last) node, `steps` the reduce steps of any node at this level, `shared` the reductions in one of its reduce
+    loops. `inner` are the blocks one level up in execution order, empty at the highest level. The last tiles of a
+    `clipped` block are narrower; otherwise they overlap the tiles before them where possible.
+    """
+
+    level: int
+    nodes: tuple[Node, ...]
+    sizes: Sizes = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+    steps: Mapping[str, Sizes] = field(default_factory=dict)
+    inner: tuple[Block, ...] = ()
+    shared: Mapping[str, Shared] = field(default_factory=dict)
+    clipped: bool = False
+
+    @property
+    def final(self) -> Node:
+        """The last node, whose tile determines the tiles of the others."""
+        return self.nodes[-1]
+
+    def walk(self) -> Iterator[Block]:
+        """This block and all blocks inside it."""
+        yield self
+        for block in self.inner:
+            yield from block.walk()
+
+    def connections(self) -> dict[str, int]:
+        """Map from edge to the highest level of a block that holds both its ends (Welder, 3.2: SetConnect)."""
+        found: dict[str, int] = {}
+        for block in self.walk():
+            produced = {node.name for node in block.nodes}
+            for node in block.nodes:
+                found |= {edge_name(t, node.name): block.level for t in operands(node.expr) if t in produced}
+        return found

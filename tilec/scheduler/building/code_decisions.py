@@ -1,0 +1,45 @@
+"""The decisions about code, which a back end makes for every kernel of a plan and the plan fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from tilec.ir.decisions import Renaming, renamed
+from tilec.ir.plan import Group, Plan, Variant
+from tilec.ir.program import Program
+from tilec.scheduler.building.kernel_names import iterator_names, kernel_name, tensor_names
+
+
+class Decide(Protocol):
+    """A back end's rules for vectors, unrolling, fetches and stores; `schedule` is called with them."""
+
+    def __call__(self, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
+        """The variant of groups that share a kernel, in the names of the first of them, whose tile program is given."""
+
+
+def with_code_decisions(plan: Plan, programs: Mapping[str, Program], decide: Decide) -> Plan:
+    """The plan with what a back end decides, once for every kernel of the `programs`; kernels get the names of what is
+    decided. A plan with symbols stays as it is: its kernels have no sizes yet."""
+    if plan.symbols:
+        return plan
+    sharing: dict[str, list[Group]] = {}
+    for group in plan.groups:
+        sharing.setdefault(group.variants[0].kernel, []).append(group)
+    decided: dict[str, Group] = {}
+    for kernel, groups in sharing.items():
+        variant = decide(plan, groups, programs[kernel])
+        first = groups[0]
+        name = kernel_name(first.nodes, first.outputs, first.connect, variant, plan.tensors, plan.levels)
+        decided |= {group.name: _like(first, replace(variant, kernel=name), group) for group in groups}
+    return replace(plan, groups=tuple(decided[group.name] for group in plan.groups))
+
+
+def _like(first: Group, variant: Variant, group: Group) -> Group:
+    """A group with the variant of another one that computes the same."""
+    nodes = [(node.name, other.name) for node, other in zip(first.nodes, group.nodes, strict=True)]
+    old, new = iterator_names(first.nodes), iterator_names(group.nodes)
+    iterators = {a: dict(zip(old[a], new[b], strict=True)) for a, b in nodes}
+    names = dict(zip(tensor_names(first.nodes), tensor_names(group.nodes), strict=True))
+    return replace(group, variants=(renamed(variant, Renaming(names, iterators)),))

@@ -1,0 +1,221 @@
+"""Groups of a plan: blocks with tiles, packed weights, connections, loads, layouts and names (W15, W41)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tilec.ir.expr import Const, accesses
+from tilec.ir.graph import Graph, Node
+from tilec.ir.plan import Cost, Group, PlanLevel, Sizes, Tail, Variant
+from tilec.scheduler.analysis.access import is_data_dependent
+from tilec.scheduler.analysis.promote_halves import wide_inside
+from tilec.scheduler.analysis.vector_iterator import staged_order
+from tilec.scheduler.analysis.window_propagation import Ints
+from tilec.scheduler.building.block import Block
+from tilec.scheduler.building.kernel_names import kernel_name
+from tilec.scheduler.building.pack_weights import pack_weights
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.search_cache import Part
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.common_iterators import common_iterators
+from tilec.scheduler.tiling.cost_model import direct
+from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
+from tilec.scheduler.tiling.task_tiles import TaskTile, kept_order, task_order
+from tilec.scheduler.tiling.tiling_problem import TilingProblem
+
+Orders = dict[str, tuple[int, ...]]
+"""Tensor -> the order of its dimensions in a core's level."""
+
+
+@dataclass(frozen=True, slots=True)
+class TiledGroup:
+    """A group with its decisions, before its traffic is counted; `seconds` are predicted."""
+
+    block: Block
+    outputs: tuple[str, ...]
+    connect: Mapping[str, str]
+    variant: Variant
+    seconds: float
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes, the final one last."""
+        return self.block.nodes
+
+
+@dataclass
+class GroupBuilder:
+    """Turns decisions into blocks and groups.
+
+    graph    grows by the tensors of packed weights
+    packs    packed tensor -> the node that makes it
+    layouts  last node of a core's block -> orders of dimensions of tensors in a core's level
+    direct   last node of a core's block -> operands that are read where they lie, below the core's level
+    orders   loop orders by content
+    """
+
+    graph: Graph
+    packs: dict[str, Node] = field(default_factory=dict)
+    layouts: dict[str, Orders] = field(default_factory=dict)
+    direct: dict[str, frozenset[str]] = field(default_factory=dict)
+    orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
+
+    def aside(self) -> GroupBuilder:
+        """A copy: what it builds leaves this builder as it is."""
+        return replace(self, packs=dict(self.packs), layouts=dict(self.layouts), direct=dict(self.direct))
+
+    def core_block(self, problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> Block:
+        """The block of a core's level, made of one block of the highest level for each part."""
+        target, chain = problem.target, problem.chain_of(members)
+        if chain is not None:
+            self.graph = replace(self.graph, tensors={**self.graph.tensors, **chain.tensors})
+        pieces: list[tuple[object, Part, RegisterTile]] = []
+        for number, register in zip(members, tile.registers, strict=True):
+            part = problem.parts[number]
+            if part[0].name in tile.steps and target.spills_sums and len(part) > 1:
+                pieces += _apart(part, register, problem)
+            else:
+                pieces.append((problem.descriptions[number].number, part, register))
+        tiling = problem.tiling_problem(members, problem.leaving(members), tile.registers)
+        inner = tuple(self._register_block(*piece, tiling, problem) for piece in pieces)
+        nodes = tuple(node for block in inner for node in block.nodes)
+        self.layouts[nodes[-1].name] = _layouts(pieces)
+        self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
+        inner = inner if target.top != target.core_level else ()
+        key = (problem.key(members, tiling.outputs), tuple(tile.sizes.items()))
+        if key not in self.orders:
+            self.orders[key] = task_order(tiling, tile.sizes)
+        shared = chain.shared if chain is not None else {}
+        return Block(target.core, nodes, tile.sizes, self.orders[key], tile.steps, inner, shared)
+
+    def _register_block(
+        self, content: object, part: Part, register: RegisterTile, tiling: TilingProblem, problem: FusionProblem
+    ) -> Block:
+        """A part at the highest level, its weights packed; loops in the order that keeps most in the nearest cache."""
+        target = problem.target
+        width = register.sizes.get(register.along, 0)
+        expr, self.graph = pack_weights(part[0].expr, register.vector, width, self.graph, problem.constants, self.packs)
+        part = (replace(part[0], expr=expr), *part[1:])
+        key = (content, tuple(register.sizes.items()))
+        if register.sizes and key not in self.orders:
+            alone = replace(tiling, parts=(part,), tiles=(register,), graph=self.graph, extents={})
+            sizes = {i: register.sizes.get(i, alone.extent(i)) for i in alone.final.spatial}
+            self.orders[key] = kept_order(alone, register.sizes, sizes, target.near // 2)
+        order = self.orders.get(key, ())
+        return Block(len(target.levels) - 1, part, register.sizes, order, clipped=register.clipped)
+
+    def tiled_group(self, block: Block, outputs: tuple[str, ...], target: TargetModel, seconds: float) -> TiledGroup:
+        """The group of a block, its tree as the tables of a variant."""
+        names = {i: level.name for i, level in enumerate(target.levels)}
+        connect = {e: names[level] for e, level in block.connections().items()}
+        tiles: dict[str, dict[str, Sizes]] = {}
+        order: dict[str, dict[str, tuple[str, ...]]] = {}
+        steps: dict[str, dict[str, Sizes]] = {}
+        tails: dict[str, dict[str, Tail]] = {}
+        layouts: Orders = {}
+        read_in_place: set[str] = set()
+        for part in block.walk():
+            if part.sizes:
+                tiles.setdefault(names[part.level], {})[part.final.name] = dict(part.sizes)
+                order.setdefault(names[part.level], {})[part.final.name] = part.order
+                if part.clipped:
+                    tails.setdefault(names[part.level], {})[part.final.name] = "clip"
+            if part.steps:
+                steps.setdefault(names[part.level], {}).update({n: dict(of) for n, of in part.steps.items()})
+            if part.level == target.core:
+                layouts |= self.layouts[part.final.name]
+                read_in_place |= self.direct[part.final.name]
+        exprs = [node.expr for node in block.nodes]
+        variant = Variant(
+            guard=Const(True),
+            levels=tuple(level.name for level in target.levels),
+            tiles=tiles,
+            steps=steps,
+            kernel="",
+            order=order,
+            tails=tails,
+            loads=_loads(block, target, read_in_place),
+            layouts={target.core_level: layouts} if layouts else {},
+            shared={name: entry for part in block.walk() for name, entry in part.shared.items()},
+            wide=wide_inside(exprs, outputs, self.graph.tensors, target.widened),
+        )
+        kernel = kernel_name(block.nodes, outputs, connect, variant, self.graph.tensors, target.levels)
+        return TiledGroup(block, outputs, connect, replace(variant, kernel=kernel), seconds)
+
+
+def _apart(part: Part, register: RegisterTile, problem: FusionProblem) -> list[tuple[object, Part, RegisterTile]]:
+    """A reduction that runs in steps, and what is computed on its result, as parts of their own: its partial sums
+    wait in the core's level, where no unit of a higher level keeps them."""
+    anchor, rest = part[0], part[1:]
+    shared = common_iterators(part).shared
+    sizes = {shared[i][anchor.name]: n for i, n in register.sizes.items() if i in shared}
+    along = register.vector.iterator if register.vector.kind == "spatial" else ""
+    first = RegisterTile(sizes, register.vector, along, register.cycles)
+    tile = register_tile(rest, problem.graph, problem.constants, problem.target, problem.numbers)
+    return [((anchor.name,), (anchor,), first), ((anchor.name, "rest"), rest, tile)]
+
+
+def _arrays(tile: TaskTile) -> tuple[dict[str, Ints], dict[str, dict[str, Ints]]]:
+    """Tile sizes and reduce steps as the cost model takes them."""
+    sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
+    return sizes, {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+
+
+def _loads(block: Block, target: TargetModel, direct: Set[str]) -> dict[str, tuple[str, ...]]:
+    """Operands travel through every level above the one they wait in, up to a core's, and are read there, those in
+    `direct` up to the level below it; tables that data index stay where they are."""
+    results = {node.name for node in block.nodes}
+    waits: dict[str, int] = {}
+    for e, level in block.connections().items():
+        tensor = e.split("->")[0]
+        waits[tensor] = min(level, waits.get(tensor, level))
+    loads: dict[str, tuple[str, ...]] = {}
+    for node in block.nodes:
+        for access in accesses(node.expr):
+            tensor = access.tensor
+            below = waits[tensor] if tensor in results else 0
+            if below > target.core:
+                continue
+            stays = is_data_dependent(access) and tensor not in results
+            if loads.get(tensor) != ():
+                top = target.core + (tensor not in direct)
+                loads[tensor] = () if stays else tuple(level.name for level in target.levels[below + 1 : top])
+    return loads
+
+
+def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:
+    orders: Orders = {}
+    for _, part, register in pieces:
+        for access in register.vector.staged:
+            order = staged_order(access, part[0].expr, register.vector.iterator)
+            if order is not None:
+                orders[access.tensor] = order
+    return orders
+
+
+def levels_of(target: TargetModel) -> tuple[PlanLevel, ...]:
+    """The plan's levels. Vector registers are handed out by the code generator's compiler, so their capacity is not
+    a limit of the plan; the register tile observes it."""
+    if target.vectors:
+        return (*target.levels[:-1], replace(target.levels[-1], capacity=None))
+    return target.levels
+
+
+def plan_group(group: TiledGroup) -> Group:
+    """The plan's group, its traffic not yet counted."""
+    return Group(
+        group.nodes[-1].name,
+        group.nodes,
+        group.outputs,
+        group.connect,
+        (group.variant,),
+        Cost({}, {}, {}, picoseconds=picoseconds(group.seconds)),
+    )
+
+
+def picoseconds(seconds: float) -> int:
+    """Seconds as a plan has them."""
+    return round(seconds * 1e12)

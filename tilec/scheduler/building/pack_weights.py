@@ -1,0 +1,123 @@
+"""Weight packing: constants stored a second time in the order in which a kernel reads them, cut into panels.
+
+A panel holds the weights of one register tile: all reduce iterators, then a tile's width of the vector iterator
+(Ladder, 3.2: map). The packed tensor is a prepared node, evaluated once at code generation. The kernel's index is
+rewritten, so that transposed, grouped and convolution weights need no special cases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilec.ir.algebra import simplify
+from tilec.ir.bind import simplify_tensor
+from tilec.ir.expr import (
+    Access,
+    Binary,
+    Call,
+    Const,
+    Expr,
+    TensorExpr,
+    Var,
+    constant_value,
+    rebuild,
+    substitute,
+    variables,
+)
+from tilec.ir.graph import Graph, Node, Tensor
+from tilec.ir.text import tensor_text, text_of
+from tilec.ir.types import TTYPES
+from tilec.scheduler.analysis.contraction import operands_of
+from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled
+from tilec.scheduler.graph_passes.rewrite import with_value
+
+
+def pack_weights(
+    expr: TensorExpr, vector: Vector, width: int, graph: Graph, constants: frozenset[str], made: dict[str, Node]
+) -> tuple[TensorExpr, Graph]:
+    """Let a node read packed constants.
+
+    args:
+        expr: the node
+        vector: its vector iterator, with the accesses that must be packed
+        width: the register tile's extent of the vector iterator, 0 for none
+        graph: the graph, which gets the packed tensors
+        constants: tensors known at compile time
+        made: prepared nodes by their text, which are shared; new ones are added
+    rewrite, for a register tile 32 wide along n:
+        C[m, n] = sum(k, A[m, k] * B[k, n])
+        -> P[b, k, i] = B[k, b*32 + i];  C[m, n] = sum(k, A[m, k] * P[n // 32, k, n % 32])
+    checks:
+        the operand is constant, and the vector iterator is spatial
+        panels are cut only where the width divides the extent into more than one
+    """
+    value = expr.value
+    for operand in dict.fromkeys(operands_of(expr)):
+        access = operand.access
+        if access.tensor not in constants or vector.kind != "spatial":
+            continue
+        panel = width if is_panelled(operand, expr, vector, constants) and _cuts(expr, vector, width) else 0
+        if not panel and access not in vector.packed:
+            continue
+        node, index = _prepared(access, expr, vector, panel, graph)
+        extents = ", ".join(text_of(e) for e in node.expr.extents)
+        known = made.setdefault(f"{tensor_text(replace(node.expr, tensor=access.tensor))} [{extents}]", node)
+        if known.name not in graph.tensors:
+            tensor = Tensor(known.expr.shape, graph.tensors[access.tensor].ttype)
+            graph = replace(graph, tensors={**graph.tensors, known.name: tensor})
+        value = _exchanged(value, access, Access(known.name, index))
+    return (expr if value is expr.value else with_value(expr, value)), graph
+
+
+def _cuts(expr: TensorExpr, vector: Vector, width: int) -> bool:
+    """Whether tiles of the width cut the vector iterator into more than one equal panel."""
+    extent = constant_value(expr.domain[vector.iterator])
+    return extent is not None and 0 < width < extent and extent % width == 0
+
+
+def _prepared(
+    access: Access, expr: TensorExpr, vector: Vector, panel: int, graph: Graph
+) -> tuple[Node, tuple[Expr, ...]]:
+    """The node that stores a constant in iteration order, and the index at which its reader finds elements."""
+    v, domain = vector.iterator, expr.domain
+    used = frozenset().union(*(variables(i) for i in access.index))
+    outer = [i for i in expr.spatial if i in used and i != v]
+    inner = [i for i in expr.reduce if i in used]
+    moves = v in used
+    spatial = [*outer, *([f"{v}_panel"] if panel else []), *inner, *([v] if moves else [])]
+    extents = {**domain, v: Const(panel) if panel else domain[v]}
+    here: dict[str, Expr] = {}
+    position: list[Expr] = [Var(i) for i in outer]
+    if panel:
+        extents[f"{v}_panel"] = simplify(Binary("//", domain[v], Const(panel)))
+        here[v] = Binary("+", Binary("*", Var(f"{v}_panel"), Const(panel)), Var(v))
+        position.append(Binary("//", Var(v), Const(panel)))
+    position += [Var(i) for i in inner]
+    if moves:
+        position.append(Binary("%", Var(v), Const(panel)) if panel else Var(v))
+    name = _new_name(f"{access.tensor}_packed", graph)
+    index = tuple(substitute(i, here) for i in access.index)
+    body = _inside(Access(access.tensor, index), graph.tensors[access.tensor])
+    node = TensorExpr(name, tuple(spatial), (), tuple(extents[i] for i in spatial), body)
+    return Node(simplify_tensor(node), "pack"), tuple(position)
+
+
+def _inside(access: Access, tensor: Tensor) -> Expr:
+    """The element, or 0 outside of the tensor, where the reader's own guard applies."""
+    body: Expr = access
+    zero = Const({"float": 0.0, "bool": False}.get(TTYPES[tensor.ttype].kind, 0))
+    for i, extent in zip(access.index, tensor.shape, strict=True):
+        within = Binary("and", Binary(">=", i, Const(0)), Binary("<", i, extent))
+        body = Call("where", (within, body, zero))
+    return body
+
+
+def _exchanged(value: Expr, old: Access, new: Access) -> Expr:
+    return new if value == old else rebuild(value, lambda e: _exchanged(e, old, new))
+
+
+def _new_name(wish: str, graph: Graph) -> str:
+    name, number = wish, 2
+    while name in graph.tensors:
+        name, number = f"{wish}{number}", number + 1
+    return name

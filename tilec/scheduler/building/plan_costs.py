@@ -1,0 +1,140 @@
+"""Cost of every group, counted on its tile program: traffic, footprint, operations (Welder, 3.2).
+
+The predicted time of a group is the search's and is not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Binary, Call, Const, Expr, TensorExpr, operands
+from tilec.ir.plan import Cost, Group, Plan
+from tilec.ir.program import Program
+from tilec.ir.types import TTYPES, element_count, tensor_bytes
+from tilec.lower.counts.footprint import footprint
+from tilec.lower.counts.traffic import traffic
+from tilec.lower.counts.transactions import transactions
+from tilec.lower.lowering import lower
+
+
+def with_costs(plan: Plan, programs: Mapping[str, Program] | None = None) -> Plan:
+    """The plan with the cost of its groups, counted on the `programs` of its kernels."""
+    programs = lowered_programs(plan) if programs is None else programs
+    by_kernel: dict[str, Cost] = {}
+    groups: list[Group] = []
+    for group in plan.groups:
+        kernel = group.variants[0].kernel
+        if kernel not in by_kernel:
+            by_kernel[kernel] = _cost(group, plan, programs[kernel])
+        groups.append(replace(group, cost=by_kernel[kernel]))
+    counted = replace(plan, groups=tuple(groups))
+    return replace(counted, unfused_traffic=unfused_traffic(counted))
+
+
+def lowered_programs(plan: Plan) -> dict[str, Program]:
+    """Kernel -> tile program; groups with equal kernels are lowered once."""
+    programs: dict[str, Program] = {}
+    for group in plan.groups:
+        variant = group.variants[0]
+        if variant.kernel not in programs:
+            programs[variant.kernel] = lower(group, variant, plan)
+    return programs
+
+
+def _cost(group: Group, plan: Plan, program: Program) -> Cost:
+    """The cost counted on the tile program; while sizes are symbols, traffic and transactions are the compulsory
+    ones."""
+    variant = group.variants[0]
+    if plan.symbols:
+        core = variant.levels[min(1, len(variant.levels) - 1)]
+        read, written = {core: _total(_operands(group), plan)}, {core: _total(group.outputs, plan)}
+        requested = {variant.levels[0]: _least((*_operands(group), *group.outputs), plan)}
+    else:
+        moved = traffic(program)
+        read = {level: Const(m.read) for level, m in moved.items()}
+        written = {level: Const(m.written) for level, m in moved.items()}
+        requested = {level: Const(n) for level, n in transactions(program).items()}
+    return Cost(read, written, footprint(program), _flops(group), requested, group.cost.picoseconds)
+
+
+def _operands(group: Group) -> tuple[str, ...]:
+    produced = {node.name for node in group.nodes}
+    return tuple(dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in produced))
+
+
+def _total(tensors: Iterable[str], plan: Plan) -> Expr:
+    total: Expr = Const(0)
+    for tensor in tensors:
+        total = simplify(Binary("+", total, tensor_bytes(plan.tensors[tensor].ttype, plan.tensors[tensor].shape)))
+    return total
+
+
+def _least(tensors: Iterable[str], plan: Plan) -> Expr:
+    """Number of transactions of the lowest level that hold the tensors whole."""
+    size = plan.levels[0].transaction
+    total: Expr = Const(0)
+    for tensor in tensors:
+        moved = tensor_bytes(plan.tensors[tensor].ttype, plan.tensors[tensor].shape)
+        total = simplify(Binary("+", total, Binary("//", Binary("+", moved, Const(size - 1)), Const(size))))
+    return total
+
+
+def _flops(group: Group) -> Expr:
+    total: Expr = Const(0)
+    for node in group.nodes:
+        total = simplify(Binary("+", total, flops(node.expr)))
+    return total
+
+
+def flops(expr: TensorExpr) -> Expr:
+    """Arithmetic operations of a node: one for each operator and function at each point, one for each addition of a
+    reduction; indices, guards and choices count as none."""
+    each = _arithmetic(expr.value) + (1 if expr.reduce else 0)
+    return simplify(Binary("*", Const(each), element_count(expr.extents)))
+
+
+def _arithmetic(body: Expr) -> int:
+    match body:
+        case Binary(op, left, right):
+            return (op in ("+", "-", "*", "/")) + _arithmetic(left) + _arithmetic(right)
+        case Call("where", (_, yes, no)):
+            return _arithmetic(yes) + _arithmetic(no)
+        case Call(fn, args):
+            return (fn not in TTYPES and fn not in ("not", "neg")) + sum(_arithmetic(a) for a in args)
+        case _:
+            return 0
+
+
+def unfused_traffic(plan: Plan) -> Expr:
+    """Bytes that the lowest level would move if no edge were connected, with the same tiles.
+
+    It is the plan's traffic plus every tensor inside a group, written once and read once by each node that reads it.
+    """
+    total: Expr = Const(0)
+    for group in plan.groups:
+        produced = {node.name for node in group.nodes}
+        inside = [t for node in group.nodes for t in operands(node.expr) if t in produced]
+        inside += [name for name in produced if name not in group.outputs]
+        moved = [*(level[1] for level in _first(group, plan)), _total(sorted(inside), plan)]
+        for size in moved:
+            total = simplify(Binary("+", total, size))
+    return total
+
+
+def lowest_traffic(plan: Plan) -> Expr:
+    """Bytes that all groups of a costed plan move between the lowest level and the next one that they use."""
+    total: Expr = Const(0)
+    for group in plan.groups:
+        for _, moved in _first(group, plan):
+            total = simplify(Binary("+", total, moved))
+    return total
+
+
+def _first(group: Group, plan: Plan) -> list[tuple[str, Expr]]:
+    """Bytes that a group reads from and writes to the lowest level, counted at the first level above it that the group
+    uses."""
+    names = [level.name for level in plan.levels[1:]]
+    tables = (group.cost.read, group.cost.written)
+    return [next(((n, table[n]) for n in names if n in table), (names[0], Const(0))) for table in tables]

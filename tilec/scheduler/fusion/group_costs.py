@@ -1,0 +1,164 @@
+"""Predicted costs of groups of parts, or why some parts may not be a group (W16, W24; the reasons of A05).
+
+A cost depends on the group and the limit alone, not on what was asked before: plans are the same bytes however the
+search is divided among processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+from typing import Any
+
+from tilec.ir.expr import operands
+from tilec.ir.plan import Refusal
+from tilec.scheduler.building.plan_costs import flops
+from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
+from tilec.scheduler.refusals import refusal
+
+PICO = 1e12
+
+
+@dataclass(frozen=True)
+class GroupCosts:
+    """Costs of groups, by members and by content.
+
+    gain    a group has to cost less than this fraction of its parts by themselves
+    tried   group -> its cost, or why it is none
+    alike   content of a group -> the same
+    bounds  content of a group -> its lower bound, or why it is none
+    keys    group -> its content
+    """
+
+    problem: FusionProblem
+    gain: float
+    tried: dict[tuple[int, ...], float | Refusal] = field(default_factory=dict)
+    alike: dict[object, float | Refusal] = field(default_factory=dict)
+    bounds: dict[object, float | Refusal] = field(default_factory=dict)
+    keys: dict[tuple[int, ...], object] = field(default_factory=dict)
+
+    @cached_property
+    def single(self) -> tuple[float, ...]:
+        """Cost of every part by itself."""
+        return tuple(tile.objective for tile in self.problem.singles)
+
+    def cost(self, members: tuple[int, ...], limit: float = inf) -> float | Refusal:
+        """Predicted cost of a group, or why it may not be one; the edge is filled in by the caller.
+
+        A group whose lower bound is not below a `limit` is refused as slower, without a close look.
+        """
+        if limit < inf:
+            bound = self.lower_bound(members)
+            if isinstance(bound, Refusal):
+                return bound
+            bound = max(bound, self._expected(members))
+            if bound >= limit:
+                return refusal("", "", "slower", **cost_numbers(bound, limit, self.problem))
+        cost = self.tried.get(members)
+        if cost is None:
+            key = self._key(members)
+            if key not in self.alike:
+                bound = self.lower_bound(members)
+                self.alike[key] = bound if isinstance(bound, Refusal) else self._cost(members)
+            cost = self.tried[members] = self.alike[key]
+        return cost
+
+    def total(self, groups: Iterable[tuple[int, ...]]) -> float:
+        """Cost of several groups together, infinite if one of them may not be a group."""
+        costs = [self.cost(members) for members in groups]
+        return sum(c if not isinstance(c, Refusal) else inf for c in costs)
+
+    @property
+    def memories(self) -> tuple[dict[Any, Any], ...]:
+        """The tables by content, of these costs and of the problem's cache; they depend on nothing else."""
+        cache = self.problem.cache
+        return self.alike, self.bounds, cache.registers, cache.tiles, cache.looks
+
+    def lower_bound(self, members: tuple[int, ...]) -> float | Refusal:
+        """Cost that a group cannot fall short of, or why it may not be one, by bounds and a few candidates."""
+        key = self._key(members)
+        if key not in self.bounds:
+            self.bounds[key] = self._lower_bound(members)
+        return self.bounds[key]
+
+    def _expected(self, members: tuple[int, ...]) -> float:
+        """Cost that a close look finds at best, by what a first look found; nothing is known of chains."""
+        if len(members) == 1 or self.problem.chain_of(members) is not None:
+            return 0.0
+        return self.problem.look(members)[1] * CLOSE_LOOK_GAIN
+
+    def _key(self, members: tuple[int, ...]) -> object:
+        if members not in self.keys:
+            key = self.problem.key(members, self.problem.leaving(members))
+            self.keys[members] = key, tuple(self.single[n] for n in members)
+        return self.keys[members]
+
+    def _lower_bound(self, members: tuple[int, ...]) -> float | Refusal:
+        if len(members) == 1:
+            return self.single[members[0]]
+        problem = self.problem
+        if not _all_lead_to_last(problem, members):
+            return refusal("", "", "outputs-differ")
+        apart = sum(self.single[n] for n in members)
+        bound = roofline(problem, members)
+        if bound >= apart * self.gain:
+            return refusal("", "", "slower", **cost_numbers(bound, apart, problem))
+        level = problem.target.levels[problem.target.core]
+        least, rough = problem.look(members)
+        if least > problem.target.capacity:
+            return refusal("", "", "capacity", level=level.name, bytes=least, capacity=problem.target.capacity)
+        if rough * CLOSE_LOOK_GAIN >= apart and problem.chain_of(members) is None:
+            return refusal("", "", "slower", **cost_numbers(rough, apart, problem))
+        return bound
+
+    def _cost(self, members: tuple[int, ...]) -> float | Refusal:
+        if len(members) == 1:
+            return self.single[members[0]]
+        problem = self.problem
+        apart = sum(self.single[n] for n in members)
+        level = problem.target.levels[problem.target.core]
+        tile = problem.core_tiles(members)[0]
+        if not tile.fits:
+            return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=problem.target.capacity)
+        if tile.objective >= apart * self.gain:
+            return refusal("", "", "slower", **cost_numbers(tile.objective, apart, problem))
+        return tile.objective
+
+
+def cost_numbers(joined: float, apart: float, problem: FusionProblem) -> dict[str, int | str]:
+    """Costs of a group and of its pieces as a refusal has them: whole picoseconds or bytes."""
+    unit = PICO if problem.objective == "time" else 1
+    return {"joined": int(joined * unit), "apart": int(apart * unit)}
+
+
+def _all_lead_to_last(problem: FusionProblem, members: Sequence[int]) -> bool:
+    """Whether the last node depends on all others."""
+    reached = {problem.parts[members[-1]][-1].name}
+    for number in reversed(members):
+        for node in reversed(problem.parts[number]):
+            if node.name not in reached:
+                return False
+            reached.update(operands(node.expr))
+    return True
+
+
+def roofline(problem: FusionProblem, members: Sequence[int]) -> float:
+    """Cost that no tiling of a group falls short of: its arithmetic at full rate, its compulsory traffic."""
+    target, inside = problem.target, frozenset(members)
+    tiling = problem.tiling_problem(members, problem.leaving(members), ())
+    if any(problem.extents.get(node.name) for node in tiling.nodes):
+        return 0.0
+    moved = float(sum(tiling.whole(t) for t in tiling.outputs))
+    moved += sum(tiling.bytes_of(t) * problem.elements(members, t) for t in tiling.operands if t not in tiling.indexed)
+    if problem.objective == "traffic":
+        return moved
+    if problem.objective == "footprint" or not inside:
+        return 0.0
+    work = sum(float(problem.numbers.size(flops(n.expr))) for n in tiling.nodes if _multiplies(n.expr.reduce))
+    return target.launch + max(work / target.peak, moved / target.refill / target.cores)
+
+
+def _multiplies(reduce: Iterable[str]) -> bool:
+    return any(True for _ in reduce)

@@ -1,0 +1,196 @@
+"""Tiles whose tile programs are legal and really fit: the search only estimates what a level holds, and does not see
+every way in which results of one group can get into each other's way (W17, W24)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tilec.ir.plan import Plan, Refusal
+from tilec.ir.verify.program import check_program
+from tilec.lower.checks.check_plan import overflows
+from tilec.lower.checks.plan_errors import PlanError
+from tilec.lower.lowering import lower
+from tilec.scheduler.building.group_builder import GroupBuilder, levels_of, plan_group
+from tilec.scheduler.building.subplan import subplan
+from tilec.scheduler.fusion.group_order import execution_order_of
+from tilec.scheduler.fusion_problem import LOWERED_CANDIDATES, FusionProblem
+from tilec.scheduler.refusals import edge_name, refusal
+from tilec.scheduler.state import LegalGroup, Members, SearchState, SearchStep, Stage
+from tilec.scheduler.tiling.task_tiles import TaskTile, smaller
+from tilec.scheduler.trace import Trace
+
+
+@dataclass(frozen=True)
+class LegalizeGroups(SearchStep):
+    """Groups with tiles whose programs are legal and fit."""
+
+    name: ClassVar[str] = "legalize_groups"
+    template: ClassVar[str] = (
+        "a group is kept if a tile program of it is legal and fits the level; one of which none of the {candidates} "
+        "best tiles does falls apart into its parts, a part takes a smaller tile"
+    )
+    stage: ClassVar[Stage] = "legal"
+    required: ClassVar[str] = "without it programs may be illegal or exceed a level"
+
+    candidates: int = LOWERED_CANDIDATES
+    """Tiles of a group that are lowered, best first, until one is legal and fits."""
+
+    def run(self, state: SearchState, _trace: Trace) -> SearchState:
+        """The groups in execution order with the tiles that they may have."""
+        most = state.tuner.most if state.tuner is not None else 1
+        legal: list[LegalGroup] = []
+        refused = dict(state.refused)
+        for of in state.sets:
+            tiled = legalize_groups(of.groups, of.problem, state.builder, most, self.candidates)
+            for members in set(of.groups) - {group.members for group in tiled}:
+                refused |= _apart(members, of.problem, state.builder, self.candidates)
+            legal += tiled
+        order = execution_order_of([(group.problem, group.members) for group in legal])
+        return replace(state, legal=tuple(legal[n] for n in order), refused=refused)
+
+
+def legalize_groups(
+    groups: Sequence[Members],
+    problem: FusionProblem,
+    builder: GroupBuilder,
+    most: int = 1,
+    candidates: int = LOWERED_CANDIDATES,
+) -> list[LegalGroup]:
+    """Every group with up to `most` tiles whose programs are legal and, on explicit levels, fit; groups that are alike
+    are looked at once.  A group without such a tile falls apart into its parts, a part takes a smaller one."""
+    if problem.graph.symbols:
+        return [LegalGroup(problem, members, problem.core_tiles(members, most)) for members in groups]
+    legal: list[LegalGroup] = []
+    waiting = list(reversed(groups))
+    while waiting:
+        members = waiting.pop()
+        tiles = _fitting(members, problem, builder, most, candidates)
+        if not tiles and len(members) == 1:
+            smallest = min(problem.core_tiles(members, candidates), key=lambda tile: tile.held)
+            tiles = (_shrunk(members, smallest, problem, builder),)
+        if tiles:
+            legal.append(LegalGroup(problem, members, tiles))
+        else:
+            waiting += [(number,) for number in reversed(members)]
+    return legal
+
+
+def all_legal(
+    groups: Iterable[Members], problem: FusionProblem, builder: GroupBuilder, candidates: int = LOWERED_CANDIDATES
+) -> bool:
+    """Whether none of the groups falls apart."""
+    several = (members for members in groups if len(members) > 1)
+    return bool(problem.graph.symbols) or all(_fitting(members, problem, builder, 1, candidates) for members in several)
+
+
+def _fitting(
+    members: Members, problem: FusionProblem, builder: GroupBuilder, most: int, candidates: int
+) -> tuple[TaskTile, ...]:
+    """The first `most` tiles whose programs are legal and, on explicit levels, fit; on others a part may have any."""
+    level = problem.target.levels[problem.target.core]
+    roomy = level.managed == "implicit" or level.capacity is None
+    tiles = problem.core_tiles(members, most if roomy else max(most, candidates))
+    if roomy and len(members) == 1:
+        return tiles
+    key = (problem.key(members, problem.leaving(members)), most, candidates)
+    if key not in problem.cache.legal:
+        problem.cache.legal[key] = _places(members, tiles, problem, builder, most, roomy)
+    return tuple(tiles[place] for place in problem.cache.legal[key])
+
+
+def _places(
+    members: Members,
+    tiles: Sequence[TaskTile],
+    problem: FusionProblem,
+    builder: GroupBuilder,
+    most: int,
+    roomy: bool,
+) -> tuple[int, ...]:
+    """Places of the first tiles whose programs are legal and fit; a `roomy` level holds anything."""
+    places: list[int] = []
+    for place, tile in enumerate(tiles):
+        plan = single_group_plan(members, tile, problem, builder)
+        (group,) = plan.groups
+        try:
+            program = lower(group, group.variants[0], plan)
+        except PlanError:
+            continue
+        shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
+        if (roomy or not overflows(program)) and (len(members) == 1 or not check_program(program, shapes)):
+            places.append(place)
+        if len(places) == most:
+            break
+    return tuple(places)
+
+
+def illegality(
+    members: Members, problem: FusionProblem, builder: GroupBuilder, candidates: int = LOWERED_CANDIDATES
+) -> Refusal:
+    """Why a group has no tile that it may have: the level that its smallest one exceeds, by how much, and with which
+    reduce step, or else which tile, it would fit; or that no legal program comes of it; groups that are alike are
+    looked at once. The edge is filled in by the caller."""
+    key = (problem.key(members, problem.leaving(members)), candidates)
+    if key not in problem.cache.illegal:
+        problem.cache.illegal[key] = _objection(members, problem, builder, candidates)
+    return problem.cache.illegal[key]
+
+
+def _objection(members: Members, problem: FusionProblem, builder: GroupBuilder, candidates: int) -> Refusal:
+    smallest = min(problem.core_tiles(members, candidates), key=lambda tile: tile.held)
+    exceeded = _exceeded(members, smallest, problem, builder)
+    if not exceeded:
+        return refusal("", "", "illegal", parts=len(members))
+    tile = _shrunk(members, smallest, problem, builder)
+    return refusal(
+        "", "", "capacity", **exceeded[0].numbers, **(_different(tile, smallest) if tile != smallest else {})
+    )
+
+
+def _shrunk(members: Members, tile: TaskTile, problem: FusionProblem, builder: GroupBuilder) -> TaskTile:
+    """The first of ever smaller tiles that really fits, the tile itself if none does: what a tile needs falls with it,
+    so it is found by halving."""
+    tiles = tuple(smaller(problem.tiling_problem(members, problem.leaving(members), tile.registers), tile))
+    place = bisect_left(tiles, True, key=lambda each: _exceeded(members, each, problem, builder) == ())
+    return tiles[place] if place < len(tiles) else tile
+
+
+def _different(tile: TaskTile, other: TaskTile) -> dict[str, int | str]:
+    """What makes a tile smaller than another: the longest reduce step that is shorter, and its sizes."""
+    steps = [n for node, of in tile.steps.items() for i, n in of.items() if other.steps.get(node, {}).get(i) != n]
+    difference: dict[str, int | str] = {"step": max(steps)} if steps else {}
+    return (
+        difference
+        if tile.sizes == other.sizes
+        else {**difference, "tile": " ".join(f"{i}={n}" for i, n in tile.sizes.items())}
+    )
+
+
+def _exceeded(
+    members: Members, tile: TaskTile, problem: FusionProblem, builder: GroupBuilder
+) -> tuple[Refusal, ...] | None:
+    """The levels that a group with a tile exceeds, None where no program comes of it."""
+    plan = single_group_plan(members, tile, problem, builder)
+    (group,) = plan.groups
+    try:
+        return overflows(lower(group, group.variants[0], plan))
+    except PlanError:
+        return None
+
+
+def single_group_plan(members: Sequence[int], tile: TaskTile, problem: FusionProblem, builder: GroupBuilder) -> Plan:
+    """A plan of one group with a core tile; the builder stays as it is."""
+    aside = builder.aside()
+    block = aside.core_block(problem, members, tile)
+    tiled = aside.tiled_group(block, problem.leaving(members), problem.target, tile.seconds)
+    target = problem.target
+    return subplan([plan_group(tiled)], tiled.outputs, aside.graph.tensors, levels_of(target), target.name)
+
+
+def _apart(members: Members, problem: FusionProblem, builder: GroupBuilder, candidates: int) -> dict[str, Refusal]:
+    """Why the edges of a group that fell apart are not connected: what became of it when it was lowered."""
+    reason = illegality(members, problem, builder, candidates)
+    inside = [edge_name(t, name) for n in members for t, name in problem.edges[n] if problem.home[t] in members]
+    return {e: replace(reason, edge=e) for e in inside}

@@ -1,0 +1,261 @@
+"""Local search over groups, node by node: what shares registers may share the core's level only, and parts next to
+another group may move there (W16, W19; beyond Welder, which never takes a connection back).
+
+`fuse_registers` and `split_parts` decide parts before there are groups, and `partition_groups` joins whole parts.  A
+node may cost less as a part of its own when its group holds it together with others, and less in a group beside its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from math import inf
+from typing import ClassVar
+
+from tilec.ir.expr import operands
+from tilec.ir.plan import Refusal
+from tilec.scheduler.fusion.group_costs import GroupCosts
+from tilec.scheduler.fusion.partition import Partition, partition_refusals
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.fuse_registers import execution_order, in_order, with_one_final
+from tilec.scheduler.search_cache import Part
+from tilec.scheduler.state import GroupSet, SearchState, SearchStep
+from tilec.scheduler.trace import Trace
+
+Group = tuple[Part, ...]
+"""Parts in execution order."""
+
+Names = tuple[tuple[str, ...], ...]
+
+Places = tuple[tuple[int, ...], ...]
+"""Parts by the numbers of their nodes among those of some groups."""
+
+
+@dataclass(frozen=True)
+class LocalSearch(SearchStep):
+    """Nodes leave the registers of a part, and move to a group beside their own."""
+
+    name: ClassVar[str] = "local_search"
+    template: ClassVar[str] = (
+        "parts of a group are split, and nodes moved between groups, where that is predicted to take less than "
+        "{gain:g} of what it takes as it is"
+    )
+
+    gain: float = 0.99
+    """A change is made where it is predicted to cost less than this fraction: less is noise."""
+
+    max_parts: int = 16
+    """Parts of a group at most."""
+
+    def applies(self, state: SearchState) -> bool:
+        """Bytes that groups hold are no sum; groups of several problems are not compared."""
+        options = state.options
+        whole = len(state.sets) == 1 and state.problem.chain is None
+        return super().applies(state) and options.fusion == "full" and options.objective != "footprint" and whole
+
+    def run(self, state: SearchState, _trace: Trace) -> SearchState:
+        """Parts and groups that no change makes cheaper."""
+        before = Partition(state.sets[0].groups, state.refused)
+        problem, after = local_search(state.problem, before, state.refused, self)
+        return replace(state, problem=problem, sets=(GroupSet(problem, after.groups),), refused=after.refused)
+
+
+def local_search(
+    problem: FusionProblem, partition: Partition, refused: Mapping[str, Refusal], options: LocalSearch
+) -> tuple[FusionProblem, Partition]:
+    """The parts and groups after every change that is predicted to gain; `refused` says why edges are not inside
+    parts."""
+    search = _Search(problem, options)
+    groups = [tuple(problem.parts[n] for n in members) for members in partition.groups]
+    changed = search.improved(groups)
+    if changed == groups:
+        return problem, partition
+    parts = [part for group in changed for part in group]
+    ends = [sum(map(len, changed[: n + 1])) for n in range(len(changed))]
+    members = tuple(tuple(range(end - len(group), end)) for end, group in zip(ends, changed, strict=True))
+    new = replace(problem, parts=tuple(parts))
+    reasons = partition_refusals(GroupCosts(new, options.gain), members, refused, options.max_parts)
+    return new, Partition(members, reasons)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Changes of groups and their costs; `cuts` and `moves` remember by content which ones gain."""
+
+    problem: FusionProblem
+    options: LocalSearch
+    costs: dict[Names, float] = field(default_factory=dict)
+    cuts: dict[object, Places] = field(default_factory=dict)
+    moves: dict[object, tuple[tuple[Places, Places], ...]] = field(default_factory=dict)
+
+    @cached_property
+    def readers(self) -> Mapping[str, frozenset[str]]:
+        """Tensor -> nodes that read it."""
+        readers: dict[str, set[str]] = {}
+        for part in self.problem.parts:
+            for node in part:
+                for tensor in operands(node.expr):
+                    readers.setdefault(tensor, set()).add(node.name)
+        return {tensor: frozenset(names) for tensor, names in readers.items()}
+
+    @cached_property
+    def reads(self) -> Mapping[str, tuple[str, ...]]:
+        """Node -> tensors that it reads."""
+        return {node.name: operands(node.expr) for part in self.problem.parts for node in part}
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Node -> its place in the graph."""
+        return {node.name: place for place, node in enumerate(self.problem.graph.nodes)}
+
+    def improved(self, groups: Sequence[Group]) -> list[Group]:
+        """Groups that no change makes cheaper, in execution order."""
+        current = [self.recut(group) for group in groups]
+        again = True
+        while again:
+            again = False
+            for producer, reader in self._neighbours(current):
+                if not current[producer] or not current[reader]:
+                    continue
+                pair = self._moved(current, producer, reader)
+                if pair is not None:
+                    current[producer], current[reader] = (self.recut(group) if group else group for group in pair)
+                    again = True
+        return self._ordered([group for group in current if group])
+
+    def recut(self, group: Group) -> Group:
+        """The group with parts cut into parts of its own where that gains; groups that are alike alike."""
+        key = self._key(group)
+        if key not in self.cuts:
+            self.cuts[key] = _places(self._cheapest(group), group)
+        return _at(self.cuts[key], group)
+
+    def _cheapest(self, group: Group) -> Group:
+        cost, improved = self.cost(group), True
+        while improved:
+            improved = False
+            for trial in self._finer(group):
+                price = self.cost(trial, cost * self.options.gain)
+                if price < cost * self.options.gain:
+                    group, cost, improved = trial, price, True
+                    break
+        return group
+
+    def _finer(self, group: Group) -> Iterator[Group]:
+        """Every way to cut one part of a group in two."""
+        for place, part in enumerate(group):
+            for at in range(1, len(part)):
+                yield from self._groups_of((*group[:place], part[:at], part[at:], *group[place + 1 :]))
+
+    def cost(self, group: Group, limit: float = inf) -> float:
+        """What a group is predicted to cost, without bound where it may not be or cannot stay below a limit."""
+        if not group:
+            return 0.0
+        key = tuple(tuple(node.name for node in part) for part in group)
+        if key not in self.costs:
+            alone = replace(self.problem, parts=group, outputs=frozenset(self._leaving(group)))
+            price = GroupCosts(alone, self.options.gain).cost(tuple(range(len(group))), limit)
+            if isinstance(price, Refusal):
+                return inf
+            self.costs[key] = price
+        return self.costs[key]
+
+    def _leaving(self, group: Group) -> tuple[str, ...]:
+        """Tensors that others or the model's outputs need."""
+        names = {node.name: None for part in group for node in part}
+        return tuple(t for t in names if t in self.problem.outputs or self.readers.get(t, frozenset()) - names.keys())
+
+    def _key(self, *groups: Group) -> object:
+        """What decisions about some groups depend on, up to the names of tensors."""
+        leaving = tuple(t for group in groups for t in self._leaving(group))
+        joined = replace(
+            self.problem, parts=tuple(part for group in groups for part in group), outputs=frozenset(leaving)
+        )
+        return tuple(map(len, groups)), joined.key(range(len(joined.parts)), leaving)
+
+    def _moved(self, groups: Sequence[Group], producer: int, reader: int) -> tuple[Group, Group] | None:
+        """Two groups with a part, or some nodes of one, moved to the other, if that gains; what gains most."""
+        pair = groups[producer], groups[reader]
+        key = self._key(*pair)
+        if key not in self.moves:
+            self.moves[key] = tuple((_places(a, *pair), _places(b, *pair)) for a, b in self._gaining(*pair))
+        others = [group for n, group in enumerate(groups) if n not in (producer, reader)]
+        for first, second in self.moves[key]:
+            trial = _at(first, *pair), _at(second, *pair)
+            if self._can_run([*others, *trial]):
+                return trial
+        return None
+
+    def _gaining(self, producer: Group, reader: Group) -> list[tuple[Group, Group]]:
+        """What moves make of two groups where they gain, the cheapest first."""
+        before = (self.cost(producer) + self.cost(reader)) * self.options.gain
+        gaining: list[tuple[float, tuple[Group, Group]]] = []
+        for first, second in self._changed(producer, reader):
+            if max(len(first), len(second)) <= self.options.max_parts:
+                price = self.cost(second, before)
+                price += self.cost(first, before - price) if price < before else inf
+                if price < before:
+                    gaining.append((price, (first, second)))
+        return [trial for _, trial in sorted(gaining, key=lambda each: each[0])]
+
+    def _changed(self, producer: Group, reader: Group) -> Iterator[tuple[Group, Group]]:
+        """The last nodes of a part of the producer that the reader reads moved there, and the first ones of a part of
+        the reader that reads it moved to the producer."""
+        results = {node.name for part in producer for node in part}
+        needed = {t for part in reader for node in part for t in operands(node.expr)}
+        for place, part in enumerate(producer):
+            if part[-1].name in needed:
+                for at in range(len(part) - 1, -1, -1):
+                    rest = (*producer[:place], part[:at], *producer[place + 1 :])
+                    yield from product(self._groups_of(rest), self._groups_of((part[at:], *reader)))
+        for place, part in enumerate(reader):
+            if results & set(operands(part[0].expr)):
+                for at in range(1, len(part) + 1):
+                    rest = (*reader[:place], part[at:], *reader[place + 1 :])
+                    yield from product(self._groups_of((*producer, part[:at])), self._groups_of(rest))
+
+    def _groups_of(self, parts: Iterable[Part]) -> list[Group]:
+        """The group of some parts, in execution order, each with one final node; nothing where they wait for each
+        other."""
+        whole = with_one_final([part for part in parts if part], self.reads)[0]
+        try:
+            return [in_order(whole, self.places, self.reads)]
+        except ValueError:
+            return []
+
+    def _neighbours(self, groups: Sequence[Group]) -> list[tuple[int, int]]:
+        """Groups and groups that read them."""
+        home = {node.name: n for n, group in enumerate(groups) for part in group for node in part}
+        return sorted({(home[t], home[r]) for t in home for r in self.readers.get(t, ()) if home[t] != home[r]})
+
+    def _needs(self, groups: Sequence[Group]) -> list[set[int]]:
+        needs: list[set[int]] = [set() for _ in groups]
+        for producer, reader in self._neighbours(groups):
+            needs[reader].add(producer)
+        return needs
+
+    def _can_run(self, groups: Sequence[Group]) -> bool:
+        try:
+            execution_order(self._needs(groups), [0] * len(groups))
+        except ValueError:
+            return False
+        return True
+
+    def _ordered(self, groups: Sequence[Group]) -> list[Group]:
+        ranks = [self.places[group[-1][-1].name] for group in groups]
+        return [groups[n] for n in execution_order(self._needs(groups), ranks)]
+
+
+def _places(new: Group, *groups: Group) -> Places:
+    """Where the nodes of a group stand in some groups."""
+    numbers = {name: n for n, name in enumerate(node.name for group in groups for part in group for node in part)}
+    return tuple(tuple(numbers[node.name] for node in part) for part in new)
+
+
+def _at(places: Places, *groups: Group) -> Group:
+    """The group whose nodes stand at some places of groups."""
+    nodes = [node for group in groups for part in group for node in part]
+    return tuple(tuple(nodes[n] for n in part) for part in places)

@@ -1,0 +1,171 @@
+"""Groups whose reductions share a reduce loop through rescaling rules, where that is faster or all that fits.
+
+For a chain of such reductions the groups around it are cut anew: every reduction of the chain becomes a part of its
+own, what runs in the loop is kept apart from what runs before and behind it, and all of the chain stays together.
+The partition of these parts is taken where it is predicted to gain (W09, W16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, prod
+from typing import ClassVar
+
+from tilec.ir.expr import operands
+from tilec.ir.graph import Node
+from tilec.ir.plan import Refusal
+from tilec.scheduler.analysis.window_propagation import extent_of
+from tilec.scheduler.building.group_builder import GroupBuilder
+from tilec.scheduler.fusion.group_order import execution_order_of, needs_of
+from tilec.scheduler.fusion.legalize import all_legal
+from tilec.scheduler.fusion.partition import PartitionGroups, partition_parts
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.graph_passes.fuse_registers import execution_order, with_one_final
+from tilec.scheduler.online.shared_reductions import SharedReductions, find_shared_reductions
+from tilec.scheduler.refusals import edge_name
+from tilec.scheduler.search_cache import Part
+from tilec.scheduler.state import GroupSet, Members, SearchState, SearchStep
+from tilec.scheduler.tiling.tile_footprints import element_bytes
+from tilec.scheduler.trace import Trace
+
+
+@dataclass(frozen=True)
+class JoinReductions(SearchStep):
+    """Groups around reductions that can share a reduce loop, cut anew for that."""
+
+    name: ClassVar[str] = "join_reductions"
+    template: ClassVar[str] = (
+        "reductions along one axis that depend on each other share a reduce loop where the groups around them are then "
+        "predicted to take less than {gain:g} of what they take apart"
+    )
+
+    gain: float = 0.99
+    """Groups are cut anew where that is predicted to cost less than this fraction: less is noise."""
+
+    short_rows: int = 32
+    """Reductions over rows of which a core's level holds this many are short: they gain nothing by sharing a loop."""
+
+    partition: PartitionGroups = PartitionGroups()
+    """How the parts around a chain are partitioned."""
+
+    def applies(self, state: SearchState) -> bool:
+        """Only full fusion holds several parts at a core's level."""
+        return super().applies(state) and state.options.fusion == "full" and len(state.sets) == 1
+
+    def run(self, state: SearchState, _trace: Trace) -> SearchState:
+        """The groups, those around chains of reductions in sets of their own where that gains."""
+        sets, refused = join_reductions(state.sets[0], state.refused, state.builder, self)
+        return replace(state, sets=sets, refused=refused)
+
+
+def join_reductions(
+    whole: GroupSet, refused: Mapping[str, Refusal], builder: GroupBuilder, options: JoinReductions
+) -> tuple[tuple[GroupSet, ...], Mapping[str, Refusal]]:
+    """The groups, those around chains of reductions in their place where that gains; why edges are not connected."""
+    problem, rest = whole.problem, list(whole.groups)
+    regions: list[GroupSet] = []
+    decided: dict[object, tuple[Members, ...]] = {}
+    for chain in _chains(problem, options.short_rows):
+        touched = _touched(problem, chain, rest)
+        if not touched:
+            continue
+        region = _region(problem, chain, touched)
+        key = region.key(range(len(region.parts)), tuple(sorted(region.outputs & region.home.keys())))
+        key = (key, tuple(problem.key(members, problem.leaving(members)) for members in touched))
+        cut = partition_parts(region, _copied(refused, chain, region), options.partition)
+        if key not in decided:
+            gains = _cost(region, cut.groups) < _cost(problem, touched) * options.gain
+            decided[key] = cut.groups if gains and all_legal(cut.groups, region, builder) else ()
+        others = [members for members in rest if members not in touched]
+        joined = GroupSet(region, decided[key])
+        if decided[key] and _can_run([*regions, joined, GroupSet(problem, tuple(others))]):
+            rest, refused = others, dict(cut.refused)
+            regions.append(joined)
+    return (*regions, GroupSet(problem, tuple(rest))), refused
+
+
+def _chains(problem: FusionProblem, short_rows: int) -> tuple[SharedReductions, ...]:
+    """Chains of long reductions among the nodes of all parts; a core's level holds less than `short_rows` rows."""
+    nodes = {node.name for part in problem.parts for node in part}
+    exprs = [node.expr for node in problem.graph.nodes if node.name in nodes]
+    lengths: dict[str, int] = {}
+    ahead: dict[str, frozenset[str]] = {}
+    for expr in exprs:
+        read = [t for t in operands(expr) if t in ahead]
+        ahead[expr.tensor] = frozenset().union(*(ahead[t] if t not in lengths else {t} for t in read))
+        if expr.reduce:
+            lengths[expr.tensor] = prod(extent_of(expr.domain[i], problem.numbers) for i in expr.reduce)
+    short = problem.target.capacity // short_rows
+    long = {name for name, n in lengths.items() if n * element_bytes(problem.graph.tensors[name].ttype) > short}
+    if not any(lengths[name] == lengths[other] for name in long for other in ahead[name]):
+        return ()
+    return tuple(c for c in find_shared_reductions(exprs, problem.graph.tensors, problem.outputs) if c.leader in long)
+
+
+def _touched(problem: FusionProblem, chain: SharedReductions, groups: Sequence[Members]) -> list[Members]:
+    """Groups that hold a node of a chain, and those next to it; none if it is not among them any more."""
+    inside = {problem.home[name] for name in chain.inside - chain.added.keys()}
+    if not inside <= {n for members in groups for n in members}:
+        return []
+    near = inside | {m for n in inside for m in problem.needs[n]}
+    near |= {n for n, needs in enumerate(problem.needs) if needs & inside}
+    return [members for members in groups if near & set(members)]
+
+
+def _region(problem: FusionProblem, chain: SharedReductions, groups: Sequence[Members]) -> FusionProblem:
+    """The parts of some groups with the nodes of a chain, cut for it."""
+    names = {node.name: node for members in groups for n in members for node in problem.parts[n]}
+    exprs = chain.applied([node.expr for node in problem.graph.nodes if node.name in names])
+    nodes = {e.tensor: replace(names[e.tensor], expr=e) if e.tensor in names else Node(e) for e in exprs}
+    behind: set[str] = set()
+    for name, node in nodes.items():
+        if name not in chain.inside and any(t in behind or t in chain.members for t in operands(node.expr)):
+            behind.add(name)
+    pieces: dict[tuple[int, str | int], list[Node]] = {}
+    for name, node in nodes.items():
+        turn = 2 if name in behind else int(name in chain.inside)
+        home = None if name in chain.members else problem.home.get(chain.copies.get(name, name))
+        pieces.setdefault((turn, name if home is None else home), []).append(node)
+    reads = {name: operands(node.expr) for name, node in nodes.items()}
+    parts: list[Part] = []
+    ranks: list[int] = []
+    for turn, place in pieces:
+        for part in with_one_final([pieces[turn, place]], reads)[0]:
+            parts.append(tuple(part))
+            ranks.append(turn * len(nodes) + list(nodes).index(part[-1].name))
+    numbers = {n for members in groups for n in members}
+    beyond = {t for n, edges in enumerate(problem.edges) if n not in numbers for t, _ in edges}
+    return replace(
+        problem,
+        graph=replace(problem.graph, tensors={**problem.graph.tensors, **chain.tensors}),
+        parts=tuple(parts[i] for i in execution_order(needs_of(parts), ranks)),
+        outputs=problem.outputs | (beyond & nodes.keys()),
+        chain=chain,
+    )
+
+
+def _copied(refused: Mapping[str, Refusal], chain: SharedReductions, region: FusionProblem) -> dict[str, Refusal]:
+    """Why edges are not connected, also those to the copies that a chain has of nodes: for the same reason."""
+    reasons = dict(refused)
+    for name, original in chain.copies.items():
+        for tensor in operands(chain.added[name]):
+            same = refused.get(edge_name(tensor, original))
+            if same is not None and tensor not in region.home:
+                reasons[edge_name(tensor, name)] = Refusal(edge_name(tensor, name), same.code, same.numbers)
+    return reasons
+
+
+def _cost(problem: FusionProblem, groups: Sequence[Members]) -> float:
+    """What groups are predicted to cost, without bound where one does not fit."""
+    tiles = [problem.core_tiles(members)[0] for members in groups]
+    return sum(tile.objective if tile.fits else inf for tile in tiles)
+
+
+def _can_run(sets: Sequence[GroupSet]) -> bool:
+    """Whether no groups wait for each other."""
+    try:
+        execution_order_of([(of.problem, members) for of in sets for members in of.groups])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,320 @@
+"""The problem of fusion: parts in execution order on a target, and costs of groups of them, remembered by content.
+
+Two groups that are alike up to the names of tensors have one key, so that a decision on the first layer of a network
+holds for all others (W41).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+
+from tilec.ir.expr import TensorExpr, accesses, operands, rename_tensors
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.scheduler.analysis.vector_iterator import vector_of
+from tilec.scheduler.analysis.window_propagation import extent_of, propagate_windows, volume
+from tilec.scheduler.graph_passes.rewrite import constant_tensors
+from tilec.scheduler.online.shared_reductions import SharedReductions
+from tilec.scheduler.search_cache import Content, Part, PartDescription, SearchCache
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
+from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tiles
+from tilec.scheduler.tiling.tile_footprints import leaves, tile_box
+from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
+
+CLOSE_LOOK_GAIN = 0.7
+"""A closer look finds tiles that take no less than this fraction of what a first look found."""
+
+LOWERED_CANDIDATES = 6
+"""Candidates of a group that are lowered until one fits, and are remembered for that when one is asked for."""
+
+SMALLER_REGISTER_COUNTS = (40, 20, 12, 8, 5)
+"""Registers that are tried instead of all of them."""
+
+
+@dataclass(frozen=True)
+class FusionProblem:
+    """Parts in execution order, which groups are to be made of, on a target.
+
+    graph      the graph of the nodes; `parts` are those of it that depend on the model's inputs
+    numbers    sizes that symbols are taken for
+    objective  what is minimised: time, traffic or footprint
+    outputs    tensors that must leave every group
+    extents    node -> iterator -> its extent in the tile of the level below (absent: all of it)
+    chain      reductions that run in one loop in a group that holds all of them
+    cache      what is remembered by content for this target
+    """
+
+    graph: Graph
+    parts: tuple[Part, ...]
+    target: TargetModel
+    numbers: Candidates
+    objective: Objective
+    outputs: frozenset[str]
+    extents: Mapping[str, Extents] = field(default_factory=dict)
+    chain: SharedReductions | None = None
+    cache: SearchCache = field(default_factory=SearchCache)
+
+    @cached_property
+    def constants(self) -> frozenset[str]:
+        """Tensors that do not depend on the model's inputs."""
+        return constant_tensors(self.graph)
+
+    @cached_property
+    def home(self) -> dict[str, int]:
+        """Tensor -> number of the part that computes it."""
+        return {node.name: number for number, part in enumerate(self.parts) for node in part}
+
+    @cached_property
+    def edges(self) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """For every part the (tensor, node) pairs by which it reads other parts."""
+        return tuple(
+            tuple((t, n.name) for n in part for t in operands(n.expr) if self.home.get(t, number) != number)
+            for number, part in enumerate(self.parts)
+        )
+
+    @cached_property
+    def needs(self) -> tuple[frozenset[int], ...]:
+        """For every part the parts that it reads."""
+        return tuple(frozenset(self.home[t] for t, _ in edges) for edges in self.edges)
+
+    @cached_property
+    def users(self) -> dict[str, frozenset[int]]:
+        """Tensor -> other parts that read it."""
+        readers: dict[str, set[int]] = {}
+        for number, edges in enumerate(self.edges):
+            for tensor, _ in edges:
+                readers.setdefault(tensor, set()).add(number)
+        return {tensor: frozenset(numbers) for tensor, numbers in readers.items()}
+
+    @cached_property
+    def descriptions(self) -> tuple[PartDescription, ...]:
+        """The properties of every part."""
+        descriptions = []
+        for part in self.parts:
+            key = tuple(map(id, part))
+            if key not in self.cache.described:
+                self.cache.described[key] = self._described(part)
+            descriptions.append(self.cache.described[key])
+        return tuple(descriptions)
+
+    def _described(self, part: Part) -> PartDescription:
+        content = self._content(part)
+        number = self.cache.numbering.setdefault(content[0], len(self.cache.numbering))
+        if number in self.cache.alike:
+            return self.cache.alike[number].twin(part, content)
+        tensors = self.graph.tensors
+        halos = frozenset(
+            access.tensor
+            for node in part
+            for access in (accesses(node.expr) if node.expr.reduce else ())
+            if leaves(access, node.expr, tensors[access.tensor].shape, self.numbers)
+        )
+        elements: dict[str, int] = {}
+        for node in part:
+            for tensor, count in self._read(node).items():
+                elements[tensor] = max(count, elements.get(tensor, 0))
+        vector = vector_of(part[0].expr, self.graph, self.constants, self.target.costs)
+        self.cache.alike[number] = PartDescription(part, content, number, vector, halos, elements)
+        return self.cache.alike[number]
+
+    def _read(self, node: Node) -> dict[str, int]:
+        """Elements of the windows of all that a node reads, no more than there are."""
+        shapes = {tensor: self.graph.tensors[tensor].shape for tensor in operands(node.expr)}
+        whole = {tensor: prod(extent_of(n, self.numbers) for n in shape) for tensor, shape in shapes.items()}
+        needs = propagate_windows(node.expr, tile_box(node.expr, {}, {}, self.numbers), shapes, self.numbers)
+        return {tensor: min(whole[tensor], int(volume(need.window))) for tensor, need in needs.items()}
+
+    def elements(self, members: Sequence[int], tensor: str) -> int:
+        """Elements that some parts read of a tensor at least: those of the part that reads most."""
+        return max(self.descriptions[n].elements.get(tensor, 0) for n in members)
+
+    def _content(self, part: Part) -> Content:
+        names: dict[str, str] = {}
+        for node in part:
+            for tensor in (*operands(node.expr), node.name):
+                names.setdefault(tensor, f"t{len(names)}")
+        exprs = tuple(_renamed(node.expr, names) for node in part)
+        tensors = tuple((self.graph.tensors[t].ttype, self.graph.tensors[t].shape, t in self.constants) for t in names)
+        return (exprs, tensors), tuple(names)
+
+    @cached_property
+    def together(self) -> frozenset[int]:
+        """Parts of the chain, one behind the other; they stay together."""
+        return frozenset(self.home[name] for name in self.chain.inside) if self.chain is not None else frozenset()
+
+    @cached_property
+    def inside(self) -> frozenset[int]:
+        """Parts that stay together with the one before them."""
+        return frozenset(n for n in self.together if n - 1 in self.together)
+
+    def joins(self, start: int, end: int) -> bool:
+        """Whether the first of some parts that stand together is read by a later one of them."""
+        return any(start in self.needs[n] for n in range(start + 1, end))
+
+    def chain_of(self, members: Sequence[int]) -> SharedReductions | None:
+        """The chain, if a group of these parts holds it."""
+        return self.chain if self.together and self.together <= set(members) else None
+
+    @cached_property
+    def singles(self) -> tuple[TaskTile, ...]:
+        """The best tile of every part by itself."""
+        return tuple(self.core_tiles((n,))[0] for n in range(len(self.parts)))
+
+    def tiles(self, number: int, within: Mapping[str, int] | None = None) -> tuple[RegisterTile, ...]:
+        """Register tiles of a part for how far its first node's iterators run in a core's tile, the largest first.
+
+        Where units of the highest level run side by side, smaller tiles may keep more of them busy.
+        """
+        part, described = self.parts[number], self.descriptions[number]
+        content = described.number
+        key = (content, tuple(sorted((within or {}).items())))
+        known = self.cache.registers.get(key)
+        if known is None:
+            targets = [self.target]
+            if self.target.hides_latency_by_threads and part[0].expr.reduce:
+                targets += [
+                    replace(self.target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < self.target.registers
+                ]
+            tiles = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
+            known = self.cache.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in tiles}.values())
+            return known
+        return tuple(replace(tile, vector=described.vector) for tile in known)
+
+    def leaving(self, members: Sequence[int]) -> tuple[str, ...]:
+        """Tensors of some parts that others or the model's outputs need, in the order of the nodes."""
+        group = tuple(members)
+        if group not in self._leaving:
+            inside = frozenset(group)
+            self._leaving[group] = tuple(
+                name
+                for number in group
+                for name, users in self._results[number]
+                if users is None or not users <= inside
+            )
+        return self._leaving[group]
+
+    @cached_property
+    def _leaving(self) -> dict[tuple[int, ...], tuple[str, ...]]:
+        return {}
+
+    @cached_property
+    def _results(self) -> tuple[tuple[tuple[str, frozenset[int] | None], ...], ...]:
+        """For every part what it makes, with the other parts that read it (None: it is an output)."""
+        results: list[tuple[tuple[str, frozenset[int] | None], ...]] = []
+        for part in self.parts:
+            names = [node.name for node in part]
+            users = [None if name in self.outputs else self.users.get(name, frozenset()) for name in names]
+            results.append(tuple(zip(names, users, strict=True)))
+        return tuple(results)
+
+    def key(self, members: Sequence[int], outputs: Sequence[str]) -> object:
+        """What decisions about a group depend on, up to the names of tensors."""
+        group = (tuple(members), tuple(outputs))
+        if group not in self._keys:
+            self._keys[group] = self._key(*group)
+        return self._keys[group]
+
+    @cached_property
+    def _keys(self) -> dict[tuple[tuple[int, ...], tuple[str, ...]], object]:
+        return {}
+
+    def _key(self, members: tuple[int, ...], outputs: tuple[str, ...]) -> object:
+        names: dict[str, int] = {}
+        parts = []
+        for number in members:
+            described = self.descriptions[number]
+            _, tensors = described.content
+            parts.append((described.number, tuple(names.setdefault(t, len(names)) for t in tensors)))
+        final = self.parts[members[-1]][-1].name
+        extents = tuple(sorted(self.extents.get(final, {}).items()))
+        chain = self.chain_of(members)
+        shared = tuple(names[name] for name in chain.members) if chain is not None else ()
+        return tuple(parts), tuple(names[t] for t in outputs), extents, shared
+
+    def tiling_problem(
+        self, members: Sequence[int], outputs: tuple[str, ...], tiles: Sequence[RegisterTile]
+    ) -> TilingProblem:
+        """The group of some parts with their register tiles."""
+        parts = tuple(self.parts[n] for n in members)
+        extents = self.extents.get(parts[-1][-1].name, {})
+        halos, chain = frozenset().union(*(self.descriptions[n].halos for n in members)), self.chain_of(members)
+        return TilingProblem(
+            parts,
+            tiles,
+            self.graph,
+            self.target,
+            self.numbers,
+            outputs,
+            self.objective,
+            extents,
+            chain,
+            halos,
+            self.constants,
+        )
+
+    def usual(self, members: Sequence[int]) -> list[RegisterTile]:
+        """The register tiles that parts have by themselves."""
+        return [self.singles[n].registers[0] for n in members]
+
+    def core_tiles(self, members: Sequence[int], most: int = 1) -> tuple[TaskTile, ...]:
+        """The best tiles at a core's level of the group of some parts, best first, remembered by content."""
+        outputs = self.leaving(members)
+        key = self.key(members, outputs)
+        places = [node.name for n in members for node in self.parts[n]]
+        count, known = self.cache.tiles.get(key, (0, ()))
+        if count < most:
+            count = max(most, LOWERED_CANDIDATES)
+            tiles = self._search_tiles(members, outputs, count)
+            numbers = {name: str(i) for i, name in enumerate(places)}
+            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in tiles)
+            self.cache.tiles[key] = count, known
+            return tiles[:most]
+        vectors = [self.descriptions[n].vector for n in members]
+        return tuple(
+            replace(
+                tile,
+                steps={places[int(n)]: of for n, of in tile.steps.items()},
+                registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
+            )
+            for tile in known[:most]
+        )
+
+    def _search_tiles(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[TaskTile, ...]:
+        """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile
+        leaves them."""
+        if len(members) == 1:
+            tiles = [
+                t
+                for register in self.tiles(members[0])
+                for t in task_tiles(self.tiling_problem(members, outputs, [register]), most)
+            ]
+            return self._best(tiles, most)
+        usual = self.usual(members)
+        first = self.tiling_problem(members, outputs, usual)
+        tiles = list(task_tiles(first, most))
+        apart = sum(self.singles[n].objective for n in members)
+        if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
+            options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, tiles[0]), strict=True)]
+            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most)
+        return self._best(tiles, most)
+
+    def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:
+        """Those that are worth most and fit, the smallest if none does."""
+        fitting = [t for t in tiles if t.fits] or tiles
+        return tuple(sorted(fitting, key=lambda t: ranked(self.target, t) if t.fits else t.held)[:most])
+
+    def look(self, members: Sequence[int]) -> tuple[int, float]:
+        """Bytes that the group of some parts must hold at least, and about what it comes to if it has these."""
+        outputs = self.leaving(members)
+        key = self.key(members, outputs)
+        if key not in self.cache.looks:
+            self.cache.looks[key] = look(self.tiling_problem(members, outputs, self.usual(members)))
+        return self.cache.looks[key]
+
+
+def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:
+    return replace(expr, tensor=names[expr.tensor], body=rename_tensors(expr.body, names))

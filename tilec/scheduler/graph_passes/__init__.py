@@ -1,0 +1,1 @@
+"""Graph passes: rewrites of the whole graph that run before nodes are grouped."""

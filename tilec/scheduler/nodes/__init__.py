@@ -1,1 +1,0 @@
-"""What is read off one tensor expression: its accesses, its kind, its vector iterator, what tiles of it read."""

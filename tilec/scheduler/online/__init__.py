@@ -1,0 +1,1 @@
+"""Online reductions: dependent reductions fused into one loop, with update rules derived from their bodies' algebra."""

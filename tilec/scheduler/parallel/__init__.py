@@ -1,0 +1,1 @@
+"""The search divided among processes."""

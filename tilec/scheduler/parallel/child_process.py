@@ -1,0 +1,84 @@
+"""Part of the search in a forked child process, because Python computes on one processor per process.
+
+Forking takes a few milliseconds and needs no arguments serialised; only the result is. Where a process cannot be
+forked, or dies, the result is None and the parent does all the work itself.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+from tilec.spec.cpus import usable_cpus
+
+_SECONDS = 1.0
+"""Interval at which a child checks that its parent is alive, in seconds."""
+
+
+def process_count() -> int:
+    """Number of processes that the search may use."""
+    return len(usable_cpus()) if sys.platform == "linux" else 1
+
+
+@contextmanager
+def in_child_process(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
+    """Run `work` in a child process while this one goes on; yields a function that waits for the result, None on
+    failure.
+
+    The child is killed at the end of the block.
+    """
+    reader, writer = os.pipe()
+    try:
+        child = _copied()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        yield lambda: None
+        return
+    if child == 0:
+        _serve(work, writer)
+    os.close(writer)
+    with open(reader, "rb") as result:
+        try:
+            yield lambda: _answer(result.read())
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _copied() -> int:
+    """Fork. The child computes alone and takes no lock that another thread may have held."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _serve(work: Callable[[], Any], writer: int) -> NoReturn:
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_with(os.getppid())
+        with open(writer, "wb") as answer:
+            answer.write(pickle.dumps(work(), pickle.HIGHEST_PROTOCOL))
+    finally:
+        os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    def look(_number: int, _frame: FrameType | None) -> None:
+        if os.getppid() != parent:
+            os._exit(1)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS, _SECONDS)
+
+
+def _answer(data: bytes) -> Any:
+    return pickle.loads(data) if data else None

@@ -1,1 +1,0 @@
-"""Graph passes, which run before anything is grouped, and how a graph is rewritten."""

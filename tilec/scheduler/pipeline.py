@@ -1,0 +1,98 @@
+"""The scheduler as two lists: passes over the graph, then steps of the search for groups, tiles and the whole plan.
+
+`schedule.passes` of a recipe names entries of either list, `--print-between-passes` prints what each changed, and
+`explain` prints their rules.  An entry is a frozen value whose fields are its options; adding one here is all it takes.
+
+    outline  FuseRegisters ... JoinReductions  for every whole plan that is compared
+    legal    LegalizeGroups, TuneGroups        for those that can still be the cheapest, by their lower bound
+    built    BuildGroups                       for those that are made
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilec.scheduler.fusion.build_groups import BuildGroups
+from tilec.scheduler.fusion.legalize import LegalizeGroups
+from tilec.scheduler.fusion.local_search import LocalSearch
+from tilec.scheduler.fusion.online_reductions import JoinReductions
+from tilec.scheduler.fusion.partition import PartitionGroups
+from tilec.scheduler.fusion.register_parts import FuseRegisters
+from tilec.scheduler.fusion.split_parts import SplitParts
+from tilec.scheduler.fusion.tune_groups import TuneGroups
+from tilec.scheduler.graph_passes.align_iterators import align_iterators
+from tilec.scheduler.graph_passes.choose_layouts import choose_layouts
+from tilec.scheduler.graph_passes.compose import compose
+from tilec.scheduler.graph_passes.fold_movement import fold_movement
+from tilec.scheduler.graph_passes.inline_scalars import inline_scalars
+from tilec.scheduler.graph_passes.rematerialize import rematerialize
+from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
+from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
+from tilec.scheduler.refusals import RewrittenGraph
+from tilec.scheduler.state import SearchStep
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPass:
+    """A rewrite of the whole graph.
+
+    rule      the rule that it goes by, one sentence
+    run       the rewrite; edges that it leaves, with the reason, are noted beside the graph
+    optional  the graph without it is planned as well, and compared: it does not pay on every device
+    """
+
+    name: str
+    rule: str
+    run: Callable[[RewrittenGraph], RewrittenGraph]
+    optional: bool = False
+
+
+GRAPH_PASSES: tuple[GraphPass, ...] = (
+    GraphPass("inline_scalars", "constants of one element become literals of what reads them", inline_scalars),
+    GraphPass(
+        "compose",
+        "a movement is composed into its reader unless that puts a choice, // or % into a reduction",
+        compose,
+    ),
+    GraphPass(
+        "fold_movement",
+        "a copy that only a movement reads is computed by its producer, in the layout that the movement makes",
+        fold_movement,
+    ),
+    GraphPass(
+        "align_iterators",
+        "an elementwise node behind a movement is computed over the points of the producer, in front of the movement",
+        align_iterators,
+    ),
+    GraphPass(
+        "choose_layouts",
+        "products with constant operands store the iterator of their weights innermost; other tensors are stored in "
+        "the order of the largest operand",
+        choose_layouts,
+    ),
+    GraphPass(
+        "rematerialize",
+        "cheap elementwise producers are computed again in the reductions that read each element once",
+        rematerialize,
+        optional=True,
+    ),
+)
+"""Passes over the graph in the order in which they run."""
+
+PARTITION = PartitionGroups()
+
+SEARCH: tuple[SearchStep | PlanStep, ...] = (
+    FuseRegisters(),
+    SplitParts(),
+    PartitionLevels(),
+    PARTITION,
+    LocalSearch(),
+    JoinReductions(partition=PARTITION),
+    LegalizeGroups(),
+    TuneGroups(),
+    BuildGroups(),
+    ComparePlans(),
+)
+"""Steps of the search in the order in which they run.  On devices with explicit levels below a core's, PartitionLevels
+runs the steps behind it, until tiles are legal, in the tile of every group that it makes."""

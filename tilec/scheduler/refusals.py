@@ -1,0 +1,46 @@
+"""The closed list of reasons for which an edge is not connected, and the notes that passes hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tilec.ir.graph import Graph
+from tilec.ir.plan import Refusal
+
+REASONS: dict[str, str] = {
+    "fusion-off": "the recipe asks for one group per node",
+    "closed": "the recipe closes the level for connections",
+    "iterates-differently": "the consumer does not read, at each of its points, the element of that point",
+    "recomputed": "the consumer reads each element several times, so the producer would be computed again",
+    "reduction": "the consumer reduces over what the producer computes tile by tile",
+    "cycle": "another path from producer to consumer leaves the group",
+    "capacity": "the smallest tiles of the joined group exceed the level",
+    "illegal": "no legal tile program comes of the joined group: results of it are in each other's way",
+    "slower": "joined, the two groups are predicted to take longer than apart (or to move or hold more)",
+    "outputs-differ": "the group would have two results that are tiled differently",
+    "not-affine": "composing the movement would leave // or % in an index that a reduction runs over",
+    "choice": "composing the movement would put a choice between tensors into a reduction",
+    "length": "the consumer's expression, or the group, would become too long",
+}
+"""Code -> what it means; `Refusal.numbers` holds the figures behind it."""
+
+
+def edge_name(tensor: str, node: str) -> str:
+    """The name of an edge."""
+    return f"{tensor}->{node}"
+
+
+def refusal(tensor: str, node: str, code: str, **numbers: int | str) -> Refusal:
+    """A refusal with a code of the closed list. Raises KeyError for any other code."""
+    if code not in REASONS:
+        raise KeyError(code)
+    return Refusal(edge_name(tensor, node), code, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenGraph:
+    """A graph on its way to a plan, with the edges that passes refused to remove (edge -> refusal)."""
+
+    graph: Graph
+    refused: Mapping[str, Refusal] = field(default_factory=dict)

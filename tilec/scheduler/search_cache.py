@@ -1,0 +1,91 @@
+"""Everything that the search remembers by content: parts and decisions that are alike up to the names of tensors.
+
+What was decided for the first layer of a network holds for all layers that are like it (W41).  An entry depends on its
+key alone, never on what was asked before it, so that plans are the same bytes in whatever order groups are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tilec.ir.graph import Node
+from tilec.ir.plan import Refusal
+from tilec.scheduler.analysis.vector_iterator import Vector
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.register_tiles import RegisterTile
+from tilec.scheduler.tiling.task_tiles import TaskTile
+
+Part = tuple[Node, ...]
+"""Nodes that share registers, in topological order."""
+
+Content = tuple[object, tuple[str, ...]]
+"""What a part computes up to the names of tensors, and these names in order of appearance."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartDescription:
+    """Properties of a part that no grouping changes.
+
+    number    number of its content; parts that are alike have the same
+    vector    how its first node is vectorised
+    halos     tensors that its reductions read outside of, where guards have to stay
+    elements  tensor -> elements that the part reads of it, at least
+    """
+
+    part: Part
+    content: Content
+    number: int
+    vector: Vector
+    halos: frozenset[str]
+    elements: Mapping[str, int]
+
+    def twin(self, part: Part, content: Content) -> PartDescription:
+        """The description of a part that is the same but for the names of tensors."""
+        names = dict(zip(self.content[1], content[1], strict=True))
+        return PartDescription(
+            part,
+            content,
+            self.number,
+            self.vector.renamed(names),
+            frozenset(names[tensor] for tensor in self.halos),
+            {names[tensor]: count for tensor, count in self.elements.items()},
+        )
+
+
+@dataclass(frozen=True)
+class SearchCache:
+    """What is remembered for one target, by content.
+
+    numbering    content of a part -> its number; one table for all targets of a search
+    described    identities of a part's nodes -> its description
+    alike        number of a content -> description of the first part that has it
+    registers    (part, extents in a core's tile) -> register tiles, the largest first
+    tiles        group -> how many task tiles were asked for, and these, best first
+    looks        group -> (bytes held at least, about what the objective comes to)
+    legal        (group, how many, candidates) -> places of the tiles whose programs are legal and fit
+    illegal      (group, candidates) -> why it has no such tile
+    excess       kernel name -> times over the capacity of levels below a core's, and of those from it upward
+    targets      the device from the level below a core's upward -> the cache for that target
+    """
+
+    numbering: dict[object, int] = field(default_factory=dict)
+    described: dict[tuple[int, ...], PartDescription] = field(default_factory=dict)
+    alike: dict[int, PartDescription] = field(default_factory=dict)
+    registers: dict[object, tuple[RegisterTile, ...]] = field(default_factory=dict)
+    tiles: dict[object, tuple[int, tuple[TaskTile, ...]]] = field(default_factory=dict)
+    looks: dict[object, tuple[int, float]] = field(default_factory=dict)
+    legal: dict[object, tuple[int, ...]] = field(default_factory=dict)
+    illegal: dict[object, Refusal] = field(default_factory=dict)
+    excess: dict[str, tuple[float, float]] = field(default_factory=dict)
+    targets: dict[TargetModel, SearchCache] = field(default_factory=dict)
+
+    def of_target(self, target: TargetModel) -> SearchCache:
+        """The cache for the upper levels of the device, `target`."""
+        if target not in self.targets:
+            self.targets[target] = SearchCache(numbering=self.numbering)
+        return self.targets[target]
+
+    def without_decisions(self) -> SearchCache:
+        """Descriptions of parts alone: for the same graph on a device that differs."""
+        return SearchCache(self.numbering, self.described, self.alike)

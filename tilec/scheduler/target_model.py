@@ -1,0 +1,176 @@
+"""The device as far as schedules depend on it: a subset of its levels, its cores, vectors and rates.
+
+Plans hold tiles at the lowest level, at every explicit level between it and a core's, at that of a core and at the
+highest (registers).  Other levels are left out; their units multiply.  Caches between them still count: what they
+keep is not read from the lowest level again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, prod
+
+from tilec.ir.plan import PlanLevel, Pool
+from tilec.ir.types import HALVES
+from tilec.spec.device import DeviceSpec, Level
+from tilec.spec.machine_costs import CpuCosts, GpuCosts, MachineCosts
+
+
+@dataclass(frozen=True, slots=True)
+class TargetModel:
+    """What the passes ask of a device. Bytes, bytes per second, cycles per second, seconds.
+
+    `levels` lowest first, the last one holds register tiles; `core` is the index of the level of a core (the last
+    one where a device has no level above it).  `links` are the bandwidths with which each level is filled from the
+    one before it, `draw` what a core that is alone draws of the lowest for its own.  `cache` is what the largest cache
+    below a core's level keeps.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
+    `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
+    registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
+    of all cores.  Half precision of the `widened` types, which no unit takes, is computed in f32.  `costs` are the
+    measured constants of its class of machines.
+    """
+
+    name: str
+    levels: tuple[PlanLevel, ...]
+    core: int
+    cores: int
+    near: int
+    lanes_bytes: int
+    registers: int
+    vectors: bool
+    clock: float
+    feed: float
+    refill: float
+    copy: float
+    launch: float
+    links: tuple[float, ...] = ()
+    draw: float = inf
+    cache: int = 0
+    peak: float = 1.0
+    widened: frozenset[str] = frozenset()
+    costs: MachineCosts = CpuCosts()
+
+    @property
+    def bottom(self) -> str:
+        """Name of the lowest level."""
+        return self.levels[0].name
+
+    @property
+    def core_level(self) -> str:
+        """Name of the level of a core."""
+        return self.levels[self.core].name
+
+    @property
+    def top(self) -> str:
+        """Name of the highest level."""
+        return self.levels[-1].name
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of a core's level that a plan may count on: all of one that is filled by copies."""
+        level = self.levels[self.core]
+        whole = level.capacity or 1 << 62
+        return int(whole * self.costs.usable_cache) if self.is_cached else whole
+
+    @property
+    def line(self) -> int:
+        """Bytes that a run of neighbours takes beyond its own where hardware fetches: it begins and ends inside lines,
+        and the next one is fetched ahead."""
+        return self.levels[0].transaction if self.is_cached else 0
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether hardware fills a core's level: it fetches lines, keeps what fits, and needs no copies."""
+        return self.levels[self.core].managed == "implicit"
+
+    @property
+    def spills_sums(self) -> bool:
+        """Whether partial sums of reduce steps wait in a core's level: no unit of the highest level keeps them."""
+        return self.threads == 1
+
+    @property
+    def hides_latency_by_threads(self) -> bool:
+        """Whether units of the highest level that work side by side hide the latency of each other."""
+        return self.threads > 1
+
+    @property
+    def accumulators(self) -> int:
+        """Vector registers that a register tile may occupy; the rest holds operands."""
+        return max(1, self.registers - max(4, self.registers // 8))
+
+    @property
+    def threads(self) -> int:
+        """Instances of the highest level that work side by side in a core."""
+        return self.levels[-1].units if self.core < len(self.levels) - 1 else 1
+
+    def lanes(self, element_bytes: int) -> int:
+        """Elements of a vector."""
+        return max(1, self.lanes_bytes // max(1, element_bytes))
+
+
+def target_model_of(device: DeviceSpec) -> TargetModel:
+    """Choose levels by mechanism and take rates from the device file."""
+    core = device.index(device.core_level)
+    staged = {i for i, level in enumerate(device.levels[:core]) if level.managed == "explicit"}
+    chosen = sorted({0, *staged, core, len(device.levels) - 1})
+    vector = device.vector
+    costs = CpuCosts() if vector else GpuCosts()
+    lanes_bytes = vector.bytes if vector else 4
+    peak = device.peak(("f32", "f32"), "f32") or max(unit.rate for unit in device.compute)
+    below = device.level_names[max(0, core - 1)]
+    near = [level.capacity for level in device.levels[core + 1 : -1]]
+    clock = peak / device.cores / max(1, lanes_bytes // 4) / 4
+    own = device.bandwidth(device.core_level) or device.bandwidth(device.level_names[0]) or 1
+    feed = own / device.cores / clock / 2
+    return TargetModel(
+        name=device.name,
+        levels=_levels(device, chosen),
+        core=chosen.index(core),
+        cores=device.cores,
+        near=min(near, default=device.levels[core].capacity),
+        lanes_bytes=lanes_bytes,
+        registers=vector.registers if vector else _scalar_registers(device.levels[-1], costs),
+        vectors=vector is not None,
+        clock=clock,
+        feed=min(costs.feed[1], max(costs.feed[0], feed)) if vector else feed * 2,
+        refill=(device.bandwidth(below) or own) / device.cores,
+        copy=own / device.cores / costs.staging_copy,
+        launch=device.launch_overhead * 1e-12,
+        links=_links(device, chosen, own),
+        draw=_links(device, chosen, own, readers=1)[chosen.index(core)],
+        cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
+        peak=float(peak),
+        widened=HALVES - {ttype for unit in device.compute for ttype in unit.inputs},
+        costs=costs,
+    )
+
+
+def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
+    """The chosen levels; the units of those between them multiply."""
+    levels: list[PlanLevel] = []
+    for place, index in enumerate(chosen):
+        level = device.levels[index]
+        units = prod(between.units for between in device.levels[(chosen[place - 1] + 1 if place else 0) : index + 1])
+        scope = level.scope or (level.name if units > 1 else "")
+        shared = device.shared(level.name)
+        pool = None if shared is None else Pool(*shared)
+        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, level.transaction.bytes, pool))
+    return tuple(levels)
+
+
+def _links(
+    device: DeviceSpec, chosen: Sequence[int], otherwise: float, readers: int | None = None
+) -> tuple[float, ...]:
+    """For every chosen level the bytes per second that come from the one before it, to so many cores (all when None):
+    the narrowest on the way."""
+    names = device.level_names
+    ways = [names[chosen[max(0, place - 1)] : max(1, index)] for place, index in enumerate(chosen)]
+    return tuple(
+        min((float(device.bandwidth(name, readers) or otherwise) for name in way), default=otherwise) for way in ways
+    )
+
+
+def _scalar_registers(top: Level, costs: MachineCosts) -> int:
+    """Registers for a tile where there are no vectors: a third of what the highest level holds."""
+    return min(costs.scalar_registers, max(8, top.capacity // 12))

@@ -1,0 +1,138 @@
+"""register tile: what a part computes at the highest level at once, and the cycles that this takes (W19, W24)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from tilec.ir.expr import TensorExpr, accesses
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.ir.vector_pieces import vector_count
+from tilec.lower.promote_halves import PROMOTED_TTYPE
+from tilec.scheduler.analysis.access import smoothness
+from tilec.scheduler.analysis.contraction import operands_of
+from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled, vector_of
+from tilec.scheduler.graph_passes.rematerialize import operations
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.common_iterators import common_iterators
+from tilec.scheduler.tiling.register_blocking import moving, register_blocking
+from tilec.scheduler.tiling.tile_footprints import element_bytes, shapes_of
+from tilec.spec.machine_costs import MachineCosts
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTile:
+    """Tile sizes of a part's final node at the highest level.
+
+    `vector` says how its first node is vectorised, `along` is the vector iterator's name in the final node (empty
+    if there is none), `cycles` what one tile takes with its whole reduction.  Where tiles are `clipped`, last ones
+    along other iterators are narrower instead of overlapping those before them.
+    """
+
+    sizes: Mapping[str, int]
+    vector: Vector
+    along: str
+    cycles: float
+    clipped: bool = False
+
+
+def register_tile(
+    part: Sequence[Node],
+    graph: Graph,
+    constants: frozenset[str],
+    target: TargetModel,
+    numbers: Candidates,
+    within: Mapping[str, int] | None = None,
+) -> RegisterTile:
+    """The register tile of a part, for the node that begins it and everything computed on its result.
+
+    `within` says how far the first node's iterators run in a core's tile (absent: all of it).
+    """
+    anchor, final = part[0].expr, part[-1].expr
+    vector = vector_of(anchor, graph, constants, target.costs)
+    lanes = target.lanes(max(element_bytes(graph.tensors[t].ttype) for t in (anchor.tensor, *_values(anchor, graph))))
+    lined, worth = (vector.iterator, 1.0) if anchor.reduce else _lined(anchor, graph, target.costs)
+    if anchor.reduce:
+        lanes = lanes if vector.kind != "none" else 1
+        panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
+        shapes = shapes_of([anchor], graph)
+        rows = {i: n for i, n in (within or {}).items() if i != vector.iterator or not panels}
+        tile = register_blocking(anchor, vector, lanes, panels, shapes, target, numbers, rows)
+        sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped
+    else:
+        vectors = target.costs.elementwise_vectors
+        sizes = _elementwise(anchor, lanes, numbers, within or {}, worth < 1, vectors)
+        cycles = float(target.costs.tile_overhead)
+        clipped = False
+    if not target.vectors:
+        held = (graph.tensors[node.name].ttype for node in part)
+        sizes = _within(sizes, sum(element_bytes(PROMOTED_TTYPE if t in target.widened else t) for t in held), target)
+    points = prod(vector_count(n, lanes) if i == lined else n for i, n in sizes.items())
+    cycles += sum(points * (operations(node.expr) + 2 / worth) / 2 for node in part if not node.expr.reduce)
+    names = {shared[anchor.tensor]: i for i, shared in common_iterators(part).shared.items()}
+    along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
+    kept = {names[i]: n for i, n in sizes.items() if i in names and n < int(numbers.size(final.domain[names[i]]))}
+    return RegisterTile(kept, vector, along, cycles, clipped)
+
+
+def _lined(expr: TensorExpr, graph: Graph, costs: MachineCosts) -> tuple[str, float]:
+    """The iterator that vectors of an elementwise node run along, and what their lanes are worth."""
+    iterator = next(reversed(moving(expr)), "")
+    if not iterator:
+        return "", 1.0
+    shapes, extent = shapes_of([expr], graph), expr.domain[iterator]
+    worth = (smoothness(access, shapes[access.tensor], iterator, extent, costs) for access in accesses(expr))
+    return iterator, min(worth, default=1.0)
+
+
+def _within(sizes: Mapping[str, int], element: int, target: TargetModel) -> dict[str, int]:
+    """Sizes shrunk until tiles of all nodes of a part, `element` bytes a point, fit the highest level."""
+    found = dict(sizes)
+    capacity = target.levels[-1].capacity
+    while capacity is not None and prod(found.values()) * element > capacity and max(found.values()) > 1:
+        largest = max(found, key=lambda i: found[i])
+        found[largest] = -(-found[largest] // 2)
+    return found
+
+
+def _values(expr: TensorExpr, graph: Graph) -> tuple[str, ...]:
+    """Operands whose elements are computed with, those that only index others left out."""
+    return tuple(o.access.tensor for o in operands_of(expr) if graph.tensors[o.access.tensor].ttype[0] in "bf")
+
+
+def _elementwise(
+    expr: TensorExpr, lanes: int, numbers: Candidates, within: Mapping[str, int], shuffled: bool, vectors: int
+) -> dict[str, int]:
+    """A few `vectors` along the last iterator; rows where that is short.  Where vectors are `shuffled` tiles begin at
+    multiples of their size, for what lanes hold in turns has to be known."""
+    iterators = moving(expr)
+    sizes = dict.fromkeys(iterators, 1)
+    left = vectors
+    for iterator in reversed(iterators):
+        step = lanes if iterator == iterators[-1] else 1
+        extent = int(numbers.size(expr.domain[iterator]))
+        sizes[iterator] = _even(min(extent, within.get(iterator, extent)), step, left, shuffled)
+        left //= max(1, vector_count(sizes[iterator], step))
+        if left <= 1:
+            break
+    return sizes
+
+
+def _even(extent: int, lanes: int, most: int, divides: bool) -> int:
+    """A size of about `most` vectors whose tiles cover an extent with the fewest; all of a short extent.
+
+    It `divides` the extent, where that is asked and one does."""
+    usual = lanes * most
+    if extent <= usual:
+        return max(1, extent)
+    whole = [extent] if extent <= 4 * usual else []
+    sizes = [lanes * n for n in range(max(1, most // 2), 2 * most + 1) if lanes * n <= extent] or [extent]
+
+    sizes = [n for n in (*whole, *sizes) if extent % n == 0] if divides and whole else [*whole, *sizes]
+
+    def vectors(size: int) -> tuple[int, int]:
+        return -(-extent // size) * vector_count(size, lanes), abs(size - usual)
+
+    return min(sizes, key=vectors)

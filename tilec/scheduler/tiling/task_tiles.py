@@ -1,0 +1,473 @@
+"""core tile: what one task computes, chosen over arrays of candidates by the predicted time (W17, W19, W21, W25).
+
+Windows larger than the level are out of the question; where nothing fits, reduce steps shorten them (W09), and steps
+are taken wherever they pay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf, isqrt, prod
+
+import numpy as np
+
+from tilec.ir.expr import Access, accesses, constant_value, operands, variables
+from tilec.ir.plan import Sizes
+from tilec.scheduler.analysis.contraction import is_contraction
+from tilec.scheduler.analysis.window_propagation import extent_of
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.cost_model import Estimate, Floats, Ints, estimate, estimate_without_steps, register_tiles
+from tilec.scheduler.tiling.register_tiles import RegisterTile
+from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
+from tilec.scheduler.tiling.tiling_problem import TilingProblem
+
+CHOICES = 12
+"""Candidate sizes of an iterator."""
+
+ROUGH = 4
+"""The same for a first look."""
+
+MAX_CANDIDATES = 12000
+"""Candidates of all iterators together."""
+
+STEPPED = 3
+"""Nodes of a group, those with the longest reductions, that reduce steps are tried for."""
+
+ROUNDS = 12
+"""Candidate reduce steps of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTile:
+    """Tile sizes of the group's final node at a core's level, and reduce steps of its nodes.
+
+    `registers` are the register tiles of its parts.  `objective` and `seconds` are predicted, `held` bytes of a core's
+    level; `fits` says whether that is no more than it has.
+    """
+
+    sizes: Sizes
+    steps: Mapping[str, Sizes]
+    registers: tuple[RegisterTile, ...]
+    objective: float
+    seconds: float
+    held: int
+    fits: bool
+
+
+def task_tile(problem: TilingProblem) -> TaskTile:
+    """The best candidate."""
+    return task_tiles(problem, 1)[0]
+
+
+def look(problem: TilingProblem) -> tuple[int, float]:
+    """Bytes that a core's level must hold at least, as far as a few candidates show, and about what the best tile comes
+    to (infinite if even the smallest tile does not fit)."""
+    sizes = candidates(problem, choices=ROUGH)
+    if problem.chain is None:
+        found = estimate(problem, sizes, {})
+    else:
+        leader = problem.chain.leader
+        found = _stepped(problem, sizes, leader, _shorter(problem, leader), {}).score
+    held = int(np.min(found.held))
+    if held > problem.target.capacity:
+        held = least_held(problem)
+    return held, float(np.min(found.objective)) if held <= problem.target.capacity else inf
+
+
+def task_tiles(problem: TilingProblem, most: int) -> tuple[TaskTile, ...]:
+    """The best candidates, best first (W17): those that fit, or the smallest one if none does.
+
+    Groups of several parts that fit a cache take no reduce steps: sums that go through it seldom pay.  Those that
+    share a reduce loop always do.
+    """
+    trials = [_plain(problem, candidates(problem))] if problem.chain is None else []
+    if len(problem.parts) == 1 or not problem.target.spills_sums or not any(trial.fits.any() for trial in trials):
+        trials += _with_steps(problem, candidates(problem, most=MAX_CANDIDATES // ROUNDS))
+    if not any(trial.fits.any() for trial in trials):
+        finer = candidates(problem, fine=True, most=MAX_CANDIDATES // ROUNDS)
+        trials += [_plain(problem, finer)] if problem.chain is None else []
+        trials += _with_steps(problem, finer)
+    return _ranked(problem, trials, most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Candidates of a shape with reduce steps of the same nodes, and their scores one after the other."""
+
+    shape: tuple[int, ...]
+    sizes: Mapping[str, Ints]
+    steps: Mapping[str, Mapping[str, Ints]]
+    score: Estimate
+    fits: np.ndarray
+
+    def of(self, values: Ints, place: int) -> int:
+        """What sizes or steps are for the candidate at a place."""
+        return int(np.broadcast_to(values, self.shape)[np.unravel_index(place, self.shape)])
+
+
+def _trial(
+    problem: TilingProblem,
+    sizes: Mapping[str, Ints],
+    steps: Mapping[str, Mapping[str, Ints]],
+    shape: tuple[int, ...],
+    wide: TileFootprints | None = None,
+) -> _Trial:
+    found = estimate(problem, sizes, steps, wide).flat(shape)
+    return _Trial(shape, sizes, steps, found, np.asarray(found.held <= problem.target.capacity))
+
+
+def _plain(problem: TilingProblem, sizes: Mapping[str, Ints]) -> _Trial:
+    """Candidates without reduce steps."""
+    return _trial(problem, sizes, {}, _grid(sizes) or (1,))
+
+
+def _grid(sizes: Mapping[str, Ints]) -> tuple[int, ...]:
+    """The shape of all combinations of sizes."""
+    return np.broadcast_shapes(*(n.shape for n in sizes.values()))
+
+
+def _worth(problem: TilingProblem, trial: _Trial) -> Floats:
+    """What candidates are ranked by."""
+    return np.where(trial.fits, trial.score.objective, np.inf) / _step_gain(problem.target, trial.steps)
+
+
+def ranked(target: TargetModel, tile: TaskTile) -> float:
+    """What a tile is ranked by."""
+    return tile.objective / _step_gain(target, tile.steps)
+
+
+def _step_gain(target: TargetModel, steps: Mapping[str, Mapping[str, object]]) -> float:
+    """Relative time that a tile must stay below: less than 1 where sums of its reduce steps go through a core's
+    level."""
+    return target.costs.spilled_steps if target.spills_sums and steps else 1
+
+
+def least_held(problem: TilingProblem) -> int:
+    """Bytes that a core's level must hold at least: one element of the final node, all reductions one by one."""
+    one = np.asarray(1, np.int64)
+    sizes = {i: one for i, e in zip(problem.final.spatial, problem.final.shape, strict=True) if constant_value(e) != 1}
+    cut = [*_steppable(problem), *((problem.chain.leader,) if problem.chain is not None else ())]
+    steps = {name: dict.fromkeys(problem.sharing(name)[name], one) for name in cut}
+    return int(estimate(problem, sizes, steps).held[0])
+
+
+def smaller(problem: TilingProblem, tile: TaskTile) -> Iterator[TaskTile]:
+    """A tile with ever shorter reduce steps of the longest reduction that may be cut, then, with the shortest, ever
+    smaller: the longest size is halved until all are 1."""
+    for name in [problem.chain.leader] if problem.chain is not None else _steppable(problem)[:1]:
+        expr = next(node.expr for node in problem.nodes if node.name == name)
+        whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
+        now = prod({**whole, **tile.steps.get(name, {})}.values())
+        for steps in _shorter(problem, name):
+            if prod({**whole, **steps}.values()) < now:
+                tile = replace(tile, steps={**tile.steps, name: steps})
+                yield tile
+    sizes = {i: tile.sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
+    while sizes and sizes[longest := max(sizes, key=lambda i: sizes[i])] > 1:
+        sizes[longest] //= 2
+        yield replace(tile, sizes={i: n for i, n in sizes.items() if n < problem.extent(i)})
+
+
+def _with_steps(problem: TilingProblem, sizes: Mapping[str, Ints]) -> list[_Trial]:
+    """Trials with reduce steps of one node, that of a shared loop if there is one, then of a second beside the best of
+    these if nothing fits."""
+    trials: list[_Trial] = []
+    fixed: dict[str, Mapping[str, int]] = {}
+    cut = _steppable(problem)
+    wide = estimate_without_steps(problem, sizes) if cut or problem.chain is not None else None
+    for turn in range(STEPPED):
+        names = [problem.chain.leader] if problem.chain is not None and turn == 0 else cut
+        found = [
+            _stepped(problem, sizes, name, chain, fixed, wide)
+            for name in names
+            if name not in fixed and (chain := _shorter(problem, name))
+        ]
+        trials += found
+        if not found or any(trial.fits.any() for trial in found):
+            break
+        smallest = min(found, key=lambda trial: int(np.min(trial.score.held)))
+        place = int(np.argmin(smallest.score.held))
+        fixed = {n: {i: smallest.of(s, place) for i, s in of.items()} for n, of in smallest.steps.items()}
+    return trials
+
+
+def _steppable(problem: TilingProblem) -> list[str]:
+    """Reductions that may be cut by themselves: a cache that reads a single pass over its operands needs no steps for
+    it."""
+    shared = problem.chain.members if problem.chain is not None else ()
+    implicit = problem.target.is_cached
+    anchors = [part[0].expr for part in problem.parts if part[0].expr.reduce and part[0].name not in shared]
+    cut = [e for e in anchors if is_contraction(e) or not implicit]
+    length = {e.tensor: prod(extent_of(e.domain[i], problem.numbers) for i in e.reduce) for e in cut}
+    return sorted((e.tensor for e in cut), key=lambda name: length[name], reverse=True)[:STEPPED]
+
+
+def _shorter(problem: TilingProblem, name: str) -> list[dict[str, int]]:
+    """Ever shorter reduce steps of a node: the longest is halved until all are 1.
+
+    Those of a shared loop are powers of two, for a last step that is shorter costs it little.
+    """
+    expr = next(node.expr for node in problem.nodes if node.name == name)
+    shared = problem.chain is not None and name == problem.chain.leader
+    whole = {i: extent_of(expr.domain[i], problem.numbers) for i in expr.reduce}
+    steps, found = dict(whole), list[dict[str, int]]()
+    while steps[longest := max(steps, key=lambda i: steps[i])] > 1:
+        now = steps[longest]
+        divisors = (d for d in _divisors(whole[longest]) if d <= now // 2)
+        steps[longest] = 1 << (now - 1).bit_length() - 1 if shared else max(divisors, default=1)
+        found.append({i: n for i, n in steps.items() if n < whole[i]})
+    places = np.unique(np.linspace(0, len(found) - 1, ROUNDS).astype(int)) if len(found) > ROUNDS else range(len(found))
+    return [found[int(p)] for p in places]
+
+
+def _stepped(
+    problem: TilingProblem,
+    sizes: Mapping[str, Ints],
+    node: str,
+    chain: Sequence[Mapping[str, int]],
+    fixed: Mapping[str, Mapping[str, int]],
+    wide: TileFootprints | None = None,
+) -> _Trial:
+    """Every candidate tile with every step of a chain."""
+    domain = next(n.expr.domain for n in problem.nodes if n.name == node)
+    iterators = list(dict.fromkeys(i for steps in chain for i in steps))
+    whole = {i: extent_of(domain[i], problem.numbers) for i in iterators}
+    grid = _grid(sizes)
+    each = {i: np.asarray([s.get(i, whole[i]) for s in chain], np.int64) for i in iterators}
+    steps = {n: {i: np.asarray(s, np.int64) for i, s in of.items()} for n, of in fixed.items()}
+    steps[node] = {i: n.reshape(-1, *(1,) * len(grid)) for i, n in each.items()}
+    return _trial(problem, sizes, steps, (len(chain), *grid), wide)
+
+
+def _ranked(problem: TilingProblem, trials: Sequence[_Trial], most: int) -> tuple[TaskTile, ...]:
+    """Candidates of all trials by what they are worth; among equals those with the largest tiles."""
+    worth = np.concatenate([_worth(problem, trial) for trial in trials])
+    if not np.isfinite(worth).any():
+        worth = np.concatenate([trial.score.held.astype(np.float64) for trial in trials])
+    volumes = np.concatenate([_volume(trial) for trial in trials])
+    found: list[TaskTile] = []
+    ends = np.cumsum([trial.fits.size for trial in trials])
+    for position in _first(_rounded(worth), -volumes, 4 * most):
+        if not np.isfinite(worth[position]):
+            break
+        which = int(np.searchsorted(ends, position, side="right"))
+        tile = _tile(problem, trials[which], int(position - (ends[which - 1] if which else 0)))
+        if all((tile.sizes, tile.steps) != (other.sizes, other.steps) for other in found):
+            found.append(tile)
+        if len(found) == most:
+            break
+    return tuple(found)
+
+
+def _first(keys: Floats, ties: Floats, count: int) -> Ints:
+    """Places of the least keys, in order; those of equal keys by their ties."""
+    last = np.partition(keys, min(count, keys.size) - 1)[min(count, keys.size) - 1]
+    places = np.flatnonzero(keys <= last)
+    return np.asarray(places[np.lexsort((ties[places], keys[places]))][:count], np.int64)
+
+
+def _rounded(worth: Floats) -> Floats:
+    """Ten significant digits: what differs less is equal on every machine."""
+    with np.errstate(divide="ignore"):
+        scale = 10.0 ** (9 - np.floor(np.log10(np.where(np.isfinite(worth) & (worth > 0), worth, 1.0))))
+    return np.where(np.isfinite(worth), np.round(worth * scale) / scale, worth)
+
+
+def _volume(trial: _Trial) -> Floats:
+    volume = prod((n.astype(np.float64) for n in trial.sizes.values()), start=np.ones(1))
+    return np.broadcast_to(volume, trial.shape).ravel()
+
+
+def _tile(problem: TilingProblem, trial: _Trial, place: int) -> TaskTile:
+    chosen = {i: trial.of(n, place) for i, n in trial.sizes.items()}
+    steps = {node: {i: trial.of(n, place) for i, n in of.items()} for node, of in trial.steps.items()}
+    domains = {node.name: node.expr.domain for node in problem.nodes}
+    short = {
+        node: {i: n for i, n in of.items() if n < extent_of(domains[node][i], problem.numbers)}
+        for node, of in steps.items()
+    }
+    return TaskTile(
+        sizes={i: n for i, n in chosen.items() if n < problem.extent(i)},
+        steps={node: of for node, of in short.items() if of},
+        registers=tuple(problem.tiles),
+        objective=float(trial.score.objective[place]),
+        seconds=float(trial.score.seconds[place]),
+        held=int(trial.score.held[place]),
+        fits=bool(trial.fits[place]),
+    )
+
+
+def fitted(problem: TilingProblem, tile: TaskTile, options: Sequence[Sequence[RegisterTile]]) -> list[RegisterTile]:
+    """For every part the best of some register tiles in a core tile."""
+    sizes = {i: np.asarray(n, np.int64) for i, n in {**_whole(problem), **tile.sizes}.items()}
+    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+    return register_tiles(problem, sizes, steps, options)
+
+
+def _whole(problem: TilingProblem) -> dict[str, int]:
+    return {i: problem.extent(i) for i in problem.final.spatial}
+
+
+def extents_in(problem: TilingProblem, tile: TaskTile) -> list[dict[str, int]]:
+    """For every part how far the iterators of its first node run in a task."""
+    sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
+    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+    whole = {i: np.asarray(n, np.int64) for i, n in _whole(problem).items()}
+    inside = frozenset(name for node, of in tile.steps.items() for name in problem.inside(node, tuple(of)))
+    steps = problem.spread(steps)
+    shapes, numbers = problem.shapes, problem.numbers
+    boxes = tile_footprints(problem.nodes, {**whole, **sizes}, steps, shapes, numbers, inside=inside).boxes
+    return [
+        {i: int(hi - lo) for i, (lo, hi) in boxes.get(part[0].name, {}).items() if i in part[0].expr.spatial}
+        for part in problem.parts
+    ]
+
+
+def candidates(
+    problem: TilingProblem, fine: bool = False, choices: int = CHOICES, most: int = MAX_CANDIDATES
+) -> dict[str, Ints]:
+    """Sizes of every iterator of the final node that tiles may cut, an axis each; all combinations are candidates.
+
+    What depends on few iterators stays small, and most of what windows are made of does.  `fine` allows tiles smaller
+    than register tiles, but for the vector iterator of packed weights.
+    """
+    final = problem.final
+    moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if constant_value(e) != 1]
+    grain = _grain(problem, fine)
+    whole = {i: problem.extent(i) for i in moving}
+    panelled = _panelled(problem)
+    finer = {i: _finer(whole[i], grain[i]) if i not in panelled else [] for i in moving}
+    axes = [_sizes(whole[i], grain[i], choices) for i in moving]
+    while choices > 2 and prod(len(axis) for axis in axes) > most:
+        choices -= 1
+        axes = [_sizes(whole[i], grain[i], choices) for i in moving]
+    if prod(len(axis) + len(finer[i]) for i, axis in zip(moving, axes, strict=True)) <= most:
+        axes = [(*finer[i], *axis) for i, axis in zip(moving, axes, strict=True)]
+    grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij", sparse=True) if moving else []
+    return dict(zip(moving, grid, strict=True))
+
+
+def _grain(problem: TilingProblem, fine: bool) -> dict[str, int]:
+    """What sizes are multiples of: the register tile, for rows the largest of any part."""
+    shared = problem.rows.shared
+    grain: dict[str, int] = {}
+    for iterator in problem.final.spatial:
+        if fine and iterator != problem.tiles[-1].along:
+            grain[iterator] = 1
+            continue
+        sizes = [problem.tiles[-1].sizes.get(iterator, problem.extent(iterator))]
+        for part, tile in zip(problem.parts[:-1], problem.tiles[:-1], strict=True):
+            twin = shared.get(iterator, {}).get(part[-1].name)
+            if twin is not None:
+                sizes.append(tile.sizes.get(twin, problem.extent(iterator)))
+        grain[iterator] = max(sizes)
+    return grain
+
+
+@lru_cache(maxsize=4096)
+def _sizes(extent: int, grain: int, choices: int) -> tuple[int, ...]:
+    """Multiples of a grain that cut an extent evenly, thinned out, and the whole extent."""
+    grain = max(1, grain)
+    even = sorted({min(extent, -(-part // grain) * grain) for part in _parts(extent, -(-extent // grain))} | {extent})
+    if len(even) <= choices:
+        return tuple(even)
+    places = np.unique(np.geomspace(1, len(even), choices).astype(int) - 1)
+    return tuple(even[int(p)] for p in places)
+
+
+def _finer(extent: int, grain: int) -> list[int]:
+    """Sizes below a grain: powers of two and divisors of the extent, for work that is short of tasks."""
+    return [n for n in range(1, min(extent, grain)) if extent % n == 0 or n & (n - 1) == 0]
+
+
+def _panelled(problem: TilingProblem) -> frozenset[str]:
+    """The final node's iterator along which weights may be cut into panels: it is tiled by whole ones."""
+    last = problem.tiles[-1]
+    return frozenset({last.along} if is_contraction(problem.parts[-1][0].expr) else ())
+
+
+def _parts(extent: int, most: int) -> Iterator[int]:
+    """The sizes, each once, of the largest of n nearly equal parts of an extent, n from 1 to `most`."""
+    n = 1
+    while n <= most:
+        rest = (extent - 1) // n
+        yield rest + 1
+        if rest == 0:
+            break
+        n = (extent - 1) // rest + 1
+
+
+@lru_cache(maxsize=1024)
+def _divisors(number: int) -> tuple[int, ...]:
+    """Every divisor of a positive number, in pairs of small and large."""
+    small = [d for d in range(1, isqrt(number) + 1) if number % d == 0]
+    return (*small, *(number // d for d in small))
+
+
+def task_order(problem: TilingProblem, sizes: Sizes) -> tuple[str, ...]:
+    """Tile loops at a core's level, outermost first: the loop that leaves most bytes in place runs innermost."""
+    whole = {i: sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
+    return kept_order(problem, sizes, whole, 1 << 62, problem.target.line)
+
+
+def kept_order(
+    problem: TilingProblem, loops: Mapping[str, int], sizes: Mapping[str, int], capacity: int, line: int = 0
+) -> tuple[str, ...]:
+    """Loops of the final node sorted so that what stays in place while the inner ones run is large but fits.
+
+    What hardware fetches, in lines of `line` bytes, comes with the first pass over it.  So an operand counts as often
+    as a task passes over it: the more passes, the sooner the first one waits (of two operands of 192 KiB one was read
+    once and one four times a task; with the first streaming twelve products took 64 ms, with the second 77).  Where a
+    loop goes on in the same rows, the line at the end of each stays; constants are packed and have no rows.
+    """
+    nodes = problem.nodes
+    arrays = {i: np.asarray(n, np.int64) for i, n in sizes.items()}
+    seen = tile_footprints(nodes, arrays, {}, problem.shapes, problem.numbers)
+    base = seen.elements
+    made = {node.name for node in nodes}
+    in_rows = seen.windows.keys() - problem.constants
+
+    def kept(iterator: str) -> int:
+        shared = problem.rows.shared.get(iterator, {})
+        total = 0
+        for node in nodes:
+            name = shared.get(node.name, iterator)
+            for tensor in operands(node.expr):
+                reads = [a for a in accesses(node.expr) if a.tensor == tensor]
+                if tensor in made or tensor not in base:
+                    continue
+                if not any(_moves(a, name) for a in reads):
+                    size = int(base[tensor]) * problem.bytes_of(tensor)
+                    passes = _passes(problem, node.name, reads, sizes) if line else 1
+                    total += size * passes if size <= capacity else 0
+                elif line and tensor in in_rows and all(_goes_on(a, name) for a in reads):
+                    run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers)
+                    total += line * int(base[tensor]) // int(run)
+        return total
+
+    return tuple(sorted(loops, key=lambda i: (kept(i), problem.final.spatial.index(i))))
+
+
+def _passes(problem: TilingProblem, node: str, reads: Sequence[Access], sizes: Mapping[str, int]) -> int:
+    """How often the register tiles of a task read what a node reads."""
+    part = problem.made[node]
+    last, tile = problem.parts[part][-1].name, problem.tiles[part].sizes
+    shared = problem.rows.shared
+    times = 1
+    for iterator, size in sizes.items():
+        names = shared.get(iterator, {})
+        if not any(_moves(a, names.get(node, iterator)) for a in reads):
+            times *= -(-size // (tile.get(names.get(last, iterator), size) or 1))
+    return times
+
+
+def _moves(access: Access, iterator: str) -> bool:
+    return any(iterator in variables(i) for i in access.index)
+
+
+def _goes_on(access: Access, iterator: str) -> bool:
+    """Whether an iterator moves along rows alone."""
+    *around, last = [iterator in variables(i) for i in access.index] or [False]
+    return last and not any(around)

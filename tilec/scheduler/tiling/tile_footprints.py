@@ -1,0 +1,282 @@
+"""Windows of a group for many candidate tiles at once: Propagate from the final node back, over arrays (W04, W08)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses, operands
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.ir.propagate import propagate
+from tilec.ir.types import TTYPES
+from tilec.scheduler.analysis.window_propagation import (
+    Box,
+    Ends,
+    Floats,
+    Ints,
+    Shapes,
+    Window,
+    extent_of,
+    extents_of,
+    hull,
+    index_motion,
+    least,
+    most,
+    propagate_windows,
+    read_indices,
+    volume,
+    width,
+)
+
+
+def element_bytes(ttype: str) -> int:
+    """Bytes of one element, at least 1."""
+    return max(1, TTYPES[ttype].bits // 8)
+
+
+def shapes_of(exprs: Iterable[TensorExpr], graph: Graph) -> dict[str, tuple[Expr, ...]]:
+    """Shapes of the tensors that expressions make and read."""
+    return {tensor: graph.tensors[tensor].shape for expr in exprs for tensor in (expr.tensor, *operands(expr))}
+
+
+def tile_box(
+    expr: TensorExpr, sizes: Mapping[str, Ints | int], steps: Mapping[str, Ints | int], numbers: Candidates
+) -> dict[str, Ends]:
+    """The iterators of a node for one tile at the origin: `sizes` and `steps` where given, else the whole extent."""
+    box: dict[str, Ends] = {}
+    for iterator, whole in extents_of(expr, numbers).items():
+        size = sizes.get(iterator, steps.get(iterator, whole))
+        box[iterator] = (0, whole if size is whole else least(size, whole))
+    return box
+
+
+Movers = Mapping[str, Mapping[str, frozenset[str]]]
+"""Node -> its spatial iterators -> those of the final node that move them."""
+
+GuardedRead = Mapping[str, Floats | float]
+"""Iterator of a node -> the share of tiles that have points along it, where guards leave some without."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileFootprints:
+    """What a tile of the final node needs: elements of every tensor's window, the box of every node, and the share of
+    tiles that need them, where it is not all.
+
+    `fills` is the share of tiles whose window of an operand is not empty: it is more where a guard leaves a node
+    without points along an iterator that does not move the operand, say the weights of a row that is put behind others.
+    A node is computed wherever its window is not empty, so its share is that.
+    `kept` are the iterators of a node along which guards leave tiles without points, each with the share of the others.
+    `windows` are those of operands and of tensors that leave.
+    """
+
+    elements: dict[str, Ints]
+    boxes: dict[str, Box]
+    shares: dict[str, Floats | float]
+    fills: dict[str, Floats | float]
+    kept: dict[str, GuardedRead]
+    windows: dict[str, Window]
+
+    def share(self, tensor: str, *, filled: bool = False) -> Floats | float:
+        """The share of tiles that need a tensor, or into which it is `filled` whether they need it or not."""
+        return (self.fills if filled else self.shares).get(tensor, 1.0)
+
+    def run(self, tensor: str, shape: Sequence[Expr], numbers: Candidates) -> Ints | int:
+        """Elements of an operand, or of a tensor that leaves, that lie in a row: whole inner dimensions and the part of
+        the one around them."""
+        run: Ints | int = 1
+        whole: NDArray[np.bool_] | bool = True
+        for ends, extent in zip(reversed(self.windows[tensor]), reversed(shape), strict=True):
+            size, limit = width(*ends), extent_of(extent, numbers)
+            run = np.where(whole, run * most(least(size, limit), 1), run)
+            whole = whole & np.asarray(size >= limit)
+        return run
+
+
+def tile_footprints(
+    nodes: Sequence[Node],
+    sizes: Mapping[str, Ints],
+    steps: Mapping[str, Mapping[str, Ints]],
+    shapes: Shapes,
+    numbers: Candidates,
+    stored: Mapping[str, Ints] | None = None,
+    inside: Set[str] = frozenset(),
+    wide: TileFootprints | None = None,
+    moving: Movers | None = None,
+) -> TileFootprints:
+    """Propagate candidate tiles of the final node to everything that a group touches.
+
+    `steps` are reduce steps by node and iterator, `inside` the nodes that live in their loops: what others read or
+    compute takes the hull over all steps, which is `wide` if that is known.  `stored` are elements that a tile must at
+    least hold of tensors that leave the group: where it reads less of one, it holds all of it.  Data-dependent reads
+    count one element for each point that reads.  Nodes that the final one does not need are left out.  `moving` are
+    the nodes' `movers` if known.
+    """
+    moving = (moving or movers(nodes)) if stored else {}
+    wide = wide or _windows(nodes, sizes, {}, shapes, numbers, stored or {}, moving)
+    if not steps:
+        return wide
+    seen = _windows(nodes, sizes, steps, shapes, numbers, stored or {}, moving, inside, wide)
+    outside = {seat.tensor for node in nodes if node.name not in inside for seat in read_indices(node.expr)}
+    elements = {t: n for t, n in seen.elements.items() if t not in outside}
+    shares, fills = ({t: n for t, n in of.items() if t not in outside} for of in (seen.shares, seen.fills))
+    held = wide.windows | {t: window for t, window in seen.windows.items() if t not in outside}
+    return TileFootprints(
+        wide.elements | elements, seen.boxes, wide.shares | shares, wide.fills | fills, wide.kept, held
+    )
+
+
+def _windows(
+    nodes: Sequence[Node],
+    sizes: Mapping[str, Ints],
+    steps: Mapping[str, Mapping[str, Ints]],
+    shapes: Shapes,
+    numbers: Candidates,
+    stored: Mapping[str, Ints],
+    moving: Movers,
+    inside: Set[str] = frozenset(),
+    known: TileFootprints | None = None,
+) -> TileFootprints:
+    """The windows; of reduce loops only those of nodes inside, where all others are known."""
+    made = {node.name: node.expr for node in nodes}
+    final = nodes[-1]
+    boxes: dict[str, Box] = {final.name: tile_box(final.expr, sizes, steps.get(final.name, {}), numbers)}
+    found: dict[str, Ints] = {}
+    outside: dict[str, Window] = {}
+    gathered: dict[str, Ints] = {}
+    shares: dict[str, Floats | float] = {final.name: 1.0}
+    fills: dict[str, Floats | float] = {}
+    kept: dict[str, GuardedRead] = dict(known.kept) if known is not None else {}
+    for node in reversed(nodes):
+        around = known is not None and node.name not in inside
+        if known is not None and around and node.name in known.boxes:
+            boxes[node.name] = known.boxes[node.name]
+        if node.name not in boxes or (around and inside.isdisjoint(operands(node.expr))):
+            continue
+        if node.name in stored:
+            apart = _apart(node.expr, boxes[node.name], moving[node.name], boxes[final.name], final.expr, numbers)
+            boxes[node.name] = _covering(node.expr, boxes[node.name], stored[node.name], apart, numbers)
+        box, own = boxes[node.name], known.share(node.name) if known is not None and around else shares[node.name]
+        found[node.name] = volume([box[i] for i in node.expr.spatial])
+        without, reads = kept.get(node.name, {}), index_motion(node.expr)
+        for tensor, need in propagate_windows(node.expr, box, shapes, numbers).items():
+            window, read = need.window, reads[tensor]
+            filled = _product(need.share, without, read.variables)
+            fills[tensor] = _part(fills.get(tensor, 0.0) + filled)
+            used = filled if tensor in made else need.share * own
+            shares[tensor] = _part(shares.get(tensor, 0.0) + used)
+            if read.by_data:
+                gathered[tensor] = np.minimum(volume(list(box.values())), volume(window))
+            producer = made.get(tensor)
+            if producer is None:
+                outside[tensor] = hull(outside.get(tensor, window), window)
+                continue
+            if known is None:
+                along = {
+                    i: _product(need.share if names & need.kept else 1.0, without, names)
+                    for each in read.reads
+                    for i, names in zip(producer.spatial, each, strict=True)
+                    if names & (need.kept | without.keys())
+                }
+                others = kept.get(tensor)
+                kept[tensor] = (
+                    along if others is None else {i: _part(along[i] + others[i]) for i in along.keys() & others.keys()}
+                )
+            whole = tile_box(producer, {}, steps.get(tensor, {}), numbers)
+            needed = [_inside(ends, whole[i]) for i, ends in zip(producer.spatial, window, strict=True)]
+            if tensor in boxes:
+                needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
+            boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
+    found |= {tensor: volume(window) for tensor, window in outside.items()}
+    for tensor in {final.name, *stored} & boxes.keys():
+        outside[tensor] = tuple(boxes[tensor][i] for i in made[tensor].spatial)
+    return TileFootprints(found | gathered, boxes, shares, fills, kept, outside)
+
+
+def _product(share: Floats | float, kept: GuardedRead, moving: Set[str]) -> Floats | float:
+    """A share of those tiles that have points along all `moving` iterators."""
+    for iterator in sorted(kept.keys() & moving):
+        share = share * kept[iterator]
+    return share
+
+
+def _part(share: Floats | float) -> Floats | float:
+    """A share, not more than all."""
+    return min(share, 1.0) if isinstance(share, float) else np.minimum(share, 1.0)
+
+
+def _inside(ends: Ends, whole: Ends) -> Ends:
+    """An interval moved inside its tensor, cut where it is wider: what a tile in the middle computes."""
+    (lo, hi), (_, extent) = ends, whole
+    if type(lo) is int and lo == 0:
+        return 0, least(hi, extent)
+    size = least(hi - lo, extent)
+    start = least(most(lo, 0), extent - size)
+    return start, start + size
+
+
+def movers(nodes: Sequence[Node]) -> Movers:
+    """What moves the nodes of a group, the final one last."""
+    made = {node.name: node.expr for node in nodes}
+    found = {name: dict.fromkeys(expr.spatial, frozenset[str]()) for name, expr in made.items()}
+    found[nodes[-1].name] = {i: frozenset({i}) for i in nodes[-1].expr.spatial}
+    for node in reversed(nodes):
+        own = found[node.name]
+        for seat in read_indices(node.expr):
+            if seat.tensor in made:
+                of = found[seat.tensor]
+                for iterator, names in zip(made[seat.tensor].spatial, seat.variables, strict=True):
+                    of[iterator] = of[iterator].union(*(own.get(name, ()) for name in names))
+    return found
+
+
+def _apart(
+    expr: TensorExpr,
+    box: Box,
+    movers: Mapping[str, frozenset[str]],
+    last: Box,
+    final: TensorExpr,
+    numbers: Candidates,
+) -> NDArray[np.bool_]:
+    """Whether tiles are parts of each dimension by one loop of its own: only then each stores its part (lower.owned).
+
+    Rows of 64 that are read flat, 32 at a time, are not: the one loop moves both dimensions.
+    """
+    split = {i: width(*last[i]) < extent_of(final.domain[i], numbers) for i in final.spatial}
+    part = {i: width(*box[i]) < extent_of(expr.domain[i], numbers) for i in expr.spatial}
+    clash: NDArray[np.bool_] = np.zeros((), bool)
+    for position, one in enumerate(expr.spatial):
+        if len(movers[one]) > 1:
+            clash = clash | (part[one] & (sum(np.asarray(split[i], np.int64) for i in movers[one]) > 1))
+        for other in expr.spatial[position + 1 :]:
+            for shared in movers[one] & movers[other]:
+                clash = clash | (part[one] & part[other] & split[shared])
+    return ~clash
+
+
+def _covering(expr: TensorExpr, box: Box, stored: Ints, apart: NDArray[np.bool_], numbers: Candidates) -> Box:
+    """The box, all of the tensor where it holds less than a tile's share of what must be stored, or tiles are not
+    `apart`."""
+    enough = (volume([box[i] for i in expr.spatial]) >= stored) & apart
+    wide = {
+        i: (np.where(enough, lo, 0), np.where(enough, hi, extent_of(expr.domain[i], numbers)))
+        for i, (lo, hi) in box.items()
+        if i in expr.spatial
+    }
+    return {**box, **wide}
+
+
+def leaves(access: Access, expr: TensorExpr, shape: Sequence[Expr], numbers: Candidates) -> bool:
+    """Whether an access reaches outside its tensor somewhere, so that only a guard keeps it inside.
+
+    A data-dependent index never does; what it is read from does not matter.
+    """
+    whole = tile_box(expr, {}, {}, numbers)
+    box = {i: (np.asarray(lo, np.int64), np.asarray(hi, np.int64)) for i, (lo, hi) in whole.items()}
+    plain = TensorExpr(expr.tensor, expr.spatial, expr.reduce, expr.extents, access)
+    inner = {a.tensor: (Const(1),) * len(a.index) for a in accesses(access)}
+    window = propagate(plain, box, {**inner, access.tensor: tuple(shape)}, numbers)[access.tensor]
+    return any(bool(lo < 0) or bool(hi > numbers.size(n)) for (lo, hi), n in zip(window, shape, strict=True))

@@ -1,0 +1,286 @@
+"""problem: a group whose tile at a core's level is wanted, and what holds for all its candidate tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Literal, TypeVar
+
+from tilec.ir.algebra import linear_form
+from tilec.ir.expr import Access, Call, Expr, TensorExpr, Var, accesses, children, constant_value, rebuild, variables
+from tilec.ir.graph import Graph, Node
+from tilec.ir.intervals import Candidates
+from tilec.lower.promote_halves import PROMOTED_TTYPE
+from tilec.lower.shared_loops import BEFORE, earlier
+from tilec.scheduler.analysis.promote_halves import wide_inside
+from tilec.scheduler.analysis.window_propagation import ReadIndex, extent_of, extents_of, read_indices
+from tilec.scheduler.graph_passes.rematerialize import arithmetic
+from tilec.scheduler.online.shared_reductions import SharedReductions
+from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
+from tilec.scheduler.tiling.register_tiles import RegisterTile
+from tilec.scheduler.tiling.tile_footprints import Movers, element_bytes, movers, shapes_of
+
+Objective = Literal["time", "traffic", "footprint"]
+
+Extents = Mapping[str, int]
+"""Iterator of a node -> its extent in the tile of the level below (absent: all of it)."""
+
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class TilingProblem:
+    """One group: its parts, each with its register tile; what leaves it; how far its final node's iterators run.
+
+    `outputs` are the tensors that leave the group, `extents` those of the final node in the tile of the level below
+    (absent: all of it), `halos` operands that reductions read outside of, so that guards keep them in, `constants` what
+    can be laid out anew for it.
+    The reductions of a `chain` run in one reduce loop, in parts of their own.
+    """
+
+    parts: Sequence[Sequence[Node]]
+    tiles: Sequence[RegisterTile]
+    graph: Graph
+    target: TargetModel
+    numbers: Candidates
+    outputs: tuple[str, ...] = ()
+    objective: Objective = "time"
+    extents: Extents = field(default_factory=dict)
+    chain: SharedReductions | None = None
+    halos: frozenset[str] = frozenset()
+    constants: frozenset[str] = frozenset()
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes in topological order."""
+        return tuple(node for part in self.parts for node in part)
+
+    @property
+    def final(self) -> TensorExpr:
+        """The expression of the final node."""
+        return self.nodes[-1].expr
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[Expr, ...]]:
+        """Shapes of the tensors that nodes make and read."""
+        return shapes_of((node.expr for node in self.nodes), self.graph)
+
+    @cached_property
+    def made(self) -> dict[str, int]:
+        """Tensor made here -> number of its part."""
+        return {node.name: number for number, part in enumerate(self.parts) for node in part}
+
+    @cached_property
+    def readers(self) -> dict[str, list[tuple[int, ReadIndex, str]]]:
+        """Tensor -> the part, seat and node of every read."""
+        found: dict[str, list[tuple[int, ReadIndex, str]]] = {}
+        for number, part in enumerate(self.parts):
+            for node in part:
+                for seat in read_indices(node.expr):
+                    found.setdefault(seat.tensor, []).append((number, seat, node.name))
+        return found
+
+    @cached_property
+    def indexed(self) -> frozenset[str]:
+        """Tensors that data index: they stay where they are and are read element by element."""
+        return frozenset(t for t, reads in self.readers.items() if any(seat.by_data for _, seat, _ in reads))
+
+    @cached_property
+    def held(self) -> dict[str, tuple[int, int]]:
+        """Tensor with a window at a core's level -> the first and the last part that needs it (W08)."""
+        found: dict[str, tuple[int, int]] = {}
+        for tensor, reads in self.readers.items():
+            parts = [number for number, _, _ in reads]
+            own = self.made.get(tensor)
+            if own is None:
+                if tensor not in self.indexed | self.streamed:
+                    found[tensor] = (min(parts), max(parts))
+            elif max(parts) > own or tensor in self.outputs:
+                found[tensor] = (own, max(parts))
+        last = len(self.parts) - 1
+        for tensor in (*self.outputs, self.final.tensor):
+            found.setdefault(tensor, (self.made.get(tensor, last), self.made.get(tensor, last)))
+        return found
+
+    @cached_property
+    def streamed(self) -> frozenset[str]:
+        """Operands of which a cache need not hold a window: one reduction reads every element once, be it as a factor
+        of its own square."""
+        if not self.target.is_cached:
+            return frozenset()
+        exprs = {node.name: node.expr for node in self.nodes}
+        inside = self.made.keys() | self.staged
+        found: set[str] = set()
+        for tensor, reads in self.readers.items():
+            _, _, reader = reads[0]
+            if tensor in inside or any(name != reader for _, _, name in reads):
+                continue
+            access, *others = (a for a in accesses(exprs[reader]) if a.tensor == tensor)
+            if all(other == access for other in others) and _once(access, exprs[reader]):
+                found.add(tensor)
+        return frozenset(found)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Tensors that leave the group, the final one left out."""
+        return tuple(t for t in self.outputs if t != self.final.tensor)
+
+    @cached_property
+    def staged(self) -> frozenset[str]:
+        """Operands from outside that are copied: guarded halos, and those laid out anew for a product's vectors."""
+        laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
+        return frozenset(t for t in laid_out | self.halos if t not in self.made)
+
+    def sharing(self, stepped: str) -> Mapping[str, Mapping[str, str]]:
+        """Reductions in the reduce loop of a node, itself or all of a chain -> their reduce iterators -> the node's."""
+        if self.chain is not None and stepped == self.chain.leader:
+            return {name: entry.iterators for name, entry in self.chain.shared.items()}
+        reduce = next(node.expr.reduce for node in self.nodes if node.name == stepped)
+        return {stepped: {i: i for i in reduce}}
+
+    def spread(self, steps: Mapping[str, Mapping[str, S]]) -> dict[str, dict[str, S]]:
+        """Reduce steps of every reduction that runs in the loops of some."""
+        return {
+            name: {own: of[other] for own, other in iterators.items() if other in of}
+            for stepped, of in steps.items()
+            for name, iterators in self.sharing(stepped).items()
+        }
+
+    @cached_property
+    def thin(self) -> dict[str, frozenset[str]]:
+        """Staged halos that every reader reads for one point of its result each, so that little is gained by the copy
+        -> these readers.  Caches alone can do without; planned traffic does not see what tiles read in place, so this
+        is a matter of time only."""
+        if not self.target.is_cached or self.objective != "time":
+            return {}
+        exprs = {node.name: node.expr for node in self.nodes}
+        found: dict[str, frozenset[str]] = {}
+        laid_out = {a.tensor for tile in self.tiles for a in tile.vector.staged}
+        for tensor in self.staged - laid_out:
+            reads = [(seat, exprs[name]) for _, seat, name in self.readers[tensor]]
+            if all(ranging(expr) <= frozenset().union(*seat.variables) for seat, expr in reads):
+                found[tensor] = frozenset(expr.tensor for _, expr in reads)
+        return found
+
+    def inside(self, stepped: str, iterators: Sequence[str]) -> dict[str, frozenset[str]]:
+        """Nodes in the reduce loop of a node -> their iterators that it moves (tilec.lower.placement)."""
+        sharing = self.sharing(stepped)
+        moving = {name: frozenset(i for i in own if own[i] in iterators) for name, own in sharing.items()}
+        between = self.chain.inside if self.chain is not None and stepped == self.chain.leader else frozenset()
+        nodes = self.nodes
+        at = next(i for i, node in enumerate(nodes) if node.name == stepped)
+        for node in reversed(nodes[:at]):
+            reads = self.readers.get(node.name, [])
+            if (
+                node.name in moving
+                or node.name in self.outputs
+                or not reads
+                or any(reader not in moving for _, _, reader in reads)
+            ):
+                continue
+            moved = [
+                frozenset(
+                    own for own, names in zip(node.expr.spatial, seat.variables, strict=True) if names & moving[reader]
+                )
+                for _, seat, reader in reads
+            ]
+            if all(moved) or node.name in between:
+                moving[node.name] = frozenset().union(*moved)
+        return moving
+
+    def extent(self, iterator: str) -> int:
+        """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
+        found = self.extents.get(iterator)
+        return extents_of(self.final, self.numbers)[iterator] if found is None else found
+
+    @cached_property
+    def rows(self) -> CommonIterators:
+        """Iterators that all nodes share."""
+        return common_iterators(self.nodes)
+
+    @cached_property
+    def movers(self) -> Movers:
+        """What moves the nodes."""
+        return movers(self.nodes)
+
+    @cached_property
+    def wide(self) -> frozenset[str]:
+        """Half precision tensors that are held as f32."""
+        exprs = [node.expr for node in self.nodes]
+        leaving = {*self.outputs, self.final.tensor}
+        return frozenset(wide_inside(exprs, leaving, self.graph.tensors, self.target.widened))
+
+    def bytes_of(self, tensor: str) -> int:
+        """Bytes of one element of a tensor as the group holds it."""
+        return element_bytes(PROMOTED_TTYPE if tensor in self.wide else self.graph.tensors[tensor].ttype)
+
+    def whole(self, tensor: str) -> int:
+        """Bytes of a whole tensor."""
+        shape = self.graph.tensors[tensor].shape
+        return prod(extent_of(extent, self.numbers) for extent in shape) * self.bytes_of(tensor)
+
+    @cached_property
+    def rescaling(self) -> dict[str, dict[frozenset[str], int]]:
+        """Reductions of the chain that are rescaled -> iterators -> operations that depend on these alone."""
+        entries = self.chain.shared.items() if self.chain is not None else ()
+        return {name: _dependent(entry.rescale) for name, entry in entries if not isinstance(entry.rescale, Access)}
+
+    @cached_property
+    def formers(self) -> frozenset[str]:
+        """Reductions of the chain of which the loop holds the former values."""
+        entries = self.chain.shared.values() if self.chain is not None else ()
+        return frozenset(tensor for entry in entries for tensor in earlier(entry.rescale))
+
+    @cached_property
+    def operands(self) -> tuple[str, ...]:
+        """Tensors that come from outside."""
+        return tuple(t for t in self.readers if t not in self.made)
+
+
+def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
+    """Operations of an expression by the iterators that they depend on; former values are read like any others."""
+    found: dict[frozenset[str], int] = {}
+
+    def visit(expr: Expr) -> Expr:
+        if isinstance(expr, Call) and expr.fn == BEFORE:
+            return visit(expr.args[0])
+        parts = [visit(part) for part in children(expr)]
+        rest = iter(parts)
+        plain = rebuild(expr, lambda _: next(rest))
+        own = arithmetic(plain) - sum(map(arithmetic, parts))
+        moved = frozenset(variables(plain))
+        found[moved] = found.get(moved, 0) + own
+        return plain
+
+    visit(rescale)
+    return {moved: count for moved, count in found.items() if count}
+
+
+def _once(access: Access, expr: TensorExpr) -> bool:
+    """Whether a reduction reads no element twice: no iterator moves two indices, and each index is one to one."""
+    moving = [variables(index) for index in access.index]
+    iterators = {i for i, e in expr.domain.items() if constant_value(e) != 1}
+    together = frozenset().union(*moving)
+    apart = sum(map(len, moving)) == len(together)
+    return bool(expr.reduce) and apart and iterators <= together and all(_one_to_one(i, expr) for i in access.index)
+
+
+def _one_to_one(index: Expr, expr: TensorExpr) -> bool:
+    """Whether an index is affine and differs for all values of its iterators, as digits of a number do."""
+    terms, _ = linear_form(index)
+    domain = expr.domain
+    values: int | None = 1
+    for atom, stride in sorted(terms.items(), key=lambda term: abs(term[1])):
+        if values is None or not isinstance(atom, Var) or atom.name not in domain or abs(stride) < values:
+            return False
+        extent = constant_value(domain[atom.name])
+        values = None if extent is None else values + abs(stride) * (extent - 1)
+    return True
+
+
+def ranging(expr: TensorExpr) -> frozenset[str]:
+    """Spatial iterators with an extent other than 1."""
+    return frozenset(i for i, e in zip(expr.spatial, expr.shape, strict=True) if constant_value(e) != 1)

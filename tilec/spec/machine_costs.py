@@ -1,0 +1,153 @@
+"""Measured constants of a class of machine: what a device file does not say, and yet every prediction needs.
+
+`MachineCosts` has the parameters that the search asks of any machine, `CpuCosts` those that only code for CPUs asks
+beside them.  The search reads them from its target model, code generators from their targets: what both know stands
+here once.  A ratio is a plain number; other units are in the docstrings.  Times were measured on Zen 5 (AVX-512) and,
+with AVX2, on the same machine, unless a parameter says otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCosts:
+    """Parameters of vectors, register tiles, tasks and caches."""
+
+    # -- vectors -------------------------------------------------------------------------------------------
+
+    interleaved: int = 4
+    """Largest stride, in elements, and largest number of turns that strides take, at which vectors are shuffled out of
+    whole loads."""
+    shuffled: float = 0.5
+    """Worth of a lane that is shuffled out of whole loads, beside one that is loaded with its neighbours."""
+    gathered: float = 0.2
+    """Worth of a lane that is loaded by itself."""
+    elementwise_vectors: int = 4
+    """Vectors of an elementwise tile, and of one iteration of an elementwise loop: enough chains to hide the latency of
+    a polynomial."""
+    reuse_to_stage: int = 8
+    """Times that an operand's elements must be read for its staging in another order to pay."""
+
+    # -- register tiles ------------------------------------------------------------------------------------
+
+    addition_latency: int = 4
+    """Cycles from one addition to the next in a chain."""
+    additions: int = 2
+    """Multiply-adds that a core begins in a cycle."""
+    free_registers: int = 4
+    """Registers left for loads where a point has several accumulators so that their chains are shorter."""
+    loads: float = 1.6
+    """Loads a cycle that a core of two load ports comes to (8 loads beside 7 multiply-adds 5.9 cycles, 6 beside 8 4.5
+    to 5)."""
+    tile_overhead: int = 8
+    """Cycles around a register tile: addresses, loop, first loads."""
+    cache_way: int = 4096
+    """Bytes after which addresses fall into the same set of the nearest cache."""
+    reduced_rows: int = 8
+    """Rows of a row reduction that are reduced side by side."""
+    lane_sum: int = 6
+    """Cycles to add up the lanes of one accumulator."""
+    ragged_panel: float = 1.1
+    """Relative time of a width that does not divide its extent where weights are packed: they cannot be cut into
+    panels."""
+    crowded_level: float = 1.05
+    """Relative time of a tile whose operands take more than half of a core's level: the core's tile has no room to be
+    larger."""
+    load_friction: float = 0.03
+    """Part of the time for loads, and for what streams in, that does not hide behind arithmetic."""
+    clipped_tile: float = 0.95
+    """Last tiles are narrower where that takes less than this part of the time of the best tile that overlaps: their
+    code is compiled, too."""
+    scalar_registers: int = 96
+    """Scalar registers of a thread that a tile is spread over at most."""
+    feed: tuple[float, float] = (24.0, 32.0)
+    """Least and most bytes that a core's cache delivers to vector registers in a cycle, beside everything else: half of
+    its bandwidth, but measured bandwidths and rates are only lower bounds."""
+
+    # -- tasks ---------------------------------------------------------------------------------------------
+
+    task: float = 10e-9
+    """Seconds that a task takes beside its work."""
+    join: float = 0.4e-6
+    """Seconds until several cores have begun a launch and waited for each other, where launches themselves are free."""
+    imbalance: float = 0.2
+    """Part of a task for which the other cores wait at the end, on average."""
+    exposed: float = 0.5
+    """Part of the shorter of computing and transferring that does not hide behind the longer."""
+    staging_copy: float = 4
+    """Bandwidth of a core's level over that of a staging copy in it: a copy loads, stores and tests bounds."""
+    spilled_steps: float = 0.9
+    """Relative time that reduce steps must stay below where their sums go through a core's level."""
+    latency_chains: int = 8
+    """Independent operations of a unit of the highest level that hide latency as well as more units would."""
+    resident_tasks: int = 16
+    """Tasks that share a core at most."""
+
+    # -- caches --------------------------------------------------------------------------------------------
+
+    usable_cache: float = 0.5
+    """Part of a cache that a plan may count on: rows that lie a power of two apart meet in few of its sets, and what
+    comes and goes needs room beside what stays (medians of four runs: an image-restoration network whose rows are
+    64 KiB apart 612 ms with all of it, 503 with 0.6 of it, 476 with 0.45; a transformer 120 with all, 111 with
+    half)."""
+    kept_fraction: int = 4
+    """A cache keeps, until it is read, a tensor that takes no more than one part in so many of it."""
+
+    @property
+    def hiding_chains(self) -> int:
+        """Independent accumulators that hide the latency of an addition."""
+        return self.addition_latency * self.additions
+
+
+@dataclass(frozen=True, slots=True)
+class CpuCosts(MachineCosts):
+    """Parameters of cores with vector registers and caches, and of the code that is generated for them."""
+
+    # -- which dimension becomes vectors -------------------------------------------------------------------
+
+    folded: float = 0.25
+    """Worth of a lane of a reduction whose lanes are added up at the end."""
+    function_work: int = 25
+    """Operations that a function such as exp takes."""
+
+    # -- unrolling -----------------------------------------------------------------------------------------
+
+    register_tile_work: int = 1200
+    """Most operations of a tile on local buffers that are all unrolled, so that the buffers stay in registers."""
+    reduce_body: int = 128
+    """Most multiply-adds that unrolling a reduction puts into one loop body."""
+    registers_per_step: int = 4
+    """Registers for each step of a body that also unrolls a loop around its own, whose rounds read side by side (AVX2:
+    convolutions of 3x3 over 512 channels 1.18 ms with two steps, 1.26 to 1.7 with six; with AVX-512, which has twice
+    the registers, six steps take 0.92 of the time of two)."""
+    window_steps: int = 32
+    """Most points of a reduction that is unrolled altogether, such as the window of a depthwise convolution."""
+    window_body: int = 320
+    """Most multiply-adds of such a reduction at all points of a body."""
+    window_points: int = 14
+    """Most points of a body that go through such a reduction side by side, so that what they load stays in
+    registers."""
+    row_vectors: int = 4
+    """Most vectors of a row of accumulators, where there are rows enough."""
+
+    largest_body: int = 4096
+    """Most multiply-adds or vectors of one body that a plan may ask for: the compiler takes minutes for more."""
+
+    # -- what is fetched ahead, and what is stored past the caches -----------------------------------------
+
+    line: int = 64
+    """Bytes of a line of the caches."""
+    fetch_elements: int = 4096
+    """Fewest elements that must be new in a round of a loop for fetching them in the round before to be worth it."""
+    fetch_lines: int = 4
+    """Most lines that are fetched at once."""
+    streamed_share: float = 0.5
+    """Part of the last cache that a result must exceed to be stored past the caches (image restoration 3 to 5 %
+    faster, all else as before)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCosts(MachineCosts):
+    """Parameters of machines whose cores run many threads."""
