@@ -71,7 +71,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 def test_a_passing_run(project: pytest.Pytester) -> None:
     project.makepyfile(TESTS.format(one="True"))
-    result = project.runpytest_subprocess("--ledger", "-n", "2")
+    result = project.runpytest_subprocess("--ledger", "-n", "1")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["ledger: tested but not marked done: W02 W03", "ledger: 1 of 3 features done"])
 
@@ -79,7 +79,7 @@ def test_a_passing_run(project: pytest.Pytester) -> None:
 def test_a_run_without_proof_fails(project: pytest.Pytester) -> None:
     project.makepyfile(TESTS.format(one="True").replace('"W01"', '"W02"'))
     assert project.runpytest_subprocess().ret == 0
-    result = project.runpytest_subprocess("--ledger", "-n", "2")
+    result = project.runpytest_subprocess("--ledger", "-n", "1")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*LEDGER W01 (one) is marked done but no test of it passed"])
 

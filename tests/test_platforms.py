@@ -41,6 +41,16 @@ from tilec.cli.app import run
 run()
 """
 
+COMMANDS = """
+from tilec.cli.app import run
+for words in (line.split() for line in sys.argv[1:]):
+    sys.argv[1:] = words
+    try:
+        run()
+    except SystemExit as end:
+        assert not end.code, words
+"""
+
 MACHINE = """
 import json
 from pathlib import Path
@@ -87,16 +97,11 @@ def _bound() -> bytes:
 
 @pytest.mark.parametrize("device", ["neon", "avx2", "a100"])
 def test_import_schedule_and_machine(folder: Path, device: str) -> None:
-    ran = child(folder, COMMAND, "import", "models/model.onnx", "-o", "out")
+    commands = "import models/model.onnx -o out", f"schedule out --device {device}", "inspect out --json"
+    ran = child(folder, COMMANDS + MACHINE, *commands)
     assert ran.returncode == 0, ran.stderr
     assert not (folder / "out" / "model.onnx").is_symlink()
-    ran = child(folder, COMMAND, "schedule", "out", "--device", device)
-    assert ran.returncode == 0, ran.stderr
-    ran = child(folder, MACHINE)
-    assert ran.returncode == 0, ran.stderr
-    assert int(ran.stdout) >= 1
-    ran = child(folder, COMMAND, "inspect", "out", "--json")
-    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout.splitlines()[-1]) >= 1
 
 
 def test_code_for_a_cpu_needs_tvm_and_says_so(folder: Path) -> None:

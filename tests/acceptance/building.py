@@ -7,15 +7,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import chdir, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from importer.reference import onnxruntime
 
 from tilec.artifact import read_artifact
+from tilec.cli import app
 from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
 from tilec.pipeline import Job, StageInput, compile_model
@@ -118,6 +120,21 @@ def check_draws(model: Path, sizes: Mapping[str, int] | None = None, tolerance: 
             assert array.size < 2 or array.std() > 1e-3 * np.abs(array).max(), f"{name} is constant"
         assert_close(session.run(feeds), expected, tolerance)
     return session
+
+
+def stage(*arguments: object, folder: Path) -> None:
+    """Run `tilec ARGUMENTS` in `folder`, in this process; demand that it succeeds."""
+    with (
+        chdir(folder),
+        mock.patch.object(sys, "argv", ["tilec", *map(str, arguments)]),
+        mock.patch.dict(os.environ, ENVIRONMENT, clear=True),
+    ):
+        code: object = None
+        try:
+            app.run()
+        except SystemExit as end:
+            code = end.code
+    assert not code, arguments
 
 
 def tilec(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from acceptance.building import ENVIRONMENT, contents, tilec
+from acceptance.building import ENVIRONMENT, contents, stage, tilec
 from acceptance.miniatures import miniature
 
-NAME = "vit-s32"
+NAME = "llama-layer-decode"
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +34,28 @@ def place(made, tmp_path) -> Path:
 
 
 def test_four_stages_one_by_one_make_the_same_bytes(made, place):
-    tilec("import", "model.onnx", "-o", "g.json", folder=place)
-    tilec("schedule", "g.json", "--device", "device.yaml", "-o", "p.json", folder=place)
-    tilec("codegen", "p.json", "--device", "device.yaml", "-o", "out", folder=place)
-    tilec("verify", "out", folder=place)
+    stage("import", "model.onnx", "-o", "g.json", folder=place)
+    stage("schedule", "g.json", "--device", "device.yaml", "-o", "p.json", folder=place)
+    stage("codegen", "p.json", "--device", "device.yaml", "-o", "out", folder=place)
+    stage("verify", "out", folder=place)
     (place / "g.json").rename(place / "out" / "1-graph.json")
     assert contents(place / "out") == contents(made / "build")
 
 
-@pytest.mark.parametrize("environment", ["again", "an empty cache", "no AVX-512", "another hash seed", "C locale"])
+ALONE = ("again", "an empty cache", "no AVX-512", "another hash seed", "C locale")
+"""What is changed about the process; all at once in every run, one after another in the slow tests."""
+
+
+@pytest.mark.parametrize("environment", ["all", *(pytest.param(each, marks=pytest.mark.slow) for each in ALONE)])
 def test_compile_makes_the_same_bytes(made, place, environment):
-    changed = {
+    each = {
         "again": {},
         "an empty cache": {"XDG_CACHE_HOME": str(place / "cache")},
         "no AVX-512": {"NPY_DISABLE_CPU_FEATURES": avx512()},
         "another hash seed": {"PYTHONHASHSEED": "123"},
         "C locale": {"LC_ALL": "C", "TZ": "Asia/Kathmandu", "PYTHONUTF8": "0"},
-    }[environment]
+    }
+    changed = {k: v for name in (ALONE if environment == "all" else [environment]) for k, v in each[name].items()}
     ran = tilec("compile", "model.onnx", "--device", "device.yaml", "-o", "out", folder=place, **changed)
     assert "skipped" not in ran.stderr
     assert contents(place / "out") == contents(made / "build")

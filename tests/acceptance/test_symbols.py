@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from acceptance.building import ENVIRONMENT, FORMS, check_draws, tilec
+from acceptance.building import ENVIRONMENT, FORMS, check_draws, stage, tilec
 from acceptance.miniatures import LONG, SMALL, miniature, symbols
 from tilec.artifact import read_artifact
 from tilec.importer import import_model
@@ -17,9 +17,10 @@ from tilec.ir.expr import constant_value
 from tilec.scheduler import schedule
 from tilec.spec.resolve import resolve_device
 
-LATER = {(name, form) for name in LONG for form in FORMS} | {("nafnet", "decomposed")}
+QUICK = {(name, FORMS[place % 2]) for place, name in enumerate(name for name in SMALL if name not in LONG)}
+QUICK -= {("nafnet", "decomposed")}
 CASES = [
-    pytest.param(name, form, marks=[pytest.mark.slow] if (name, form) in LATER else [])
+    pytest.param(name, form, marks=[] if (name, form) in QUICK else [pytest.mark.slow])
     for name in SMALL
     for form in FORMS
 ]
@@ -39,9 +40,9 @@ def test_small_dynamic_models_keep_their_symbols_and_are_planned(tmp_path, name,
 @pytest.mark.parametrize(
     ("name", "form"),
     [
-        ("bert-base", "fused"),
+        pytest.param("bert-base", "fused", marks=pytest.mark.slow),
         ("bert-base", "decomposed"),
-        ("llama-layer-decode", "decomposed"),
+        pytest.param("llama-layer-decode", "decomposed", marks=pytest.mark.slow),
         ("shufflenet-v2", "fused"),
         ("nerf-mlp", "fused"),
     ],
@@ -49,10 +50,10 @@ def test_small_dynamic_models_keep_their_symbols_and_are_planned(tmp_path, name,
 def test_bound_at_import_or_at_schedule_the_plan_is_the_same(tmp_path, name, form):
     miniature(name, form, tmp_path, dynamic=True)
     flags = [f"--shape={symbol}={size}" for symbol, size in symbols(name).items()]
-    tilec("import", "model.onnx", *flags, "-o", "bound.json", folder=tmp_path)
-    tilec("schedule", "bound.json", "--device", "avx2", "-o", "early.json", folder=tmp_path)
-    tilec("import", "model.onnx", "-o", "free.json", folder=tmp_path)
-    tilec("schedule", "free.json", *flags, "--device", "avx2", "-o", "late.json", folder=tmp_path)
+    stage("import", "model.onnx", *flags, "-o", "bound.json", folder=tmp_path)
+    stage("schedule", "bound.json", "--device", "avx2", "-o", "early.json", folder=tmp_path)
+    stage("import", "model.onnx", "-o", "free.json", folder=tmp_path)
+    stage("schedule", "free.json", *flags, "--device", "avx2", "-o", "late.json", folder=tmp_path)
     assert (tmp_path / "early.json").read_bytes() == (tmp_path / "late.json").read_bytes()
     assert read_artifact(tmp_path / "free.json", "graph").body["symbols"] == list(symbols(name))
     assert not read_artifact(tmp_path / "late.json", "plan").body["symbols"]
@@ -63,15 +64,15 @@ def test_import_may_be_piped_into_schedule(tmp_path):
     base = f"{sys.executable} -m tilec"
     line = f"{base} import model.onnx -o - | {base} schedule - --shape batch=1 --device avx2 -o -"
     ran = subprocess.run(line, shell=True, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, check=True)
-    tilec("import", "model.onnx", "--shape", "batch=1", "-o", "g.json", folder=tmp_path)
-    tilec("schedule", "g.json", "--device", "avx2", "-o", "p.json", folder=tmp_path)
+    stage("import", "model.onnx", "--shape", "batch=1", "-o", "g.json", folder=tmp_path)
+    stage("schedule", "g.json", "--device", "avx2", "-o", "p.json", folder=tmp_path)
     assert ran.stdout == (tmp_path / "p.json").read_bytes()
 
 
 def test_only_codegen_refuses_symbols_and_names_the_flag(tmp_path):
     miniature("bert-base", "decomposed", tmp_path, dynamic=True)
-    tilec("import", "model.onnx", "-o", "g.json", folder=tmp_path)
-    tilec("schedule", "g.json", "--device", "avx2", "-o", "p.json", folder=tmp_path)
+    stage("import", "model.onnx", "-o", "g.json", folder=tmp_path)
+    stage("schedule", "g.json", "--device", "avx2", "-o", "p.json", folder=tmp_path)
     plan = plan_from_json(read_artifact(tmp_path / "p.json", "plan").body)
     assert plan.symbols == ("batch", "seq")
     assert any("seq" in str(value) for value in json.loads((tmp_path / "p.json").read_text())["tensors"].values())
@@ -81,7 +82,15 @@ def test_only_codegen_refuses_symbols_and_names_the_flag(tmp_path):
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
-@pytest.mark.parametrize("name", ["bert-base", "llama-layer-decode", "mobilenet-v2"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bert-base",
+        "nerf-mlp",
+        pytest.param("llama-layer-decode", marks=pytest.mark.slow),
+        pytest.param("mobilenet-v2", marks=pytest.mark.slow),
+    ],
+)
 def test_dynamic_models_compile_at_other_sizes(tmp_path, name):
     sizes = {symbol: size + 1 for symbol, size in symbols(name).items()}
     check_draws(miniature(name, "decomposed", tmp_path, dynamic=True), sizes)

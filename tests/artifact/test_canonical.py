@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilec.artifact import compact, digest_object, pretty
@@ -15,12 +15,14 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(JSON)
 def test_both_forms_parse_back(value: object) -> None:
     assert json.loads(pretty(value)) == value
     assert json.loads(compact(value)) == value
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(max_size=8), JSON, max_size=8))
 def test_order_of_keys_does_not_matter(value: dict[str, object]) -> None:
     turned = dict(reversed(value.items()))

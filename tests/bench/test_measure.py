@@ -22,7 +22,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.feature("W20", "W40")
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_every_plan_gets_its_seconds(temporary: Path, workers: int) -> None:
     with measuring(host(), CodegenOptions(threads=1), Effort(workers, 0.002)) as measure:
         first = measure([product(6), product(48), product(16)])
@@ -42,7 +42,7 @@ def test_nothing_starts_before_it_is_needed() -> None:
 
 def test_a_crash_a_hang_and_an_error_while_building_are_that_plans_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bench, "builder", FaultyBuilder)
-    with measuring(host(), CodegenOptions(threads=1), Effort(2, 0.002, building=20)) as measure:
+    with measuring(host(), CodegenOptions(threads=1), Effort(2, 0.002, building=10)) as measure:
         found = measure([product(1), product(6), product(2), product(3), product(16)])
     assert [seconds is not None for seconds in found] == [False, True, False, False, True]
     assert multiprocessing.active_children() == []
@@ -57,7 +57,7 @@ def test_a_crash_and_a_hang_while_running_are_that_plans_failure(monkeypatch: py
 
 def test_no_two_are_timed_side_by_side(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bench, "timer", Watched)
-    with measuring(host(), CodegenOptions(threads=1), Effort(3, 0.002)) as measure:
+    with measuring(host(), CodegenOptions(threads=1), Effort(2, 0.002)) as measure:
         assert measure([product(6), product(16), product(24)]) == [6.0, 16.0, 24.0]
         (turns,) = temporary.rglob("turns")
         assert turns.read_text().split() == ["begin", "end"] * 3

@@ -12,7 +12,7 @@ from fuzz.draw import draw
 from fuzz.worker import Worker
 
 CASES = sorted(path.parent for path in (Path(__file__).parent / "cases").glob("*/model.onnx"))
-MODELS, NODES = 40, 12
+MODELS, NODES = 24, 12
 
 
 @pytest.fixture(scope="module")

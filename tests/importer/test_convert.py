@@ -26,6 +26,12 @@ from tilec.zoo.encoder import Width
 from tilec.zoo.vit import Vit
 
 FORMS = ("fused", "decomposed")
+TURNS = [
+    pytest.param(name, form, marks=() if (place + turn) % 2 else pytest.mark.slow)
+    for place, name in enumerate(zoo.names())
+    for turn, form in enumerate(FORMS)
+]
+"""Both forms of every model; the quick tests take one of each, by turns."""
 SIZES = {"batch": 2, "seq": 5, "past": 6}
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -87,8 +93,7 @@ def test_zoo_models_compute_what_the_reference_computes(tmp_path: Path, name: st
 
 
 @pytest.mark.usefixtures("small_zoo")
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize(("name", "form"), TURNS)
 @pytest.mark.feature("B01")
 def test_symbolic_zoo_models(tmp_path: Path, name: str, form: Any) -> None:
     path = zoo.export(name, tmp_path / "m.onnx", form=form, dynamic=True)
@@ -98,8 +103,7 @@ def test_symbolic_zoo_models(tmp_path: Path, name: str, form: Any) -> None:
 
 
 @pytest.mark.usefixtures("small_zoo")
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize(("name", "form"), TURNS)
 @pytest.mark.feature("B06")
 def test_binding_afterwards_gives_the_graph_of_the_bound_model(tmp_path: Path, name: str, form: Any) -> None:
     free = import_model(zoo.export(name, tmp_path / "m.onnx", form=form, dynamic=True)).graph

@@ -52,7 +52,17 @@ def check(sandbox: Sandbox, folder: Path, case: Case) -> None:
             break
 
 
-@pytest.mark.parametrize(("kind", "seed", "make"), DRAWN, ids=[f"{kind}-{seed}" for kind, seed, _ in DRAWN])
+QUICK = {"model": 80, "spec": 40, "artifact": 40}
+"""How many of each kind every run takes; the rest is slow."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "make"),
+    [
+        pytest.param(*each, id=f"{each[0]}-{each[1]}", marks=() if each[1] < QUICK[each[0]] else pytest.mark.slow)
+        for each in DRAWN
+    ],
+)
 def test_drawn(sandbox: Sandbox, tmp_path: Path, build: Path, kind: str, seed: int, make: Callable[..., Case]) -> None:
     if kind == "artifact":
         shutil.copytree(build, tmp_path, symlinks=True, dirs_exist_ok=True)

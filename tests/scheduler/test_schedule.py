@@ -3,14 +3,17 @@
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
+from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from scheduler.graphs import make_graph, values_of
 from scheduler.models import attention, convolutions
 from scheduler.running import device, illegal, run_plan, tiny
 
+from tests.examples import examples
 from tests.random_graphs import Case
 from tests.random_plans import cases
 from tilec.errors import ConfigError
@@ -25,9 +28,18 @@ from tilec.scheduler.trace import RecordedTrace
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import packaged
 
-SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
-QUICK = settings(max_examples=80, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
+KINDS = ("avx2", "a100", "ipu-mk2")
+"""A processor, a GPU, a machine of tiles."""
 DEVICES = {"cpu": tiny(), "gpu": tiny("explicit", 64)}
+
+
+GRAPHS = {"attention": attention, "convolutions": convolutions}
+
+
+@cache
+def planned(graph: str, fusion: Literal["none", "full"] = "full") -> Plan:
+    """The plan of a network for a small processor."""
+    return schedule(GRAPHS[graph](), tiny(), ScheduleOptions(fusion=fusion))
 
 
 def with_constants(case: Case, arrays: dict[str, np.ndarray]) -> Graph:
@@ -41,7 +53,7 @@ def with_constants(case: Case, arrays: dict[str, np.ndarray]) -> Graph:
 
 @pytest.mark.feature("W21", "W32", "A02", "A05")
 @pytest.mark.parametrize("kind", DEVICES)
-@QUICK
+@examples(30, seed=3)
 @given(case=cases())
 def test_random_graphs_compute_what_they_say(kind: str, case: Case) -> None:
     arrays = case.arrays()
@@ -88,26 +100,32 @@ def test_symbols_stay_and_every_size_computes_the_same() -> None:
 @pytest.mark.feature("W47")
 @pytest.mark.parametrize("name", sorted(packaged("devices")))
 def test_any_device_gets_a_legal_plan(name: str) -> None:
-    for graph in (attention(), convolutions()):
-        plan = schedule(graph, device(name))
-        assert illegal(plan) == []
-        assert plan.device == name
+    plan = schedule(attention(), device(name))
+    assert illegal(plan) == []
+    assert plan.device == name
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in KINDS else pytest.mark.slow) for n in sorted(packaged("devices"))]
+)
+def test_any_device_gets_a_legal_plan_of_convolutions(name: str) -> None:
+    assert illegal(schedule(convolutions(), device(name))) == []
 
 
 @pytest.mark.feature("W49")
 def test_without_fusion_every_group_is_one_node() -> None:
-    plan = schedule(attention(), tiny(), ScheduleOptions(fusion="none"))
+    plan = planned("attention", "none")
     assert all(len(group.nodes) == 1 for group in plan.groups)
     assert not any(group.connect for group in plan.groups)
     assert {r.code for r in plan.refusals} == {"fusion-off"}
-    fused = schedule(attention(), tiny())
+    fused = planned("attention")
     assert len(fused.groups) < len(plan.groups)
 
 
 @pytest.mark.feature("W15")
-@pytest.mark.parametrize("graph", [attention(), convolutions()], ids=["attention", "convolutions"])
-def test_every_edge_is_connected_or_refused_with_a_reason(graph: Graph) -> None:
-    plan = schedule(graph, tiny())
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_every_edge_is_connected_or_refused_with_a_reason(graph: str) -> None:
+    plan = planned(graph)
     made = {node.name for group in plan.groups for node in group.nodes}
     connected = {e for group in plan.groups for e in group.connect}
     refused = {refusal.edge for refusal in plan.refusals}
@@ -119,10 +137,9 @@ def test_every_edge_is_connected_or_refused_with_a_reason(graph: Graph) -> None:
 
 
 def test_plans_survive_json_and_are_the_same_every_time() -> None:
-    graph = convolutions()
-    plan = schedule(graph, tiny())
+    plan = planned("convolutions")
     assert plan_from_json(plan_to_json(plan), "plan") == plan
-    assert schedule(graph, tiny()) == plan
+    assert schedule(convolutions(), tiny()) == plan
 
 
 def test_passes_are_seen_and_chosen() -> None:
@@ -157,7 +174,7 @@ def test_schedule_does_not_know_tvm() -> None:
 
 
 def test_tensors_of_a_plan_are_those_it_uses() -> None:
-    plan: Plan = schedule(convolutions(), tiny())
+    plan = planned("convolutions")
     used = {t for g in plan.groups for n in g.nodes for t in (*operands(n.expr), n.name)}
     used |= {t for n in plan.prepared for t in (*operands(n.expr), n.name)}
     used |= {port.tensor for port in (*plan.inputs, *plan.outputs)}

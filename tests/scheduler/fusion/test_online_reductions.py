@@ -158,7 +158,9 @@ def masked(graph: Graph) -> Arrays:
 
 
 @pytest.mark.feature("W09", "W17")
-@pytest.mark.parametrize(("managed", "threads"), [("explicit", 4), ("explicit", 1), ("implicit", 1)])
+@pytest.mark.parametrize(
+    ("managed", "threads"), [("explicit", 4), pytest.param("explicit", 1, marks=pytest.mark.slow), ("implicit", 1)]
+)
 def test_rows_longer_than_a_level(managed: str, threads: int) -> None:
     graph = attention(7, 523)
     plan = planned(graph, tiny(managed, threads))
