@@ -136,7 +136,7 @@ class WindowPropagation:
         """Elements held of a node's tensor: its box, and what its readers ask for where that reaches over the edge.
 
         Where the box had to be moved inside, the buffer holds it with the overhang on both sides
-        (tilec.lower.windows.widened).
+        (`tilec.lower.windows.widened_window`).
         """
         window = self.asked.get(node.name)
         box = tuple(placed.box[i] for i in node.expr.spatial)
@@ -207,7 +207,7 @@ class WindowPropagation:
     def _covering(
         self, ends: Mapping[str, Interval], moved: Mapping[str, int], extents: Mapping[str, int]
     ) -> dict[str, Interval]:
-        """Boxes made large enough that all tiles together hold the tensor once (tilec.lower.owned)."""
+        """Boxes made large enough that all tiles together hold the tensor once (`tilec.lower.store_regions`)."""
         used = [bits for i in ends if (bits := moved.get(i, 0))]
         single = all(bits.bit_count() == 1 for bits in used) and len(set(used)) == len(used)
         found: dict[str, Interval] = {}

@@ -166,7 +166,7 @@ class TilingProblem:
         return found
 
     def inside(self, stepped: str, iterators: Sequence[str]) -> dict[str, frozenset[str]]:
-        """Nodes in the reduce loop of a node -> their iterators that it moves (tilec.lower.placement)."""
+        """Nodes in the reduce loop of a node -> their iterators that it moves (`tilec.lower.compute_at`)."""
         sharing = self.sharing(stepped)
         moving = {name: frozenset(i for i in own if own[i] in iterators) for name, own in sharing.items()}
         between = self.chain.inside if self.chain is not None and stepped == self.chain.leader else frozenset()
