@@ -241,7 +241,8 @@ def _apart(
     final: TensorExpr,
     numbers: Candidates,
 ) -> NDArray[np.bool_]:
-    """Whether tiles are parts of each dimension by one loop of its own: only then each stores its part (`lower.store_regions`).
+    """Whether tiles are parts of each dimension by one loop of its own: only then each stores its part
+    (`lower.store_regions`).
 
     Rows of 64 that are read flat, 32 at a time, are not: the one loop moves both dimensions.
     """
