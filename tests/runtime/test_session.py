@@ -105,6 +105,20 @@ def test_concurrent_calls_have_arenas_of_their_own(folder, x):
     assert equal == [True] * 480
 
 
+def test_a_run_is_taken_by_one_caller(folder, x):
+    """Runs that wait for a caller are handed out once each: two calls at a time never share working memory."""
+    session = load(folder)
+    session.run({"x": x})
+    executor = session._executor
+    first = executor.take_run()
+    second = executor.take_run()
+    assert first is not second
+    executor.give_run(first)
+    executor.give_run(second)
+    taken = [executor.take_run() for _ in range(3)]
+    assert len({id(run) for run in taken}) == 3
+
+
 def test_sessions_come_and_go_while_others_run(folder, x):
     """Job blocks and code of a dropped session must outlive the helpers that still look at them."""
     expected = chain_reference(x, 12)
