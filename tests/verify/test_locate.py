@@ -1,16 +1,13 @@
 """The first diverging group: which stage is at fault, and where."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from tilec.artifact import bring_files
-from tilec.errors import TilecError
-from tilec.verify.groups import keep_all
 from tilec.verify.inputs import Draw, random_inputs
-from tilec.verify.locate import locate
+from tilec.verify.locate import Divergence, locate
 from tilec.verify.runners import Reference, inner_tensors
+from tilec.verify.step_checks import Stale
 from verify.builds import doubled, generated, planned
 
 
@@ -23,20 +20,17 @@ def case(tmp_path_factory):
     return folder, model, plan, feeds, Reference(model).run(feeds)
 
 
-def found_when(case, compiled):
-    """What is found when the kernels compute the plan `compiled` instead of the plan."""
-    folder, model, plan, feeds, expected = case
-
-    def instrument(kept, temporary):
-        bring_files(plan.files, folder, temporary)
-        generated(replace(compiled, outputs=kept.outputs), temporary, "host")
-
-    return locate(plan, folder, model, feeds, expected, instrument)
+def compiled_as(case, plan, folder):
+    """The record of code generation of a library in `folder` that computes `plan`."""
+    bring_files(case[2].files, case[0], folder)
+    return generated(plan, folder, "host").body
 
 
 @pytest.mark.parametrize(("tensor", "origin"), [("h2", "first, bias and 1 more"), ("y", "second")])
-def test_a_kernel_that_does_not_do_what_the_plan_says(case, tensor, origin):
-    found = found_when(case, doubled(case[2], tensor))
+def test_a_kernel_that_does_not_do_what_the_plan_says(case, tmp_path, tensor, origin):
+    _, model, plan, feeds, _ = case
+    kernels = compiled_as(case, doubled(plan, tensor), tmp_path)
+    found = locate(plan, tmp_path, kernels, model, feeds)
     assert (found.stage, found.group) == ("codegen", tensor)
     assert origin.split(" ")[0].rstrip(",") in found.origin
     assert f"First diverging group: {tensor} (" in found.sentence()
@@ -44,36 +38,26 @@ def test_a_kernel_that_does_not_do_what_the_plan_says(case, tensor, origin):
     assert found.json() == {"stage": "codegen", "group": tensor, "origin": found.origin}
 
 
-def test_right_groups_and_a_wrong_result_point_at_shared_memory(case):
-    found = found_when(case, case[2])
-    assert found.stage == "memory"
-    assert "share memory" in found.sentence()
-
-
-def test_a_plan_that_means_something_else_points_at_the_models_node(case):
-    folder, model, plan, feeds, expected = case
+def test_a_plan_that_means_something_else_points_at_the_models_node(case, tmp_path):
+    _, model, plan, feeds, _ = case
     wrong = doubled(plan, "h2")
-    found = found_when((folder, model, wrong, feeds, expected), wrong)
+    kernels = compiled_as(case, wrong, tmp_path)
+    found = locate(wrong, tmp_path, kernels, model, feeds)
     assert (found.stage, found.group, found.origin) == ("import", "h2", "relu")
 
 
-def test_an_instrumented_build_that_fails_is_said(case):
-    folder, model, plan, feeds, expected = case
+def test_an_operand_that_changes_in_memory_is_named():
+    stale = Stale("y", "second", "h2", "h2")
+    found = Divergence.memory(stale)
+    assert "operand h2 changed since group h2 stored it" in found.sentence()
+    assert found.json() == {"stage": "memory", "group": "y", "origin": "second"}
 
-    def instrument(kept, temporary):
-        raise TilecError("no space")
 
-    found = locate(plan, folder, model, feeds, expected, instrument)
+def test_a_library_that_cannot_run_is_said(case, tmp_path):
+    _, model, plan, feeds, _ = case
+    found = locate(plan, tmp_path, {}, model, feeds)
     assert found.stage == "unknown"
-    assert "no space" in found.sentence()
-    assert "tilec compile" in locate(plan, folder, model, feeds, expected, None).sentence()
-
-
-def test_keep_all_adds_every_inner_output_once(case):
-    plan = case[2]
-    kept = keep_all(plan)
-    assert [port.tensor for port in kept.outputs] == ["y", "h2"]
-    assert len({port.name for port in kept.outputs}) == 2
+    assert "not known" in found.sentence()
 
 
 def test_inner_tensors_are_those_of_the_models_nodes(case):

@@ -44,7 +44,7 @@ def test_a_wrong_program_is_a_mismatch(case):
     body = generated(doubled(plan, "h2"), folder, "a100").body
     outcome, _ = run((folder, model, plan, body))
     assert outcome.report["verdict"] == "mismatch"
-    assert "output y differs from onnxruntime" in str(outcome.failure)
+    assert "group h2 (first, bias and 1 more) is wrong on the tile machine" in str(outcome.failure)
 
 
 @pytest.mark.parametrize("budget", [0, 10**9])

@@ -68,7 +68,7 @@ def case(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "Bench", Bench)
     monkeypatch.setattr(module, "Trace", Trace)
     monkeypatch.setattr(module, "locate", lambda *_: Divergence("codegen", "y", "relu", "wrong"))
-    return Case(tmp_path, replace(plan, groups=(relu,)), path, None, None, Path(tmp_path / "scratch"))
+    return Case(tmp_path, replace(plan, groups=(relu,)), path, None, {}, Path(tmp_path / "scratch"))
 
 
 def reduced(case, monkeypatch, **given):

@@ -13,7 +13,7 @@ from tilec.errors import ArtifactError
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import Advance, Job, StageInput, read_source
 from tilec.pipeline.stages import compile_model
-from tilec.pipeline.steps.verify import instrument_of, model_file
+from tilec.pipeline.steps.verify import model_file
 
 if TYPE_CHECKING:
     from tilec.ir.plan import Plan
@@ -73,7 +73,7 @@ def reduce_model(job: Job, source: StageInput, device_text: str, output: Path, s
             plan,
             model_file(job, source, plan.files),
             lambda model, folder: _built(job, model, folder),
-            instrument_of(job, source.folder),
+            source.body,
             Path(scratch),
         )
         reduced = reduce(case, job.recipe.verify, say)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from tilec.abi.manifest import CallInput, Manifest
 from tilec.errors import ArtifactError, UnavailableError
@@ -24,6 +24,17 @@ class Run(Protocol):
 
     def operand(self, spec: CallInput) -> Any:
         """The value that a call reads from the arena or the constants, as a NumPy array in host memory."""
+
+
+@runtime_checkable
+class SteppableRun(Run, Protocol):
+    """A run that can launch one group at a time, so that each can be verified where it stands."""
+
+    def poison(self) -> None:
+        """Fill the arena with bytes that are NaN in every floating-point type, so that stale values are seen."""
+
+    def step(self, segment: int, launch: int) -> None:
+        """Run one launch of a segment alone. The segment has run as a whole before, on this working memory."""
 
 
 class Executor(Protocol):

@@ -42,3 +42,7 @@ class HostMemory:
             constant = self._manifest.constants[spec.at]
             block, offset = self._weights[constant.file], constant.offset
         return np.ndarray(tensor.shape, numpy_dtype(tensor.ttype), block, offset)
+
+    def poison(self) -> None:
+        """Fill the arena with bytes that are NaN in every floating-point type."""
+        self.arena.fill(0xFF)

@@ -1,14 +1,14 @@
 """A loaded model: checks feeds, runs segments of compiled code and calls of onnxruntime in turn, returns outputs."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from tilec.abi.manifest import Manifest, PortSpec, read_manifest
-from tilec.errors import UsageError
-from tilec.runtime.executor import Executor, Run, loader_of
+from tilec.abi.manifest import CallInput, Manifest, PortSpec, read_manifest
+from tilec.errors import UnavailableError, UsageError
+from tilec.runtime.executor import Executor, Run, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
 from tilec.runtime.feeds import copy_result, gather_inputs, gather_outputs
 from tilec.runtime.times import Span, Times
@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 THREADS_VARIABLE = "TILEC_THREADS"
+
+
+Memory = Callable[[CallInput], Any]
+"""The value at a place of a run's memory, in place."""
+
+
+class Observer(Protocol):
+    """Sees the memory of a run around each launch, which is named by its group."""
+
+    def before(self, group: str, memory: Memory) -> None:
+        """All launches before this one are done."""
+
+    def after(self, group: str, memory: Memory) -> None:
+        """This launch is done."""
 
 
 def load(
@@ -78,6 +92,31 @@ class Session:
         self._run_once(feeds, out or {}, times)
         return times.spans
 
+    def stepwise(self, feeds: "Mapping[str, ArrayLike]", observer: "Observer") -> None:
+        """Run once with one launch at a time: the observer sees the memory before and after each.
+
+        A run as a whole comes first, on the same memory, which is filled with NaN between the two. Raises
+        UnavailableError when the back end only runs whole segments.
+        """
+        inputs = gather_inputs(self._manifest.inputs, feeds)
+        outputs: list[Any] = list(gather_outputs(self._manifest.outputs, {}, inputs, self._taken))
+        run = self._executor.take_run()
+        try:
+            if not isinstance(run, SteppableRun):
+                raise UnavailableError(f"{self._manifest.loader} runs no launch alone")
+            self._start(run, inputs, outputs, lambda segment, _memory: run.launch(segment, None))
+            run.poison()
+
+            def each(segment: int, memory: Memory) -> None:
+                for number, group in enumerate(self._manifest.segments[segment].groups):
+                    observer.before(group, memory)
+                    run.step(segment, number)
+                    observer.after(group, memory)
+
+            self._start(run, inputs, outputs, each)
+        finally:
+            self._executor.give_run(run)
+
     def _run_once(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]", times: Times | None
     ) -> "dict[str, NDArray[Any]]":
@@ -86,7 +125,7 @@ class Session:
         outputs: list[Any] = list(gather_outputs(manifest.outputs, out, inputs, self._taken))
         run = self._executor.take_run()
         try:
-            results = self._start(run, inputs, outputs, times)
+            results = self._start(run, inputs, outputs, lambda segment, _memory: run.launch(segment, times), times)
         finally:
             self._executor.give_run(run)
         for number, taken in self._taken.items():
@@ -99,21 +138,32 @@ class Session:
             result[spec.name] = array if asked is None else asked
         return result
 
-    def _start(self, run: Run, inputs: list[Any], outputs: list[Any], times: Times | None) -> list[Any]:
-        """Run on these arrays; returns the results of the calls when the outputs are complete, and notes the `times`
-        if somebody wants them."""
+    def _start(
+        self,
+        run: Run,
+        inputs: list[Any],
+        outputs: list[Any],
+        launch: "Callable[[int, Memory], None]",
+        times: Times | None = None,
+    ) -> list[Any]:
+        """Run on these arrays, each segment by `launch`; returns the results of the calls when the outputs are
+        complete, and notes the `times` of calls if somebody wants them."""
         results: list[Any] = []
+        spaces = {"input": inputs, "output": outputs, "result": results}
+
+        def memory(place: CallInput) -> Any:
+            return spaces[place.space][place.at] if place.space in spaces else run.operand(place)
+
         run.bind(0, inputs)
         run.bind(len(inputs) + self._manifest.results, outputs)
-        run.launch(0, times)
+        launch(0, memory)
         for number, (spec, call) in enumerate(zip(self._manifest.calls, self._calls, strict=True), 1):
-            spaces = {"input": inputs, "output": outputs, "result": results}
-            values = [spaces[p.space][p.at] if p.space in spaces else run.operand(p) for p in spec.inputs]
+            values = [memory(place) for place in spec.inputs]
             with times.call(spec.model.file) if times is not None else nullcontext():
                 added = call.run(values)
             run.bind(len(inputs) + len(results), added)
             results += added
-            run.launch(number, times)
+            launch(number, memory)
         return results
 
 

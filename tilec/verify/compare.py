@@ -14,17 +14,37 @@ from tilec.verify.inputs import Array
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The result for one output: `error` is max|a - b| / max|b| over finite elements, `reason` is empty when it
-    passes."""
+    passes. `moves` is how far the output moves, in the same unit, when everything it is computed from moves by its
+    rounding error; None where that was not measured, because the error is within tolerance. `against` names the
+    reference if it is not the one that was asked for."""
 
     output: str
     error: float
     tolerance: float
     reason: str = ""
+    moves: float | None = None
+    against: str = ""
 
     @property
     def passed(self) -> bool:
         """Whether the output is within tolerance."""
         return not self.reason
+
+    @property
+    def verdict(self) -> str:
+        """exact, within rounding, ill-conditioned or mismatch."""
+        if self.reason:
+            return "mismatch"
+        if self.moves is not None:
+            return "ill-conditioned"
+        return "exact" if self.error == 0 else "within rounding"
+
+    def json(self) -> dict[str, Any]:
+        """The verdict, for the record of the run."""
+        record: dict[str, Any] = {"verdict": self.verdict}
+        if self.moves is not None:
+            record["moves"] = float(f"{self.moves:.2g}") if self.moves != inf else "inf"
+        return {**record, "against": self.against} if self.against else record
 
     def size(self) -> str:
         """` (off by E of the largest value, T is allowed)`; empty where the error is not a number."""

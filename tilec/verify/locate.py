@@ -1,20 +1,24 @@
-"""Location of an error: the first diverging group, found by running the model with every group's outputs exposed."""
+"""Location of an error: the stage at fault and the first group that diverges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tilec.errors import TilecError
 from tilec.ir.plan import Plan
 from tilec.verify.compare import compare
-from tilec.verify.groups import Constants, GroupCheck, Instrument, check_groups, instrumented
+from tilec.verify.groups import GroupCheck
 from tilec.verify.inputs import Array
-from tilec.verify.runners import inner_tensors
-from tilec.verify.tolerance import group_tolerances, tolerances
+from tilec.verify.remote import Remote
+from tilec.verify.runners import Compiled, inner_tensors
+from tilec.verify.step_checks import Stale
+from tilec.verify.tolerance import group_tolerances
+from tilec.verify.whole_plan import WholePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,12 @@ class Divergence:
         """The divergence of a group whose kernel is wrong on its own operands."""
         return cls("codegen", check.group, check.origin, check.description())
 
+    @classmethod
+    def memory(cls, stale: Stale) -> Divergence:
+        """The divergence of a group that read something else than what was stored for it."""
+        reason = f"its operand {stale.tensor} changed since group {stale.producer} stored it"
+        return cls("memory", stale.group, stale.origin, reason)
+
     def sentence(self) -> str:
         """One sentence for people."""
         where = f"{self.group} ({self.origin})" if self.origin else self.group
@@ -45,79 +55,52 @@ class Divergence:
             case "import":
                 return f"First diverging group: {where}: {self.reason}; its kernel is what the graph says."
             case "memory":
-                return (
-                    "Every group is right when its outputs are kept: two tensors share memory that they must not, or "
-                    "another tilec generated the code (delete 3-kernels.json and compile again)."
-                )
+                return f"First diverging group: {where}: {self.reason}: two tensors share memory that they must not."
         return self.reason
 
 
-def locate(
-    plan: Plan,
-    folder: Path,
-    model: Path,
-    feeds: Mapping[str, Array],
-    expected: Mapping[str, Array],
-    instrument: Instrument | None,
-) -> Divergence:
+def locate(plan: Plan, folder: Path, kernels: Mapping[str, Any], model: Path, feeds: Mapping[str, Array]) -> Divergence:
     """Find the first group of `plan` (compiled in `folder`) whose results are wrong for `feeds`.
 
-    The plan is compiled again with the outputs of all groups as outputs of the model. A group is at fault if its
-    results differ from its expressions on its own operands. If there is none, the first tensor that differs from the
-    corresponding node's output on onnxruntime is at fault.
+    A group is at fault if its results differ from its expressions on its own operands. If there is none, the first
+    tensor that differs from the corresponding node's output on onnxruntime is at fault.
     """
-    if instrument is None:
-        return Divergence("unknown", reason="Compile with `tilec compile` to learn which group diverges first.")
     try:
-        with instrumented(plan, instrument) as variant:
-            outputs, tensors = variant.run(feeds)
-        checks = check_groups(plan, tensors, Constants(plan, folder))
-        wrong = next((check for check in checks if not check.passed), None)
-        if wrong is not None:
-            return Divergence.kernel(wrong)
-        allowed = tolerances(plan)
-        if all(compare(n, outputs[n], expected[n], allowed[n]).passed for n in allowed):
-            return Divergence("memory")
-        return _diverging_origin(plan, model, feeds, tensors)
+        with Remote("the compiled model", Compiled, folder) as compiled:
+            compiled.ready()
+            found = wrong_group(compiled, plan, kernels, feeds)
+        return found or diverging_origin(plan, folder, model, feeds)
     except TilecError as error:
         return Divergence("unknown", reason=f"The first diverging group is not known: {error.message}.")
 
 
-def examine(plan: Plan, folder: Path, cases: Iterable[Mapping[str, Array]], instrument: Instrument) -> list[GroupCheck]:
-    """Check every group of `plan` (compiled in `folder`) on its own: the worst of all `cases`, in the order of the
-    plan.
-
-    Raises TilecError when the instrumented variant of the plan cannot be compiled or run.
-    """
-    worst: dict[str, GroupCheck] = {}
-    constants = Constants(plan, folder)
-    with instrumented(plan, instrument) as variant:
-        for feeds in cases:
-            _, tensors = variant.run(feeds)
-            for check in check_groups(plan, tensors, constants):
-                before = worst.get(check.group)
-                if before is None or before.severity < check.severity:
-                    worst[check.group] = check
-    return list(worst.values())
+def wrong_group(
+    compiled: Remote, plan: Plan, kernels: Mapping[str, Any], feeds: Mapping[str, Array]
+) -> Divergence | None:
+    """The first group that the `compiled` library computes wrongly, or whose operands changed in memory."""
+    checks: list[GroupCheck]
+    checks, stale = compiled.call("check_groups", plan, kernels, feeds, frozenset(group.name for group in plan.groups))
+    wrong = next((check for check in checks if not check.passed), None)
+    if wrong is not None:
+        return Divergence.kernel(wrong)
+    return Divergence.memory(stale) if stale is not None else None
 
 
-def _diverging_origin(plan: Plan, model: Path, feeds: Mapping[str, Array], native: Mapping[str, Array]) -> Divergence:
-    """The first group whose tensor differs from the model's node on onnxruntime."""
+def diverging_origin(plan: Plan, folder: Path, model: Path, feeds: Mapping[str, Array]) -> Divergence:
+    """The first group whose expressions differ from the model's node on onnxruntime."""
     last = {node.origin[-1]: node.name for group in plan.groups for node in group.nodes if node.origin}
+    origins = {tensor: origin for origin, tensor in last.items()}
     allowed = group_tolerances([node for group in plan.groups for node in group.nodes], plan.tensors)
     reference = inner_tensors(model, feeds, last)
-    for group in plan.groups:
-        for tensor in group.outputs:
-            origin = next((o for o, t in last.items() if t == tensor), None)
-            expected = reference.get(origin) if origin else None
-            if origin is None or expected is None or expected.size != native[tensor].size:
+    for group, results in WholePlan(plan, folder).results(feeds):
+        for tensor, values in results.items():
+            expected = reference.get(origins.get(tensor, ""))
+            if not isinstance(expected, np.ndarray) or expected.size != values.size:
                 continue
             # Sorted, because the plan may store the dimensions of a tensor in another order.
-            comparison = compare(
-                tensor, np.sort(native[tensor], axis=None), np.sort(expected, axis=None), allowed[tensor]
-            )
+            comparison = compare(tensor, np.sort(values, axis=None), np.sort(expected, axis=None), allowed[tensor])
             if not comparison.passed:
-                return Divergence("import", group.name, origin, comparison.reason)
+                return Divergence("import", group.name, origins[tensor], comparison.reason)
     return Divergence(
         "unknown", reason="Every group computes what its expressions say; the model means something else."
     )

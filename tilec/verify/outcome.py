@@ -34,6 +34,12 @@ class Checked:
     outputs: Sequence[Comparison]
 
 
+def worst_of(checked: Sequence[Checked], name: str) -> Comparison:
+    """The comparison of an output that says most: a mismatch, else the largest error."""
+    found = [output for done in checked for output in done.outputs if output.output == name]
+    return max(found, key=lambda each: (not each.passed, each.moves is not None, each.error))
+
+
 def group_summary(groups: Sequence[GroupCheck], total: int) -> dict[str, Any]:
     """The report's entry on groups compared on their own: their number, and those that are wrong."""
     wrong = [

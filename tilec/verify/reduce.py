@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import onnx
 
@@ -12,7 +13,7 @@ from tilec.errors import TilecError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.failure_trial import MISMATCH, Bench, Build, Failure, Judge, Trace
-from tilec.verify.groups import Instrument, origins
+from tilec.verify.groups import origins
 from tilec.verify.input_files import feedings, feeds_of, unfeedable
 from tilec.verify.inputs import Array
 from tilec.verify.locate import locate
@@ -39,13 +40,14 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Case:
-    """A compiled model: its folder, plan and ONNX file, the compiler of its parts, and a folder to work in."""
+    """A compiled model: its folder, plan, ONNX file, the compiler of its parts, the data of its 3-kernels.json, and a
+    folder to work in."""
 
     folder: Path
     plan: Plan
     model: Path
     build: Build
-    instrument: Instrument
+    kernels: Mapping[str, Any]
     scratch: Path
 
 
@@ -57,14 +59,14 @@ def reduce(case: Case, options: VerifyOptions, say: Say) -> Reduced:
     nothing fails, or no longer fails when the model is compiled again.
     """
     with Bench(case.scratch, case.build, options.tolerance) as bench:
-        feeds, expected, failure = _failing(case, options, bench)
+        feeds, failure = _failing(case, options, bench)
         say(f"{failure.kind}: {failure.text}")
         proto = onnx.load(str(case.model), load_external_data=False)
         trace = Trace(case.model, proto, feeds, case.scratch / "trace")
         try:
             whole = Whole(proto, trace, case.model.parent)
             search = _Search(bench, failure, say)
-            start = _start(case, whole, search, feeds, expected)
+            start = _start(case, whole, search, feeds)
             part = whole.part(shrink(whole, start, search.fails))
             assert part is not None
             part = simplify(part, search.fails)
@@ -73,10 +75,8 @@ def reduce(case: Case, options: VerifyOptions, say: Say) -> Reduced:
         return Reduced(part, search.last, len(whole.nodes), bench.trials, bench.trials < MOST_TRIALS)
 
 
-def _failing(
-    case: Case, options: VerifyOptions, bench: Bench
-) -> tuple[Mapping[str, Array], Mapping[str, Array], Failure]:
-    """The first inputs for which the compiled model fails, onnxruntime's outputs for them, and the failure."""
+def _failing(case: Case, options: VerifyOptions, bench: Bench) -> tuple[Mapping[str, Array], Failure]:
+    """The first inputs for which the compiled model fails, and the failure."""
     undrawn = unfeedable(case.plan, options.inputs)
     if undrawn is not None:
         raise TilecError(undrawn, str(case.folder), "Name inputs with --inputs FILE.npz.")
@@ -85,7 +85,7 @@ def _failing(
         expected = bench.call(Judge, "onnxruntime", case.model, feeds)
         failure = bench.compared(case.plan, case.folder, feeds, expected)
         if failure is not None:
-            return feeds, expected, failure
+            return feeds, failure
     raise TilecError(
         "every output is right, so there is nothing to reduce",
         str(case.folder),
@@ -119,16 +119,14 @@ class _Search:
         return part is not None and self.fails(part)
 
 
-def _start(
-    case: Case, whole: Whole, search: _Search, feeds: Mapping[str, Array], expected: Mapping[str, Array]
-) -> Choice:
+def _start(case: Case, whole: Whole, search: _Search, feeds: Mapping[str, Array]) -> Choice:
     """A failing choice: the nodes behind the first diverging group, more around them, half of all, or all.
 
     Raises TilecError when not even the whole model fails.
     """
     choice = Choice(())
     if search.last.kind == MISMATCH:
-        divergence = locate(case.plan, case.folder, case.model, feeds, expected, case.instrument)
+        divergence = locate(case.plan, case.folder, case.kernels, case.model, feeds)
         search.say(divergence.sentence())
         groups = {group.name: origins(group) for group in case.plan.groups}
         choice = whole.named(groups.get(divergence.group, ()))

@@ -16,6 +16,10 @@ from tilec.verify.remote import Remote
 if TYPE_CHECKING:
     import onnx
 
+    from tilec.ir.plan import Plan
+    from tilec.verify.groups import GroupCheck
+    from tilec.verify.step_checks import Stale
+
 LATENCY_RUNS = 5
 
 
@@ -88,23 +92,67 @@ def write_watched(model: Path, proto: onnx.ModelProto, tensors: Iterable[str], f
     return path
 
 
+class OnnxReference:
+    """The model on ONNX's own reference evaluator: slow, in NumPy, and independent of onnxruntime."""
+
+    def __init__(self, model: Path) -> None:
+        from onnx.reference import ReferenceEvaluator
+
+        try:
+            self._evaluator: Any = ReferenceEvaluator(str(model))
+        except Exception as error:  # it raises whatever its operators raise
+            raise TilecError(f"ONNX's reference evaluator cannot load the model: {_first_line(error)}") from error
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Outputs by name. Raises TilecError."""
+        try:
+            outputs = self._evaluator.run(None, dict(feeds))
+        except Exception as error:  # it raises whatever its operators raise
+            raise TilecError(f"ONNX's reference evaluator cannot run the model: {_first_line(error)}") from error
+        return dict(zip(self._evaluator.output_names, outputs, strict=True))
+
+
 class Compiled:
     """The compiled model of a folder."""
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
         from tilec.runtime import load
 
+        self._folder = folder
         self._session = load(folder, threads=threads, check=True)
 
-    def run(self, feeds: Mapping[str, Any], loose: Collection[str] = ()) -> dict[str, Any]:
-        """Outputs by name. Raises TilecError when a second run gives other bytes, except for the `loose` ones, which
-        depend on a part run by onnxruntime."""
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Outputs by name. Raises TilecError when a second run gives other bytes."""
+        first, unstable = self.run_twice(feeds)
+        if unstable:
+            raise TilecError(f"two runs on the same inputs give different {unstable[0]}")
+        return first
+
+    def run_twice(
+        self, feeds: Mapping[str, Any], loose: Collection[str] = ()
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Outputs by name, and the names of those that a second run gives other bytes. The `loose` ones may differ:
+        they depend on a part run by onnxruntime."""
         first = self._session.run(feeds)
         second = self._session.run(feeds)
-        for name, array in first.items():
-            if name not in loose and array.tobytes() != second[name].tobytes():
-                raise TilecError(f"two runs on the same inputs give different {name}")
-        return first
+        return first, tuple(
+            n for n, array in first.items() if n not in loose and array.tobytes() != second[n].tobytes()
+        )
+
+    def check_groups(
+        self, plan: Plan, kernels: Mapping[str, Any], feeds: Mapping[str, Any], chosen: Collection[str]
+    ) -> tuple[list[GroupCheck], Stale | None]:
+        """Checks of the chosen groups of the plan, launch by launch, and the first group whose operands had changed.
+
+        Raises UnavailableError when the back end runs no launch alone.
+        """
+        from tilec.verify.groups import Constants
+        from tilec.verify.places import memory_places
+        from tilec.verify.step_checks import StepChecks
+
+        checks = StepChecks(plan, memory_places(plan, kernels), Constants(plan, self._folder), chosen)
+        self._session.stepwise(feeds, checks)
+        return checks.checks, checks.stale
 
     def latency(self, feeds: Mapping[str, Array]) -> tuple[float, int]:
         """Seconds of the fastest of a few runs, and the number of threads used."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.outcome import Outcome
-
-if TYPE_CHECKING:
-    from tilec.verify.groups import Instrument
 
 
 def verify(
@@ -21,19 +18,17 @@ def verify(
     model: Path,
     options: VerifyOptions,
     advance: Callable[[int, int], None] = lambda _done, _total: None,
-    instrument: Instrument | None = None,
     because: str | None = None,
 ) -> Outcome:
     """Compare the compiled model in `folder` with the original.
 
-    `kernels` is the data of its 3-kernels.json, `plan` the plan it was made from, `model` the ONNX file. `instrument`
-    compiles a variant of the plan for the search of the first diverging group. `because` is the reason why the code
-    cannot run on this machine; then, and when there is no code, the tile programs run on the tile machine. Traffic
-    below a proved bound fails as well. Raises TilecError when one side cannot run at all.
+    `kernels` is the data of its 3-kernels.json, `plan` the plan it was made from, `model` the ONNX file. `because` is
+    the reason why the code cannot run on this machine; then, and when there is no code, the tile programs run on the
+    tile machine. Traffic below a proved bound fails as well. Raises TilecError when one side cannot run at all.
     """
     from tilec.verify.limits import within_bounds
 
-    return within_bounds(_compared(folder, plan, kernels, model, options, advance, instrument, because), plan)
+    return within_bounds(_compared(folder, plan, kernels, model, options, advance, because), plan)
 
 
 def _compared(
@@ -43,7 +38,6 @@ def _compared(
     model: Path,
     options: VerifyOptions,
     advance: Callable[[int, int], None],
-    instrument: Instrument | None,
     because: str | None,
 ) -> Outcome:
     if because is None and "runtime" not in kernels:
@@ -54,4 +48,4 @@ def _compared(
         return verify_on_machine(folder, plan, kernels, model, options, advance, because)
     from tilec.verify.native import verify_native
 
-    return verify_native(folder, plan, model, options, advance, instrument)
+    return verify_native(folder, plan, kernels, model, options, advance)

@@ -1,17 +1,13 @@
 """The stage `verify`: compiled code, or tile programs, against the model."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tilec.artifact import Artifact, bring_files, digest_file, digest_object
 from tilec.errors import ArtifactError, UsageError, VerificationMismatch
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import FILES, Advance, Job, StageInput, StageOutput, read_source
 from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
-
-if TYPE_CHECKING:
-    from tilec.ir.plan import Plan
 
 
 def report_inputs(job: Job, source: StageInput) -> dict[str, str]:
@@ -61,28 +57,12 @@ def verify_kernels(job: Job, source: StageInput, _target: Path, advance: Advance
     refuse_illegal("plan", check_plan(plan), beside)
     model = model_file(job, source, plan.files)
     bring_files(plan.files, source.folder, source.folder, moved_files(job, source, plan.files))
-    instrument = instrument_of(job, source.folder) if job.device else None
     because = host_mismatch(job.device) if job.device else None
-    outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, instrument, because)
+    outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, because)
     failure = None
     if outcome.failure is not None:
         failure = VerificationMismatch(outcome.failure, str(source.folder), outcome.hint)
     return StageOutput(outcome.report, run=outcome.run, failure=failure)
-
-
-def instrument_of(job: Job, folder: Path) -> "Callable[[Plan, Path], None]":
-    """Compiles variants of the plan of `folder`: verify may not call the stage before it, so it is bound here."""
-
-    def instrument(plan: "Plan", temporary: Path) -> None:
-        from tilec.codegen.driver import codegen
-
-        assert job.device is not None
-        bring_files(plan.files, folder, temporary)
-        options, quiet = job.recipe.codegen, lambda _done, _total: None
-        body = codegen(plan, job.device, options, folder=temporary, cache=job.cache, advance=quiet)
-        Artifact("kernels", {}, body).write(temporary / FILES["kernels"])
-
-    return instrument
 
 
 def passed(artifact: Artifact, _folder: Path) -> bool:

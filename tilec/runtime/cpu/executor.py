@@ -125,3 +125,30 @@ class CpuRun:
             return
         job.view(np.int64)[job_layout.JOB_TIMES // 8] = 0 if times is None else address(times.of(segment))
         self._library.run(place)
+
+    def poison(self) -> None:
+        """Fill the arena with NaN."""
+        self._memory.poison()
+
+    def step(self, segment: int, launch: int) -> None:
+        """Run one launch of a segment: the counters that the whole run left say that all other launches are done.
+
+        A job of no launches keeps its counters when it starts.
+        """
+        job, place = self._jobs[segment], self._addresses[segment]
+        if job is None or place is None or self._library is None:
+            return
+        words = job.view(np.int64)
+        count, stride = int(words[job_layout.JOB_LAUNCHES // 8]), int(words[job_layout.JOB_STRIDE // 8])
+        counters = job[job_layout.JOB_COUNTERS : job_layout.JOB_COUNTERS + count * stride]
+        complete = counters.copy()
+        counters[launch * stride : (launch + 1) * stride] = 0
+        words[job_layout.JOB_TIMES // 8] = 0
+        words[job_layout.JOB_LAUNCHES // 8] = 0
+        try:
+            self._library.run(place)
+        finally:
+            words[job_layout.JOB_LAUNCHES // 8] = count
+        while not self.idle:  # a helper that is still leaving reads the counters
+            continue
+        counters[:] = complete

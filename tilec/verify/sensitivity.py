@@ -1,0 +1,78 @@
+"""How far results move when everything they are computed from moves by its rounding error, measured by disturbing.
+
+Values on the boundary of a discontinuity (QuantizeLinear, Round, a cast to integers, a comparison, ArgMax) fall to the
+other side in some of the disturbed evaluations, so that flips are counted like any other movement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilec.verify.inputs import Array
+
+Floats = NDArray[np.float64]
+
+AMPLITUDE = 3.0
+"""Standard deviations of the rounding error by which results are disturbed; the largest of all evaluations is about
+twice as far."""
+
+EVALUATIONS = 16
+"""Number of disturbed evaluations. A value that its rounding error puts on the other side of a boundary stays on its
+own side in all of them with a probability of 1e-3."""
+
+MISSED = 0.02
+"""Share of the moving elements that may be off by more than they moved: a flip that no evaluation happened to show."""
+
+
+def disturbed(result: Array, precise: Array, off: float, reducer: str | None, generator: np.random.Generator) -> Array:
+    """A node's result with `AMPLITUDE` times its rounding error; elements equal to the `precise` ones stay.
+
+    `off` is the standard deviation of the relative error. A sum rounds with the size of its terms, of which the typical
+    size of the sums is a lower estimate where a single one cancels.
+    """
+    wide = result.astype(np.float64)
+    size = np.abs(wide)
+    if reducer == "sum":
+        finite = np.isfinite(wide)
+        size = np.maximum(size, np.sqrt(np.mean(np.square(wide), where=finite)) if finite.any() else 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        perturbed = wide + AMPLITUDE * off * size * generator.standard_normal(result.shape)
+        changed: Array = np.where(precise == wide, wide, perturbed).astype(result.dtype)
+    return changed
+
+
+def deviations(
+    evaluate: Callable[[np.random.Generator], Mapping[str, Array]], values: Mapping[str, Array], names: Sequence[str]
+) -> dict[str, Floats]:
+    """Map from name to the largest distance of each element from `values` in the disturbed evaluations."""
+    moved: dict[str, Floats] = {name: np.zeros(np.shape(values[name])) for name in names}
+    for seed in range(EVALUATIONS):
+        results = evaluate(np.random.default_rng(seed))
+        for name in names:
+            np.maximum(moved[name], apart(results[name], values[name]), out=moved[name])
+    return moved
+
+
+def explained(actual: Array, expected: Array, moved: Floats, allowed: float = 0.0) -> NDArray[np.bool_]:
+    """Which elements differ by no more than they `moved`, or than `allowed`; none when shapes or types differ."""
+    if actual.shape != expected.shape or actual.dtype != expected.dtype or actual.dtype.kind not in "fViub":
+        return np.zeros(np.shape(expected), bool)
+    off = apart(actual, expected)
+    within: NDArray[np.bool_] = off <= np.maximum(moved, allowed)
+    missed = int(np.count_nonzero(~within))
+    if missed and missed <= MISSED * np.count_nonzero(moved) and off.max() <= moved.max():
+        return np.ones_like(within)
+    return within
+
+
+def apart(one: Array, other: Array) -> Floats:
+    """Distance of each pair of elements: 0 for two NaN and equal infinities, infinite where one of them is finite."""
+    a, b = np.asarray(one).astype(np.float64), np.asarray(other).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(a - b)
+    off = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, off)
+    result: Floats = np.where(np.isnan(off), np.inf, off)
+    return result

@@ -1,0 +1,102 @@
+"""Checks of the groups of a shipped library: it runs launch by launch, and each kernel is judged where it stands.
+
+A kernel is wrong when its results differ from its group's expressions on the very operands that it read. Memory is
+wrong when an operand is no longer what its producer stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from tilec.abi.manifest import CallInput
+from tilec.ir.expr import constant_value, operands
+from tilec.ir.plan import Group, Plan
+from tilec.runtime.session import Memory
+from tilec.verify.groups import GroupCheck, check_group, origin_of
+from tilec.verify.inputs import Array
+
+EVALUATED = 1 << 30
+"""Operations of expressions that one verification evaluates in NumPy unless all groups are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A group that found an operand changed since `producer` stored it."""
+
+    group: str
+    origin: str
+    tensor: str
+    producer: str
+
+
+@dataclass
+class StepChecks:
+    """The observer of a stepwise run: checks the `chosen` groups, and the operands of all."""
+
+    plan: Plan
+    places: Mapping[str, CallInput]
+    constants: Mapping[str, Array]
+    chosen: Collection[str]
+    checks: list[GroupCheck] = field(default_factory=list)
+    stale: Stale | None = None
+    _operands: dict[str, Array] = field(default_factory=dict)
+    _stored: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._groups = {group.name: group for group in self.plan.groups}
+
+    def before(self, group: str, memory: Memory) -> None:
+        """Compare the operands with what their producers stored, and keep those of a group to check."""
+        read = [tensor for tensor in read_by(self._groups[group]) if tensor in self.places]
+        self._operands = {}
+        for tensor in read:
+            array = memory(self.places[tensor])
+            producer, digest = self._stored.get(tensor, ("", 0))
+            if self.stale is None and producer and _digest(array) != digest:
+                self.stale = Stale(group, origin_of(self._groups[group]), tensor, producer)
+            if group in self.chosen:
+                self._operands[tensor] = np.array(array)
+
+    def after(self, group: str, memory: Memory) -> None:
+        """Note what the group stored, and check it."""
+        this = self._groups[group]
+        stored = {tensor: memory(self.places[tensor]) for tensor in this.outputs}
+        self._stored |= {tensor: (group, _digest(array)) for tensor, array in stored.items()}
+        if group in self.chosen:
+            self.checks.append(check_group(this, self.plan, {**self._operands, **stored}, self.constants))
+
+
+def read_by(group: Group) -> list[str]:
+    """Tensors that a group reads and does not produce."""
+    produced = {node.name for node in group.nodes}
+    return [t for t in dict.fromkeys(t for node in group.nodes for t in operands(node.expr)) if t not in produced]
+
+
+def affordable(plan: Plan, kernels: Mapping[str, Any]) -> frozenset[str]:
+    """One group of each kernel, the cheapest first, at least one, until `EVALUATED` operations are spent."""
+    groups = {group.name: group for group in plan.groups}
+    by_kernel = {step["kernel"]: groups[step["group"]] for step in reversed(kernels["steps"])}
+    left = EVALUATED
+    chosen: list[str] = []
+    for group in sorted(by_kernel.values(), key=lambda group: constant_value(group.cost.flops) or 0):
+        left -= constant_value(group.cost.flops) or 0
+        if chosen and left < 0:
+            break
+        chosen.append(group.name)
+    return frozenset(chosen)
+
+
+def covered(chosen: Collection[str], kernels: Mapping[str, Any]) -> dict[str, int]:
+    """The number of groups, and of those whose kernel is among the checked ones."""
+    kernel_of = {step["group"]: step["kernel"] for step in kernels["steps"]}
+    checked = {kernel_of[group] for group in chosen if group in kernel_of}
+    return {"total": len(kernel_of), "verified": sum(kernel in checked for kernel in kernel_of.values())}
+
+
+def _digest(array: Any) -> int:
+    return crc32(np.ascontiguousarray(array).tobytes()) if isinstance(array, np.ndarray) else 0
