@@ -84,7 +84,18 @@ def verified_line(report: Mapping[str, Any]) -> str:
     why = f" ({report['because']})" if report.get("because") else ""
     groups = report.get("groups", {"total": 0, "verified": 0})
     part = f": {groups['verified']} of {groups['total']} groups" if groups["verified"] < groups["total"] else ""
-    return f"verified on: {report['verified_on']}{why}{part}"
+    worst = [f"{name} {text}" for name, text in (_judged(*each) for each in report.get("outputs", {}).items()) if text]
+    against = f", against {report['reference']}: {report['reference_because']}" if "reference_because" in report else ""
+    return "; ".join([f"verified on: {report['verified_on']}{why}{part}{against}", *worst])
+
+
+def _judged(name: str, output: Mapping[str, Any]) -> tuple[str, str]:
+    """The output's name, and what is special about its verdict: nothing when it is exact or within rounding."""
+    against = " by ONNX's reference evaluator, onnxruntime differs" if "against" in output else ""
+    if output.get("verdict") == "ill-conditioned":
+        moves = f"{float(output['moves']):.1e}"
+        return name, f"is ill-conditioned{against}: it moves by {moves} of its largest value when inputs are rounded"
+    return name, f"is right{against}" if against else ""
 
 
 def _value(expr: Expr) -> Json:

@@ -107,7 +107,7 @@ def _truncdiv(a: Array, b: Array) -> Array:
     if a.dtype.kind not in "iu":
         return np.asarray(np.trunc(a / b))
     quotient = a // b
-    return np.asarray(quotient + ((quotient * b != a) & ((a < 0) != (b < 0))).astype(a.dtype))
+    return np.asarray(quotient + ((quotient * b != a) & ((a < 0) != (b < 0)) & (b != 0)).astype(a.dtype))
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {

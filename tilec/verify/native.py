@@ -16,8 +16,9 @@ from tilec.verify.inputs import Array
 from tilec.verify.locate import Divergence, diverging_origin, wrong_group
 from tilec.verify.nodes import behind_calls
 from tilec.verify.outcome import Checked, Outcome, group_summary, run_record, worst_of
+from tilec.verify.references import expected_outputs
 from tilec.verify.remote import Remote
-from tilec.verify.runners import Compiled, Reference
+from tilec.verify.runners import Compiled
 from tilec.verify.step_checks import Stale, affordable, covered
 from tilec.verify.tolerance import tolerances
 from tilec.verify.verdict import reconsidered
@@ -40,22 +41,20 @@ def verify_native(
         return Outcome({"because": undrawn, "verdict": "unverified", "verified_on": "nothing"}, run_record([], {}))
     chosen = feedings(options.seeds, options.inputs)
     steps = 2 * len(chosen)
-    with Remote("onnxruntime", Reference, model) as reference:
-        reference.ready()
-        expected = [
-            _step(advance, i, steps, reference.call("run", feeds_of(plan, each))) for i, each in enumerate(chosen)
-        ]
-        random = reference.call("unrepeatable", feeds_of(plan, chosen[0])) if plan.calls else ()
-    allowed = {name: tolerance for name, tolerance in tolerances(plan).items() if name not in random}
+    expected = expected_outputs(plan, folder, model, chosen)
+    advance(len(chosen), steps)
+    allowed = {name: tolerance for name, tolerance in tolerances(plan).items() if name not in expected.random}
     if options.tolerance is not None:
         allowed = dict.fromkeys(allowed, options.tolerance)
-    foreign = [name for name in allowed if name not in expected[0]]
+    foreign = [name for name in allowed if name not in expected.outputs[0]]
     if foreign:
-        hint = f"The model has {', '.join(expected[0])}."
+        hint = f"The model has {', '.join(expected.outputs[0])}."
         raise ArtifactError(f"the plan has the output {foreign[0]!r}, which the model does not have", str(folder), hint)
-    report: dict[str, Any] = {"reference": options.reference, "verdict": "pass", "verified_on": "host"}
-    if random:
-        report["random"] = list(random)
+    report: dict[str, Any] = {"reference": expected.reference, "verdict": "pass", "verified_on": "host"}
+    if expected.because:
+        report["reference_because"] = expected.because
+    if expected.random:
+        report["random"] = list(expected.random)
     with Remote("the compiled model", Compiled, folder) as compiled:
         compiled.ready()
         checked: list[Checked] = []
@@ -65,11 +64,11 @@ def verify_native(
             feeds = feeds_of(plan, each)
             actual, differing = compiled.call("run_twice", feeds, behind_calls(plan))
             unstable = unstable or differing
-            compared = [compare(name, actual[name], expected[i][name], allowed[name]) for name in allowed]
+            compared = [compare(name, actual[name], expected.outputs[i][name], allowed[name]) for name in allowed]
             if options.tolerance is None and not all(output.passed for output in compared):
                 divergence = divergence or _wrong_group(compiled, plan, kernels, feeds)
                 if divergence is None:
-                    compared = reconsidered(compared, plan, folder, model, feeds, actual, expected[i])
+                    compared = reconsidered(compared, plan, folder, model, feeds, actual, expected.outputs[i])
             checked.append(Checked(each, compared))
             advance(len(chosen) + i + 1, steps)
         seconds, threads = compiled.call("latency", feeds_of(plan, chosen[0]))
@@ -97,7 +96,7 @@ def verify_native(
     report["diverging"] = divergence.json()
     if worst is not None:
         output = worst[1]
-        failure = f"output {output.output} differs from {options.reference}: {output.reason}{output.size()}"
+        failure = f"output {output.output} differs from {expected.phrase}: {output.reason}{output.size()}"
     elif unstable:
         failure = f"two runs on the same inputs give different {unstable[0]}"
     elif divergence.stage == "memory":
@@ -143,11 +142,6 @@ def _origin(plan: Plan, folder: Path, model: Path, feeds: Mapping[str, Array]) -
         return diverging_origin(plan, folder, model, feeds)
     except TilecError as error:
         return Divergence("unknown", reason=f"The first diverging group is not known: {error.message}.")
-
-
-def _step(advance: Advance, done: int, total: int, result: dict[str, Array]) -> dict[str, Array]:
-    advance(done + 1, total)
-    return result
 
 
 def _worst(checked: list[Checked]) -> tuple[int, Comparison] | None:

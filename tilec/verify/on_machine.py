@@ -25,8 +25,7 @@ from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, or
 from tilec.verify.input_files import feedings, feeds_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
 from tilec.verify.outcome import Checked, Outcome, group_summary, run_record, worst_of
-from tilec.verify.remote import Remote
-from tilec.verify.runners import Reference
+from tilec.verify.references import expected_outputs
 from tilec.verify.tolerance import tolerances
 from tilec.verify.verdict import reconsidered
 from tilec.verify.whole_plan import fallback_of
@@ -141,41 +140,41 @@ def _whole(
         allowed = dict.fromkeys(allowed, options.tolerance)
     chosen = feedings(options.seeds, options.inputs)
     constants = _constants(plan, folder, [*plan.constants, *(node.name for node in plan.prepared)])
-    report["reference"] = options.reference
     report["groups"] = {"total": len(steps), "verified": len(steps)}
     checked: list[Checked] = []
     counted: dict[str, Any] = {}
     groups: dict[str, GroupCheck] = {}
     fallbacks = [fallback_of(folder, plan, call) for call in plan.calls]
-    with Remote("onnxruntime", Reference, model) as reference:
-        reference.ready()
-        for number, draw in enumerate(chosen):
-            feeds = feeds_of(plan, draw)
-            arrays: dict[str, Any] = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
-            called = 0
-            for done, step in enumerate(steps):
-                called = _call(plan, fallbacks, arrays, called, step.segment)
-                try:
-                    result = step.execute(arrays)
-                except MachineError as error:
-                    return _failed(report, checked, step.group, _message(error))
-                arrays |= result.outputs
-                counted[step.group.name] = _traffic(step.group, result)
-                if options.per_group:
-                    check = check_group(step.group, plan, arrays, constants)
-                    groups[check.group] = max(check, groups.get(check.group, check), key=lambda each: each.severity)
-                advance(number * len(steps) + done + 1, len(chosen) * len(steps))
-            _call(plan, fallbacks, arrays, called, len(plan.calls))
-            expected = reference.call("run", feeds)
-            tensors = {port.name: port.tensor for port in plan.outputs}
-            actual = {name: arrays[tensor] for name, tensor in tensors.items()}
-            outputs = [compare(name, actual[name], expected[name], allowed[name]) for name in allowed]
-            if options.tolerance is None and not all(output.passed for output in outputs):
-                checks = [check_group(step.group, plan, arrays, constants) for step in steps]
-                groups |= {check.group: check for check in checks if not check.passed}
-                if all(check.passed for check in checks):
-                    outputs = reconsidered(outputs, plan, folder, model, feeds, actual, expected)
-            checked.append(Checked(draw, outputs))
+    expected = expected_outputs(plan, folder, model, chosen)
+    report["reference"] = expected.reference
+    if expected.because:
+        report["reference_because"] = expected.because
+    for number, draw in enumerate(chosen):
+        feeds = feeds_of(plan, draw)
+        arrays: dict[str, Any] = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
+        called = 0
+        for done, step in enumerate(steps):
+            called = _call(plan, fallbacks, arrays, called, step.segment)
+            try:
+                result = step.execute(arrays)
+            except MachineError as error:
+                return _failed(report, checked, step.group, _message(error))
+            arrays |= result.outputs
+            counted[step.group.name] = _traffic(step.group, result)
+            if options.per_group:
+                check = check_group(step.group, plan, arrays, constants)
+                groups[check.group] = max(check, groups.get(check.group, check), key=lambda each: each.severity)
+            advance(number * len(steps) + done + 1, len(chosen) * len(steps))
+        _call(plan, fallbacks, arrays, called, len(plan.calls))
+        tensors = {port.name: port.tensor for port in plan.outputs}
+        actual = {name: arrays[tensor] for name, tensor in tensors.items()}
+        outputs = [compare(name, actual[name], expected.outputs[number][name], allowed[name]) for name in allowed]
+        if options.tolerance is None and not all(output.passed for output in outputs):
+            checks = [check_group(step.group, plan, arrays, constants) for step in steps]
+            groups |= {check.group: check for check in checks if not check.passed}
+            if all(check.passed for check in checks):
+                outputs = reconsidered(outputs, plan, folder, model, feeds, actual, expected.outputs[number])
+        checked.append(Checked(draw, outputs))
     report["outputs"] = {name: {"tolerance": allowed[name], **worst_of(checked, name).json()} for name in allowed}
     report["traffic"] = counted
     run = run_record(checked, {}, list(groups.values()))
@@ -190,7 +189,7 @@ def _whole(
     if wrong is None:
         return Outcome(report, run)
     report["verdict"] = "mismatch"
-    return Outcome(report, run, f"output {wrong.output} differs from onnxruntime: {wrong.reason}{wrong.size()}")
+    return Outcome(report, run, f"output {wrong.output} differs from {expected.phrase}: {wrong.reason}{wrong.size()}")
 
 
 def _call(plan: Plan, fallbacks: Sequence[Fallback], arrays: dict[str, Any], first: int, end: int) -> int:

@@ -17,13 +17,11 @@ from tilec.errors import TilecError
 from tilec.ir.plan import Plan
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
+from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
 from tilec.verify.runners import OnnxReference
 from tilec.verify.sensitivity import Floats, explained
 from tilec.verify.whole_plan import WholePlan
-
-PATIENCE = 120.0
-"""Seconds that ONNX's reference evaluator may take."""
 
 
 def reconsidered(

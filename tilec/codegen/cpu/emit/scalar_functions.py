@@ -252,6 +252,21 @@ def _operator(node: Any, _element: str, _lanes: int, a: PrimExpr, b: PrimExpr) -
     return node(a, b)
 
 
+def _shift(node: Any, element: str, lanes: int, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """A shift; LLVM leaves one by the width or more undefined, NumPy shifts everything out."""
+    width = int(element.lstrip("uint"))
+    known = _literal(b)
+    if known is not None and 0 <= known < width:
+        return node(a, b)
+    unsigned = f"uint{width}"
+    b = bind(b)
+    beyond = tirx.GE(reinterpret(b, unsigned, lanes), constant(width, unsigned, lanes))
+    inside = tirx.Select(beyond, constant(width - 1, element, lanes), b)
+    if node is tirx.shift_right and not element.startswith("uint"):
+        return node(a, inside)
+    return tirx.Select(beyond, constant(0, element, lanes), node(a, inside))
+
+
 PRINTERS: dict[str, Printer] = {
     **{name: partial(_libm, name) for name in LIBM},
     **{name: partial(_fitted, name) for name in FITTED},
@@ -275,8 +290,8 @@ PRINTERS: dict[str, Printer] = {
     "bitor": partial(_operator, tirx.bitwise_or),
     "bitxor": partial(_operator, tirx.bitwise_xor),
     "bitnot": lambda _element, _lanes, x: tirx.bitwise_not(x),
-    "shl": partial(_operator, tirx.shift_left),
-    "shr": partial(_operator, tirx.shift_right),
+    "shl": partial(_shift, tirx.shift_left),
+    "shr": partial(_shift, tirx.shift_right),
     "+": partial(wrapping, tirx.Add),
     "-": partial(wrapping, tirx.Sub),
     "*": partial(wrapping, tirx.Mul),
