@@ -1,5 +1,6 @@
 """tilec compiles ONNX models for devices described in YAML and writes every decision down as JSON."""
 
+from os.path import join
 from typing import TYPE_CHECKING, Any
 
 from tilec.version import __version__
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         set_default_logger_verbosity,
         set_seed,
     )
+    from tilec.api.stand_in import stand_in as as_onnxruntime
     from tilec.runtime import Session, load
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "Session",
     "SessionOptions",
     "__version__",
+    "as_onnxruntime",
     "disable_telemetry_events",
     "enable_telemetry_events",
     "get_all_providers",
@@ -62,12 +65,18 @@ __all__ = [
 ]
 
 _OF_RUNTIME = ("Session", "load")
+_MODULES = ("as_onnxruntime", "capi")
+
+# Where a program puts this module in onnxruntime's place by hand, `import onnxruntime.capi` looks for it here.
+__path__.append(join(__path__[0], "api", "onnxruntime"))
 
 
 def __getattr__(name: str) -> Any:
     """A public name, imported when it is first asked for: `tilec --help` needs no NumPy."""
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(f"tilec.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'tilec' has no attribute {name!r}")
     module = importlib.import_module("tilec.runtime" if name in _OF_RUNTIME else "tilec.api")

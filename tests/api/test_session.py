@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import tilec
 from api import models
@@ -203,6 +204,21 @@ def test_overridden_sizes_and_threads_are_honoured(cache):
     assert message(lambda: session.run(None, {"a": a[:1], "c": a[:1]})) == (
         "input 'a' has size 1 along dimension 0, expected was 2"
     )
+
+
+def test_extents_without_a_name_are_read_off_every_call(cache):
+    """`?` for unrelated extents, as exporters write it: two sizes in one call, others in the next."""
+    nodes = [helper.make_node("Transpose", ["b"], ["t"]), helper.make_node("MatMul", ["a", "t"], ["y"])]
+    proto = models.model(nodes, [models.value("a", "?", 4), models.value("b", "?", 4)], [models.value("y", "?", "?")])
+    session = tilec.InferenceSession(proto.SerializeToString(), cache=cache)
+    assert [arg.shape for arg in session.get_inputs()] == [["?", 4], ["?", 4]]
+    for m, n in ((2, 3), (3, 1)):
+        a, b = np.ones((m, 4), np.float32), np.ones((n, 4), np.float32)
+        np.testing.assert_array_equal(session.run(None, {"a": a, "b": b})[0], np.full((m, n), 4))
+    options = tilec.SessionOptions()
+    options.add_free_dimension_override_by_name("?", 2)
+    fixed = tilec.InferenceSession(proto.SerializeToString(), options, cache=cache)
+    assert fixed.run(None, {"a": np.ones((2, 4), np.float32), "b": np.ones((2, 4), np.float32)})[0].shape == (2, 2)
 
 
 def test_initializers_can_be_replaced(cache, tmp_path):

@@ -38,6 +38,13 @@ def test_extents_without_a_name_get_one() -> None:
     assert shape_text(ports[1].shape) == "[y_dim0]"
 
 
+@pytest.mark.parametrize("nothing", ["?", "-1", "", " ", "None", "*", "..."])
+def test_what_names_nothing_is_another_size_each_time(nothing: str) -> None:
+    ports, symbols = input_ports([info("x", nothing, 3, nothing), info("y", nothing, "unk__1", "unk__1")], {}, "m")
+    assert symbols == ("x_dim0", "x_dim2", "y_dim0", "unk_1")
+    assert [shape_text(p.shape) for p in ports] == ["[x_dim0, 3, x_dim2]", "[y_dim0, unk_1, unk_1]"]
+
+
 def test_words_of_the_language_are_no_symbols() -> None:
     assert input_ports([info("x", "max", "N", "inf")], {}, "m")[1] == ("max_", "N", "inf_")
 

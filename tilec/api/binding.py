@@ -3,7 +3,7 @@
 import ctypes
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,11 +18,28 @@ if TYPE_CHECKING:
     from tilec.api.header import NodeArg
 
 
-class IOBinding:
-    """Inputs and outputs of `run_with_iobinding`, bound to memory. Made by `InferenceSession.io_binding`."""
+class Ports(Protocol):
+    """A session as far as a binding depends on it: the names of its inputs and outputs."""
 
-    def __init__(self, inputs: "Sequence[NodeArg]", outputs: "Sequence[NodeArg]") -> None:
-        self._known = {"input": [port.name for port in inputs], "output": [port.name for port in outputs]}
+    def get_inputs(self) -> "list[NodeArg]":
+        """The inputs that have to be fed."""
+
+    def get_overridable_initializers(self) -> "list[NodeArg]":
+        """The inputs that have a default value."""
+
+    def get_outputs(self) -> "list[NodeArg]":
+        """The outputs."""
+
+
+class IOBinding:
+    """Inputs and outputs of a session's `run_with_iobinding`, bound to memory."""
+
+    def __init__(self, session: Ports) -> None:
+        inputs = (*session.get_inputs(), *session.get_overridable_initializers())
+        self._known = {
+            "input": [port.name for port in inputs],
+            "output": [port.name for port in session.get_outputs()],
+        }
         self.inputs: dict[str, Any] = {}
         self.outputs: dict[str, NDArray[Any] | None] = {}
         self._results: list[Any] = []

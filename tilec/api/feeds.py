@@ -10,8 +10,8 @@ from tilec.api.header import Described
 from tilec.api.values import plain
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, Var, constant_value, substitute
-from tilec.ir.text import parse_expr, text_of
+from tilec.ir.expr import Const, Expr, Var, constant_value, substitute, variables
+from tilec.ir.text import parse_expr
 
 Feeds = Mapping[str, Any]
 
@@ -122,10 +122,11 @@ class Sizes:
                 continue
             expected = constant_value(simplify(substitute(extent, {s: Const(v) for s, v in sizes.items()})))
             if expected is not None and expected != size:
-                because = ", ".join(f"{s} is {sizes[s]} by input {origin[s]!r}" for s in origin if s in text_of(extent))
+                named = sorted(variables(extent) & origin.keys())
+                because = ", ".join(f"{symbol} is {sizes[symbol]} by input {origin[symbol]!r}" for symbol in named)
                 raise FeedError(
                     f"input {name!r} has size {size} along dimension {axis}, expected was {expected}",
-                    hint=f"{because.capitalize()}." if because else None,
+                    hint=f"{because[0].upper()}{because[1:]}." if because else None,
                 )
         return sizes
 

@@ -75,13 +75,13 @@ class Model:
     def _overridden(self) -> dict[str, int]:
         """Symbol -> size for the dimensions that options fix; a name that no input has is warned about once."""
         symbols = {
-            extent: text
+            text: extent
             for port in self._header.inputs
             for extent, text in zip(port.shape or (), port.extents or (), strict=False)
             if text in self._header.symbols
         }
         given = self._options.given_sizes()
         for name in given:
-            if name not in symbols:
+            if name not in symbols.values():
                 warn_once(f"no input has a dimension {name!r}: its size has no effect")
-        return {symbols[name]: size for name, size in given.items() if name in symbols}
+        return {symbol: given[name] for symbol, name in symbols.items() if isinstance(name, str) and name in given}

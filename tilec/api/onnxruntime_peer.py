@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilec.errors import TilecError, UnavailableError, UsageError
+from tilec.onnxruntime_package import import_onnxruntime
 
 
 class OnnxruntimePeer:
@@ -15,7 +16,7 @@ class OnnxruntimePeer:
     def __init__(self, model: Path, threads: int | None, sizes: Mapping[str, int]) -> None:
         """Raises UnavailableError without onnxruntime, TilecError when it cannot load the model."""
         try:
-            import onnxruntime
+            onnxruntime = import_onnxruntime()
         except ImportError as error:
             raise UnavailableError(
                 f"onnxruntime cannot be imported: {error}",

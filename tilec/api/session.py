@@ -163,7 +163,7 @@ class InferenceSession:
 
     def io_binding(self) -> IOBinding:
         """Inputs and outputs to bind for `run_with_iobinding`."""
-        return IOBinding((*self.get_inputs(), *self.get_overridable_initializers()), self.get_outputs())
+        return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         """Run on bound inputs, into bound outputs. Raises FeedError as `run` does."""

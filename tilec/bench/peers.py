@@ -12,6 +12,7 @@ import numpy as np
 
 from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError, UsageError, did_you_mean
+from tilec.onnxruntime_package import import_onnxruntime
 
 Peer = Callable[[Path, Mapping[str, Array], int], Runner]
 """Constructs a runner from (model, feeds, threads)."""
@@ -19,8 +20,7 @@ Peer = Callable[[Path, Mapping[str, Array], int], Runner]
 
 def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
     """A runner of the model on onnxruntime's CPU provider, inputs and outputs bound."""
-    import onnxruntime as ort
-
+    ort = import_onnxruntime()
     options = ort.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads

@@ -23,6 +23,7 @@ from tilec.importer.names import identifier
 from tilec.importer.onnx_types import ELEMENT_NAMES, tensor_of, tensor_type
 from tilec.importer.value import Value
 from tilec.ir.graph import Unsupported
+from tilec.onnxruntime_package import import_onnxruntime
 
 MAX_SHOWN_ELEMENTS = 1024
 """Maximal number of elements of known contents that take part in shape inference."""
@@ -134,8 +135,7 @@ def _by_onnx(model: Any) -> dict[str, Any]:
 def _by_onnxruntime(model: Any) -> dict[str, Any]:
     """Types of tensors by onnxruntime, for operators that ONNX does not define."""
     try:
-        import onnxruntime
-
+        onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

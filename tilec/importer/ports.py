@@ -26,6 +26,16 @@ class InputPort:
     ttype: str
 
 
+NO_NAMES = frozenset({"none", "null", "nil"})
+"""Words that exporters write for an extent without a name."""
+
+
+def names_extent(param: str) -> bool:
+    """Whether a dim_param names an extent. One without a letter (`?`, `-1`, `*`) and a word for nothing do not: extents
+    that have it in common need not be equal."""
+    return any(letter.isalpha() for letter in param) and param.strip().lower() not in NO_NAMES
+
+
 def readable(info: Any) -> bool:
     """Whether tensor expressions can read an input: a tensor of known rank and of a type with a tType."""
     tensor = info.type.tensor_type
@@ -42,8 +52,8 @@ def input_ports(
     """The inputs and the remaining symbols, in order of first appearance; `sizes` binds symbols beforehand.
 
     A dim_param is a symbol; one like `past + 1`, of names that are dim_params themselves, is an expression of them; an
-    extent without a name gets a symbol of its own. Raises UnsupportedError for inputs that are not tensors of known
-    rank and UsageError for a size of a symbol that the model does not have.
+    extent without a name (`names_extent`) gets a symbol of its own. Raises UnsupportedError for inputs that are not
+    tensors of known rank and UsageError for a size of a symbol that the model does not have.
     """
     symbols = _Symbols(infos)
     ports = [_port(info, symbols, file) for info in infos]
@@ -114,7 +124,7 @@ def _port(info: Any, symbols: _Symbols, file: str) -> InputPort:
         raise UnsupportedError("the rank of the input is unknown", place, hint)
     shape: list[Expr] = []
     for axis, dim in enumerate(tensor.shape.dim):
-        if dim.dim_param:
+        if names_extent(dim.dim_param):
             shape.append(symbols.of(dim.dim_param))
         elif dim.HasField("dim_value") and dim.dim_value >= 0:
             shape.append(Const(dim.dim_value))

@@ -19,6 +19,7 @@ from tilec.abi.manifest import CallSpec, LibraryFile
 from tilec.artifact import digest_file
 from tilec.errors import ArtifactError, TilecError, UnavailableError
 from tilec.ir.types import numpy_dtype
+from tilec.onnxruntime_package import import_onnxruntime
 
 
 class Foreign(NamedTuple):
@@ -49,7 +50,7 @@ class Fallback:
     def __init__(self, folder: Path, call: CallSpec, threads: int) -> None:
         """Raises UnavailableError without onnxruntime, ArtifactError for another file, TilecError for a damaged one."""
         try:
-            import onnxruntime
+            onnxruntime = import_onnxruntime()
         except ImportError as error:
             raise UnavailableError(
                 f"a part of this model runs on onnxruntime, which cannot be imported: {error}",
@@ -107,15 +108,14 @@ class Fallback:
 
 def _ort_value(value: Any) -> Any:
     """A value as an OrtValue."""
-    from onnxruntime import OrtValue
-
-    if isinstance(value, OrtValue):
+    ort_value = import_onnxruntime().OrtValue
+    if isinstance(value, ort_value):
         return value
     array = np.asarray(value)
     foreign = _NUMBERS.get(array.dtype)
     if foreign is None:
-        return OrtValue.ortvalue_from_numpy(array)
-    return OrtValue.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(array).view(foreign.bits), foreign.number)
+        return ort_value.ortvalue_from_numpy(array)
+    return ort_value.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(array).view(foreign.bits), foreign.number)
 
 
 def _array(value: Any) -> Any:

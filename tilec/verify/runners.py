@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilec.errors import TilecError, UnavailableError
+from tilec.onnxruntime_package import import_onnxruntime
 from tilec.verify.compare import compare
 from tilec.verify.inputs import Array
 from tilec.verify.remote import Remote
@@ -28,7 +29,7 @@ class Reference:
 
     def __init__(self, model: Path, threads: int | None = None) -> None:
         try:
-            import onnxruntime
+            onnxruntime = import_onnxruntime()
         except ImportError as error:
             raise UnavailableError(f"onnxruntime is not installed: {error}", hint="Install onnxruntime.") from error
         options = onnxruntime.SessionOptions()

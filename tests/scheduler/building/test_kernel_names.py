@@ -62,6 +62,7 @@ def test_names_depend_on_shapes_tiles_and_types() -> None:
         "tails": ({"l2": {group.name: "shift"}}, {"l2": {group.name: "clip"}}),
         "loads": ({"w": ("l2",)}, {"w": ("l2", "reg")}),
         "units": ({"p": "fma"}, {"p": "mma"}),
+        "copies": ({"l2": {"w": 2}}, {"l2": {"w": 3}}),
         "layouts": ({"l2": {"w": (0, 1)}}, {"l2": {"w": (1, 0)}}),
         "wide": ((), ("p",)),
         "guard": (Const(True), parse_expr("s > 4")),

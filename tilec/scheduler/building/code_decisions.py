@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from tilec.ir.canonical_group import iterator_names, tensor_names
 from tilec.ir.decisions import Renaming, renamed
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
-from tilec.scheduler.building.kernel_names import iterator_names, kernel_name, tensor_names
+from tilec.scheduler.building.kernel_names import kernel_name
 
 
 class Decide(Protocol):

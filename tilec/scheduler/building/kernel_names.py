@@ -1,4 +1,4 @@
-"""Kernel names: equal groups share one, by the digest of their content without names (Welder, 4)."""
+"""Kernel names: equal groups share one, by the digest of their canonical form (Welder, 4)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilec.artifact import digest_object
-from tilec.ir.canonical import canonical
-from tilec.ir.decisions import Renaming, renamed, signed
-from tilec.ir.expr import operands
+from tilec.ir.canonical_group import canonical_group
+from tilec.ir.decisions import signed
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.plan import PlanLevel, Variant
 from tilec.ir.text import text_of
@@ -30,18 +29,15 @@ def kernel_name(
     levels: Sequence[PlanLevel],
 ) -> str:
     """A readable name followed by the digest of everything that determines the kernel's code."""
-    names, iterators = tensor_names(nodes), iterator_names(nodes)
-
+    group = canonical_group(nodes, outputs, connect, variant, tensors)
     content: dict[str, Any] = {
-        "nodes": [canonical(node.expr, names, iterators[node.name]) for node in nodes],
-        "tensors": {
-            names[t]: [tensors[t].ttype, *(text_of(e) for e in tensors[t].shape)] for t in names if t in tensors
-        },
-        "outputs": [names[t] for t in outputs],
-        "connect": sorted([*(names[x] for x in edge.split("->")), level] for edge, level in connect.items()),
+        "nodes": [list(texts) for texts in group.form.nodes],
+        "tensors": {name: list(texts) for name, texts in group.form.tensors.items()},
+        "outputs": list(group.form.outputs),
+        "connect": sorted([*edge.split("->"), level] for edge, level in group.connect.items()),
         "levels": [[level.name, level.units, level.managed, level.scope] for level in levels],
         "guard": text_of(variant.guard),
-        **signed(renamed(variant, Renaming(names, iterators))),
+        **signed(group.variant),
     }
     return f"{_readable(nodes)}_{digest_object(content)[:DIGITS]}"
 
@@ -52,17 +48,3 @@ def _readable(nodes: Sequence[Node]) -> str:
     name = "_".join(distinct)
     name = name[:MAX_NAME_LENGTH].rstrip("_")
     return name if name[:1].isalpha() else f"k{name}"
-
-
-def tensor_names(nodes: Sequence[Node]) -> dict[str, str]:
-    """Map from tensor to `t0`, `t1`, ... in the order in which nodes read and write them."""
-    names: dict[str, str] = {}
-    for node in nodes:
-        for tensor in (*operands(node.expr), node.name):
-            names.setdefault(tensor, f"t{len(names)}")
-    return names
-
-
-def iterator_names(nodes: Sequence[Node]) -> dict[str, dict[str, str]]:
-    """Map from node to a map from iterator to `i0`, `i1`, ... by position."""
-    return {node.name: {i: f"i{n}" for n, i in enumerate(node.expr.iterators)} for node in nodes}

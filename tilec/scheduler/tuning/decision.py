@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tilec.ir.canonical_group import iterator_names, tensor_names
 from tilec.ir.decisions import Renaming, renamed
 from tilec.ir.plan import Group, Plan, Variant
-from tilec.scheduler.building.kernel_names import iterator_names, tensor_names
 
 
 @dataclass(frozen=True, slots=True)

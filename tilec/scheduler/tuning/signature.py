@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from tilec.artifact import Json, digest_object
 from tilec.ir.canonical import canonical
+from tilec.ir.canonical_group import iterator_names, tensor_names
 from tilec.ir.expr import operands
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.text import text_of
-from tilec.scheduler.building.kernel_names import iterator_names, tensor_names
 
 
 @dataclass(frozen=True, slots=True)
