@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tilec.ir.expr import Binary, Const, TensorExpr
+from tilec.ir.expr import Const, Expr, TensorExpr
+from tilec.ir.group_windows import GroupWindows, align, hull
 from tilec.ir.propagate import propagate
-from tilec.lower.lowering_context import Box, Interval, LoweringContext, Window
+from tilec.lower.lowering_context import Box, LoweringContext, Window
 from tilec.lower.padding import fill_of, unguarded
 from tilec.lower.shared_loops import present
 from tilec.lower.split import Tiling
 from tilec.lower.store_regions import store_region
 from tilec.lower.tile_request import TileRequest
-from tilec.lower.windows import contains, cut, hull, inside
+from tilec.lower.windows import contains, cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,10 @@ def producer_region(
     elements.
     """
     result = ProducerRegion({}, {}, {}, {})
+    walk = GroupWindows(s.nodes[task.part[-1]], tiling.box, s.sizes)
     for name in reversed(task.part):
         expr = s.nodes[name]
-        box = _spatial(s, task, tiling, name, result, frozenset(loops))
+        box = _box(s, task, tiling, name, walk, result, frozenset(loops))
         if name in growing:
             box |= dict(zip(expr.spatial, growing[name], strict=True))
         for iterator in expr.reduce:
@@ -59,6 +61,7 @@ def producer_region(
             box |= chunks[name]
         result.boxes[name] = box
         result.reads[name] = _reads(s, name, box)
+        walk.request(result.reads[name])
     return result
 
 
@@ -70,7 +73,7 @@ def _reads(s: LoweringContext, name: str, box: Box) -> dict[str, Window]:
             rescale = present(shared.rescale[name])
             spatial = {iterator: box[iterator] for iterator in rescale.spatial}
             for tensor, window in propagate(rescale, spatial, s.shapes, s.sizes).items():
-                windows[tensor] = hull(s, (w for w in (windows.get(tensor), window) if w is not None)) or ()
+                windows[tensor] = hull((w for w in (windows.get(tensor), window) if w is not None), s.sizes) or ()
     return windows
 
 
@@ -92,48 +95,36 @@ def _bare(s: LoweringContext, expr: TensorExpr) -> TensorExpr:
     return unguarded(expr, {t: fill.value for t, fill in absorbing(s, expr.tensor).items()}, s.shapes)
 
 
-def _spatial(
-    s: LoweringContext, task: TileRequest, tiling: Tiling, name: str, result: ProducerRegion, loops: frozenset[str]
+def _box(
+    s: LoweringContext,
+    task: TileRequest,
+    tiling: Tiling,
+    name: str,
+    walk: GroupWindows[Expr],
+    result: ProducerRegion,
+    loops: frozenset[str],
 ) -> Box:
+    """The box of a node whose readers are placed; what leaves is enlarged to what the tile stores."""
     final, expr = task.part[-1], s.nodes[name]
-    whole = [task.box[iterator] for iterator in tiling.pieces]
-    if name == final:
-        box = dict(tiling.box)
-        window = tuple(box[i] for i in expr.spatial)
-        result.owned[name] = store_region(s, window, task.targets[name].region, tiling, whole)[1]
-        return box
-    consumers = s.consumers(name, task.part)
-    if consumers:
-        result.wanted[name] = hull(s, (result.reads[c][name] for c in consumers)) or ()
-        window = tuple(
-            inside(s, interval, extent) for interval, extent in zip(result.wanted[name], s.shapes[name], strict=True)
-        )
+    window = walk.place(expr, s.shapes[name])
+    if window is None:
+        window = _aligned(s, task, tiling, name)
+    elif name != final:
+        result.wanted[name] = walk.wanted(name) or ()
         for limit in task.limits.get(name, ()):
             if limit.inside <= loops and not contains(s, limit.box, window):
                 window = cut(s, window, limit.box)
-    else:
-        window = _aligned(s, task, tiling, name)
     if name in task.targets:
-        window, result.owned[name] = store_region(s, window, task.targets[name].region, tiling, whole)
-    return dict(zip(expr.spatial, window, strict=True))
+        whole = [task.box[iterator] for iterator in tiling.pieces]
+        enlarged, result.owned[name] = store_region(s, window, task.targets[name].region, tiling, whole)
+        window = enlarged if name != final else window
+    return dict(tiling.box) if name == final else dict(zip(expr.spatial, window, strict=True))
 
 
 def _aligned(s: LoweringContext, task: TileRequest, tiling: Tiling, sink: str) -> Window:
-    """The box of a further sink of a part (multi-output alignment; Welder, 3.2): the final node's tile loops move its
-    iterators of the same name, or else of the same position, and width; its other iterators run through the whole
-    region."""
-    spatial = s.nodes[sink].spatial
-    region = dict(zip(spatial, task.targets[sink].region, strict=True))
-    for iterator, pieces in tiling.pieces.items():
-        position = s.nodes[task.part[-1]].spatial.index(iterator)
-        twins = [iterator] if iterator in region else list(spatial[position : position + 1])
-        for twin in twins:
-            if _width(s, region[twin]) == _width(s, task.box[iterator]):
-                offset = Binary("-", region[twin][0], task.box[iterator][0])
-                lo, hi = (s.sizes.size(Binary("+", end, offset)) for end in pieces.piece)
-                region[twin] = (lo, hi)
-    return tuple(region.values())
-
-
-def _width(s: LoweringContext, interval: Interval) -> object:
-    return s.sizes.size(Binary("-", interval[1], interval[0]))
+    """The box of a further sink, over its whole region where no tile loop moves it."""
+    expr, final = s.nodes[sink], s.nodes[task.part[-1]]
+    region = dict(zip(expr.spatial, task.targets[sink].region, strict=True))
+    tile = {iterator: pieces.piece for iterator, pieces in tiling.pieces.items()}
+    box, _ = align(expr, region, final, task.box, tile, s.sizes)
+    return tuple(box.values())

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.ir.expr import Const
+from tilec.ir.group_windows import hull, widen
 from tilec.ir.program import Allocate, Buffer, Fill, LoadTiles, Statement
 from tilec.ir.reads import is_gathered
 from tilec.lower.iteration_boxes import absorbing, clipped_reads
 from tilec.lower.lowering_context import Window, neutral
 from tilec.lower.part_frame import LiveRange, PartFrame
 from tilec.lower.store_regions import first_tile
-from tilec.lower.windows import buffer, contains, cut, hull, leaves, widened_window, window_of
+from tilec.lower.windows import buffer, contains, cut, leaves, window_of
 
 
 def allocate(frame: PartFrame, name: str, loops: tuple[str, ...], out: list[Statement], may_skip: bool) -> None:
@@ -35,7 +36,7 @@ def allocate(frame: PartFrame, name: str, loops: tuple[str, ...], out: list[Stat
     outside = fill is not None and leaves(s, region.wanted[name], s.shapes[name])
     if outside:
         pairs = zip(region.wanted[name], window, s.shapes[name], strict=True)
-        window = tuple(widened_window(s, wanted, box, extent) for wanted, box, extent in pairs)
+        window = tuple(widen(wanted, box, extent, s.sizes) for wanted, box, extent in pairs)
     target = frame.buffers[name] = buffer(s, name, task.level, window)
     out.append(Allocate(target))
     if fill is not None:
@@ -100,7 +101,7 @@ def _loaded(
         windows = [clipped_reads(s, name, region)[tensor] for name in names]
     else:
         windows = [region.reads[name][tensor] for name in names]
-    window: Window = hull(s, windows) or ()
+    window: Window = hull(windows, s.sizes) or ()
     below = window_of(source)
     comparable = source.level != s.levels[0].name and (fill is None or s.filled.get(source.name) == fill.value)
     if comparable and not contains(s, below, window):

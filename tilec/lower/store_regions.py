@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, substitute, variables
+from tilec.ir.group_windows import is_partition
 from tilec.lower.lowering_context import Interval, LoweringContext, Window
 from tilec.lower.split import LoopHead, Tiling
 
@@ -22,7 +23,7 @@ def store_region(
     loops = {head.variable: head for head in tiling.heads}
     used = [_variables(s, interval) & loops.keys() for interval in window]
     owned: list[Interval] = []
-    if any(len(names) > 1 for names in used) or sum(map(len, used)) != len(frozenset().union(*used)):
+    if not is_partition(used):
         window, owned = region, list(region)
         moving: frozenset[str] = frozenset()
     else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilec.ir.algebra import KnownRanges, bounds_of, linear_form, polynomial, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, Var, rebuild, substitute, variables, walk
+from tilec.ir.group_windows import Flags
 from tilec.ir.intervals import Candidates, Ints, Symbolic
 
 _MAX_DEPTH = 3
@@ -118,6 +119,44 @@ class SymbolicBounds(Symbolic):
     def at_most(self, a: Expr, b: Expr) -> bool:
         """Whether a <= b is certain."""
         return a == b or self._not_negative(self.subtract(b, a), _MAX_DEPTH)
+
+    def select(self, condition: Flags, yes: Expr, no: Expr) -> Expr:
+        """One of the two: what is not certain counts as false."""
+        return yes if condition else no
+
+    def vacant(self, lo: Expr, hi: Expr) -> bool:
+        """Whether both ends are one expression."""
+        return lo == hi
+
+    def covers(self, lo: Expr, hi: Expr, first: Expr, end: Expr) -> bool:
+        """Whether `[lo, hi)` certainly contains `[first, end)`."""
+        return self.at_most(lo, first) and self.at_most(end, hi)
+
+    @property
+    def zero(self) -> Expr:
+        """The constant 0."""
+        return Const(0)
+
+    def stays(self, lo: Expr, hi: Expr, extent: Expr) -> bool:
+        """Whether `[lo, hi)` certainly lies in `[0, extent)`."""
+        return self.covers(Const(0), extent, lo, hi)
+
+    def is_zero(self, number: Expr) -> bool:
+        """Whether an expression is the constant 0."""
+        return number == Const(0)
+
+    def is_fixed(self, width: Expr) -> bool:
+        """Whether a width is a constant."""
+        return isinstance(width, Const)
+
+    def anchor(self, start: Expr) -> Expr:
+        """The start of a window by name (`position`)."""
+        return self.position(start)
+
+    def shortfall(self, amount: Expr) -> Expr | None:
+        """The most by which an expression falls below 0; None without a lower limit."""
+        low = self.smallest(amount)
+        return None if low is None else Const(max(0, -low))
 
     def _not_negative(self, expr: Expr, depth: int) -> bool:
         if isinstance(expr, Const):

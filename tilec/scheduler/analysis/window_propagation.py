@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.ir.expr import ById, Expr, TensorExpr, Var, accesses, constant_value, variables
+from tilec.ir.group_windows import Flags
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import read_window
 from tilec.ir.reads import IteratorGuard, Read, linear, reads
@@ -164,6 +165,69 @@ def least(a: Ints | int, b: Ints | int) -> Ints | int:
 def most(a: Ints | int, b: Ints | int) -> Ints | int:
     """Elementwise maximum over candidates."""
     return max(a, b) if type(a) is int and type(b) is int else np.maximum(a, b)
+
+
+class CandidateEnds:
+    """Ends of windows for the walk over a group (`tilec.ir.group_windows`): one place of every candidate tile.
+
+    What all candidates agree on stays a plain integer, which costs nothing to add to.
+    """
+
+    @property
+    def zero(self) -> Ints | int:
+        """The plain 0."""
+        return 0
+
+    def add(self, a: Ints | int, b: Ints | int) -> Ints | int:
+        """Sum."""
+        return a + b
+
+    def subtract(self, a: Ints | int, b: Ints | int) -> Ints | int:
+        """Difference."""
+        return a if type(b) is int and b == 0 else a - b
+
+    def minimum(self, a: Ints | int, b: Ints | int) -> Ints | int:
+        """The smaller number."""
+        return least(a, b)
+
+    def maximum(self, a: Ints | int, b: Ints | int) -> Ints | int:
+        """The larger number."""
+        return most(a, b)
+
+    def select(self, condition: Flags, yes: Ints | int, no: Ints | int) -> Ints | int:
+        """Candidate by candidate."""
+        if isinstance(condition, bool):
+            return yes if condition else no
+        return np.where(condition, yes, no)
+
+    def vacant(self, lo: Ints | int, hi: Ints | int) -> Flags:
+        """Where the interval is empty; False where it is for no candidate."""
+        empty = hi <= lo
+        return empty if isinstance(empty, bool) or empty.any() else False
+
+    def covers(self, lo: Ints | int, hi: Ints | int, first: Ints | int, end: Ints | int) -> Flags:
+        """Where `[lo, hi)` contains `[first, end)`."""
+        return (lo <= first) & (end <= hi)
+
+    def stays(self, lo: Ints | int, hi: Ints | int, extent: Ints | int) -> bool:
+        """Whether plain integers do: to move arrays is as fast as to find out whether they must move."""
+        return type(lo) is int and type(hi) is int and type(extent) is int and lo >= 0 and hi <= extent
+
+    def is_zero(self, number: Ints | int) -> bool:
+        """Whether it is the plain 0 at which most tiles start."""
+        return type(number) is int and number == 0
+
+    def is_fixed(self, width: Ints | int) -> bool:
+        """Every number is."""
+        return isinstance(width, int | np.integer | np.ndarray)
+
+    def anchor(self, start: Ints | int) -> Ints | int:
+        """The start itself."""
+        return start
+
+    def shortfall(self, amount: Ints | int) -> Ints | int | None:
+        """How far a number falls below 0."""
+        return most(-amount, 0)
 
 
 def hull(window: Sequence[Ends], other: Sequence[Ends]) -> Window:

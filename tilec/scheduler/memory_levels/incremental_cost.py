@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilec.scheduler.analysis.window_propagation import Ends
 from tilec.scheduler.memory_levels.level_problem import LevelProblem, OuterExtents
 from tilec.scheduler.memory_levels.level_tiles import Flags, Floats, LevelTiles
-from tilec.scheduler.memory_levels.level_windows import Interval, MovedWindow, WindowPropagation
+from tilec.scheduler.memory_levels.level_windows import MovedWindow, WindowPropagation
 
 TIE = 1e-9
 """Relative difference below which costs are equal."""
@@ -61,7 +62,7 @@ class IncrementalCost:
         self.members: list[int] = []
         self.pieces: list[set[int]] = []
         self.last: dict[str, int] = {}
-        self.boxes: dict[str, Mapping[str, Interval]] = {}
+        self.boxes: dict[str, Mapping[str, Ends]] = {}
         self.leaving = 0.0
         self.work: Floats = np.zeros(self.count)
 
@@ -188,7 +189,7 @@ class IncrementalCost:
         """Candidates under which every result is aligned, none if the parts are not connected."""
         valid: Flags = np.full(self.count, len(self.pieces) == 1)
         for invalid in self.follower.invalid:
-            valid = valid & ~invalid
+            valid = valid & np.logical_not(invalid)
         return valid
 
     def _objective(self, seconds: Floats, moved: Floats, room: Floats) -> Floats:
@@ -202,5 +203,4 @@ class IncrementalCost:
 
 
 def _all_of(shape: tuple[int, ...]) -> MovedWindow:
-    zero = np.asarray(0, np.int64)
-    return MovedWindow(tuple((zero, np.asarray(n, np.int64)) for n in shape), (0,) * len(shape))
+    return MovedWindow(tuple((0, n) for n in shape), (0,) * len(shape))
