@@ -23,24 +23,28 @@ EVALUATIONS = 16
 """Number of disturbed evaluations. A value that its rounding error puts on the other side of a boundary stays on its
 own side in all of them with a probability of 1e-3."""
 
+FLIPPED = 0.01
+"""Share of the elements of half precision that may be one unit in the last place off without a closer look."""
+
 MISSED = 0.02
 """Share of the moving elements that may be off by more than they moved: a flip that no evaluation happened to show."""
 
 
 def disturbed(result: Array, precise: Array, off: float, reducer: str | None, generator: np.random.Generator) -> Array:
-    """A node's result with `AMPLITUDE` times its rounding error; elements equal to the `precise` ones stay.
+    """A node's `precise` result with `AMPLITUDE` times its rounding error, rounded to the type of `result`; elements
+    that are exact stay.
 
     `off` is the standard deviation of the relative error. A sum rounds with the size of its terms, of which the typical
     size of the sums is a lower estimate where a single one cancels.
     """
-    wide = result.astype(np.float64)
+    wide = precise.astype(np.float64)
     size = np.abs(wide)
     if reducer == "sum":
         finite = np.isfinite(wide)
         size = np.maximum(size, np.sqrt(np.mean(np.square(wide), where=finite)) if finite.any() else 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
         perturbed = wide + AMPLITUDE * off * size * generator.standard_normal(result.shape)
-        changed: Array = np.where(precise == wide, wide, perturbed).astype(result.dtype)
+        changed: Array = np.where(wide == result, result, perturbed.astype(result.dtype))
     return changed
 
 
@@ -66,6 +70,21 @@ def explained(actual: Array, expected: Array, moved: Floats, allowed: float = 0.
     if missed and missed <= MISSED * np.count_nonzero(moved) and off.max() <= moved.max():
         return np.ones_like(within)
     return within
+
+
+def flipped(actual: Array, expected: Array) -> bool:
+    """Whether tensors of half precision differ by one unit in the last place of few elements: values that were on the
+    boundary of two roundings."""
+    if actual.dtype != expected.dtype or actual.shape != expected.shape or actual.dtype.itemsize != 2:
+        return False
+    if actual.dtype.kind not in "fV" or np.count_nonzero(actual != expected) > FLIPPED * actual.size:
+        return False
+    bits = [np.where(each < 0, np.iinfo(np.int16).min - each, each) for each in (_bits(actual), _bits(expected))]
+    return bool(np.abs(bits[0] - bits[1]).max(initial=0) <= 1)
+
+
+def _bits(values: Array) -> NDArray[np.int32]:
+    return np.ascontiguousarray(values).view(np.int16).astype(np.int32)
 
 
 def apart(one: Array, other: Array) -> Floats:

@@ -14,7 +14,7 @@ from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr,
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.numpy_scalars import EXACT
 from tilec.ir.plan import Plan
-from tilec.ir.types import TTYPES
+from tilec.ir.types import HALVES, TTYPES
 from tilec.verify.nodes import nodes_of
 
 _EPSILON = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8}
@@ -61,15 +61,34 @@ def group_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> di
     return {name: _allowed(variance, GROUP_SAFETY) for name, variance in variances(nodes, tensors).items()}
 
 
+def kernel_tolerances(nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> dict[str, float]:
+    """The same for a kernel against its expressions, which round where it rounds.
+
+    Half precision is computed in f32: what both round to the same value differs by no rounding of half precision,
+    except where the error in f32 puts a value on the other side of a boundary.
+    """
+    added = {node.name: kernel_variance(node, tensors) for node in nodes}
+    return {name: _allowed(total, GROUP_SAFETY) for name, total in variances(nodes, tensors, added=added).items()}
+
+
+def kernel_variance(node: Node, tensors: Mapping[str, Tensor]) -> float:
+    """Variance of the relative error that a node adds in a kernel, before it is rounded to half precision."""
+    halved = tensors[node.name].ttype in HALVES
+    return _EPSILON["f32"] ** 2 * _roundings(node.expr) if halved else variance(node, tensors)
+
+
 def variances(
-    nodes: Sequence[Node], tensors: Mapping[str, Tensor], given: Mapping[str, float] = _EXACT
+    nodes: Sequence[Node],
+    tensors: Mapping[str, Tensor],
+    given: Mapping[str, float] = _EXACT,
+    added: Mapping[str, float] = _EXACT,
 ) -> dict[str, float]:
     """Map from node to the variance of its relative error along the path with the most roundings; `given` are the
-    operands' variances."""
+    operands' variances, `added` what nodes add if it is not their `variance`."""
     result: dict[str, float] = dict(given)
     for node in nodes:
-        added = variance(node, tensors)
-        result[node.name] = added + max((result.get(t, 0.0) for t in operands(node.expr)), default=0.0)
+        own = added[node.name] if node.name in added else variance(node, tensors)
+        result[node.name] = own + max((result.get(t, 0.0) for t in operands(node.expr)), default=0.0)
     return {
         name: value if TTYPES[tensors[name].ttype].kind == "float" else 0.0
         for name, value in result.items()

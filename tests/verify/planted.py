@@ -1,0 +1,219 @@
+"""Planted miscompiles: plans that compute something else than they say, and small models in f32, f16 and int8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import inf, nan
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, Var, constant_value, rebuild
+from tilec.ir.graph import Node
+from tilec.ir.plan import Plan
+
+Fault = Callable[[Expr, Node], Expr | None]
+"""(value of a node, node) -> wrong value; None where the fault does not apply."""
+
+
+def planted(plan: Plan, fault: Fault) -> Plan | None:
+    """The plan with the fault in the last node to which it applies; None if there is none."""
+    for at, group in reversed(list(enumerate(plan.groups))):
+        for number, node in reversed(list(enumerate(group.nodes))):
+            value = fault(node.expr.value, node)
+            if value is None or value == node.expr.value:
+                continue
+            body = replace(node.expr.body, body=value) if isinstance(node.expr.body, Reduce) else value
+            wrong = replace(node, expr=replace(node.expr, body=body))
+            nodes = (*group.nodes[:number], wrong, *group.nodes[number + 1 :])
+            return replace(plan, groups=(*plan.groups[:at], replace(group, nodes=nodes), *plan.groups[at + 1 :]))
+    return None
+
+
+def _last(node: Node) -> Expr:
+    """Whether an element is the last one along the innermost dimension."""
+    name = node.expr.spatial[-1]
+    return Binary("==", Var(name), Const((constant_value(node.expr.domain[name]) or 1) - 1))
+
+
+def _lane(node: Node) -> Expr:
+    return Binary("==", Binary("%", Var(node.expr.spatial[-1]), Const(4)), Const(1))
+
+
+def _where(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    return Call("where", (condition, yes, no))
+
+
+def _every(change: Callable[[Expr], Expr]) -> Fault:
+    """`change` at every part of the value outside of indices."""
+
+    def fault(value: Expr, _node: Node) -> Expr:
+        def walk(part: Expr) -> Expr:
+            new = part if isinstance(part, Access) else rebuild(part, walk)
+            return change(new)
+
+        return walk(value)
+
+    return fault
+
+
+def _constants(factor: float) -> Fault:
+    def change(part: Expr) -> Expr:
+        known = isinstance(part, Const) and isinstance(part.value, float) and part.value not in (0.0, inf, -inf)
+        return Const(part.value * factor) if known else part
+
+    return _every(change)
+
+
+def _replaced(old: tuple[str, ...], new: Callable[[tuple[Expr, ...]], Expr]) -> Fault:
+    return _every(lambda part: new(part.args) if isinstance(part, Call) and part.fn in old else part)
+
+
+def _swapped(part: Expr) -> Expr:
+    return replace(part, left=part.right, right=part.left) if isinstance(part, Binary) and part.op in "-/" else part
+
+
+def _bare(value: Expr, node: Node) -> Expr | None:
+    """One lane without the outermost function."""
+    if isinstance(value, Call) and value.fn in ("maximum", "minimum", "tanh", "exp", "sqrt", "erf", "sigmoid", "where"):
+        return _where(_lane(node), value.args[-1], value)
+    return None
+
+
+def _neighbour(value: Expr, node: Node) -> Expr | None:
+    """Operands read one element too far along the innermost dimension, around its end."""
+    name = node.expr.spatial[-1]
+    extent = constant_value(node.expr.domain[name]) or 1
+    if extent < 2:
+        return None
+
+    def moved(part: Expr) -> Expr:
+        if part == Var(name):
+            return Binary("%", Binary("+", part, Const(1)), Const(extent))
+        return rebuild(part, moved)
+
+    return moved(value)
+
+
+def _fewer(value: Expr, node: Node) -> Expr | None:
+    """The last term of a reduction left out."""
+    if node.expr.reducer != "sum":
+        return None
+    name = node.expr.reduce[-1]
+    last = Binary("==", Var(name), Const((constant_value(node.expr.domain[name]) or 1) - 1))
+    return _where(last, _zero(value, node), value)
+
+
+def _zero(value: Expr, _node: Node) -> Expr:
+    return Binary("-", value, value)
+
+
+FAULTS: dict[str, Fault] = {
+    "scaled by a thousandth": lambda value, _: Binary("*", value, Const(1.001)),
+    "a constant off by a thousandth": _constants(1.001),
+    "a constant off by a percent": _constants(0.99),
+    "doubled": lambda value, _: Binary("+", value, value),
+    "negated": lambda value, _: Binary("-", _zero(value, _), value),
+    "all zero": _zero,
+    "tail dropped": lambda value, node: _where(_last(node), _zero(value, node), value),
+    "tail doubled": lambda value, node: _where(_last(node), Binary("+", value, value), value),
+    "one lane zero": lambda value, node: _where(_lane(node), _zero(value, node), value),
+    "one lane off by a percent": lambda value, node: _where(_lane(node), Binary("*", value, Const(1.01)), value),
+    "hidden NaN": lambda value, node: _where(_last(node), Binary("*", value, Const(nan)), value),
+    "hidden infinity": lambda value, node: _where(_last(node), Binary("/", value, Const(0.0)), value),
+    "reads a neighbour": _neighbour,
+    "one term fewer": _fewer,
+    "operands swapped": _every(_swapped),
+    "one lane without its function": _bare,
+    "rounds down": _replaced(("round",), lambda args: Call("floor", args)),
+    "rounds up": _replaced(("round",), lambda args: Call("ceil", args)),
+    "rounds to bf16 on the way": lambda value, _: Call("f32", (Call("bf16", (Call("f32", (value,)),)),)),
+    "maximum for minimum": _replaced(("maximum",), lambda args: Call("minimum", args)),
+    "minimum for maximum": _replaced(("minimum",), lambda args: Call("maximum", args)),
+    "absolute value": lambda value, _: Call("abs", (value,)),
+    "never negative": lambda value, _: Call("maximum", (value, _zero(value, _))),
+    "off by one": lambda value, _: Binary("+", value, Const(1)),
+}
+
+
+def models(folder: Path) -> Iterator[tuple[str, Path]]:
+    """(name, ONNX file): two models in f32, two in f16, two in int8."""
+    for name, ttype, build in (
+        ("mlp-f32", np.float32, _mlp),
+        ("attention-f32", np.float32, _attention),
+        ("conv-f16", np.float16, _conv),
+        ("norm-f16", np.float16, _norm),
+        ("conv-int8", np.float32, lambda w: _conv(w, quantised=True)),
+        ("mlp-int8", np.float32, lambda w: _mlp(w, quantised=True)),
+    ):
+        path = folder / f"{name}.onnx"
+        _Writer(ttype).save(build, path)
+        yield name, path
+
+
+class _Writer:
+    """Nodes and random weights of one model."""
+
+    def __init__(self, dtype: type) -> None:
+        self.dtype = dtype
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.generator = np.random.default_rng(0)
+
+    def weight(self, *shape: int) -> str:
+        return self.constant((self.generator.standard_normal(shape) / 3).astype(self.dtype))
+
+    def constant(self, array: np.ndarray) -> str:
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(array, name))
+        return name
+
+    def __call__(self, op: str, *inputs: str, **attributes: object) -> str:
+        name = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def quantised(self, value: str, scale: float = 0.0625) -> str:
+        step, zero = self.constant(np.float32(scale)), self.constant(np.uint8(120))
+        return self("DequantizeLinear", self("QuantizeLinear", value, step, zero), step, zero)
+
+    def save(self, build: Callable[[_Writer], tuple[tuple[int, ...], str]], path: Path) -> None:
+        shape, output = build(self)
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
+        graph = helper.make_graph(
+            self.nodes,
+            "planted",
+            [helper.make_tensor_value_info("x", kind, shape)],
+            [helper.make_tensor_value_info(output, TensorProto.UNDEFINED, None)],
+            self.weights,
+        )
+        graph.output[0].CopyFrom(onnx.ValueInfoProto(name=output))
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), str(path))
+
+
+def _mlp(w: _Writer, quantised: bool = False) -> tuple[tuple[int, ...], str]:
+    around = w.quantised if quantised else str
+    hidden = w("Relu", w("Add", w("MatMul", around("x"), around(w.weight(20, 24))), w.weight(24)))
+    bounded = w("Clip", w("Sub", w.weight(24), hidden), "", w.constant(np.array(4, w.dtype)))
+    return (5, 20), around(w("Tanh", w("MatMul", around(bounded), around(w.weight(24, 12)))))
+
+
+def _attention(w: _Writer) -> tuple[tuple[int, ...], str]:
+    scores = w("Div", w("MatMul", "x", w.weight(16, 12)), w.constant(np.array(3, w.dtype)))
+    return (6, 16), w("Min", w("MatMul", w("Softmax", scores, axis=-1), w.weight(12, 8)), w.weight(8))
+
+
+def _conv(w: _Writer, quantised: bool = False) -> tuple[tuple[int, ...], str]:
+    around = w.quantised if quantised else str
+    first = w("Relu", w("Conv", around("x"), around(w.weight(8, 3, 3, 3)), pads=[1] * 4))
+    second = w("Clip", w("Conv", around(first), around(w.weight(8, 8, 1, 1))), "", w.constant(np.array(6, w.dtype)))
+    return (1, 3, 9, 9), around(w("Sub", second, first))
+
+
+def _norm(w: _Writer) -> tuple[tuple[int, ...], str]:
+    normal = w("LayerNormalization", "x", w.weight(24), w.weight(24), axis=-1)
+    gelu = w("Mul", w("MatMul", normal, w.weight(24, 16)), w("Sigmoid", w("MatMul", normal, w.weight(24, 16))))
+    return (7, 24), w("Max", w("Clip", gelu, "", w.constant(np.array(2, w.dtype))), w.weight(16))

@@ -1,0 +1,78 @@
+"""Verification finds planted miscompiles, and calls no right library wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tilec.importer import import_model
+from tilec.scheduler import schedule
+from tilec.spec.recipe import ScheduleOptions
+from tilec.spec.resolve import resolve_device
+from tilec.verify import locate, native, references, verdict
+from tilec.verify.native import verify_native
+from verify.builds import OPTIONS, generated
+from verify.planted import FAULTS, models, planted
+
+
+class Here:
+    """A stand-in for a remote object in this process, so that a sweep takes seconds instead of minutes."""
+
+    def __init__(self, _name: str, factory: Any, *arguments: Any) -> None:
+        self._factory, self._arguments, self._object = factory, arguments, None
+
+    def __enter__(self) -> Here:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def ready(self) -> None:
+        self._object = self._factory(*self._arguments)
+
+    def call(self, method: str, *arguments: Any, timeout: float | None = None) -> Any:
+        del timeout
+        return getattr(self._object, method)(*arguments)
+
+
+@pytest.fixture
+def here(monkeypatch):
+    for module in (native, verdict, references, locate):
+        monkeypatch.setattr(module, "Remote", Here)
+
+
+def outcomes(folder, name, faults):
+    """(fault, outcome) for a right library, whose fault is None, and for every fault that applies to the model."""
+    model = next(path for each, path in models(folder) if each == name)
+    imported = import_model(model)
+    if imported.owned_file:
+        (folder / imported.owned_file).write_bytes(b"".join(imported.weights))
+    plan = schedule(imported.graph, resolve_device("host"), ScheduleOptions())
+    for fault in (None, *faults):
+        wrong = plan if fault is None else planted(plan, FAULTS[fault])
+        if wrong is not None:
+            kernels = generated(wrong, folder, "host").body
+            yield fault, verify_native(folder, plan, kernels, model, OPTIONS, lambda _done, _total: None)
+
+
+FEW = {
+    "mlp-f32": ("scaled by a thousandth", "operands swapped"),
+    "norm-f16": ("scaled by a thousandth", "hidden NaN"),
+    "conv-int8": ("a constant off by a thousandth", "rounds down"),
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_planted_faults_are_found(here, tmp_path, name):
+    for fault, outcome in outcomes(tmp_path, name, FEW[name]):
+        assert (outcome.failure is None) == (fault is None), (fault, outcome)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mlp-f32", "attention-f32", "conv-f16", "norm-f16", "conv-int8", "mlp-int8"])
+def test_all_planted_faults_are_found(here, tmp_path, name):
+    judged = {fault: outcome.failure for fault, outcome in outcomes(tmp_path, name, FAULTS)}
+    assert judged.pop(None) is None
+    assert [fault for fault, failure in judged.items() if failure is None] == []
+    assert len(judged) >= 14
