@@ -19,8 +19,8 @@ Fault = Callable[[Expr, Node], Expr | None]
 """(value of a node, node) -> wrong value; None where the fault does not apply."""
 
 
-def planted(plan: Plan, fault: Fault) -> Plan | None:
-    """The plan with the fault in the last node to which it applies; None if there is none."""
+def planted(plan: Plan, fault: Fault) -> Iterator[Plan]:
+    """The plan with the fault in one node after another, the last one first."""
     for at, group in reversed(list(enumerate(plan.groups))):
         for number, node in reversed(list(enumerate(group.nodes))):
             value = fault(node.expr.value, node)
@@ -29,8 +29,7 @@ def planted(plan: Plan, fault: Fault) -> Plan | None:
             body = replace(node.expr.body, body=value) if isinstance(node.expr.body, Reduce) else value
             wrong = replace(node, expr=replace(node.expr, body=body))
             nodes = (*group.nodes[:number], wrong, *group.nodes[number + 1 :])
-            return replace(plan, groups=(*plan.groups[:at], replace(group, nodes=nodes), *plan.groups[at + 1 :]))
-    return None
+            yield replace(plan, groups=(*plan.groups[:at], replace(group, nodes=nodes), *plan.groups[at + 1 :]))
 
 
 def _last(node: Node) -> Expr:

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from cli import models
 
 from tilec.errors import UsageError
 from tilec.verify.input_files import InputFile, feedings, feeds_of, labelled, unfeedable
@@ -13,8 +14,9 @@ PLAN = plan_of([node("y[i] = x[i]", {"i": 3})], {"x": tensor("bf16", 3)}, ["y"],
 
 
 def test_a_file_stands_for_all_draws(tmp_path):
-    assert feedings((0, 1), None) == (Draw(0), Draw(1, 3.0))
-    (given,) = feedings((0, 1), str(tmp_path / "in.npz"))
+    model = models.mlp(tmp_path / "m.onnx")
+    assert feedings((0, 1), None, model) == (Draw(0), Draw(1, 3.0))
+    (given,) = feedings((0, 1), str(tmp_path / "in.npz"), model)
     assert given == InputFile(tmp_path / "in.npz")
     assert labelled(given) == {"inputs": "in.npz"}
     assert labelled(Draw(1, 3.0)) == {"seed": 1, "mean": 3.0}

@@ -41,6 +41,14 @@ def test_other_integers_are_masks():
     assert set(seen) == {0, 1}
 
 
+def test_an_input_with_choices_takes_these_unless_it_indexes():
+    plan = gather_plan()
+    draw = Draw(0, choices=(("mask", (5, 9)), ("ids", (100,))))
+    feeds = random_inputs(plan, draw)
+    assert set(feeds["mask"]) <= {5, 9}
+    assert feeds["ids"].max() < 7
+
+
 def test_draws_alternate_between_mean_0_and_3():
     assert [draw.mean for draw in draws((7, 8, 9))] == [0.0, 3.0, 0.0]
     plan = plan_of([node("y[i] = x[i]", {"i": 20000})], {"x": tensor("f32", 20000)}, ["y"])

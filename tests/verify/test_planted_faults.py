@@ -11,7 +11,9 @@ from tilec.scheduler import schedule
 from tilec.spec.recipe import ScheduleOptions
 from tilec.spec.resolve import resolve_device
 from tilec.verify import locate, native, references, verdict
+from tilec.verify.input_files import feedings, feeds_of
 from tilec.verify.native import verify_native
+from tilec.verify.whole_plan import WholePlan
 from verify.builds import OPTIONS, generated
 from verify.planted import FAULTS, models, planted
 
@@ -49,11 +51,22 @@ def outcomes(folder, name, faults):
     if imported.owned_file:
         (folder / imported.owned_file).write_bytes(b"".join(imported.weights))
     plan = schedule(imported.graph, resolve_device("host"), ScheduleOptions())
+    feeds = [feeds_of(plan, each) for each in feedings(OPTIONS.seeds, None, model)]
+    right = [meaning(plan, folder, each) for each in feeds]
     for fault in (None, *faults):
-        wrong = plan if fault is None else planted(plan, FAULTS[fault])
+        wrong = plan
+        if fault is not None:  # a fault that changes no bit of any output is none
+            plans = planted(plan, FAULTS[fault])
+            differs = (each for each in plans if [meaning(each, folder, feed) for feed in feeds] != right)
+            wrong = next(differs, None)
         if wrong is not None:
             kernels = generated(wrong, folder, "host").body
             yield fault, verify_native(folder, plan, kernels, model, OPTIONS, lambda _done, _total: None)
+
+
+def meaning(plan, folder, feeds):
+    """The bytes of the outputs that the plan's expressions mean."""
+    return {name: array.tobytes() for name, array in WholePlan(plan, folder).outputs(feeds).items()}
 
 
 FEW = {

@@ -168,10 +168,12 @@ def _timed(console: Console, build: StageInput, peers: Sequence[str], timing: "T
     from tilec.bench import time_interleaved
     from tilec.ir.codec import plan_from_json
     from tilec.spec.recipe import CompileRecipe
+    from tilec.verify.input_choices import compared_values
     from tilec.verify.inputs import Draw, random_inputs
 
     plan = read_source("plan", build.folder / FILES["plan"])
     read = plan_from_json(plan.body, plan.place)
     model = model_file(Job(CompileRecipe(), console), build, read.files)
+    draw = Draw(0, choices=compared_values(model))
     with console.stage(f"bench {read.name}") as advance:
-        return time_interleaved(build.folder, model, random_inputs(read, Draw(0)), peers, timing, advance)
+        return time_interleaved(build.folder, model, random_inputs(read, draw), peers, timing, advance)

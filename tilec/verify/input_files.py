@@ -11,6 +11,7 @@ import numpy as np
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
+from tilec.verify.input_choices import compared_values
 from tilec.verify.inputs import Array, Draw, draws, random_inputs, undrawable
 
 
@@ -25,9 +26,9 @@ Feeding = Draw | InputFile
 """The source of one set of inputs."""
 
 
-def feedings(seeds: tuple[int, ...], file: str | None) -> tuple[Feeding, ...]:
-    """The sets of inputs to verify with: those of `file`, or one draw per seed without a file."""
-    return draws(seeds) if file is None else (InputFile(Path(file)),)
+def feedings(seeds: tuple[int, ...], file: str | None, model: Path) -> tuple[Feeding, ...]:
+    """The sets of inputs to verify `model` with: those of `file`, or one draw per seed without a file."""
+    return draws(seeds, compared_values(model)) if file is None else (InputFile(Path(file)),)
 
 
 def unfeedable(plan: Plan, file: str | None) -> str | None:

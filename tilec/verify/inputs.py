@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.verify.nodes import nodes_of
 
 Array = NDArray[np.generic]
+Choices = tuple[tuple[str, tuple[int, ...]], ...]
+
+_NO_CHOICES: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 
 SHIFTED_MEAN = 3.0
 """Mean of every second draw, which reveals errors that cancel around zero."""
@@ -30,16 +34,18 @@ DRAWN = {"tensor(string)": "object", "tensor(float)": "float32", "tensor(double)
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One set of random inputs: normally distributed with this mean and spread, from this seed."""
+    """One set of random inputs: normally distributed with this mean and spread, from this seed. `choices` are the
+    values of integer inputs, by their name in the model, that are compared with constants."""
 
     seed: int
     mean: float = 0.0
     spread: float = 1.0
+    choices: Choices = ()
 
 
-def draws(seeds: Sequence[int]) -> tuple[Draw, ...]:
+def draws(seeds: Sequence[int], choices: Choices = ()) -> tuple[Draw, ...]:
     """One draw per seed, alternately with mean 0 and mean `SHIFTED_MEAN`."""
-    return tuple(Draw(seed, SHIFTED_MEAN if i % 2 else 0.0) for i, seed in enumerate(seeds))
+    return tuple(Draw(seed, SHIFTED_MEAN if i % 2 else 0.0, choices=choices) for i, seed in enumerate(seeds))
 
 
 def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: Sequence[str]) -> dict[str, int]:
@@ -70,7 +76,9 @@ def random_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
     Raises UnsupportedError for an unbound size.
     """
     tensors = [port.tensor for port in plan.inputs if port.tensor not in plan.opaque]
-    arrays = random_tensors(tensors, nodes_of(plan), plan.tensors, draw)
+    by_name = dict(draw.choices)
+    chosen = {port.tensor: by_name[port.name] for port in plan.inputs if port.name in by_name}
+    arrays = random_tensors(tensors, nodes_of(plan), plan.tensors, draw, chosen)
     arrays |= {p.tensor: _random_opaque(plan.opaque[p.tensor], draw) for p in plan.inputs if p.tensor in plan.opaque}
     return {port.name: arrays[port.tensor] for port in plan.inputs}
 
@@ -94,12 +102,17 @@ def _random_opaque(opaque: Opaque, draw: Draw) -> Array:
 
 
 def random_tensors(
-    names: Sequence[str], nodes: Sequence[Node], tensors: Mapping[str, Tensor], draw: Draw
+    names: Sequence[str],
+    nodes: Sequence[Node],
+    tensors: Mapping[str, Tensor],
+    draw: Draw,
+    choices: Mapping[str, tuple[int, ...]] = _NO_CHOICES,
 ) -> dict[str, Array]:
     """Random arrays for the tensors `names` that `nodes` read.
 
     Floating-point tensors are normal with the draw's mean and spread; integers that index are uniform below the
-    extent they index; bytes take all values; other integers and booleans are 0 or 1, as masks are.
+    extent they index; others with `choices` are one of these; bytes take all values; other integers and booleans are 0
+    or 1, as masks are.
     Raises UnsupportedError for an unbound size.
     """
     generator = np.random.default_rng(draw.seed)
@@ -119,6 +132,8 @@ def random_tensors(
             values *= np.float32(draw.spread)
             values += np.float32(draw.mean)
             result[name] = values.astype(dtype, copy=False)
+        elif name not in limits and choices.get(name):
+            result[name] = generator.choice(np.array(choices[name], np.int64), shape).astype(dtype)
         elif name not in limits and kind != "bool" and TTYPES[tensor.ttype].bits == 8:
             result[name] = generator.integers(0, 256, shape, dtype=np.int64).astype(np.uint8).view(dtype)
         else:

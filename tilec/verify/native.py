@@ -15,8 +15,8 @@ from tilec.verify.input_files import Feeding, feedings, feeds_of, unfeedable
 from tilec.verify.inputs import Array
 from tilec.verify.locate import Divergence, diverging_origin, wrong_group
 from tilec.verify.nodes import behind_calls
-from tilec.verify.outcome import Checked, Outcome, group_summary, run_record, worst_of
-from tilec.verify.references import expected_outputs
+from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, run_record, worst_of
+from tilec.verify.references import NONE, expected_outputs
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled
 from tilec.verify.step_checks import Stale, affordable, covered
@@ -38,10 +38,12 @@ def verify_native(
     """
     undrawn = unfeedable(plan, options.inputs)
     if undrawn is not None:
-        return Outcome({"because": undrawn, "verdict": "unverified", "verified_on": "nothing"}, run_record([], {}))
-    chosen = feedings(options.seeds, options.inputs)
+        return not_verified(undrawn)
+    chosen = feedings(options.seeds, options.inputs, model)
     steps = 2 * len(chosen)
     expected = expected_outputs(plan, folder, model, chosen)
+    if expected.reference == NONE:
+        return not_verified(f"{expected.because}; name inputs that the model accepts with --inputs FILE.npz")
     advance(len(chosen), steps)
     allowed = {name: tolerance for name, tolerance in tolerances(plan).items() if name not in expected.random}
     if options.tolerance is not None:
@@ -123,17 +125,20 @@ def _group_checks(
     chosen: Sequence[Feeding],
     names: frozenset[str],
 ) -> tuple[list[GroupCheck], Stale | None]:
-    """The worst check of each of the groups `names`, in the order of the plan, and a group whose memory is wrong."""
+    """The worst check of each of the groups `names`, in the order of the plan, and a group whose memory is wrong.
+
+    The operands of the first draw hold special values at first, and are random then.
+    """
     worst: dict[str, GroupCheck] = {}
     stale: Stale | None = None
-    for each in chosen:
+    for each, special in ((chosen[0], True), *((each, False) for each in chosen)):
         try:
-            checks, changed = compiled.call("check_groups", plan, kernels, feeds_of(plan, each), names)
+            checks, changed = compiled.call("check_groups", plan, kernels, feeds_of(plan, each), names, special)
         except UnavailableError:
             break
         stale = stale or changed
         for check in checks:
-            worst[check.group] = max(check, worst.get(check.group, check), key=lambda each: each.severity)
+            worst[check.group] = max(worst.get(check.group, check), check, key=lambda each: each.severity)
     return list(worst.values()), stale
 
 

@@ -24,8 +24,8 @@ from tilec.verify.compare import compare
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
 from tilec.verify.input_files import feedings, feeds_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
-from tilec.verify.outcome import Checked, Outcome, group_summary, run_record, worst_of
-from tilec.verify.references import expected_outputs
+from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, run_record, worst_of
+from tilec.verify.references import NONE, expected_outputs
 from tilec.verify.tolerance import tolerances
 from tilec.verify.verdict import reconsidered
 from tilec.verify.whole_plan import fallback_of
@@ -138,7 +138,7 @@ def _whole(
     allowed = tolerances(plan)
     if options.tolerance is not None:
         allowed = dict.fromkeys(allowed, options.tolerance)
-    chosen = feedings(options.seeds, options.inputs)
+    chosen = feedings(options.seeds, options.inputs, model)
     constants = _constants(plan, folder, [*plan.constants, *(node.name for node in plan.prepared)])
     report["groups"] = {"total": len(steps), "verified": len(steps)}
     checked: list[Checked] = []
@@ -146,6 +146,8 @@ def _whole(
     groups: dict[str, GroupCheck] = {}
     fallbacks = [fallback_of(folder, plan, call) for call in plan.calls]
     expected = expected_outputs(plan, folder, model, chosen)
+    if expected.reference == NONE:
+        return not_verified(f"{expected.because}; name inputs that the model accepts with --inputs FILE.npz")
     report["reference"] = expected.reference
     if expected.because:
         report["reference_because"] = expected.because

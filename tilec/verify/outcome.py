@@ -34,6 +34,11 @@ class Checked:
     outputs: Sequence[Comparison]
 
 
+def not_verified(because: str) -> Outcome:
+    """The outcome of a model that nothing can be said about."""
+    return Outcome({"because": because, "verdict": "unverified", "verified_on": "nothing"}, run_record([], {}))
+
+
 def worst_of(checked: Sequence[Checked], name: str) -> Comparison:
     """The comparison of an output that says most: a mismatch, else the largest error."""
     found = [output for done in checked for output in done.outputs if output.output == name]

@@ -80,7 +80,7 @@ def _failing(case: Case, options: VerifyOptions, bench: Bench) -> tuple[Mapping[
     undrawn = unfeedable(case.plan, options.inputs)
     if undrawn is not None:
         raise TilecError(undrawn, str(case.folder), "Name inputs with --inputs FILE.npz.")
-    for feeding in feedings(options.seeds, options.inputs):
+    for feeding in feedings(options.seeds, options.inputs, case.model):
         feeds = feeds_of(case.plan, feeding)
         expected = bench.call(Judge, "onnxruntime", case.model, feeds)
         failure = bench.compared(case.plan, case.folder, feeds, expected)

@@ -19,6 +19,7 @@ from tilec.verify.whole_plan import WholePlan
 ONNXRUNTIME = "onnxruntime"
 ONNX = "onnx"
 GRAPH = "graph"
+NONE = "none"
 
 PATIENCE = 120.0
 """Seconds that ONNX's reference evaluator may take for one draw."""
@@ -27,7 +28,7 @@ PATIENCE = 120.0
 @dataclass(frozen=True)
 class Expected:
     """The outputs of each draw by name, and the reference that computed them: `onnxruntime`, `onnx` (ONNX's reference
-    evaluator) or `graph` (the plan's expressions in NumPy).
+    evaluator), `graph` (the plan's expressions in NumPy) or `none`, without outputs.
 
     `because` is the reason why it is not onnxruntime; outputs in `random` differ from run to run.
     """
@@ -49,8 +50,8 @@ def expected_outputs(plan: Plan, folder: Path, model: Path, chosen: Sequence[Fee
 
     A model that onnxruntime cannot load is evaluated by ONNX's reference evaluator. Where that fails too or disagrees
     with the plan's expressions (it has defects of its own), or when onnxruntime fails on these inputs, the expressions
-    are the reference: kernels are verified then, but not how the model was imported. Raises UnavailableError without
-    onnxruntime, RemoteError when its process dies.
+    are the reference: kernels are verified then, but not how the model was imported. A model of which parts run on
+    onnxruntime has none then. Raises UnavailableError without onnxruntime, RemoteError when its process dies.
     """
     loaded = False
     try:
@@ -63,8 +64,8 @@ def expected_outputs(plan: Plan, folder: Path, model: Path, chosen: Sequence[Fee
     except (UnavailableError, RemoteError):
         raise
     except TilecError as error:
-        if plan.calls:  # its parts on onnxruntime would fail, too
-            raise
+        if plan.calls and loaded:  # its parts on onnxruntime would fail, too
+            return Expected(NONE, (), error.message)
         because = error.message
     whole = WholePlan(plan, folder)
     graph = [whole.outputs(feeds_of(plan, each)) for each in chosen]

@@ -141,18 +141,28 @@ class Compiled:
         )
 
     def check_groups(
-        self, plan: Plan, kernels: Mapping[str, Any], feeds: Mapping[str, Any], chosen: Collection[str]
+        self,
+        plan: Plan,
+        kernels: Mapping[str, Any],
+        feeds: Mapping[str, Any],
+        chosen: Collection[str],
+        special: bool = False,
     ) -> tuple[list[GroupCheck], Stale | None]:
-        """Checks of the chosen groups of the plan, launch by launch, and the first group whose operands had changed.
+        """Checks of the chosen groups of the plan, launch by launch, and the first group whose operands had changed;
+        with `special` values among the operands if asked for.
 
         Raises UnavailableError when the back end runs no launch alone.
         """
+        import numpy as np
+
         from tilec.verify.groups import Constants
         from tilec.verify.places import memory_places
         from tilec.verify.step_checks import StepChecks
 
-        checks = StepChecks(plan, memory_places(plan, kernels), Constants(plan, self._folder), chosen)
-        self._session.stepwise(feeds, checks)
+        generator = np.random.default_rng(0) if special else None
+        checks = StepChecks(plan, memory_places(plan, kernels), Constants(plan, self._folder), chosen, generator)
+        own = {name: np.array(array) for name, array in feeds.items()} if special else feeds
+        self._session.stepwise(own, checks)
         return checks.checks, checks.stale
 
     def latency(self, feeds: Mapping[str, Array]) -> tuple[float, int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+import ml_dtypes
 import numpy as np
 
 from tilec.abi.manifest import CallInput
@@ -36,12 +37,17 @@ class Stale:
 
 @dataclass
 class StepChecks:
-    """The observer of a stepwise run: checks the `chosen` groups, and the operands of all."""
+    """The observer of a stepwise run: checks the `chosen` groups, and the operands of all.
+
+    With a generator `special`, NaN, infinities, zeros of both signs and denormals are written among the operands of
+    each chosen group before it runs.
+    """
 
     plan: Plan
     places: Mapping[str, CallInput]
     constants: Mapping[str, Array]
     chosen: Collection[str]
+    special: np.random.Generator | None = None
     checks: list[GroupCheck] = field(default_factory=list)
     stale: Stale | None = None
     _operands: dict[str, Array] = field(default_factory=dict)
@@ -57,10 +63,13 @@ class StepChecks:
         for tensor in read:
             array = memory(self.places[tensor])
             producer, digest = self._stored.get(tensor, ("", 0))
-            if self.stale is None and producer and _digest(array) != digest:
+            if self.special is None and self.stale is None and producer and _digest(array) != digest:
                 self.stale = Stale(group, origin_of(self._groups[group]), tensor, producer)
-            if group in self.chosen:
-                self._operands[tensor] = np.array(array)
+            if group not in self.chosen:
+                continue
+            if self.special is not None:
+                write_special(array, self.special)
+            self._operands[tensor] = np.array(array)
 
     def after(self, group: str, memory: Memory) -> None:
         """Note what the group stored, and check it."""
@@ -69,6 +78,19 @@ class StepChecks:
         self._stored |= {tensor: (group, _digest(array)) for tensor, array in stored.items()}
         if group in self.chosen:
             self.checks.append(check_group(this, self.plan, {**self._operands, **stored}, self.constants))
+
+
+def write_special(array: Any, generator: np.random.Generator) -> None:
+    """Write special values into a tensor of floats: one NaN, one infinity of each sign, zeros and denormals at one
+    place of 16."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fV" or not array.size:
+        return
+    flat = array.reshape(-1)
+    least = float(ml_dtypes.finfo(array.dtype).smallest_subnormal)  # type: ignore[no-untyped-call]
+    small = [0.0, -0.0, least, -least]
+    some = generator.integers(0, flat.size, -(-flat.size // 16))
+    flat[some] = generator.choice(small, some.shape).astype(array.dtype)
+    flat[generator.integers(0, flat.size, 3)] = np.array([np.nan, np.inf, -np.inf]).astype(array.dtype)
 
 
 def read_by(group: Group) -> list[str]:

@@ -11,7 +11,7 @@ from math import sqrt
 from types import MappingProxyType
 
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Reduce, TensorExpr, children, constant_value, operands
-from tilec.ir.graph import Node, Tensor
+from tilec.ir.graph import Inline, Node, Tensor
 from tilec.ir.numpy_scalars import EXACT
 from tilec.ir.plan import Plan
 from tilec.ir.types import HALVES, TTYPES
@@ -45,8 +45,10 @@ def tolerances(plan: Plan) -> dict[str, float]:
 
 
 def _strayed(plan: Plan) -> dict[str, float]:
-    """Map from tensor or opaque value to the variance of its relative error."""
-    strayed = variances(nodes_of(plan), plan.tensors)
+    """Tensor or opaque value -> the variance of its relative error; constants that import computed err, too."""
+    computed = [n for n, constant in plan.constants.items() if isinstance(constant, Inline) or constant.owned]
+    folded = {name: _epsilon(plan.tensors[name].ttype) ** 2 * FUNCTION for name in computed}
+    strayed = variances(nodes_of(plan), plan.tensors, folded)
     for call in plan.calls:
         worst = max((strayed.get(port.tensor, 0.0) for port in call.inputs), default=0.0)
         for port in call.outputs:
