@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tilec.importer import import_model
@@ -15,27 +13,8 @@ from tilec.verify.input_files import feedings, feeds_of
 from tilec.verify.native import verify_native
 from tilec.verify.whole_plan import WholePlan
 from verify.builds import OPTIONS, generated
+from verify.here import Here
 from verify.planted import FAULTS, models, planted
-
-
-class Here:
-    """A stand-in for a remote object in this process, so that a sweep takes seconds instead of minutes."""
-
-    def __init__(self, _name: str, factory: Any, *arguments: Any) -> None:
-        self._factory, self._arguments, self._object = factory, arguments, None
-
-    def __enter__(self) -> Here:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def ready(self) -> None:
-        self._object = self._factory(*self._arguments)
-
-    def call(self, method: str, *arguments: Any, timeout: float | None = None) -> Any:
-        del timeout
-        return getattr(self._object, method)(*arguments)
 
 
 @pytest.fixture
