@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 import tilec
 from api import models
@@ -219,6 +219,20 @@ def test_extents_without_a_name_are_read_off_every_call(cache):
     options.add_free_dimension_override_by_name("?", 2)
     fixed = tilec.InferenceSession(proto.SerializeToString(), options, cache=cache)
     assert fixed.run(None, {"a": np.ones((2, 4), np.float32), "b": np.ones((2, 4), np.float32)})[0].shape == (2, 2)
+
+
+def test_an_index_outside_of_a_table_is_refused(cache):
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["y"], name="words")]
+    inputs = [models.value("ids", 2, type_=TensorProto.INT64), models.value("table", 5, 4)]
+    proto = models.model(nodes, inputs, [models.value("y", 2, 4)])
+    session = tilec.InferenceSession(proto.SerializeToString(), cache=cache)
+    table = np.arange(20, dtype=np.float32).reshape(5, 4)
+    np.testing.assert_array_equal(session.run(None, {"ids": np.array([4, -5]), "table": table})[0], table[[4, 0]])
+    for index in (5, -6):
+        assert message(lambda index=index: session.run(None, {"ids": np.array([0, index]), "table": table})) == (
+            f"input 'ids' has the index {index} at [1], outside of -5 to 4\n"
+            "  Node 'words' looks it up in a dimension of extent 5."
+        )
 
 
 def test_initializers_can_be_replaced(cache, tmp_path):

@@ -60,12 +60,13 @@ def graph(name: str) -> Graph:
 
 
 def planned(name: str, device: str) -> Plan:
-    """The plan without what no decision depends on: values of constants, where they and the nodes come from."""
+    """The plan without what no decision depends on: values of constants, where they and the nodes come from, ranges of
+    inputs."""
     target = resolve_device(device)
     plan = schedule(graph(name), target, decide=decide_for(target))
     groups = tuple(replace(group, nodes=tuple(map(_bare, group.nodes))) for group in plan.groups)
     prepared = tuple(map(_bare, plan.prepared))
-    return replace(plan, name=name, constants={}, files={}, groups=groups, prepared=prepared)
+    return replace(plan, name=name, constants={}, files={}, groups=groups, prepared=prepared, ranges=())
 
 
 def _bare(node: Node) -> Node:

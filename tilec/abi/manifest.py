@@ -48,6 +48,16 @@ PortSpec = TensorSpec | OpaqueSpec
 
 
 @dataclass(frozen=True)
+class IndexSpec:
+    """Range of the elements of input number `input`, -extent to extent - 1: `node` of the model takes them as
+    indices."""
+
+    input: int
+    extent: int
+    node: str
+
+
+@dataclass(frozen=True)
 class LibraryFile:
     """The library of object files beside 3-kernels.json."""
 
@@ -130,7 +140,7 @@ class Manifest:
 
     Segment 0, call 0, segment 1 and so on run in turn. `scratch_bytes` is the working memory of each thread, `taken`
     says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
-    per usable CPU); `loader` the function, as `module:name`, that opens the library.
+    per usable CPU); `loader` the function, as `module:name`, that opens the library. `ranges` are checked in every run.
     """
 
     abi: int
@@ -146,6 +156,7 @@ class Manifest:
     calls: tuple[CallSpec, ...] = ()
     taken: tuple[tuple[int, int], ...] = ()
     loader: str = LOADER
+    ranges: tuple[IndexSpec, ...] = ()
 
     @property
     def interface(self) -> str:
@@ -175,6 +186,9 @@ class Manifest:
             size = self.weights[constant.file].bytes
             if constant.offset < 0 or constant.bytes < 0 or constant.offset + constant.bytes > size:
                 raise ValueError(f"constant {i} lies outside its weights file")
+        for each in self.ranges:
+            if not 0 <= each.input < len(self.inputs) or isinstance(self.inputs[each.input], OpaqueSpec):
+                raise ValueError(f"there is a range of input {each.input}, which is no tensor")
         module, _, function = self.loader.partition(":")
         if not all(name.isidentifier() for name in (*module.split("."), function)):
             raise ValueError(f"{self.loader!r} names no loader as module:function")

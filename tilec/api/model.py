@@ -2,7 +2,7 @@
 
 import threading
 
-from tilec.api.feeds import Feeds, Sizes, check
+from tilec.api.feeds import FeedError, Feeds, Sizes, check
 from tilec.api.model_dispatch import ModelDispatch, Runnable
 from tilec.api.model_source import Opened
 from tilec.api.onnxruntime_peer import OnnxruntimePeer
@@ -42,7 +42,7 @@ class Model:
             self._sizes.read(feeds)
         except UsageError as better:
             return better
-        return error
+        return FeedError(error.message, error.place, error.hint)
 
     def specialised(self, feeds: Feeds) -> Runnable:
         """The compiled code for the sizes of these feeds, or what serves in its place. Raises FeedError."""

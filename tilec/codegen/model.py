@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from tilec.abi.job_layout import ABI
-from tilec.abi.manifest import CallSpec, Constant, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
+from tilec.abi.manifest import CallSpec, Constant, IndexSpec, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
 from tilec.codegen.kernels import Kernels
 from tilec.codegen.launch_table import Launch, PointerTable
 from tilec.codegen.tensor_places import TensorPlaces
+from tilec.ir.expr import constant_value
 from tilec.ir.plan import Plan
 
 Code = TypeVar("Code")
@@ -23,7 +24,8 @@ class Model(Generic[Code]):
     """A model ready for compilation: functions by symbol, the launches of its kernels in order, their memory.
 
     `arena_bytes` is the size of the memory that arguments of space "arena" lie in; `threads` the default number
-    of threads (None: one per usable CPU). Results of `calls` count as inputs behind `inputs`; `taken` as in `Manifest`.
+    of threads (None: one per usable CPU). Results of `calls` count as inputs behind `inputs`; `taken` and `ranges` as
+    in `Manifest`.
     """
 
     functions: Mapping[str, Code]
@@ -36,6 +38,7 @@ class Model(Generic[Code]):
     threads: int | None = None
     calls: tuple[CallSpec, ...] = ()
     taken: tuple[tuple[int, int], ...] = ()
+    ranges: tuple[IndexSpec, ...] = ()
 
     @property
     def started(self) -> tuple[Launch, ...]:
@@ -63,7 +66,15 @@ class Model(Generic[Code]):
             threads=self.threads,
             calls=self.calls,
             taken=self.taken,
+            ranges=self.ranges,
         )
+
+
+def _ranges(plan: Plan) -> tuple[IndexSpec, ...]:
+    """The ranges of inputs, whose sizes are bound."""
+    numbers = {port.tensor: number for number, port in enumerate(plan.inputs)}
+    extents = [(each, constant_value(each.extent)) for each in plan.ranges]
+    return tuple(IndexSpec(numbers[r.tensor], extent, r.node) for r, extent in extents if extent is not None)
 
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:
@@ -113,4 +124,5 @@ def model_of(
         threads=threads,
         calls=places.calls(),
         taken=places.taken,
+        ranges=_ranges(plan),
     )

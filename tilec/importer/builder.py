@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from tilec.errors import ConfigError
 from tilec.importer.fold import fold_constant, fold_elements, literal
 from tilec.importer.forms import form_of, listed, tidied
+from tilec.importer.index_ranges import input_ranges
 from tilec.importer.names import LETTERS, Names, identifier
 from tilec.importer.shapes import shape_text
 from tilec.importer.value import Value, extents, progression, static
@@ -29,7 +31,7 @@ from tilec.ir.expr import (
     operands,
     substitute,
 )
-from tilec.ir.graph import Constant, Inline, Node, Tensor, WeightRef
+from tilec.ir.graph import Constant, IndexRange, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.types import numpy_dtype, tensor_bytes
 from tilec.ir.verify.data import MAX_SIZE
@@ -71,6 +73,7 @@ class Builder:
         self._stored: dict[str, Stored] = {}
         self._asked: dict[str, None] = {}
         self._segments: dict[str, int] = {}
+        self._ranges: list[IndexRange] = []
 
     def input(self, name: str, shape: Sequence[Expr], ttype: str) -> Value:
         """A tensor provided by the caller of the model."""
@@ -187,6 +190,17 @@ class Builder:
         """Record that a translation requires the contents of a tensor at compile time."""
         self._asked[value.name] = None
 
+    def require_range(self, required: IndexRange) -> None:
+        """Record the range of a tensor that is used as indices."""
+        self._ranges.append(required)
+
+    @contextmanager
+    def conditional(self) -> Iterator[None]:
+        """Translate what may not be computed in a run: its tensors may hold anything then."""
+        before = len(self._ranges)
+        yield
+        del self._ranges[before:]
+
     def asked(self) -> frozenset[str]:
         """The tensors without a node on which required contents (see `ask`) depend."""
         sources: set[str] = set()
@@ -249,16 +263,19 @@ class Builder:
             else:
                 owned[name] = stored.array
         tensors = {name: Tensor(v.shape, v.ttype) for name, v in self._values.items() if name in needed}
-        return Built(nodes, tensors, constants, owned)
+        shapes = {name: value.shape for name, value in self._values.items()}
+        return Built(nodes, tensors, constants, owned, input_ranges(self._ranges, self._nodes, shapes))
 
 
 class Built(NamedTuple):
-    """Parts of a finished graph; `owned` are constants that no file of the model contains in this form."""
+    """Parts of a finished graph; `owned` are constants that no file of the model contains in this form, `ranges` those
+    of tensors that no node defines."""
 
     nodes: tuple[Node, ...]
     tensors: Mapping[str, Tensor]
     constants: Mapping[str, Constant]
     owned: Mapping[str, NDArray[Any]]
+    ranges: tuple[IndexRange, ...] = ()
 
 
 def files_of(constants: Mapping[str, Constant]) -> tuple[str, ...]:

@@ -257,5 +257,6 @@ def _assembled(
         Placement(total, total - len(live), tuple(each.why for each in live)),
         clusters.calls,
         opaque,
+        tuple(each for each in built.ranges if each.tensor in {port.tensor for port in inputs} - set(opaque)),
     )
     return Imported(graph, packed.pieces, owned_file, clusters.files, needed)

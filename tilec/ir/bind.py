@@ -64,4 +64,5 @@ def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         symbols=tuple(s for s in graph.symbols if s not in sizes),
         tensors={name: tensor(t) for name, t in graph.tensors.items()},
         nodes=tuple(node(n) for n in graph.nodes),
+        ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in graph.ranges),
     )

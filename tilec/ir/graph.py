@@ -71,6 +71,16 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexRange:
+    """Range of the elements of an input: they are indices into a dimension of `extent`, -extent to extent - 1, by which
+    `node` of the model looks something up."""
+
+    tensor: str
+    extent: Expr
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
     """A value that only onnxruntime reads and writes: its ONNX type (`seq(tensor(float))`, `tensor(string)`, or a
     plain tensor whose shape depends on data; empty when unknown) and its extents (None: unknown), None for an
@@ -122,7 +132,7 @@ class Graph:
     `symbols` are the unbound sizes in order of first appearance; `tensors` has every tensor, outputs of nodes included;
     `constants` those with known values. `files` maps weight files to their sha256. `calls` run in their order; a node
     runs behind the last call that it depends on. `opaque` are the values that only calls, inputs and outputs of the
-    model touch.
+    model touch. `ranges` are those of inputs that are used as indices.
     """
 
     name: str
@@ -136,6 +146,7 @@ class Graph:
     placement: Placement = Placement(0, 0)
     calls: tuple[Call, ...] = ()
     opaque: Mapping[str, Opaque] = field(default_factory=dict)
+    ranges: tuple[IndexRange, ...] = ()
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -32,7 +32,7 @@ from tilec.ir.decision_forms import (
     holds,
 )
 from tilec.ir.expr import Const, Expr
-from tilec.ir.graph import Call, Constant, Node, Opaque, Placement, Port, Tensor
+from tilec.ir.graph import Call, Constant, IndexRange, Node, Opaque, Placement, Port, Tensor
 
 Sizes = Mapping[str, int]
 """Iterator -> tile size or reduce step."""
@@ -243,9 +243,9 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
-    (`prepared`: packed and converted weights). `calls` and `opaque` are those of the graph; a group runs behind the
-    last call that it depends on. `bounds` are those of all groups together, each at the capacity of its level: bytes of
-    one instance and of everything above it."""
+    (`prepared`: packed and converted weights). `calls`, `opaque` and `ranges` are those of the graph; a group runs
+    behind the last call that it depends on. `bounds` are those of all groups together, each at the capacity of its
+    level: bytes of one instance and of everything above it."""
 
     name: str
     device: str
@@ -265,3 +265,4 @@ class Plan:
     opaque: Mapping[str, Opaque] = field(default_factory=dict)
     capacities: Mapping[str, int] = field(default_factory=dict)
     bounds: Mapping[str, Bound] = field(default_factory=dict)
+    ranges: tuple[IndexRange, ...] = ()

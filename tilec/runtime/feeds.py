@@ -1,11 +1,11 @@
 """Checks what the caller passes: names, types and shapes; any NumPy layout becomes a C-contiguous array."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilec.abi.manifest import OpaqueSpec, PortSpec, TensorSpec
+from tilec.abi.manifest import IndexSpec, OpaqueSpec, PortSpec, TensorSpec
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.types import numpy_dtype
 from tilec.runtime.memory import aligned_array
@@ -35,6 +35,19 @@ def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, ArrayLike]") -
     if len(arrays) != len(feeds):
         _refuse_unknown("input", feeds, specs)
     return arrays
+
+
+def check_indices(ranges: Iterable[IndexSpec], specs: Sequence[PortSpec], inputs: Sequence[Any]) -> None:
+    """Raise UsageError for an input with an element that its node cannot take as an index."""
+    for each in ranges:
+        array = inputs[each.input]
+        if array.size and not (-each.extent <= int(array.min()) and int(array.max()) < each.extent):
+            place = tuple(int(i) for i in np.argwhere((array < -each.extent) | (array >= each.extent))[0])
+            raise UsageError(
+                f"input {specs[each.input].name!r} has the index {array[place]} at {list(place)}, "
+                f"outside of {-each.extent} to {each.extent - 1}",
+                hint=f"Node {each.node!r} looks it up in a dimension of extent {each.extent}.",
+            )
 
 
 def gather_outputs(

@@ -10,7 +10,7 @@ from tilec.abi.manifest import CallInput, Manifest, PortSpec, read_manifest
 from tilec.errors import UnavailableError, UsageError
 from tilec.runtime.executor import Executor, Run, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
-from tilec.runtime.feeds import copy_result, gather_inputs, gather_outputs
+from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs
 from tilec.runtime.times import Span, Times
 from tilec.spec.cpus import usable_cpus
 
@@ -122,6 +122,8 @@ class Session:
     ) -> "dict[str, NDArray[Any]]":
         manifest = self._manifest
         inputs = gather_inputs(manifest.inputs, feeds)
+        if manifest.ranges:
+            check_indices(manifest.ranges, manifest.inputs, inputs)
         outputs: list[Any] = list(gather_outputs(manifest.outputs, out, inputs, self._taken))
         run = self._executor.take_run()
         try:

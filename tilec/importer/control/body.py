@@ -68,6 +68,10 @@ class Body:
         `step` is added to the names of computed tensors; `results` maps names of the graph to the node's outputs.
         Raises ConfigError for arguments and outputs of other types than the graph declares.
         """
+        with self._region.translator.builder.conditional():
+            return self._translated(arguments, step, results)
+
+    def _translated(self, arguments: Sequence[NamedValue], step: str, results: Mapping[str, str]) -> list[NamedValue]:
         region = self._region
         if not self._begun:
             self._begun = True

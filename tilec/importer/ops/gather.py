@@ -9,12 +9,14 @@ from tilec.importer.shapes import ShapeError, require_same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Access, Call, Const, Expr, constant_value, walk
+from tilec.ir.graph import IndexRange
 
 
 def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
     """An index from a tensor, usable in an access: counted from the end where negative, and clamped to the dimension.
 
-    The reference refuses indices outside the tensor; here they read its first or last element, never other memory.
+    Indices outside the tensor are refused where `require_range` knows them; others read its first or last element,
+    never other memory.
     """
     fixed, extent = constant_value(index), constant_value(size)
     if fixed is not None:
@@ -31,11 +33,29 @@ def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
     return formula("maximum(minimum(i, last), 0)", i=wrapped, last=simplify(formula("size - 1", size=size)))
 
 
+def require_range(op: Op, indices: Value, extent: Expr, coordinate: int | None = None) -> None:
+    """Require that `indices` (of the last dimension the one at `coordinate`) are -extent to extent - 1.
+
+    Known indices are compared here: raises ConfigError. Those that are an input of the model are compared at every run.
+    Computed ones are not compared: code that looks them up reads the first or the last element instead.
+    """
+    size = constant_value(extent)
+    if indices.array is None:
+        if coordinate is None or indices.shape[-1] == Const(1):
+            op.builder.require_range(IndexRange(indices.name, extent, op.origin.node))
+    elif size is not None:
+        array = indices.array if coordinate is None else indices.array[..., coordinate]
+        outside = array[(array < -size) | (array >= size)]
+        if outside.size:
+            raise op.invalid(f"index {outside.flat[0]} lies outside a dimension of extent {size}")
+
+
 @operator("Gather")
 def _gather(op: Op) -> Value:
     """`Y[before, of the indices, behind] = X[before, indices[...], behind]`."""
     x, indices = op.value(0), op.value(1)
     axis = op.axis(op.integer("axis"), x.rank)
+    require_range(op, indices, x.shape[axis])
     axes = op.axes_of([*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]])
     place = [a.var for a in axes]
     at = looked_up(op, indices.at(place[axis : axis + indices.rank]), indices.ttype, x.shape[axis])
@@ -48,6 +68,7 @@ def _gather_elements(op: Op) -> Value:
     axis = op.axis(op.integer("axis"), x.rank)
     if indices.rank != x.rank:
         raise ShapeError(f"indices {shape_text(indices.shape)} and data {shape_text(x.shape)} have different ranks")
+    require_range(op, indices, x.shape[axis])
     axes = op.axes_of(indices.shape)
     place: list[Expr] = [a.var for a in axes]
     at = looked_up(op, indices.at(place), indices.ttype, x.shape[axis])
@@ -64,6 +85,8 @@ def _gather_nd(op: Op) -> Value:
         raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
     for d in range(shared):
         require_same(x.shape[d], indices.shape[d], f"shared dimension {d}")
+    for c in range(depth):
+        require_range(op, indices, x.shape[shared + c], c)
     outer = indices.rank - 1
     axes = op.axes_of([*indices.shape[:-1], *x.shape[shared + depth :]])
     place: list[Expr] = [a.var for a in axes]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
+from tilec.importer.ops.gather import require_range
 from tilec.importer.ops.known_scatter import KnownIndices, known_coordinates, known_elements
 from tilec.importer.registry import operator
 from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
@@ -63,6 +64,7 @@ def _scatter_elements(op: Op) -> Value:
         room = bounds_of(Binary("-", x.shape[d], indices.shape[d]))[1]
         if d != axis and room is not None and room < 0:
             raise ShapeError(f"data {shape_text(x.shape)} has no room for indices {shape_text(indices.shape)}")
+    require_range(op, indices, x.shape[axis])
     axes = op.axes_of(x.shape)
     reads = op.builder.iterators("r", [indices.shape[axis]])
     hit = _lands(indices, [reads[0].var if d == axis else a.var for d, a in enumerate(axes)], axes[axis])
@@ -91,6 +93,8 @@ def _scatter_nd(op: Op) -> Value:
         raise ShapeError(f"updates {shape_text(updates.shape)} where {shape_text(wanted)} is written")
     for d, (a, b) in enumerate(zip(updates.shape, wanted, strict=True)):
         require_same(a, b, f"dimension {d} of the updates")
+    for c in range(depth):
+        require_range(op, indices, x.shape[c], c)
     axes = op.axes_of(x.shape)
     reads = op.builder.iterators([f"r{d}" for d in range(indices.rank - 1)], indices.shape[:-1])
     hit: Expr = Const(True)

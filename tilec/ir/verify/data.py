@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from tilec.ir.expr import Expr, constant_value, variables
-from tilec.ir.graph import Constant, Inline, Port, Tensor, WeightRef
+from tilec.ir.graph import Constant, IndexRange, Inline, Port, Tensor, WeightRef
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.verify.structure import is_integer
 
@@ -79,6 +79,13 @@ def _represents(values: tuple[bool | int | float, ...], ttype: str) -> bool:
     except (OverflowError, ValueError, TypeError):
         return False
     return True
+
+
+def range_problems(ranges: Iterable[IndexRange], inputs: Sequence[Port], symbols: Iterable[str]) -> list[str]:
+    """Ranges of tensors that are no inputs, or of an invalid extent."""
+    known = {port.tensor for port in inputs}
+    problems = [f"{r.tensor} has a range of indices and is no input" for r in ranges if r.tensor not in known]
+    return problems + [p for r in ranges for p in shape_problems(f"a range of {r.tensor}", [r.extent], symbols)]
 
 
 def port_problems(inputs: Sequence[Port], outputs: Sequence[Port], tensors: Mapping[str, Tensor]) -> list[str]:

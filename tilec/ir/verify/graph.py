@@ -9,7 +9,13 @@ from tilec.ir.expr import Access, Expr, Reduce, accesses, children, variables, w
 from tilec.ir.graph import Graph, Node
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.text import tensor_text
-from tilec.ir.verify.data import constant_problems, port_problems, shape_problems, tensor_problems
+from tilec.ir.verify.data import (
+    constant_problems,
+    port_problems,
+    range_problems,
+    shape_problems,
+    tensor_problems,
+)
 from tilec.ir.verify.structure import is_integer
 
 
@@ -31,6 +37,7 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     if problems:
         return tuple(problems)
     problems += port_problems(graph.inputs, graph.outputs, graph.tensors)
+    problems += range_problems(graph.ranges, graph.inputs, graph.symbols)
     problems += constant_problems(graph.constants, graph.tensors, graph.files)
     for node in graph.nodes:
         problems += [f"{node.name}: {problem}" for problem in _node_problems(graph, node, defined)]

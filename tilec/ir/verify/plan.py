@@ -45,6 +45,7 @@ def check_plan(plan: Plan) -> tuple[str, ...]:
         plan.placement,
         plan.calls,
         plan.opaque,
+        plan.ranges,
     )
     problems = list(check_graph(graph))
     if problems:

@@ -53,4 +53,5 @@ def assemble_plan(
         placement=graph.placement,
         calls=graph.calls,
         opaque=graph.opaque,
+        ranges=graph.ranges,
     )
