@@ -136,7 +136,11 @@ class Builder:
 
     def _check(self, expr: TensorExpr, ttype: str, origin: Origin) -> None:
         types = {operand: self._values[operand].ttype for operand in operands(expr)}
-        kind = type_of(expr.body, types)
+        try:
+            kind = type_of(expr.body, types)
+        except TypeError as error:
+            hint = "Insert a Cast before the operator."
+            raise ConfigError(f"the types of its inputs do not fit each other: {error}", origin.place, hint) from error
         if not fits(kind, ttype):
             raise TypeError(f"{origin.place}: a body of type {kind} is stored as {ttype}: {expr}")
         if any((extent := constant_value(e)) is not None and extent < 0 for e in expr.extents):
