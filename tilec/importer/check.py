@@ -144,13 +144,22 @@ def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str)
         parameter = schema.inputs[min(position, len(schema.inputs) - 1)]
         if ttype is None:
             continue
-        if ONNX_TYPES[ttype] not in parameter.types:
+        if ONNX_TYPES[ttype] not in parameter.types and not (ttype == "bf16" and _takes_bf16(node, position)):
             taken = ", ".join(sorted(t for t, name in ONNX_TYPES.items() if name in parameter.types)) or "no tensor"
             raise ConfigError(f"input {position} ({parameter.name}) is {ttype}", place, f"It must be one of {taken}.")
         other, wanted = first_uses.setdefault(parameter.type_str, (position, ttype))
         if parameter.is_homogeneous and wanted != ttype:
             message = f"input {position} ({parameter.name}) is {ttype}, input {other} is {wanted}"
             raise ConfigError(message, place, "Both must be of one type; insert a Cast.")
+
+
+def _takes_bf16(node: Any, position: int) -> bool:
+    """Whether the newest definition of an operator accepts bf16 at an input.
+
+    Exporters write bf16 at any opset, and ONNX added it to most operators late without changing their meaning.
+    """
+    newest: Any = onnx.defs.get_schema(node.op_type, OPSETS.stop - 1, domain_of(node))
+    return ONNX_TYPES["bf16"] in newest.inputs[min(position, len(newest.inputs) - 1)].types
 
 
 def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
