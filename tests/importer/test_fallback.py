@@ -176,3 +176,28 @@ def test_allowed_operators(tmp_path, allowed, refused):
     with pytest.raises(UnsupportedModelError) as error:
         import_model(path, fallback=allowed)
     assert [each.op for each in error.value.nodes] == (refused or ["Binarizer", "Unique"])
+
+
+def test_a_pipeline_of_classical_learning_is_one_cluster(tmp_path):
+    ml = {"domain": "ai.onnx.ml"}
+    nodes = [
+        helper.make_node("Scaler", ["x"], ["scaled"], offset=[0.5], scale=[2.0], **ml),
+        helper.make_node(
+            "LinearClassifier",
+            ["scaled"],
+            ["label", "scores"],
+            coefficients=[1.0, -1.0, 0.5, 0.25, 1.0, 2.0],
+            intercepts=[0.0, 1.0],
+            classlabels_strings=["no", "yes"],
+            **ml,
+        ),
+        helper.make_node("Normalizer", ["scores"], ["shares"], norm="L1", **ml),
+        helper.make_node("ZipMap", ["shares"], ["map"], classlabels_strings=["no", "yes"], **ml),
+    ]
+    label = value("label", "n", kind=TensorProto.STRING)
+    path = model(tmp_path / "m.onnx", nodes, [value("x", "n", 3)], [label, onnx.ValueInfoProto(name="map")])
+    found = imported(path)
+    assert [operators(found, n) for n in range(len(found.graph.calls))] == [[node.op_type for node in nodes]]
+    assert {each.reason for each in found.graph.placement.fallback} >= {
+        "operators of domain 'ai.onnx.ml' are not known"
+    }

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import ConfigError
-from tilec.importer.fold import fold_constant, fold_elements, literal
+from tilec.importer.fold import evaluate_constants, fold_constant, fold_elements, literal
 from tilec.importer.forms import form_of, listed, tidied
 from tilec.importer.names import LETTERS, Names, identifier
 from tilec.importer.shapes import shape_text
@@ -190,6 +190,19 @@ class Builder:
     def ask(self, value: Value) -> None:
         """Record that a translation requires the contents of a tensor at compile time."""
         self._asked[value.name] = None
+
+    def known(self, value: Value) -> tuple[Expr, ...] | None:
+        """Every element of an integer tensor (see `Value.known`), also one that inexact steps compute from constants.
+
+        Such steps are evaluated only on request, since their last bit depends on the machine.
+        """
+        elements = value.known()
+        if elements is not None or value.ttype not in TRACKED:
+            return elements
+        cone = self.reach([value.name])
+        nodes = [node for name, node in self._nodes.items() if name in cone]
+        array = evaluate_constants(nodes, self._stored, self._values)
+        return None if array is None else replace(value, array=array).known()
 
     def asked(self) -> frozenset[str]:
         """The tensors without a node on which required contents (see `ask`) depend."""
