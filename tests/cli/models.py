@@ -79,15 +79,30 @@ def doubling(path: Path) -> Path:
 
 
 def contributed(path: Path) -> Path:
-    """Operators of onnxruntime's own domain between two that compile."""
+    """An operator of another domain between two that compile."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"], name="product"),
-        helper.make_node("BiasGelu", ["a", "b"], ["c"], name="gelu", domain="com.microsoft"),
+        helper.make_node("Binarizer", ["a"], ["c"], name="binarizer", domain="ai.onnx.ml", threshold=0.5),
         helper.make_node("Softmax", ["c"], ["y"], name="softmax"),
     ]
-    path = save(path, nodes, [value("x", 3, 8)], [value("y", 3, 6)], [weight("w", 8, 6), weight("b", 6)])
+    path = save(path, nodes, [value("x", 3, 8)], [value("y", 3, 6)], [weight("w", 8, 6)])
+    return _importing(path, "ai.onnx.ml", 3)
+
+
+def distances(path: Path) -> Path:
+    """An operator of another domain with a weight."""
+    nodes = [
+        helper.make_node("Exp", ["x"], ["a"], name="exp"),
+        helper.make_node("CDist", ["a", "w"], ["y"], name="distance", domain="com.microsoft"),
+    ]
+    path = save(path, nodes, [value("x", 3, 8)], [value("y", 3, 6)], [weight("w", 6, 8)])
+    return _importing(path, "com.microsoft", 1)
+
+
+def _importing(path: Path, domain: str, version: int) -> Path:
+    """The model with another domain of operators."""
     model = onnx.load(str(path))
-    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    model.opset_import.append(helper.make_opsetid(domain, version))
     path.write_bytes(model.SerializeToString())
     return path
 

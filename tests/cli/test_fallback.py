@@ -14,7 +14,7 @@ from cli import models
 MODELS = {
     "selection": (models.selection, "1 of 3 nodes compiled, 2 on onnxruntime (NonMaxSuppression, Gather)", "choose"),
     "doubling": (models.doubling, "1 of 3 nodes compiled, 2 on onnxruntime (Loop, Add)", "loop"),
-    "contributed": (models.contributed, "2 of 3 nodes compiled, 1 on onnxruntime (BiasGelu)", "gelu"),
+    "contributed": (models.contributed, "2 of 3 nodes compiled, 1 on onnxruntime (Binarizer)", "binarizer"),
 }
 
 
@@ -60,12 +60,12 @@ def test_strict_names_the_nodes(cli, listing, case):
 
 def test_a_recipe_allows_some_operators(cli, tmp_path):
     models.contributed(tmp_path / "model.onnx")
-    (tmp_path / "one.yaml").write_text("kind: compile\nfallback: [BiasGelu]\n")
+    (tmp_path / "one.yaml").write_text("kind: compile\nfallback: [Binarizer]\n")
     (tmp_path / "other.yaml").write_text("kind: compile\nfallback: [Loop]\n")
     assert cli("import", "model.onnx", "--recipe", "one.yaml").code == 0
     refused = cli("import", "model.onnx", "--recipe", "other.yaml")
     assert refused.code == 5
-    assert "'gelu'" in refused.err
+    assert "'binarizer'" in refused.err
 
 
 def test_report_gives_reasons(cli, listing, tmp_path):
@@ -118,12 +118,12 @@ def test_a_cluster_that_was_changed_does_not_load(cli, tmp_path):
 
 def test_large_constants_lie_beside_their_cluster(cli, tmp_path, monkeypatch):
     monkeypatch.setattr("tilec.importer.clusters.MAX_EMBEDDED_BYTES", 8)
-    path = models.contributed(tmp_path / "model.onnx")
+    path = models.distances(tmp_path / "model.onnx")
     assert cli("import", "model.onnx", "-o", "first").code == 0
     assert cli("schedule", "first", "--device", "host", "-o", "second").code == 0
     assert cli("codegen", "second", "-o", "build").code == 0
     assert cli("verify", "build").code == 0
-    assert (tmp_path / "build" / "fallback" / "0.onnx.data").stat().st_size == 6 * 4
+    assert (tmp_path / "build" / "fallback" / "0.onnx.data").stat().st_size == 6 * 8 * 4
     feeds = {"x": np.random.default_rng(3).random((3, 8), np.float32)}
     expected = onnxruntime.InferenceSession(str(path)).run(None, feeds)[0]
     np.testing.assert_allclose(tilec.load(tmp_path / "build").run(feeds)["y"], expected, rtol=1e-5)

@@ -79,7 +79,9 @@ def save(
     ports = [onnx.ValueInfoProto(name=name) for name in outputs]
     tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in (weights or {}).items()]
     graph = helper.make_graph(list(nodes), "g", infos, ports, tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, **options)
+    domains = sorted({node.domain for node in graph.node} - {""})
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=8, **options)
     path.write_bytes(model.SerializeToString())
     return path
 

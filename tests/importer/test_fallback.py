@@ -13,7 +13,8 @@ from tilec.ir.verify.graph import check_graph
 
 def model(path, nodes, inputs, outputs, initializers=(), opset=20):
     graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    imports = [helper.make_opsetid("", opset)]
+    imports += [helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("ai.onnx.ml", 3)]
     onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), str(path))
     return path
 
@@ -36,22 +37,22 @@ def operators(found, number):
     return [node.op_type for node in proto.graph.node]
 
 
-def gelu(source, target, name):
-    return helper.make_node("FastGelu", [source], [target], name=name, domain="com.microsoft")
+def binarizer(source, target, name):
+    return helper.make_node("Binarizer", [source], [target], name=name, domain="ai.onnx.ml", threshold=0.5)
 
 
 @pytest.mark.feature("B19")
 def test_clusters_and_segments_alternate(tmp_path):
     nodes = [
-        gelu("x", "a", "first"),
+        binarizer("x", "a", "first"),
         helper.make_node("Exp", ["x"], ["b"]),
-        gelu("b", "c", "beside"),
+        binarizer("b", "c", "beside"),
         helper.make_node("Add", ["a", "c"], ["d"]),
-        gelu("d", "e", "second"),
+        binarizer("d", "e", "second"),
         helper.make_node("Mul", ["e", "b"], ["y"]),
     ]
     found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2, 3)], [value("y", 2, 3)]))
-    assert [operators(found, 0), operators(found, 1)] == [["FastGelu", "FastGelu"], ["FastGelu"]]
+    assert [operators(found, 0), operators(found, 1)] == [["Binarizer", "Binarizer"], ["Binarizer"]]
     first, second = found.graph.calls
     assert [port.name for port in first.inputs] == ["x", "b"]
     assert [port.name for port in first.outputs] == ["a", "c"]
@@ -63,10 +64,10 @@ def test_clusters_and_segments_alternate(tmp_path):
 
 
 def test_weights_of_a_cluster_stand_in_its_file(tmp_path):
-    weight = np.arange(3, dtype=np.float32)
-    nodes = [helper.make_node("BiasGelu", ["x", "w"], ["y"], name="gelu", domain="com.microsoft")]
+    weight = np.arange(6, dtype=np.float32).reshape(2, 3)
+    nodes = [helper.make_node("CDist", ["x", "w"], ["y"], name="distance", domain="com.microsoft")]
     initializers = [numpy_helper.from_array(weight, "w")]
-    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2, 3)], [value("y", 2, 3)], initializers))
+    found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2, 3)], [value("y", 2, 2)], initializers))
     proto = onnx.load_from_string(b"".join(found.clusters["fallback/0.onnx"]))
     assert [port.name for port in proto.graph.input] == ["x"]
     np.testing.assert_array_equal(numpy_helper.to_array(proto.graph.initializer[0]), weight)
@@ -74,14 +75,14 @@ def test_weights_of_a_cluster_stand_in_its_file(tmp_path):
 
 
 def test_what_nobody_reads_is_left_out(tmp_path):
-    nodes = [gelu("x", "unused", "dead"), helper.make_node("Exp", ["x"], ["y"])]
+    nodes = [binarizer("x", "unused", "dead"), helper.make_node("Exp", ["x"], ["y"])]
     found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2)], [value("y", 2)]))
     assert found.graph.calls == ()
     assert found.graph.placement.fallback == ()
 
 
 def test_only_the_shape_of_a_result_is_no_reason_to_compute_it(tmp_path):
-    nodes = [gelu("x", "a", "dead"), helper.make_node("Shape", ["a"], ["y"])]
+    nodes = [binarizer("x", "a", "dead"), helper.make_node("Shape", ["a"], ["y"])]
     found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 2, 3)], [value("y", 2, kind=TensorProto.INT64)]))
     assert found.graph.calls == ()
 
@@ -154,7 +155,7 @@ def test_opsets_that_are_too_old(tmp_path):
 
 
 def test_symbols_pass_through(tmp_path):
-    nodes = [gelu("x", "a", "gelu"), helper.make_node("Exp", ["a"], ["y"])]
+    nodes = [binarizer("x", "a", "binarizer"), helper.make_node("Exp", ["a"], ["y"])]
     found = imported(model(tmp_path / "m.onnx", nodes, [value("x", "batch", 3)], [value("y", "batch", 3)]))
     assert found.graph.symbols == ("batch",)
     assert [node.op for node in found.graph.nodes] == ["Exp"]
@@ -166,10 +167,37 @@ def test_operators_that_run_nowhere_are_refused(tmp_path):
         import_model(path, fallback="allow")
 
 
-@pytest.mark.parametrize(("allowed", "refused"), [(("FastGelu",), ["Unique"]), (("Unique",), ["FastGelu"]), ((), None)])
+@pytest.mark.parametrize(
+    ("allowed", "refused"), [(("Binarizer",), ["Unique"]), (("Unique",), ["Binarizer"]), ((), None)]
+)
 def test_allowed_operators(tmp_path, allowed, refused):
-    nodes = [gelu("x", "a", "gelu"), helper.make_node("Unique", ["a"], ["y"])]
+    nodes = [binarizer("x", "a", "binarizer"), helper.make_node("Unique", ["a"], ["y"])]
     path = model(tmp_path / "m.onnx", nodes, [value("x", 3)], [value("y", "n")])
     with pytest.raises(UnsupportedModelError) as error:
         import_model(path, fallback=allowed)
-    assert [each.op for each in error.value.nodes] == (refused or ["FastGelu", "Unique"])
+    assert [each.op for each in error.value.nodes] == (refused or ["Binarizer", "Unique"])
+
+
+def test_a_pipeline_of_classical_learning_is_one_cluster(tmp_path):
+    ml = {"domain": "ai.onnx.ml"}
+    nodes = [
+        helper.make_node("Scaler", ["x"], ["scaled"], offset=[0.5], scale=[2.0], **ml),
+        helper.make_node(
+            "LinearClassifier",
+            ["scaled"],
+            ["label", "scores"],
+            coefficients=[1.0, -1.0, 0.5, 0.25, 1.0, 2.0],
+            intercepts=[0.0, 1.0],
+            classlabels_strings=["no", "yes"],
+            **ml,
+        ),
+        helper.make_node("Normalizer", ["scores"], ["shares"], norm="L1", **ml),
+        helper.make_node("ZipMap", ["shares"], ["map"], classlabels_strings=["no", "yes"], **ml),
+    ]
+    label = value("label", "n", kind=TensorProto.STRING)
+    path = model(tmp_path / "m.onnx", nodes, [value("x", "n", 3)], [label, onnx.ValueInfoProto(name="map")])
+    found = imported(path)
+    assert [operators(found, n) for n in range(len(found.graph.calls))] == [[node.op_type for node in nodes]]
+    assert {each.reason for each in found.graph.placement.fallback} >= {
+        "operators of domain 'ai.onnx.ml' are not known"
+    }

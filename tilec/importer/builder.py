@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import ConfigError
-from tilec.importer.fold import fold_constant, fold_elements, literal
+from tilec.importer.fold import evaluate_constants, fold_constant, fold_elements, literal
 from tilec.importer.forms import form_of, listed, tidied
 from tilec.importer.index_ranges import input_ranges
 from tilec.importer.names import LETTERS, Names, identifier
@@ -139,7 +139,11 @@ class Builder:
 
     def _check(self, expr: TensorExpr, ttype: str, origin: Origin) -> None:
         types = {operand: self._values[operand].ttype for operand in operands(expr)}
-        kind = type_of(expr.body, types)
+        try:
+            kind = type_of(expr.body, types)
+        except TypeError as error:
+            hint = "Insert a Cast before the operator."
+            raise ConfigError(f"the types of its inputs do not fit each other: {error}", origin.place, hint) from error
         if not fits(kind, ttype):
             raise TypeError(f"{origin.place}: a body of type {kind} is stored as {ttype}: {expr}")
         if any((extent := constant_value(e)) is not None and extent < 0 for e in expr.extents):
@@ -200,6 +204,19 @@ class Builder:
         before = len(self._ranges)
         yield
         del self._ranges[before:]
+
+    def known(self, value: Value) -> tuple[Expr, ...] | None:
+        """Every element of an integer tensor (see `Value.known`), also one that inexact steps compute from constants.
+
+        Such steps are evaluated only on request, since their last bit depends on the machine.
+        """
+        elements = value.known()
+        if elements is not None or value.ttype not in TRACKED:
+            return elements
+        cone = self.reach([value.name])
+        nodes = [node for name, node in self._nodes.items() if name in cone]
+        array = evaluate_constants(nodes, self._stored, self._values)
+        return None if array is None else replace(value, array=array).known()
 
     def asked(self) -> frozenset[str]:
         """The tensors without a node on which required contents (see `ask`) depend."""

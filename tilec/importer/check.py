@@ -42,6 +42,11 @@ def label(node: Any, number: int) -> str:
     return node.name or f"{node.op_type}_{number}"
 
 
+def domain_of(node: Any) -> str:
+    """A node's domain; ONNX's own is the empty one, by either of its names."""
+    return "" if node.domain in OWN_DOMAINS else str(node.domain)
+
+
 def place_of(file: str, name: str, kind: str) -> str:
     """A node's designation in messages."""
     return f"{file}: node {name!r} ({kind})"
@@ -131,7 +136,7 @@ def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str)
     """Raise ConfigError for an input (None where absent) of a type that the operator does not accept, or that has to be
     of the same type as another one and is not."""
     try:
-        schema: Any = onnx.defs.get_schema(node.op_type, opset)
+        schema: Any = onnx.defs.get_schema(node.op_type, opset, domain_of(node))
     except onnx.defs.SchemaError:
         return
     first_uses: dict[str, tuple[int, str]] = {}
@@ -139,7 +144,7 @@ def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str)
         parameter = schema.inputs[min(position, len(schema.inputs) - 1)]
         if ttype is None:
             continue
-        if ONNX_TYPES[ttype] not in parameter.types:
+        if ONNX_TYPES[ttype] not in parameter.types and not (ttype == "bf16" and _takes_bf16(node, position)):
             taken = ", ".join(sorted(t for t, name in ONNX_TYPES.items() if name in parameter.types)) or "no tensor"
             raise ConfigError(f"input {position} ({parameter.name}) is {ttype}", place, f"It must be one of {taken}.")
         other, wanted = first_uses.setdefault(parameter.type_str, (position, ttype))
@@ -148,14 +153,23 @@ def check_types(node: Any, opset: int, ttypes: Sequence[str | None], place: str)
             raise ConfigError(message, place, "Both must be of one type; insert a Cast.")
 
 
+def _takes_bf16(node: Any, position: int) -> bool:
+    """Whether the newest definition of an operator accepts bf16 at an input.
+
+    Exporters write bf16 at any opset, and ONNX added it to most operators late without changing their meaning.
+    """
+    newest: Any = onnx.defs.get_schema(node.op_type, OPSETS.stop - 1, domain_of(node))
+    return ONNX_TYPES["bf16"] in newest.inputs[min(position, len(newest.inputs) - 1)].types
+
+
 def attributes_of(node: Any, opset: int, place: str) -> dict[str, Any]:
-    """The attributes of a node of ONNX's own domain as Python values.
+    """The attributes of a node as Python values.
 
     Raises ConfigError for an unknown or missing attribute, one of another kind, and a wrong number of inputs or
     outputs; an operator that ONNX does not define at this opset is not checked.
     """
     try:
-        schema: Any = onnx.defs.get_schema(node.op_type, opset)
+        schema: Any = onnx.defs.get_schema(node.op_type, opset, domain_of(node))
     except onnx.defs.SchemaError:
         return {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     for attribute in node.attribute:

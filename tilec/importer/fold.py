@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tilec.importer.value import MAX_TRACKED_ELEMENTS, Value, static
+from tilec.importer.weights import Stored
 from tilec.ir.algebra import bounds_of, simplify, simplify_scalar
 from tilec.ir.evaluate import evaluate, exactly_rounded
 from tilec.ir.expr import (
@@ -27,6 +28,7 @@ from tilec.ir.expr import (
     substitute,
     variables,
 )
+from tilec.ir.graph import Node
 from tilec.ir.types import TTYPES
 
 MAX_FOLDED_BYTES = 1 << 20
@@ -53,6 +55,26 @@ def fold_constant(expr: TensorExpr, values: Mapping[str, Value], ttype: str) -> 
     if size > MAX_FOLDED_BYTES or prod(domain) > MAX_FOLDED_STEPS or not exactly_rounded(expr, types):
         return None
     return evaluate(expr, {name: array for name, array in arrays.items() if array is not None}, ttype=ttype)
+
+
+def evaluate_constants(
+    nodes: Sequence[Node], constants: Mapping[str, Stored], values: Mapping[str, Value]
+) -> NDArray[Any] | None:
+    """The contents of the last of `nodes`, which are in order and read each other; None unless the rest are constants.
+
+    None also beyond `MAX_FOLDED_STEPS`, and for symbolic sizes.
+    """
+    domains = [static(node.expr.extents) for node in nodes]
+    sources = {operand for node in nodes for operand in operands(node.expr)} - {node.name for node in nodes}
+    steps = sum(prod(domain) for domain in domains if domain is not None)
+    if None in domains or steps > MAX_FOLDED_STEPS or not nodes or not sources <= constants.keys():
+        return None
+    if any(not variables(node.expr.value) <= set(node.expr.iterators) for node in nodes):
+        return None
+    arrays = {name: constants[name].array for name in sources}
+    for node in nodes:
+        arrays[node.name] = evaluate(node.expr, arrays, ttype=values[node.name].ttype)
+    return arrays[nodes[-1].name]
 
 
 def fold_elements(expr: TensorExpr, values: Mapping[str, Value]) -> tuple[Expr, ...] | None:

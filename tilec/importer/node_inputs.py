@@ -68,7 +68,7 @@ class NodeInputs:
         value = self.optional(position)
         if value is None:
             return None
-        known = value.known()
+        known = self.builder.known(value)
         if known is None:
             raise self.unknown(position)
         return known

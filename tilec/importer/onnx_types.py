@@ -18,6 +18,11 @@ ELEMENT_NAMES = {f"tensor({element_type_name(code).lower()})": code for code in 
 """The type of a tensor as text -> its element type, for those with a tType."""
 
 
+def element_code(ttype: str) -> int:
+    """ONNX's number of an element type."""
+    return _CODES[ttype]
+
+
 def type_text(proto: Any) -> str:
     """`tensor(float)`, `seq(tensor(string))`, `optional(...)`, `map(int64, ...)`; empty when nothing is known."""
     kind = proto.WhichOneof("value")

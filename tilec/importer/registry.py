@@ -10,26 +10,29 @@ from tilec.importer.value import Value
 Result = Value | Sequence[Value | None]
 Handler = Callable[[Op], Result]
 
-_REGISTRY: dict[str, list[tuple[int, int, Handler]]] = {}
+_REGISTRY: dict[tuple[str, str], list[tuple[int, int, Handler]]] = {}
 NEWEST = 1 << 30
 
+CONTRIB = "com.microsoft"
+"""The domain of onnxruntime's contrib operators."""
 
-def operator(*names: str, since: int = 1, until: int = NEWEST) -> Callable[[Handler], Handler]:
-    """Register a function for operators of ONNX's own domain, for models of opset `since` to `until`."""
+
+def operator(*names: str, since: int = 1, until: int = NEWEST, domain: str = "") -> Callable[[Handler], Handler]:
+    """Register a function for operators of a domain (empty: ONNX's own), for models of opset `since` to `until`."""
 
     def register(handler: Handler) -> Handler:
         for name in names:
-            _REGISTRY.setdefault(name, []).append((since, until, handler))
+            _REGISTRY.setdefault((domain, name), []).append((since, until, handler))
         return handler
 
     return register
 
 
-def handler_of(name: str, opset: int) -> Handler | None:
-    """The function that translates an operator at an opset."""
-    return next((h for since, until, h in _REGISTRY.get(name, ()) if since <= opset <= until), None)
+def handler_of(name: str, opset: int, domain: str = "") -> Handler | None:
+    """The function that translates an operator at an opset of ONNX's own domain."""
+    return next((h for since, until, h in _REGISTRY.get((domain, name), ()) if since <= opset <= until), None)
 
 
-def known_operators() -> tuple[str, ...]:
-    """Every operator that has a function, sorted."""
-    return tuple(sorted(_REGISTRY))
+def known_operators(domain: str = "") -> tuple[str, ...]:
+    """Every operator of a domain that has a function, sorted."""
+    return tuple(sorted(name for known, name in _REGISTRY if known == domain))

@@ -9,7 +9,7 @@ import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, did_you_mean
 from tilec.importer.builder import Builder, Origin
-from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, label, needs, place_of
+from tilec.importer.check import OWN_DOMAINS, attributes_of, check_types, domain_of, label, needs, place_of
 from tilec.importer.context import Context, Scope
 from tilec.importer.control.dispatch import control_of
 from tilec.importer.control.region import Region
@@ -66,11 +66,11 @@ class Translator:
 
     def _node(self, node: Any, scope: Scope, context: Context, origin: Origin) -> list[NamedValue]:
         region = Region(self, node, scope, context, origin)
-        if node.domain in OWN_DOMAINS and key_of(node) not in context.functions:
-            control = control_of(region)
+        if key_of(node) not in context.functions:
+            control = control_of(region) if node.domain in OWN_DOMAINS else None
             if control is not None:
                 return control(region)
-            handler = handler_of(node.op_type, context.opset)
+            handler = handler_of(node.op_type, context.opset, domain_of(node))
             if handler is not None:
                 tensors = _only_tensors(region.inputs, origin)
                 attributes = attributes_of(node, context.opset, origin.place)
@@ -116,12 +116,12 @@ def _tensors(attributes: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _unknown(node: Any, origin: Origin) -> UnsupportedError:
-    if node.domain not in OWN_DOMAINS:
+    if node.domain not in OWN_DOMAINS and not known_operators(node.domain):
         reason, hint = (
             f"operators of domain {node.domain!r} are not known",
             "Export the model with ONNX's own operators.",
         )
-    elif onnx.defs.has(node.op_type):
+    elif node.domain not in OWN_DOMAINS or onnx.defs.has(node.op_type):
         reason, hint = "no tensor expression for this operator yet", "Compute it outside the model."
     else:
         near = did_you_mean(node.op_type, known_operators())

@@ -362,3 +362,29 @@ def test_loops_inside_of_loops(tmp_path: Path) -> None:
 def test_loops_deeper_than_protobuf_reads(tmp_path: Path, depth: int) -> None:
     with pytest.raises(ConfigError, match="not an ONNX model"):
         import_model(nested(tmp_path, depth))
+
+
+INEXACT: dict[str, list[onnx.NodeProto]] = {
+    "Exp": [make_node("Exp", ["one"], ["real"])],
+    "ReduceMean": [make_node("ReduceMean", ["row"], ["real"], keepdims=0)],
+    "MatMul": [make_node("MatMul", ["row", "row"], ["real"])],
+    "Log": [make_node("Exp", ["one"], ["e"]), make_node("Mul", ["e", "e"], ["f"]), make_node("Log", ["f"], ["real"])],
+}
+
+
+@pytest.mark.parametrize("kind", INEXACT)
+def test_a_trip_count_and_a_condition_from_constants_by_inexact_steps(tmp_path: Path, kind: str) -> None:
+    inner = body([make_node("Add", ["x", "x"], ["sum"]), YES], {"x": F32}, ["on", "sum"])
+    same = helper.make_graph([make_node("Identity", ["z"], ["u"])], "t", [], [onnx.ValueInfoProto(name="u")])
+    nonzero = [make_node("NonZero", ["z"], ["n"]), make_node("Cast", ["n"], ["v"], to=F32)]
+    count = helper.make_graph(nonzero, "e", [], [onnx.ValueInfoProto(name="v")])
+    nodes = [
+        *INEXACT[kind],
+        make_node("Round", ["real"], ["whole"]),
+        make_node("Cast", ["whole"], ["trips"], to=I64),
+        make_node("Loop", ["trips", "", "x"], ["z"], "loop", body=inner),
+        make_node("Greater", ["real", "half"], ["c"]),
+        make_node("If", ["c"], ["y"], "if", then_branch=same, else_branch=count),
+    ]
+    weights = {"one": np.float32(1), "half": np.float32(0.5), "row": np.float32([1.2, 1.3, 0.4])}
+    compare(save(tmp_path / "m.onnx", nodes, VECTOR, ["y"], weights), {"x": normal(3)})

@@ -10,7 +10,7 @@ from tilec.importer.ops.movement import reshaped
 from tilec.importer.shapes import ShapeError, same, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Const, Expr, constant_value, substitute, variables
+from tilec.ir.expr import Const, Expr, Scalar, constant_value, substitute, variables
 from tilec.ir.graph import Node
 from tilec.ir.text import text_of
 
@@ -27,7 +27,7 @@ DEFAULT_SYMBOL_SIZE = 256
 def branch(region: Region) -> list[NamedValue]:
     """The outputs of `If`."""
     condition = region.tensor(0)
-    known = condition.literal.value if condition.literal is not None else None
+    known = _decided(region, condition)
     bodies = {yes: Body(region, name, f"{region.path}/{name.removesuffix('_branch')}") for yes, name in _BRANCHES}
     outputs = len(region.node.output)
     for body in bodies.values():
@@ -49,6 +49,14 @@ def branch(region: Region) -> list[NamedValue]:
         _require_cheap(region, region.translator.builder.since(mark))
     pairs = zip(*computed, strict=True)
     return [_either(region, condition, a, b, number) for number, (a, b) in enumerate(pairs)]
+
+
+def _decided(region: Region, condition: Value) -> Scalar | None:
+    """The value of a condition; None where it depends on inputs or symbolic sizes."""
+    if condition.literal is not None:
+        return condition.literal.value
+    elements = region.translator.builder.known(condition)
+    return elements[0].value if elements and isinstance(elements[0], Const) else None
 
 
 _BRANCHES = ((True, "then_branch"), (False, "else_branch"))

@@ -73,7 +73,7 @@ class Region:
 
     def elements(self, value: Value, what: str) -> tuple[int, ...]:
         """The elements of an integer or bool tensor. Raises UnsupportedError where they are not known at import."""
-        known = value.known()
+        known = self.translator.builder.known(value)
         if known is None:
             self.op.builder.ask(value)
             reason = f"{what} must be known at compile time and is computed from the model's inputs"

@@ -8,6 +8,7 @@ from functools import reduce
 from tilec.importer.operator import Op
 from tilec.importer.ops.centering import less_mean
 from tilec.importer.registry import operator
+from tilec.importer.sums import summed
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.types import TTYPES
@@ -136,7 +137,11 @@ def _pow(op: Op) -> Value:
         return op.map(POWERS[exponent], x=x, y=y)
     if not floating and TTYPES[y.ttype].kind == "float":
         return op.map(f"{x.ttype}(pow(f64(x), f64(y)))", x=x, y=y)
-    return op.map("pow(x, y)" if x.ttype == y.ttype else f"pow(x, {x.ttype}(y))", x=x, y=y)
+    if x.ttype == y.ttype:
+        return op.map("pow(x, y)", x=x, y=y)
+    # An exponent of another type is not rounded to half precision.
+    wide = summed(x.ttype)
+    return op.map(f"pow(x, {wide}(y))" if wide == x.ttype else f"pow({wide}(x), {wide}(y))", x.ttype, x=x, y=y)
 
 
 @operator("BitShift")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilec.importer.builder import Axis
+from tilec.importer.compose import every_result
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import MAX_PARTS, concatenated, transposed
@@ -27,8 +28,23 @@ DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WeightScale:
+    """Scale and zero point of a weight of small integers: one for each direction `[d]`, or each row `[d, g]`."""
+
+    scale: Value
+    zero: Value
+
+    def of(self, value: Value, direction: Expr, row: Expr) -> Expr:
+        """The scale or zero point of a row."""
+        return value.access([direction, row][: value.rank])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Recurrence:
-    """A recurrent operator's operands and sizes; `lengths` is None where every sequence has all steps."""
+    """A recurrent operator's operands and sizes; `lengths` is None where every sequence has all steps.
+
+    With `scales` (of W and R) the weights are integers, and their other factors are quantised before each product.
+    """
 
     op: Op
     x: Value
@@ -38,6 +54,7 @@ class Recurrence:
     lengths: Value | None
     steps: int
     backward: bool
+    scales: tuple[WeightScale, WeightScale] | None = None
 
     @property
     def by_batch(self) -> bool:
@@ -134,9 +151,9 @@ def projected(r: Recurrence, apart: Expr | None = None) -> Value:
     rows, width = r.weight.shape[1:]
     sizes = (r.shape[0], Const(r.steps), r.shape[1], rows, width)
     d, t, b, g, i = axes = r.op.builder.iterators("dtbgi", sizes)
-    element = r.x.access([b.var, t.var, i.var] if r.by_batch else [t.var, b.var, i.var])
-    body = formula("x * w", x=element, w=r.weight.access([d.var, g.var, i.var]))
-    total = r.op.emit(axes[:4], body, r.x.ttype, [i], part="input" if r.bias is None else "input_product")
+    index = [b.var, t.var, i.var] if r.by_batch else [t.var, b.var, i.var]
+    row = (d.var, g.var, i.var)
+    total = _product(r, axes, (r.x, index), (r.weight, row), 0, "input" if r.bias is None else "input_product")
     if r.bias is None:
         return total
     text = "w + r" if apart is None else "where(g < apart, w + r, w)"
@@ -160,8 +177,33 @@ def fed_back(r: Recurrence, state: Value, first: int, gates: int, part: str) -> 
     rows = simplify(formula("n * h", n=gates, h=r.shape[2]))
     d, b, g, k = axes = r.op.builder.iterators("dbgk", (*r.shape[:2], rows, r.shape[2]))
     row = simplify(formula("first * h + g", first=first, h=r.shape[2], g=g.var))
-    factors = {"x": state.access([d.var, b.var, k.var]), "w": r.recurrent.access([d.var, row, k.var])}
-    return r.op.emit(axes[:3], formula("x * w", **factors), r.x.ttype, [k], part=part)
+    return _product(r, axes, (state, (d.var, b.var, k.var)), (r.recurrent, (d.var, row, k.var)), 1, part)
+
+
+def _product(
+    r: Recurrence,
+    axes: Sequence[Axis],
+    left: tuple[Value, Sequence[Expr]],
+    right: tuple[Value, Sequence[Expr]],
+    weight: int,
+    part: str,
+) -> Value:
+    """The sum of products of two elements over the last axis; `weight` is 0 for W, 1 for R.
+
+    With weights of small integers the other factor is quantised to u8 over its range, and the sum is exact in i32.
+    """
+    *spatial, inner = axes
+    (x, index), (w, row) = left, right
+    if r.scales is None:
+        return r.op.emit(spatial, formula("x * w", x=x.access(index), w=w.access(row)), r.x.ttype, [inner], part=part)
+    scale = r.scales[weight]
+    values, step, zero = every_result(r.op, "DynamicQuantizeLinear", x, part=f"{part}_factor", results=3)
+    shift = {"z": zero.access(()), "v": scale.of(scale.zero, *row[:2])}
+    body = formula("(i32(x) - i32(z)) * (i32(w) - i32(v))", x=values.access(index), w=w.access(row), **shift)
+    total = r.op.emit(spatial, body, "i32", [inner], part=f"{part}_sum")
+    factors = {"s": step.access(()), "t": scale.of(scale.scale, *row[:2])}
+    body = formula("f32(x) * (s * t)", x=total.access([axis.var for axis in spatial]), **factors)
+    return r.op.emit(spatial, body, "f32", part=part)
 
 
 def all_states(r: Recurrence, states: Sequence[Value]) -> Value:

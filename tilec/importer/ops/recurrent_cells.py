@@ -91,8 +91,12 @@ def _mixed(act: Activations, update: Expr, candidate: Expr, state: Expr, directi
 
 @operator("LSTM")
 def _lstm(op: Op) -> tuple[Value | None, ...]:
+    return lstm(recurrence(op, gates=4, expressions=3))
+
+
+def lstm(r: Recurrence) -> tuple[Value | None, ...]:
     """`C = f * C + i * c; H = o * h(C)` with gates i, o, f, c; peepholes add `P * C` to the first three."""
-    r = recurrence(op, gates=4, expressions=3)
+    op = r.op
     act = _activations(r, ["Sigmoid", "Tanh", "Tanh"])
     peephole = op.optional(7)
     if peephole is not None:

@@ -11,7 +11,7 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "foreign-operator",
         "the operator belongs to a domain that is not ONNX's",
         "Export the model with ONNX's own operators.",
-        "operators of domain 'com.microsoft' are not known",
+        "operators of domain 'ai.onnx.ml' are not known",
         (r"operators of domain .* are not known",),
     ),
     (

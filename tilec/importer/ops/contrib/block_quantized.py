@@ -1,0 +1,83 @@
+"""MatMulNBits: weights of 2, 4 or 8 bits in blocks along the summed dimension, each with a scale and zero point."""
+
+from __future__ import annotations
+
+from tilec.importer.formula import formula
+from tilec.importer.operator import Op
+from tilec.importer.ops.contraction import product
+from tilec.importer.ops.movement import transposed
+from tilec.importer.registry import CONTRIB, operator
+from tilec.importer.shapes import require_same, size_of
+from tilec.importer.value import Value
+from tilec.ir.expr import Const, Expr
+from tilec.ir.types import is_float
+
+WIDTHS = (2, 4, 8)
+"""Widths of an element in bits that divide a byte."""
+
+
+@operator("MatMulNBits", domain=CONTRIB)
+def _matmul_nbits(op: Op) -> Value:
+    """`A @ W + bias` with `W[k, n] = (q[n, k] - zero[n, k // block]) * scale[n, k // block]`, summed in f32."""
+    a, bias = op.value(0), op.optional(5)
+    if op.optional(4) is not None:
+        raise op.unsupported("the input g_idx", "Export the model without reordered groups.")
+    weight = transposed(op, _weight(op), (1, 0), part="turned")
+    plain = bias is None and a.ttype == "f32"
+    total = product(op, a, weight, part="" if plain else "product", ttype="f32")
+    if plain:
+        return total
+    text = "x" if bias is None else "x + b" if bias.ttype == "f32" else "x + f32(b)"
+    return op.elementwise(text, {"x": total} | ({} if bias is None else {"b": bias}), a.ttype)
+
+
+def _weight(op: Op) -> Value:
+    """The weight `[n, k]` in f32."""
+    packed, scales, zeros = op.value(1), op.value(2), op.optional(3)
+    bits, block, rows, inner = (op.integer(n, d) for n, d in (("bits", 4), ("block_size", 0), ("N", 0), ("K", 0)))
+    if bits not in WIDTHS:
+        raise op.unsupported(f"elements of {bits} bits", f"Elements of {', '.join(map(str, WIDTHS))} bits are.")
+    if block < 1 or rows < 1 or inner < 1 or block * bits % 8:
+        raise op.invalid(f"blocks of {block} elements of a weight [{rows}, {inner}]")
+    blocks = -(-inner // block)
+    require_same(size_of(packed.shape), Const(rows * blocks * block * bits // 8), "packed elements")
+    require_same(size_of(scales.shape), Const(rows * blocks), "scales and blocks")
+    axes = op.builder.iterators("nk", (Const(rows), Const(inner)))
+    n, k = (a.var for a in axes)
+    of_block = formula("k // b", k=k, b=block)
+    element = _bits(packed, n, k, blocks * block, bits)
+    scale = _flat(scales, formula("n * e + b", n=n, b=of_block, e=blocks))
+    body: Expr
+    if zeros is not None and is_float(zeros.ttype):
+        zero = _flat(zeros, formula("n * e + b", n=n, b=of_block, e=blocks))
+        body = formula("(f32(q) - z) * s", q=element, z=_single(zeros, zero), s=_single(scales, scale))
+    else:
+        per_byte = 8 // bits
+        padded = -(-blocks // per_byte) * per_byte
+        zero = Const(1 << (bits - 1)) if zeros is None else _bits(zeros, n, of_block, padded, bits)
+        body = formula("f32(q - z) * s", q=element, z=zero, s=_single(scales, scale))
+    return op.emit(axes, body, "f32", part="weight")
+
+
+def _single(value: Value, element: Expr) -> Expr:
+    return element if value.ttype == "f32" else formula("f32(x)", x=element)
+
+
+def _bits(packed: Value, row: Expr, column: Expr, columns: int, bits: int) -> Expr:
+    """Element `[row, column]` of a row-major matrix of `columns` elements packed into bytes, lowest bits first."""
+    per_byte = 8 // bits
+    byte = _flat(packed, formula("r * e + c // p", r=row, c=column, e=columns // per_byte, p=per_byte))
+    if per_byte == 1:
+        return formula("i32(x)", x=byte)
+    place = formula("i32(c % p * bits)", c=column, p=per_byte, bits=bits)
+    return formula("bitand(shr(i32(x), place), mask)", x=byte, place=place, mask=(1 << bits) - 1)
+
+
+def _flat(value: Value, index: Expr) -> Expr:
+    """The element at an index into the flattened tensor."""
+    place: list[Expr] = []
+    for d in range(value.rank):
+        behind = size_of(value.shape[d + 1 :])
+        step = formula("i // b", i=index, b=behind)
+        place.append(step if d == 0 else formula("i % e", i=step, e=value.shape[d]))
+    return value.access(place)
