@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from tilec.errors import TilecError, UnavailableError
 from tilec.verify.compare import compare
-from tilec.verify.inputs import Array
 from tilec.verify.remote import Remote
 
 if TYPE_CHECKING:
     import onnx
+
+    from tilec.verify.inputs import Array
 
 LATENCY_RUNS = 5
 
