@@ -79,7 +79,7 @@ def test_a_passing_run(project: pytest.Pytester) -> None:
 def test_a_run_without_proof_fails(project: pytest.Pytester) -> None:
     project.makepyfile(TESTS.format(one="True").replace('"W01"', '"W02"'))
     assert project.runpytest_subprocess().ret == 0
-    result = project.runpytest_subprocess("--ledger", "-n", "1")
+    result = project.runpytest_subprocess("--ledger")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*LEDGER W01 (one) is marked done but no test of it passed"])
 

@@ -95,7 +95,7 @@ def _bound() -> bytes:
     return model.SerializeToString()
 
 
-@pytest.mark.parametrize("device", ["neon", "avx2", "a100"])
+@pytest.mark.parametrize("device", ["neon", "a100"])
 def test_import_schedule_and_machine(folder: Path, device: str) -> None:
     commands = "import models/model.onnx -o out", f"schedule out --device {device}", "inspect out --json"
     ran = child(folder, COMMANDS + MACHINE, *commands)

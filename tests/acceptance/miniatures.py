@@ -21,9 +21,9 @@ MOBILEVIT = (Stage(6, 1, 2), Stage(8, 1, 2, (12, 20, 1)))
 SMALL = {
     "mobilenet-v2": ("mobilenet", {"STAGES": ((1, 8, 1, 1), (6, 12, 2, 2))}),
     "shufflenet-v2": ("shufflenet", {"STAGES": ((2, 16, PIXELS // 8), (2, 36, PIXELS // 16))}),
-    "resnet-50": ("resnet", {"STAGES": ((1, 8, 1), (2, 12, 2))}),
+    "resnet-50": ("resnet", {"STAGES": ((2, 8, 2),)}),
     "vgg16": ("vgg", {"STAGES": ((2, 8), (1, 12)), "POOLED": 3, "HIDDEN": 20, "CLASSES": 10}),
-    "unet": ("unet", {"CHANNELS": (4, 8, 16)}),
+    "unet": ("unet", {"CHANNELS": (4, 8)}),
     "bert-base": ("bert", {"VOCABULARY": 50, "LAYERS": 1, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 40}),
     "gpt2": ("gpt2", {"VOCABULARY": 50, "POSITIONS": 16, "LAYERS": 1, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 40}),
     "vit-s32": ("vit", {"SMALL_32": Vit(PIXELS, 8, 1, Width(24, 3, 40, 1e-6))}),

@@ -9,8 +9,6 @@ from importer.reference import onnxruntime
 from acceptance.building import assert_close, compiled, tilec
 from acceptance.light import NAMES, image, plain, randomised
 
-QUICK = "squeezenet"
-
 
 def test_there_are_nine():
     assert len(NAMES) == 9
@@ -29,12 +27,8 @@ def agree(name, folder):
         assert_close(session.run(feeds), expected)
 
 
-def test_a_light_model_agrees_with_random_weights(tmp_path):
-    agree(QUICK, tmp_path)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in NAMES if name != QUICK])
+@pytest.mark.parametrize("name", NAMES)
 def test_light_models_agree_with_random_weights(tmp_path, name):
     agree(name, tmp_path)
 

@@ -73,7 +73,7 @@ def test_more_fusion_is_never_predicted_worse(name):
     check(small("nerf-mlp"), name, "time")
 
 
-@pytest.mark.parametrize("model", ["bert-base", "mobilenet-v2"])
+@pytest.mark.parametrize("model", [pytest.param("bert-base", marks=pytest.mark.slow), "mobilenet-v2"])
 def test_more_fusion_of_other_operators_is_never_predicted_worse(model):
     check(small(model), "a100", "time")
 
@@ -114,8 +114,9 @@ def runs_whole(model: str, name: str, folder: Path) -> None:
 
 
 @pytest.mark.feature("W07")
-@pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("model", ["nerf-mlp", "llama-layer-decode"])
+@pytest.mark.parametrize(
+    ("model", "name"), [*(("nerf-mlp", name) for name in MACHINES), ("llama-layer-decode", "ipu-mk2")]
+)
 def test_small_models_run_whole_on_the_tile_machine(tmp_path, monkeypatch, model, name):
     monkeypatch.setattr(on_machine, "BUDGET", 10**12)
     runs_whole(model, name, tmp_path)

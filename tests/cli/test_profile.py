@@ -86,9 +86,9 @@ def test_any_number_of_workers_makes_the_same_bytes(cli, graph, tmp_path, monkey
     monkeypatch.setattr(measure.Bench, "builder", Pretending)
     monkeypatch.setattr(measure.Bench, "timer", Fixed)
     made = set()
-    for workers in (1, 2, 5):
+    for workers in (1, 3):
         monkeypatch.setattr(measure, "usable_cpus", lambda workers=workers: list(range(workers)))
-        ran = cli("schedule", graph, "--profile", "--record", f"r{workers}.json", "--budget", 6, "-o", "p.json")
+        ran = cli("schedule", graph, "--profile", "--record", f"r{workers}.json", "--budget", 2, "-o", "p.json")
         assert ran.code == 0, ran.err
         made.add(((tmp_path / "p.json").read_bytes(), (tmp_path / f"r{workers}.json").read_bytes()))
     assert len(made) == 1

@@ -32,6 +32,12 @@ TURNS = [
     for turn, form in enumerate(FORMS)
 ]
 """Both forms of every model; the quick tests take one of each, by turns."""
+OTHER_TURNS = [
+    pytest.param(name, form, marks=() if (place + turn + 1) % 2 else pytest.mark.slow)
+    for place, name in enumerate(zoo.names())
+    for turn, form in enumerate(FORMS)
+]
+"""The same, where the quick tests take the other form of each."""
 SIZES = {"batch": 2, "seq": 5, "past": 6}
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -84,8 +90,7 @@ def compare_outputs(path: Path, sizes: dict[str, int], seeds: tuple[int, ...] = 
 
 
 @pytest.mark.usefixtures("small_zoo")
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize(("name", "form"), OTHER_TURNS)
 @pytest.mark.feature("A04", "W01")
 def test_zoo_models_compute_what_the_reference_computes(tmp_path: Path, name: str, form: Any) -> None:
     rows = {"seq": 5} if name.startswith(("llama", "nerf", "bert", "gpt2", "conformer")) else {}

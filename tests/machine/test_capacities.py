@@ -110,7 +110,7 @@ def bounded(draw: Callable, levels: tuple[PlanLevel, ...], program: Program) -> 
 
 
 @pytest.mark.feature("W07", "W08", "W17", "W30")
-@examples(70, seed=3)
+@examples(35, seed=3)
 @given(cases(operators=5, hierarchy=ANY), st.data())
 def test_what_fits_runs_and_what_does_not_is_refused_by_all(case: Random, data: st.DataObject) -> None:
     levels = data.draw(bounded(case.plan.levels, lowered(case)))

@@ -13,7 +13,7 @@ from queue import Queue
 from tempfile import TemporaryDirectory
 
 from tests.mutants.mutant import Mutant, load
-from tests.mutants.runner import Outcome, copy_checkout, run_tests, try_mutant
+from tests.mutants.runner import LIMIT, Outcome, copy_checkout, run_tests, try_mutant
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,8 +76,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _sound(checkout: Path, mutants: Sequence[Mutant], jobs: int) -> bool:
     """Whether the tests pass without any fault: else they would seem to find all of them."""
     tests = sorted({test for mutant in mutants for test in mutant.tests})
-    code, output = run_tests(checkout, tests, "-n", str(jobs))
-    if code != 0:
+    limit = LIMIT * len({test.partition("::")[0] for test in tests})
+    code, output = run_tests(checkout, tests, "-n", str(jobs), limit=limit)
+    if code is None:
+        print(f"the tests of the mutants take longer than {limit} s without any fault", file=sys.stderr)
+    elif code != 0:
         print(f"{output[-4000:]}\nthe tests of the mutants fail without any fault", file=sys.stderr)
     return code == 0
 

@@ -19,7 +19,7 @@ from tests.mutants.mutant import Mutant, StaleError
 Status = Literal["killed", "SURVIVED", "STALE", "BROKEN", "TIMEOUT"]
 
 LIMIT = 600
-"""Seconds after which the tests of one mutant are given up."""
+"""Seconds after which the tests of one mutant are given up, and which each file of tests may take without a fault."""
 
 _LEFT_OUT = (".*", "demo", "build", "dist")
 
@@ -77,13 +77,13 @@ def _replaced(path: Path, text: str) -> Iterator[None]:
         write(before)
 
 
-def run_tests(checkout: Path, tests: Sequence[str], *options: str) -> tuple[int | None, str]:
-    """pytest's exit code and its output in a checkout; None where it takes longer than `LIMIT`."""
+def run_tests(checkout: Path, tests: Sequence[str], *options: str, limit: float = LIMIT) -> tuple[int | None, str]:
+    """pytest's exit code and its output in a checkout; None where it takes longer than `limit` seconds."""
     command = [sys.executable, "-m", "pytest", *_OPTIONS, *options, *tests]
     environ = {**os.environ, "PYTHONPATH": str(checkout)}
     try:
         done = subprocess.run(
-            command, cwd=checkout, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT
+            command, cwd=checkout, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit
         )
     except subprocess.TimeoutExpired:
         return None, ""

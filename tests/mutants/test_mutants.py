@@ -10,7 +10,7 @@ import pytest
 
 from tests.mutants.__main__ import ROOT, main
 from tests.mutants.mutant import Mutant, StaleError, load
-from tests.mutants.runner import try_mutant
+from tests.mutants.runner import LIMIT, try_mutant
 
 
 def test_every_mutant_applies_and_names_tests_that_exist() -> None:
@@ -68,6 +68,25 @@ def test_every_mutant_is_tried_and_the_checkout_stays_as_it_is(
     assert re.fullmatch(r"SURVIVED +[0-9.]+ s  weak +", second)
     assert last.startswith("1 of 2 mutants killed")
     assert (checkout / strong.file).read_text() == SOURCE
+
+
+def test_tests_that_take_too_long_without_a_fault_say_so(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strong = mutant("2 * n", "n + 2")
+    both = replace(strong, tests=("test_strong.py::test", "test_strong.py", "test_weak.py"))
+    monkeypatch.setattr("tests.mutants.__main__.ROOT", checkout)
+    monkeypatch.setattr("tests.mutants.__main__.load", lambda: (both,))
+    limits: list[float] = []
+
+    def never(*arguments: object, limit: float) -> tuple[None, str]:
+        limits.append(limit)
+        return None, ""
+
+    monkeypatch.setattr("tests.mutants.__main__.run_tests", never)
+    assert main(["--jobs", "1"]) == 1
+    assert limits == [2 * LIMIT], "the time of two files"
+    assert f"take longer than {2 * LIMIT} s without any fault" in capsys.readouterr().err
 
 
 def test_a_mutant_that_no_test_can_look_at_is_not_killed(checkout: Path) -> None:

@@ -52,7 +52,7 @@ def check(sandbox: Sandbox, folder: Path, case: Case) -> None:
             break
 
 
-QUICK = {"model": 80, "spec": 40, "artifact": 40}
+QUICK = {"model": 40, "spec": 20, "artifact": 20}
 """How many of each kind every run takes; the rest is slow."""
 
 

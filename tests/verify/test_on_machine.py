@@ -6,7 +6,8 @@ import pytest
 
 from tilec.artifact import pretty
 from tilec.errors import ArtifactError
-from tilec.verify import on_machine, verify
+from tilec.verify import on_machine
+from tilec.verify.stage import verify
 from verify.builds import OPTIONS, doubled, generated, planned
 
 

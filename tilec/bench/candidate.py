@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilec.abi.manifest import FILE
 from tilec.artifact import Artifact
 from tilec.bench.runners import Array, Runner
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
-from tilec.spec.device import DeviceSpec
-from tilec.spec.recipe import CodegenOptions
 from tilec.verify.inputs import Draw, random_tensors
 from tilec.verify.nodes import nodes_of
+
+if TYPE_CHECKING:
+    from tilec.spec.device import DeviceSpec
+    from tilec.spec.recipe import CodegenOptions
 
 DRAW = Draw(seed=0)
 

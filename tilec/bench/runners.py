@@ -10,9 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from tilec.runtime.times import Span
 
 Array = NDArray[np.generic]
 
@@ -62,6 +66,23 @@ class Runner:
             self._run()
             times.append(time.perf_counter() - begin)
         return times
+
+
+class Traced:
+    """A compiled model that records when its groups run."""
+
+    def __init__(self, folder: Path, feeds: Mapping[str, Array], threads: int) -> None:
+        from tilec.runtime import load
+
+        self._session = load(folder, threads=threads)
+        self._feeds = feeds
+        self._out = self._session.run(feeds)
+
+    def runs(self, count: int) -> list[tuple[Span, ...]]:
+        """The spans of `count` runs, after as many that warm up."""
+        for _ in range(count):
+            self._session.run(self._feeds, out=self._out)
+        return [self._session.traced(self._feeds, out=self._out) for _ in range(count)]
 
 
 def compiled(folder: Path, feeds: Mapping[str, Array], threads: int) -> Runner:

@@ -9,7 +9,7 @@ from statistics import median
 
 from tilec.analysis.totals import traffic_of
 from tilec.artifact import Json
-from tilec.bench.runners import Array
+from tilec.bench.runners import Array, Traced
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.report.html.speeds import units
@@ -39,23 +39,6 @@ class Share:
     def roofline(self) -> float | None:
         """Roofline time over measured time; above 1 where caches hold the operands and results."""
         return self.least / self.seconds if self.least and self.seconds else None
-
-
-class Traced:
-    """A compiled model that records when its groups run."""
-
-    def __init__(self, folder: Path, feeds: Mapping[str, Array], threads: int) -> None:
-        from tilec.runtime import load
-
-        self._session = load(folder, threads=threads)
-        self._feeds = feeds
-        self._out = self._session.run(feeds)
-
-    def runs(self, count: int) -> list[tuple[Span, ...]]:
-        """The spans of `count` runs, after as many that warm up."""
-        for _ in range(count):
-            self._session.run(self._feeds, out=self._out)
-        return [self._session.traced(self._feeds, out=self._out) for _ in range(count)]
 
 
 def traced(folder: Path, feeds: Mapping[str, Array], threads: int) -> list[tuple[Span, ...]]:

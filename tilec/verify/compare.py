@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilec.verify.inputs import Array
+if TYPE_CHECKING:
+    from tilec.verify.inputs import Array
 
 
 @dataclass(frozen=True, slots=True)

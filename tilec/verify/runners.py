@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from tilec.errors import TilecError, UnavailableError
 from tilec.onnxruntime_package import import_onnxruntime
 from tilec.verify.compare import compare
-from tilec.verify.inputs import Array
 from tilec.verify.remote import Remote
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from tilec.ir.plan import Plan
     from tilec.verify.groups import GroupCheck
+    from tilec.verify.inputs import Array
     from tilec.verify.step_checks import Stale
 
 LATENCY_RUNS = 5

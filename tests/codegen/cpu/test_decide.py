@@ -117,7 +117,7 @@ def test_edited_decisions_change_the_kernel_and_not_its_results(tmp_path: Path) 
     known = {name: decided(case) for name, case in MODELS.items()}
     added: list[str] = []
     changed = 0
-    while len(added) < 24:
+    while len(added) < 10:
         name = draw.choice(sorted(MODELS))
         plan, variant, program = known[name]
         edited = edit(edit(variant, plan, draw), plan, draw)
@@ -132,7 +132,7 @@ def test_edited_decisions_change_the_kernel_and_not_its_results(tmp_path: Path) 
             KernelContext(program, AVX512, decisions=decisions)
         )
     assert codes.keys() >= {"vector", "unroll", "accumulators"}
-    assert changed >= 12
+    assert changed >= 5
     for number, (name, results) in enumerate(zip(added, batch.run(tmp_path), strict=True)):
         expected = MODELS[name].reference(MODELS[name].arrays(number))
         for tensor, value in results.items():

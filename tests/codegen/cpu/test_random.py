@@ -67,13 +67,12 @@ def agree(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 @pytest.mark.feature("W31")
-@pytest.mark.parametrize("part", range(3))
-def test_random_plans(part, tmp_path):
-    check(legal(40, cases(operators=3), part), tmp_path)
+def test_random_plans(tmp_path):
+    check(legal(50, cases(operators=3), 0), tmp_path)
 
 
 def test_random_types(tmp_path):
-    check(legal(40, cases(TYPES, operators=3), 7), tmp_path)
+    check(legal(24, cases(TYPES, operators=3), 7), tmp_path)
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def verify_kernels(job: Job, source: StageInput, _target: Path, advance: Advance
     """Compare compiled code with the model; a mismatch is raised after the report is written."""
     from tilec.ir.codec import plan_from_json
     from tilec.ir.verify.plan import check_plan
-    from tilec.verify import verify
+    from tilec.verify.stage import verify
 
     assert source.artifact is not None
     beside = _plan_beside(source)
