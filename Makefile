@@ -27,6 +27,9 @@ demo: $(READY) ## compile two networks for this machine, verify them, time them 
 	  $(BIN)/tilec bench demo/$$model.tilec --against onnxruntime; \
 	done
 
+# Tests start many processes: modules are compiled once for all of them, beside the checkout's sources.
+test: export PYTHONPYCACHEPREFIX := $(CURDIR)/build/bytecode
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) ## run the tests and check the ledger of features
 	$(BIN)/pytest -q $(APART) -m "not slow" --ledger
 

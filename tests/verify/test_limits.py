@@ -13,8 +13,9 @@ from tilec.bounds.levels import LevelCapacity
 from tilec.bounds.plan.plan_bounds import with_bounds
 from tilec.ir.expr import Const
 from tilec.ir.plan import Bound, Plan
+from tilec.spec.recipe import VerifyOptions
 from tilec.verify import stage
-from tilec.verify.limits import within_bounds
+from tilec.verify.limits import enough_groups, within_bounds
 from tilec.verify.outcome import Outcome
 
 PASSED: dict[str, Any] = {"verdict": "pass", "verified_on": "tile machine"}
@@ -66,5 +67,16 @@ def test_a_counterexample_is_kept_in_the_report():
 
 def test_the_stage_judges_what_ran(monkeypatch: pytest.MonkeyPatch, tmp_path):
     monkeypatch.setattr(stage, "_compared", lambda *_: Outcome(PASSED, {}))
-    found = stage.verify(tmp_path, bound_plan(88), {}, tmp_path, None)
+    found = stage.verify(tmp_path, bound_plan(88), {}, tmp_path, VerifyOptions())
     assert found.failure is not None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "verified", "least", "refused"),
+    [("pass", 7, 0.0, False), ("pass", 7, 0.25, False), ("pass", 7, 0.5, True), ("unverified", 24, 0.1, True)],
+)
+def test_a_pass_of_too_few_groups_is_refused(verdict, verified, least, refused):
+    outcome = enough_groups(Outcome({"groups": {"total": 24, "verified": verified}, "verdict": verdict}, {}), least)
+    assert outcome.report["verdict"] == ("refused" if refused else verdict)
+    said = f"{verified} of 24 groups were verified, and a share of {least:g} is asked for"
+    assert outcome.failure == (said if refused else None)

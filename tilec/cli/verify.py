@@ -27,6 +27,12 @@ def verify(
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML, right or wrong.")
     ] = None,
+    least_share: Annotated[
+        float | None,
+        typer.Option(
+            "--least-share", metavar="SHARE", min=0, max=1, help="Refuse to pass fewer of the groups than this."
+        ),
+    ] = None,
     reduce: Annotated[
         bool, typer.Option("--reduce", help="Make the smallest model and inputs that fail as this one does.")
     ] = False,
@@ -44,6 +50,7 @@ def verify(
     tilec verify build/ --model ../model.onnx --json
     tilec verify build/ --per-group --junit verify.xml
     tilec verify build/ --inputs sample.npz
+    tilec verify build/ --least-share 0.5     # on the tile machine the budget may not reach all groups
     tilec verify --reduce build/ -o repro/    # prints the command line that shows the failure
 
     --reduce compiles parts of the model as --recipe says; name the recipe that the model was compiled with.
@@ -53,6 +60,8 @@ def verify(
         given["verify.per_group"] = ("--per-group", True)
     if inputs is not None:
         given["verify.inputs"] = ("--inputs", str(inputs))
+    if least_share is not None:
+        given["verify.least_share"] = ("--least-share", least_share)
     if output is not None and not reduce:
         raise UsageError("-o says where --reduce writes", hint="Add --reduce, or leave -o out.")
     source = read_source("kernels", build)

@@ -120,6 +120,7 @@ class VerifyOptions(Spec):
     reference: Literal["onnxruntime"] = "onnxruntime"
     per_group: bool = Field(default=False, description="compare every group on its own, too")
     inputs: str | None = Field(default=None, description="a .npz file with the model's inputs, instead of random ones")
+    least_share: float = Field(default=0.0, ge=0, le=1, description="share of groups below which a pass is refused")
 
 
 class CompileRecipe(Spec):

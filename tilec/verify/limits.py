@@ -1,4 +1,4 @@
-"""Check of planned and counted traffic against the lower bounds of the plan."""
+"""Limits on what passes: counted traffic against the lower bounds of the plan, and the share of verified groups."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from tilec.verify.outcome import Outcome
 _HINT = (
     "The traffic that the plan says, or its bound, is wrong: make the plan anew, and report it if that does not help."
 )
+
+_ALL = "--per-group verifies all groups where the code runs, --inputs FILE.npz all of them on the tile machine."
 
 
 def within_bounds(outcome: Outcome, plan: Plan) -> Outcome:
@@ -33,6 +35,18 @@ def within_bounds(outcome: Outcome, plan: Plan) -> Outcome:
     if outcome.failure is not None:
         return replace(outcome, report=report)
     return replace(outcome, report=report, failure=str(wrong), hint=_HINT)
+
+
+def enough_groups(outcome: Outcome, least: float) -> Outcome:
+    """The outcome, refused when fewer than the share `least` of the groups were verified."""
+    groups = outcome.report.get("groups", {"total": 0, "verified": 0})
+    verified, total = groups["verified"], groups["total"]
+    unverified = outcome.report["verdict"] == "unverified"
+    if outcome.failure is not None or not least or (verified >= least * total and not unverified):
+        return outcome
+    report = {**outcome.report, "verdict": "refused", "least_share": least}
+    failure = f"{verified} of {total} groups were verified, and a share of {least:g} is asked for"
+    return replace(outcome, report=report, failure=failure, hint=_ALL)
 
 
 def _entry(finding: Finding) -> dict[str, object]:

@@ -26,9 +26,10 @@ def verify(
     the reason why the code cannot run on this machine; then, and when there is no code, the tile programs run on the
     tile machine. Traffic below a proved bound fails as well. Raises TilecError when one side cannot run at all.
     """
-    from tilec.verify.limits import within_bounds
+    from tilec.verify.limits import enough_groups, within_bounds
 
-    return within_bounds(_compared(folder, plan, kernels, model, options, advance, because), plan)
+    outcome = _compared(folder, plan, kernels, model, options, advance, because)
+    return enough_groups(within_bounds(outcome, plan), options.least_share)
 
 
 def _compared(

@@ -8,7 +8,18 @@ from typing import Any
 
 from tilec.report.html.shown import Shown
 
-_KEPT = ("because", "below_known", "diverging", "groups", "per_group", "random", "reference", "verdict", "verified_on")
+_KEPT = (
+    "because",
+    "below_known",
+    "diverging",
+    "groups",
+    "per_group",
+    "random",
+    "reference",
+    "reference_because",
+    "verdict",
+    "verified_on",
+)
 _RECORDED = ("latency_us", "machine", "threads", "versions")
 
 
