@@ -58,7 +58,7 @@ def device_files(draw: Callable, smallest: int = KIB) -> dict[str, Any]:
         "core_level": draw(st.sampled_from(names)),
         "compute": [
             {"name": f"unit{i}", "inputs": [ttype, ttype], "accumulator": ttype, "rate": size(30, 50, "FLOP/s")}
-            for i, ttype in enumerate(draw(st.lists(st.sampled_from(("f32", "f16", "i8")), min_size=1, max_size=2)))
+            for i, ttype in enumerate(_with_floats(draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=2))))
         ],
         "target": {"backend": draw(st.sampled_from(("cpu", "cuda", "none")))},
     }
@@ -71,6 +71,15 @@ def device_files(draw: Callable, smallest: int = KIB) -> dict[str, Any]:
     if chance(50):
         data["launch_overhead"] = size(10, 25, "ps")
     return data
+
+
+TYPES = ("f32", "f16", "i8")
+"""Types of compute units."""
+
+
+def _with_floats(types: list[str]) -> list[str]:
+    """The types with a floating-point one among them: a device without refuses most graphs."""
+    return types if set(types) - {"i8"} else ["f32", *types[1:]]
 
 
 def read(data: dict[str, Any]) -> DeviceSpec:

@@ -16,7 +16,7 @@ from scheduler.running import device, illegal, run_plan, tiny
 from tests.examples import examples
 from tests.random_graphs import Case
 from tests.random_plans import cases
-from tilec.errors import ConfigError
+from tilec.errors import ConfigError, UnsupportedError
 from tilec.ir.codec import plan_from_json, plan_to_json
 from tilec.ir.expr import operands, variables
 from tilec.ir.graph import Graph, Inline
@@ -169,6 +169,17 @@ def test_awkward_graphs() -> None:
     through = make_graph({"x": (2,)}, [("y[i] = x[i]", {"i": 2})], ["y", "x"])
     found = run_plan(schedule(through, tiny()), {"x": np.array([1, 2], np.float32)})
     assert found["y"].tolist() == found["x"].tolist() == [1, 2]
+
+
+def test_floating_point_numbers_need_a_unit_for_them() -> None:
+    graph = make_graph({"x": (2,)}, [("y[i] = x[i] * 2.0", {"i": 2})], ["y"])
+    integers = tuple(unit.model_copy(update={"inputs": ("i8", "i8")}) for unit in tiny().compute)
+    with pytest.raises(UnsupportedError, match="no compute unit for floating-point numbers .*, node y computes f32"):
+        schedule(graph, tiny().model_copy(update={"compute": integers}))
+    halves = tuple(unit.model_copy(update={"inputs": ("f16", "f16")}) for unit in tiny().compute)
+    assert schedule(graph, tiny().model_copy(update={"compute": (*integers, *halves)})).groups
+    moved = make_graph({"x": (2,)}, [("y[i] = x[1 - i]", {"i": 2})], ["y"])
+    assert schedule(moved, tiny().model_copy(update={"compute": integers})).groups
 
 
 def test_schedule_does_not_know_tvm() -> None:

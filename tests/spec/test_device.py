@@ -3,9 +3,10 @@
 import pytest
 
 from tilec.errors import ConfigError
+from tilec.report.lint.files import lint_text
 from tilec.spec.device import DeviceSpec
 from tilec.spec.located import parse_yaml, validate
-from tilec.spec.resolve import device_source, parse_device
+from tilec.spec.resolve import Source, device_source, parse_device
 
 NODE = """
 name: node
@@ -117,3 +118,34 @@ def test_errors_have_places(old: str, new: str, message: str) -> None:
         device(NODE.replace(old, new))
     assert message in str(error.value)
     assert str(error.value).startswith("node.yaml:")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "message"),
+    [
+        ("inputs: [f16, f16]", "inputs: [f16, fp16]", 19, "no type is called 'fp16'; did you mean 'f16'?"),
+        (
+            "[f16, f16], accumulator: f32",
+            "[f16, f16], accumulator: int8",
+            19,
+            "no type is called 'int8'; did you mean 'i8'?",
+        ),
+        ("{l1: 128KiB}", "{l1: 95KiB}", 11, "level smem takes 96KiB of its pool l1, which has 95KiB"),
+        ("capacity: 6MiB", "capacity: 8B", 9, "level l2 holds 8 bytes, one transaction moves 32"),
+    ],
+)
+def test_what_lint_calls_an_error_is_refused_everywhere(before: str, after: str, line: int, message: str) -> None:
+    text = NODE.replace(before, after, 1)
+    assert text != NODE
+    (found,) = (each for each in lint_text(text, "node.yaml", None) if each.rule.severity == "error")
+    assert (found.message.split(": ", 1)[-1], found.place.line) == (message, line)
+    with pytest.raises(ConfigError) as error:
+        parse_device(Source(text, "node.yaml"))
+    assert (error.value.message, error.value.place) == (found.message, str(found.place))
+    assert error.value.hint in (None, found.remedy)
+
+
+def test_rates_of_floating_point_numbers() -> None:
+    assert device().float_rate == 10**13
+    assert device(NODE.replace("[f32, f32]", "[i8, i8]")).float_rate == 8 * 10**13
+    assert device(NODE.replace("[f32, f32]", "[i8, i8]").replace("[f16, f16]", "[i8, i8]")).float_rate == 0

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tilec.errors import ConfigError, UsageError
+from tilec.report.lint.files import lint_file
 from tilec.spec.effective import effective_recipe, recipe_without_device, variable
 
 FILE = """
@@ -160,3 +161,28 @@ def test_a_bench_recipe_does_not_compile(tmp_path: Path) -> None:
 
 def test_variables_are_named_after_keys() -> None:
     assert variable("schedule.fusion") == "TILEC_SCHEDULE_FUSION"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("schedule: {closed: [l3, l2x]}", "avx2 has no level 'l2x', did you mean 'l2'"),
+        ("verify: {inputs: none.npz}", "no such file: none.npz"),
+        ("schedule: {record: none.json}", "no such file: none.json"),
+    ],
+)
+def test_what_lint_calls_an_error_in_a_recipe_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text(f"device: avx2\n{text}\n")
+    (found,) = (each for each in lint_file(file) if each.rule.severity == "error")
+    with pytest.raises(ConfigError) as error:
+        effective_recipe(str(file), {}, {})
+    assert (error.value.message, error.value.place, error.value.hint) == (message, str(found.place), found.remedy)
+    assert (found.message, found.place.line) == (message, 2)
+
+
+def test_a_flag_over_a_wrong_name_is_what_counts(tmp_path: Path) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text("device: avx2\nverify: {inputs: none.npz}\n")
+    given = effective_recipe(str(file), {"verify.inputs": ("--inputs", "other.npz")}, {}).recipe
+    assert given.verify.inputs == "other.npz"

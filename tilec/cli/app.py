@@ -17,6 +17,7 @@ from tilec.cli.explain import explain
 from tilec.cli.import_ import import_
 from tilec.cli.inspect import inspect
 from tilec.cli.lint import lint
+from tilec.cli.output_text import escape_unencodable
 from tilec.cli.report import report
 from tilec.cli.run import run_
 from tilec.cli.schedule import schedule
@@ -84,6 +85,7 @@ app.add_typer(cache.app, name="cache")
 def run() -> None:
     """Run the command line and exit."""
     gc.set_threshold(100_000, 20, 50)  # a compiler's data lives on: collecting garbage takes a tenth of `schedule`
+    escape_unencodable()
     try:
         app(prog_name="tilec")
     except KeyboardInterrupt:

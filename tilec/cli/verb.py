@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tilec.cli.console import Console
-from tilec.errors import TilecError
+from tilec.errors import TilecError, UsageError
 
 INTERRUPTED = 130
 TERMINATED = 143
@@ -72,6 +72,8 @@ def _report(console: Console, error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         console.error("interrupted")
         return INTERRUPTED
+    if isinstance(error, UnicodeEncodeError) and not error.object.isascii():
+        error = _unwritable(error)
     if isinstance(error, TilecError):
         console.error(str(error))
         return error.exit_code
@@ -82,6 +84,13 @@ def _report(console: Console, error: BaseException) -> int:
         f"{type(error).__name__}: {error}\n  This is a bug in tilec. Run again with --debug for the traceback."
     )
     return 1
+
+
+def _unwritable(error: UnicodeEncodeError) -> TilecError:
+    """The error for a name that no artifact and no file system can hold in the encoding of this locale."""
+    name, encoding = ascii(error.object[error.start : error.end]), sys.getfilesystemencoding()
+    hint = "Set PYTHONUTF8=1, or a locale with UTF-8 such as LC_ALL=C.UTF-8."
+    return UsageError(f"a name has {name}, which is no text where file names are {encoding}", hint=hint)
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:

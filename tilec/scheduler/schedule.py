@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tilec.errors import UnsupportedError
+from tilec.ir.expr import Access, Const
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
+from tilec.ir.types import is_float
 from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
 from tilec.scheduler.building.group_builder import levels_of
 from tilec.scheduler.building.plan_costs import lowered_programs, with_costs
@@ -43,7 +46,8 @@ def schedule(
     `trace` sees every pass and step with what it changed.  A `tuner` chooses among the candidates that are predicted
     best; without one the first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling,
     prefetches and stores of its code; without them code generation does.  Raises ConfigError for a pass that does not
-    exist, LevelTooSmallError for a level that cannot hold one element's tile.
+    exist, LevelTooSmallError for a level that cannot hold one element's tile, UnsupportedError for floating-point
+    numbers on a device that computes none.
     """
     return complete_plan(search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes).plan, decide)
 
@@ -65,6 +69,7 @@ def search_plan(
 ) -> PlanState:
     """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
     target = target_model_of(device)
+    _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), options, trace)
@@ -84,6 +89,22 @@ def _drafts(draft: RewrittenGraph, options: ScheduleOptions, trace: Trace) -> tu
             rewritten += drafts
         drafts = rewritten
     return tuple(drafts)
+
+
+def _require_units(graph: Graph, device: DeviceSpec) -> None:
+    """Raise UnsupportedError for a graph that computes floating-point numbers on a device without a unit for them."""
+    if device.float_rate:
+        return
+    constants = constant_tensors(graph)
+    computed = (n for n in graph.nodes if n.name not in constants and not isinstance(n.expr.body, Access | Const))
+    node = next((node for node in computed if is_float(graph.tensors[node.name].ttype)), None)
+    if node is not None:
+        units = ", ".join(f"{unit.name} {unit.inputs[0]}" for unit in device.compute)
+        raise UnsupportedError(
+            f"{device.name} has no compute unit for floating-point numbers ({units}), "
+            f"node {node.name} computes {graph.tensors[node.name].ttype}",
+            hint="Add the unit that does it to `compute` in the device file.",
+        )
 
 
 def _require_capacity(graph: Graph, target: TargetModel) -> None:

@@ -117,7 +117,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     vector = device.vector
     costs = CpuCosts() if vector else GpuCosts()
     lanes_bytes = vector.bytes if vector else 4
-    peak = device.peak(("f32", "f32"), "f32") or max(unit.rate for unit in device.compute)
+    peak = device.float_rate or max(unit.rate for unit in device.compute)
     below = device.level_names[max(0, core - 1)]
     near = [level.capacity for level in device.levels[core + 1 : -1]]
     clock = peak / device.cores / max(1, lanes_bytes // 4) / 4

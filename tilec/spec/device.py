@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from math import prod
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from tilec.artifact import digest_object
 from tilec.errors import did_you_mean
+from tilec.ir.types import TTYPES, is_float
 from tilec.spec.located import Refused, Spec
 from tilec.spec.quantities import Bytes, BytesPerSecond, Femtojoules, FlopsPerSecond, Picoseconds
 
@@ -79,6 +80,18 @@ class Level(Spec):
     access: Access | None = Field(default=None, description="energy of an access, where a source tells it")
 
 
+def _known_type(name: str) -> str:
+    if name not in TTYPES:
+        near = did_you_mean(name, TTYPES)
+        instead = f"did you mean {near!r}?" if near else f"the types are {', '.join(TTYPES)}"
+        raise ValueError(f"no type is called {name!r}; {instead}")
+    return name
+
+
+ElementType = Annotated[str, AfterValidator(_known_type)]
+"""Name of a tType."""
+
+
 class ComputeUnit(Spec):
     """Something that multiplies and adds: its types, the tile that it takes and the rate of all of them together.
 
@@ -86,8 +99,8 @@ class ComputeUnit(Spec):
     """
 
     name: str = Field(min_length=1)
-    inputs: tuple[str, str]
-    accumulator: str
+    inputs: tuple[ElementType, ElementType]
+    accumulator: ElementType
     tile: dict[Literal["m", "n", "k"], Annotated[int, Field(gt=0, le=MOST)]] = Field(default_factory=dict)
     rate: FlopsPerSecond = Field(gt=0)
     scope: str = ""
@@ -214,6 +227,13 @@ class DeviceSpec(Spec):
         """The highest rate for these types, FLOP/s of the whole device; 0 when no unit takes them."""
         fitting = [u.rate for u in self.compute if u.inputs == inputs and u.accumulator == accumulator]
         return max(fitting, default=0)
+
+    @property
+    def float_rate(self) -> int:
+        """The highest rate for f32, else for any floating-point type, FLOP/s of the whole device; 0 when no unit takes
+        one."""
+        floats = [unit.rate for unit in self.compute if all(map(is_float, unit.inputs))]
+        return self.peak(("f32", "f32"), "f32") or max(floats, default=0)
 
     def digest(self) -> str:
         """sha256 of what plans depend on: comments, formatting, file name and energies do not count."""

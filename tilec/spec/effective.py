@@ -7,6 +7,7 @@ from typing import Any
 
 from tilec.artifact import compact
 from tilec.errors import ConfigError
+from tilec.spec.contradictions import Contradiction, recipe_contradictions, refuse
 from tilec.spec.device import DeviceSpec
 from tilec.spec.located import KeyPath, Located, Spec, parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
@@ -49,6 +50,7 @@ def effective_recipe(
     beside = None if any("device" in layer.data for layer in over) else folder
     found = device_source(chosen.device, relative_to=beside, host_file=host_file)
     device = parse_device(found)
+    refuse(_of_file(recipe_contradictions(chosen, device, folder), over), file)
     merged = _merge([_from_device(device), file, *over])
     result = _placed(validate(CompileRecipe, merged), over, folder)
     given = {path: merged.place(path) or "default" for path, _ in _leaves(merged.data)}
@@ -80,6 +82,12 @@ def _layers(
             raise ConfigError(f"expected kind 'compile', found {file.data['kind']!r}", file.place(("kind",)))
         folder = None if recipe in packaged("recipes") else Path(source.place).parent
     return file, [_from_environment(environ), _from_flags(flags)], folder
+
+
+def _of_file(contradictions: Iterator[Contradiction], over: list[Located]) -> Iterator[Contradiction]:
+    """Those of keys that no flag and no variable gives: these are refused where they are used."""
+    given = [path for layer in over for path, _ in _leaves(layer.data)]
+    return (each for each in contradictions if not any(_overlap(path, each.path) for path in given))
 
 
 _FILES = (("schedule", "record"), ("verify", "inputs"))

@@ -61,11 +61,15 @@ def recipe_source(name: str) -> Source:
 
 
 def parse_device(source: Source) -> "DeviceSpec":
-    """The device in a text. Raises ConfigError with line and column."""
+    """The device in a text. Raises ConfigError with line and column, for values that contradict each other too."""
+    from tilec.spec.contradictions import device_contradictions, refuse
     from tilec.spec.device import DeviceSpec
     from tilec.spec.located import parse_yaml, validate
 
-    return validate(DeviceSpec, parse_yaml(source.text, source.place))
+    located = parse_yaml(source.text, source.place)
+    device = validate(DeviceSpec, located)
+    refuse(device_contradictions(device), located)
+    return device
 
 
 def resolve_device(name: str, *, relative_to: Path | None = None) -> "DeviceSpec":

@@ -81,7 +81,7 @@ def test_a_level_of_a_pool_below_others_takes_a_share_of_each():
     """64 blocks of a chip's memory of 8 MiB lie in 16 pools of 128 KiB: four times what there is."""
     wide = SOUND.replace("capacity: 16GiB # made up", "capacity: 8MiB # made up\n    pool: l1")
     (finding,) = lint_text(wide, "toy.yaml", None)
-    assert finding.message == "level dram takes 512.0 KiB of its pool l1, which has 128.0 KiB"
+    assert finding.message == "level dram takes 0.5MiB of its pool l1, which has 128KiB"
     assert found(wide.replace("8MiB", "2MiB")) == []
 
 

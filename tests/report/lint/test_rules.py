@@ -6,16 +6,18 @@ from pathlib import Path
 import tilec.report.lint
 from tilec.report.codes import pages_of
 from tilec.report.lint.rules import RULES
+from tilec.spec import contradictions
 
 FOLDER = Path(tilec.report.lint.__file__).parent
+MAKERS = ("Finding", "found", "Contradiction")
 
 
 def codes() -> set[str]:
-    """First arguments of `Finding(...)` and of the helpers that make one."""
+    """First arguments of `Finding(...)`, of the helpers that make one, and of `Contradiction(...)`."""
     found = set()
-    for file in FOLDER.glob("*.py"):
+    for file in (*FOLDER.glob("*.py"), Path(contradictions.__file__)):
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in ("Finding", "found"):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in MAKERS:
                 found |= {call.args[0].value} if isinstance(call.args[0], ast.Constant) else set()
     return found
 

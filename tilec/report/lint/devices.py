@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import prod
 
-from tilec.report.formatting import bytes_text
 from tilec.report.lint.finding import Finding, Place, place_of
+from tilec.spec.contradictions import device_contradictions
 from tilec.spec.device import DeviceSpec, Level
 from tilec.spec.located import KeyPath, Located
 
@@ -20,8 +19,10 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Finding]:
     """The suspicious values of a valid device, in the order of its levels."""
     yield from _unsourced(located, text)
+    for each in device_contradictions(device):
+        yield Finding(each.code, _place(located, each.path), each.message)
     for i, level in enumerate(device.levels):
-        yield from _level(device, level, located, ("levels", i))
+        yield from _level(level, located, ("levels", i))
     below: Level | None = None
     for i, level in enumerate(device.levels):
         if level.bandwidth is None:
@@ -36,22 +37,14 @@ def check_device(device: DeviceSpec, located: Located, text: str) -> Iterator[Fi
             yield Finding("unused-pool", _place(located, ("pools", pool)), f"no level takes its bytes from pool {pool}")
 
 
-def _level(device: DeviceSpec, level: Level, located: Located, path: KeyPath) -> Iterator[Finding]:
+def _level(level: Level, located: Located, path: KeyPath) -> Iterator[Finding]:
     """Checks of one level on its own."""
 
     def found(code: str, message: str, *keys: str) -> Finding:
         return Finding(code, _place(located, (*path, *keys)), f"level {level.name} {message}")
 
-    if level.capacity < level.transaction.bytes:
-        message = f"holds {level.capacity} bytes, one transaction moves {level.transaction.bytes}"
-        yield found("capacity-below-transaction", message, "capacity")
     if level.alignment & (level.alignment - 1):
         yield found("odd-alignment", f"is aligned to {level.alignment} bytes", "alignment")
-    if level.pool is not None:
-        room, share = device.pools[level.pool], _share(device, level)
-        if share > room:
-            message = f"takes {bytes_text(share)} of its pool {level.pool}, which has {bytes_text(room)}"
-            yield found("pool-too-small", message, "capacity")
     given = level.bandwidth
     if given is None:
         return
@@ -59,14 +52,6 @@ def _level(device: DeviceSpec, level: Level, located: Located, path: KeyPath) ->
         if alone is not None and alone > given.total:
             message = f"gives {who} {_rate(alone)} of {_rate(given.total)} in total"
             yield found("bandwidth-exceeds-total", message, "bandwidth", name)
-
-
-def _share(device: DeviceSpec, level: Level) -> int:
-    """Bytes that one instance of a level takes of its pool: there is one pool per instance of the pool's highest
-    level."""
-    sharing = [i for i, each in enumerate(device.levels) if each.pool == level.pool]
-    pools = prod(each.units for each in device.levels[device.index(level.name) + 1 : sharing[-1] + 1])
-    return -(-level.capacity // pools)
 
 
 def _unsourced(located: Located, text: str) -> Iterator[Finding]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tilec.errors import TilecError, did_you_mean
 from tilec.report.lint.finding import Finding, Place, place_of
+from tilec.spec.contradictions import recipe_contradictions
+from tilec.spec.device import DeviceSpec
 from tilec.spec.located import KeyPath, Located, Spec
 from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import HOST, device_source, parse_device
@@ -26,8 +28,8 @@ def check_recipe(recipe: Spec, located: Located, folder: Path | None) -> Iterato
 
 
 def _compile(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iterator[Finding]:
-    yield from _files(recipe, located, folder)
-    yield from _closed(recipe, located, folder)
+    for each in recipe_contradictions(recipe, _device_of(recipe, folder), folder):
+        yield Finding(each.code, _place(located, each.path), each.message)
     if not isinstance(recipe.fallback, str):
         known = _operators()
         for i, operator in enumerate(recipe.fallback):
@@ -42,28 +44,14 @@ def _compile(recipe: CompileRecipe, located: Located, folder: Path | None) -> It
         yield Finding("few-seeds", _place(located, ("verify", "seeds")), "verify.seeds has one seed")
 
 
-def _files(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iterator[Finding]:
-    """Files that the recipe reads; a tuning record that is to be written need not exist."""
-    named = {("verify", "inputs"): recipe.verify.inputs}
-    if not recipe.schedule.profile:
-        named["schedule", "record"] = recipe.schedule.record
-    for path, name in named.items():
-        if name is not None and not ((folder or Path()) / name).is_file():
-            yield Finding("unknown-name", _place(located, path), f"no such file: {name}")
-
-
-def _closed(recipe: CompileRecipe, located: Located, folder: Path | None) -> Iterator[Finding]:
-    """Closed levels that the recipe's own device does not have."""
-    if not recipe.schedule.closed or recipe.device == HOST:
-        return
+def _device_of(recipe: CompileRecipe, folder: Path | None) -> DeviceSpec | None:
+    """The recipe's own device; None for one that has to be measured, and for one that is reported itself."""
+    if recipe.device == HOST:
+        return None
     try:
-        levels = parse_device(device_source(recipe.device, relative_to=folder)).level_names
+        return parse_device(device_source(recipe.device, relative_to=folder))
     except TilecError:
-        return  # reported with the device
-    for i, name in enumerate(recipe.schedule.closed):
-        if name not in levels:
-            message = f"{recipe.device} has no level {name!r}{_near(name, levels)}"
-            yield Finding("unknown-name", _place(located, ("schedule", "closed", i)), message)
+        return None
 
 
 def _device(name: str, place: Place, folder: Path | None) -> Iterator[Finding]:

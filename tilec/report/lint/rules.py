@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from tilec.spec.contradictions import FIXES
+
 Severity = Literal["error", "warning"]
 
 
@@ -47,7 +49,7 @@ _RULES = (
         "capacity-below-transaction",
         "error",
         "a memory level holds less than moves at once",
-        "Correct the capacity or the transaction: nothing can be loaded into the level.",
+        FIXES["capacity-below-transaction"],
         "level reg holds 64 bytes, one transaction moves 128",
     ),
     Rule(
@@ -68,8 +70,8 @@ _RULES = (
         "pool-too-small",
         "error",
         "a level needs more than the pool has that it takes its bytes from",
-        "Give the pool the capacity that its levels share.",
-        "level smem takes 228.0 KiB of its pool l1, which has 164.0 KiB",
+        FIXES["pool-too-small"],
+        "level smem takes 228KiB of its pool l1, which has 164KiB",
     ),
     Rule(
         "unused-pool",
@@ -89,7 +91,7 @@ _RULES = (
         "unknown-name",
         "error",
         "a recipe names a device, model, level or file that is not there",
-        "Correct the name; the message has the nearest one.",
+        FIXES["unknown-name"],
         "no device is called 'a1000', did you mean 'a100'",
     ),
     Rule(
