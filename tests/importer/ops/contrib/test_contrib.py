@@ -266,6 +266,14 @@ def test_embeddings(tmp_path: Path, segments: bool, mask: bool, positions: bool)
     contrib(tmp_path, "EmbedLayerNormalization", arrays, outputs=3, known=(2, 3, 4, 5, 6), epsilon=1e-5)
 
 
+def test_embeddings_of_small_integers(tmp_path: Path) -> None:
+    ids = np.random.default_rng(0).integers(0, 9, (2, 3), np.int32)
+    tables = [integers(U8, *shape, seed=n) for n, shape in enumerate(((9, 8), (6, 8), (2, 8), (8,), (8,)))]
+    scales, zeros = [f(0.01 * n) for n in range(1, 6)], [np.array(120 + n, np.uint8) for n in range(5)]
+    arrays: Arrays = [ids, ids % 2, *tables, None, *scales, *zeros]
+    contrib(tmp_path, "QEmbedLayerNormalization", arrays, outputs=2, known=tuple(range(2, 18)), epsilon=1e-5)
+
+
 MASKS: dict[str, Any] = {
     "none": None,
     "lengths": np.array([3, 5], np.int32),

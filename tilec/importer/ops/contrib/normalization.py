@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilec.importer.compose import applied, every_result
 from tilec.importer.operator import Op
+from tilec.importer.ops.contrib.quantized_elementwise import real
 from tilec.importer.registry import CONTRIB, operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 
 _EPSILON = 1e-12
@@ -48,25 +51,44 @@ def _skip_simplified(op: Op) -> tuple[Value | None, ...]:
 
 @operator("EmbedLayerNormalization", domain=CONTRIB)
 def _embed_layer_normalization(op: Op) -> tuple[Value | None, ...]:
-    """The normalised sum of word, position and segment embeddings; the number of tokens of each sentence; the sum."""
-    ids, segments, words, positions = op.value(0), op.optional(1), op.value(2), op.value(3)
+    """Inputs 5 and 6 are scale and shift of the normalisation, 7 the mask, 8 the positions."""
+    return _embedded(op, op.value(5), op.value(6), op.optional(8), lambda rows, _: rows)
+
+
+@operator("QEmbedLayerNormalization", domain=CONTRIB)
+def _quantized_embed_layer_normalization(op: Op) -> tuple[Value | None, ...]:
+    """Five tables of small integers from input 2 on, their scales from input 8 on, their zero points from 13 on."""
+
+    def number(x: Value, table: int) -> Value:
+        return real(op, x, op.value(8 + table), op.optional(13 + table), f"real{table}")
+
+    return _embedded(op, number(op.value(5), 3), number(op.value(6), 4), None, number)
+
+
+def _embedded(
+    op: Op, gamma: Value, beta: Value, where: Value | None, number: Callable[[Value, int], Value]
+) -> tuple[Value | None, ...]:
+    """The normalised sum of word, position and segment embeddings; the number of tokens of each sentence; the sum.
+
+    `number` converts rows looked up in table 0, 1 or 2 to real numbers.
+    """
+    ids, segments = op.value(0), op.optional(1)
     if ids.rank != 2:
         raise ShapeError(f"input_ids {shape_text(ids.shape)}, not [batch, sequence]")
     batch, length = ids.shape
-    total = applied(op, "Gather", words, ids, part="word")
-    where = op.optional(8)
-    if where is None:
-        where = op.indices(length, 1, 2)
-    position = applied(op, "Gather", positions, where, part="position")
-    parts = {"w": total, "p": position}
-    if segments is not None:
-        require_same(segments.shape[1], length, "segment_ids and input_ids")
-        parts["s"] = applied(op, "Gather", op.value(4), segments, part="segment")
+    positions = op.indices(length, 1, 2) if where is None else where
+    rows: dict[str, Value | None] = {"word": ids, "position": positions, "segment": segments}
+    parts = {
+        part: number(applied(op, "Gather", op.value(2 + table), index, part=part), table)
+        for table, (part, index) in enumerate(rows.items())
+        if index is not None
+    }
     output = 2 if op.wants(2) else 0
     total = op.elementwise(" + ".join(parts), parts, part="" if output else "sum", output=output)
-    normal = applied(op, "LayerNormalization", total, op.value(5), op.value(6), epsilon=op.number("epsilon", _EPSILON))
+    normal = applied(op, "LayerNormalization", total, gamma, beta, epsilon=op.number("epsilon", _EPSILON))
     mask = op.optional(7)
+    if not op.wants(1):
+        return normal, None, total
     if mask is None:
-        return normal, op.full((batch,), 0, "i32", output=1) if op.wants(1) else None, total
-    number = op.reduce("sum", (1,), "i32(m == 1)", keep=False, output=1, m=mask) if op.wants(1) else None
-    return normal, number, total
+        return normal, op.full((batch,), 0, "i32", output=1), total
+    return normal, op.reduce("sum", (1,), "i32(m == 1)", keep=False, output=1, m=mask), total
