@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tilec.ir.expr import Const, Expr, TensorExpr
+from tilec.ir.expr import TensorExpr
 
 N = TypeVar("N")
 Interval = tuple[N, N]
@@ -27,8 +27,9 @@ Flags = NDArray[np.bool_] | bool
 class WindowNumbers(Protocol[N]):
     """Arithmetic on the ends of windows `[lo, hi)`."""
 
-    def size(self, expr: Expr) -> N:
-        """The number of a constant or of an expression over sizes."""
+    @property
+    def zero(self) -> N:
+        """The number 0."""
         ...
 
     def add(self, a: N, b: N) -> N:
@@ -59,8 +60,8 @@ class WindowNumbers(Protocol[N]):
         """Whether `[lo, hi)` (certainly) contains `[first, end)` in every tile."""
         ...
 
-    def certain(self, condition: Flags) -> bool:
-        """Whether the condition holds for all candidates; False where finding out costs more than it saves."""
+    def stays(self, lo: N, hi: N, extent: N) -> bool:
+        """Whether `[lo, hi)` certainly lies in `[0, extent)`; False where finding out costs more than it saves."""
         ...
 
     def is_zero(self, number: N) -> bool:
@@ -124,17 +125,16 @@ def move_inside(interval: Interval[N], extent: N, numbers: WindowNumbers[N]) -> 
     than the tensor or its width varies.
     """
     lo, hi = interval
-    zero = numbers.size(Const(0))
-    if numbers.certain(numbers.covers(zero, extent, lo, hi)):
-        return interval
     if numbers.is_zero(lo):
-        return zero, numbers.minimum(hi, extent)
+        return lo, numbers.minimum(hi, extent)
+    if numbers.stays(lo, hi, extent):
+        return interval
     width = numbers.subtract(hi, lo)
     if not (numbers.is_fixed(width) and numbers.is_fixed(extent)):
-        return numbers.maximum(lo, zero), numbers.minimum(hi, extent)
+        return numbers.maximum(lo, numbers.zero), numbers.minimum(hi, extent)
     width = numbers.minimum(width, extent)
     last = numbers.subtract(extent, width)
-    start = numbers.anchor(numbers.minimum(numbers.maximum(lo, zero), last))
+    start = numbers.anchor(numbers.minimum(numbers.maximum(lo, numbers.zero), last))
     return start, numbers.add(start, width)
 
 

@@ -132,9 +132,14 @@ class SymbolicBounds(Symbolic):
         """Whether `[lo, hi)` certainly contains `[first, end)`."""
         return self.at_most(lo, first) and self.at_most(end, hi)
 
-    def certain(self, condition: Flags) -> bool:
-        """The condition itself: it holds only where that is certain."""
-        return bool(condition)
+    @property
+    def zero(self) -> Expr:
+        """The constant 0."""
+        return Const(0)
+
+    def stays(self, lo: Expr, hi: Expr, extent: Expr) -> bool:
+        """Whether `[lo, hi)` certainly lies in `[0, extent)`."""
+        return self.covers(Const(0), extent, lo, hi)
 
     def is_zero(self, number: Expr) -> bool:
         """Whether an expression is the constant 0."""

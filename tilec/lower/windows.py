@@ -9,7 +9,7 @@ from tilec.lower.lowering_context import LoweringContext, Window
 
 def leaves(s: LoweringContext, window: Window, shape: tuple[Expr, ...]) -> bool:
     """Whether a window may reach outside its tensor."""
-    return not all(s.sizes.covers(Const(0), extent, lo, hi) for (lo, hi), extent in zip(window, shape, strict=True))
+    return not all(s.sizes.stays(lo, hi, extent) for (lo, hi), extent in zip(window, shape, strict=True))
 
 
 def contains(s: LoweringContext, outer: Window, inner: Window) -> bool:

@@ -173,12 +173,10 @@ class CandidateEnds:
     What all candidates agree on stays a plain integer, which costs nothing to add to.
     """
 
-    def __init__(self, numbers: Candidates) -> None:
-        self.numbers = numbers
-
-    def size(self, expr: Expr) -> Ints | int:
-        """The number of a constant or of an expression over sizes; the likely one of a symbol."""
-        return extent_of(expr, self.numbers)
+    @property
+    def zero(self) -> Ints | int:
+        """The plain 0."""
+        return 0
 
     def add(self, a: Ints | int, b: Ints | int) -> Ints | int:
         """Sum."""
@@ -211,9 +209,9 @@ class CandidateEnds:
         """Where `[lo, hi)` contains `[first, end)`."""
         return (lo <= first) & (end <= hi)
 
-    def certain(self, condition: Flags) -> bool:
-        """Whether it holds for plain integers: moving arrays is as fast as finding out whether they must move."""
-        return condition is True
+    def stays(self, lo: Ints | int, hi: Ints | int, extent: Ints | int) -> bool:
+        """Whether plain integers do: to move arrays is as fast as to find out whether they must move."""
+        return type(lo) is int and type(hi) is int and type(extent) is int and lo >= 0 and hi <= extent
 
     def is_zero(self, number: Ints | int) -> bool:
         """Whether it is the plain 0 at which most tiles start."""

@@ -15,7 +15,6 @@ import numpy as np
 from tilec.ir.expr import TensorExpr
 from tilec.ir.graph import Node
 from tilec.ir.group_windows import Flags, GroupWindows, align, hull, is_partition, move_inside, widen
-from tilec.ir.intervals import NUMPY
 from tilec.ir.propagate import propagate
 from tilec.scheduler.analysis.window_propagation import CandidateEnds, Ends, width
 from tilec.scheduler.memory_levels.level_problem import LevelProblem
@@ -37,7 +36,7 @@ class PlacedEnds(CandidateEnds):
         return np.asarray(np.atleast_2d(np.maximum(np.negative(amount), 0)).max(axis=0))
 
 
-PLACED = PlacedEnds(NUMPY)
+PLACED = PlacedEnds()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses, operands
 from tilec.ir.graph import Graph, Node
+from tilec.ir.group_windows import GroupWindows
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
 from tilec.ir.types import TTYPES
 from tilec.scheduler.analysis.window_propagation import (
     Box,
+    CandidateEnds,
     Ends,
     Floats,
     Ints,
@@ -143,7 +145,9 @@ def _windows(
     """The windows; of reduce loops only those of nodes inside, where all others are known."""
     made = {node.name: node.expr for node in nodes}
     final = nodes[-1]
-    boxes: dict[str, Box] = {final.name: tile_box(final.expr, sizes, steps.get(final.name, {}), numbers)}
+    tile = tile_box(final.expr, sizes, steps.get(final.name, {}), numbers)
+    walk = GroupWindows(final.expr, tile, CandidateEnds())
+    boxes: dict[str, Box] = {}
     found: dict[str, Ints] = {}
     outside: dict[str, Window] = {}
     gathered: dict[str, Ints] = {}
@@ -152,9 +156,12 @@ def _windows(
     kept: dict[str, GuardedRead] = dict(known.kept) if known is not None else {}
     for node in reversed(nodes):
         around = known is not None and node.name not in inside
-        if known is not None and around and node.name in known.boxes:
-            boxes[node.name] = known.boxes[node.name]
-        if node.name not in boxes or (around and inside.isdisjoint(operands(node.expr))):
+        placed = known.boxes.get(node.name) if known is not None and around else None
+        placed = placed if around else _placed(walk, node.expr, steps.get(node.name, {}), numbers)
+        if placed is None:
+            continue
+        boxes[node.name] = placed
+        if around and inside.isdisjoint(operands(node.expr)):
             continue
         if node.name in stored:
             apart = _apart(node.expr, boxes[node.name], moving[node.name], boxes[final.name], final.expr, numbers)
@@ -185,15 +192,20 @@ def _windows(
                 kept[tensor] = (
                     along if others is None else {i: _part(along[i] + others[i]) for i in along.keys() & others.keys()}
                 )
-            whole = tile_box(producer, {}, steps.get(tensor, {}), numbers)
-            needed = [_inside(ends, whole[i]) for i, ends in zip(producer.spatial, window, strict=True)]
-            if tensor in boxes:
-                needed = list(hull([boxes[tensor][i] for i in producer.spatial], needed))
-            boxes[tensor] = {**whole, **dict(zip(producer.spatial, needed, strict=True))}
+            walk.request({tensor: window})
     found |= {tensor: volume(window) for tensor, window in outside.items()}
     for tensor in {final.name, *stored} & boxes.keys():
         outside[tensor] = tuple(boxes[tensor][i] for i in made[tensor].spatial)
     return TileFootprints(found | gathered, boxes, shares, fills, kept, outside)
+
+
+def _placed(
+    walk: GroupWindows[Ints | int], expr: TensorExpr, steps: Mapping[str, Ints], numbers: Candidates
+) -> Box | None:
+    """The box of a node whose readers are placed; None where the final node does not need it."""
+    whole = tile_box(expr, {}, steps, numbers)
+    window = walk.place(expr, [whole[i][1] for i in expr.spatial])
+    return None if window is None else {**whole, **dict(zip(expr.spatial, window, strict=True))}
 
 
 def _product(share: Floats | float, kept: GuardedRead, moving: Set[str]) -> Floats | float:
@@ -206,16 +218,6 @@ def _product(share: Floats | float, kept: GuardedRead, moving: Set[str]) -> Floa
 def _part(share: Floats | float) -> Floats | float:
     """A share, not more than all."""
     return min(share, 1.0) if isinstance(share, float) else np.minimum(share, 1.0)
-
-
-def _inside(ends: Ends, whole: Ends) -> Ends:
-    """An interval moved inside its tensor, cut where it is wider: what a tile in the middle computes."""
-    (lo, hi), (_, extent) = ends, whole
-    if type(lo) is int and lo == 0:
-        return 0, least(hi, extent)
-    size = least(hi - lo, extent)
-    start = least(most(lo, 0), extent - size)
-    return start, start + size
 
 
 def movers(nodes: Sequence[Node]) -> Movers:
