@@ -218,7 +218,7 @@ def is_partition(
         for beside, others in enumerate(moving[at + 1 :], at + 1):
             for name in names & others:
                 clash = clash | parts[at] & parts[beside] & runs[name]
-    return np.logical_not(clash)
+    return not clash if isinstance(clash, bool) else np.logical_not(clash)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scheduler.graphs import make_graph
 
+from tests.lower.cases import Case
 from tilec.ir.expr import Const
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
+from tilec.ir.lifetimes import statements
+from tilec.ir.program import Allocate
 from tilec.ir.propagate import propagate
 from tilec.scheduler.analysis.window_propagation import propagate_windows
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, shapes_of, tile_footprints
@@ -160,3 +163,22 @@ def test_runs_are_what_lies_in_a_row() -> None:
     expected = {"x": [2, 4 * 6, 3 * 8 * 6, 9 * 8 * 6], "y": [2, 4 * 6, 3 * 8 * 6, 9 * 8 * 6], "b": [2, 6, 6, 6]}
     for tensor, runs in expected.items():
         assert np.asarray(seen.run(tensor, graph.tensors[tensor].shape, Candidates())).tolist() == runs
+
+
+@pytest.mark.feature("W08")
+@pytest.mark.parametrize("tile", [1, 2, 4, 8])
+def test_windows_of_several_readers_are_joined_before_they_are_moved_inside(tile: int) -> None:
+    """As lowering does: tiles in the middle need what lies before them and what lies behind."""
+    extents = {"i": 16, "r": 3}
+    texts = [
+        "p[i] = exp(x[i])",
+        "a[i] = sum(r, where(i + r >= 2 and i + r < 18, p[i + r - 2], 0.0))",
+        "y[i] = a[i] + where(i + 1 < 16, p[i + 1], 0.0)",
+    ]
+    graph = make_graph({"x": (16,)}, [(text, extents) for text in texts], ["y"])
+    lo, hi = seen_of(graph, i=[tile]).boxes["p"]["i"]
+    assert np.max(hi - lo) == tile + 3
+    # Lowering computes as much; its buffer, which stands for both guards, has the overhang of either side too.
+    case = Case(texts, extents, {"x": (16,)}, {"l2": {"y": {"i": tile}}})
+    buffers = [s.buffer for s in statements(case.program().body) if isinstance(s, Allocate)]
+    assert [b.shape for b in buffers if (b.tensor, b.level) == ("p", "l2")] == [(Const(tile + 6),)]

@@ -225,6 +225,10 @@ class CandidateEnds:
         """The start itself."""
         return start
 
+    def origin(self, number: Ints | int) -> Ints | int:
+        """The number in the first tile."""
+        return number
+
     def shortfall(self, amount: Ints | int) -> Ints | int | None:
         """How far a number falls below 0."""
         return most(-amount, 0)

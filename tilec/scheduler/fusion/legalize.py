@@ -1,5 +1,10 @@
-"""Tiles whose tile programs are legal and really fit: the search only estimates what a level holds, and does not see
-every way in which results of one group can get into each other's way (W17, W24)."""
+"""Tiles whose tile programs are legal and really fit (W17, W24).
+
+Windows of candidates follow the rules of lowering (`tilec.ir.group_windows`), but at one place, where a tile starts at
+0. What a program holds beyond that is known when it is lowered: halos on both sides where a buffer stands for guards,
+what the last tile of a strided reader stores, alignment and the gaps that storage by best fit leaves, and whether the
+results of one group get into each other's way. So the best tiles are lowered until one fits.
+"""
 
 from __future__ import annotations
 

@@ -40,14 +40,18 @@ class PartitionLevels(LevelOptions, SearchStep):
     required: ClassVar[str] = "levels below a core's hold what it decides, on devices that have such levels"
 
     retry_share: float = 0.8
-    """What is left of the capacities when the program of a group exceeds a level below a core's and it is cut again."""
+    """What is left of the capacities when the program of a group exceeds a level below a core's and it is cut again.
+
+    Windows are predicted by the rules of lowering, at every place where a tile is chosen; what a program holds differs
+    by the order of the groups within it, by alignment and by the gaps that storage by best fit leaves.
+    """
 
     min_share: float = 0.1
     """The share of a capacity where that ends."""
 
     core_retry_share: float = 0.95
-    """What is left of a core's level when a program exceeds it, beside what it was exceeded by: windows inside of tiles
-    that move are held with some room."""
+    """What is left of a core's level when a program exceeds it, beside what it was exceeded by: the search at a core's
+    level sees tiles that start at 0, in a tile of the level below that moves windows have ends that vary."""
 
     pool_share: float = 0.5
     """Part of a pool that a level takes where higher levels need some too, as long as anything fits."""

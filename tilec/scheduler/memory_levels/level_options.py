@@ -29,7 +29,8 @@ class LevelOptions:
     """Times that a tile is refined at most."""
 
     tile_retries: int = 24
-    """Times that a tile of which some instance does not fit is replaced by one that holds less."""
+    """Times that a tile of which some instance does not fit is replaced by one that holds less: candidates are compared
+    at their first, middle and last place, the chosen one is looked at everywhere."""
 
     tile_retry_share: float = 0.95
     """The part of what such a tile held that the next one may hold."""

@@ -14,11 +14,12 @@ import numpy as np
 
 from tilec.ir.expr import TensorExpr
 from tilec.ir.graph import Node
-from tilec.ir.group_windows import Flags, GroupWindows, align, hull, is_partition, move_inside, widen
+from tilec.ir.group_windows import Flags, GroupWindows, align, hull, widen
 from tilec.ir.propagate import propagate
 from tilec.scheduler.analysis.window_propagation import CandidateEnds, Ends, width
 from tilec.scheduler.memory_levels.level_problem import LevelProblem
 from tilec.scheduler.memory_levels.level_tiles import Floats, Ints, LevelTiles
+from tilec.scheduler.memory_levels.stored_windows import stored_window
 
 MOST_PLACES = 4096
 """Tiles along an iterator that are looked at where all are."""
@@ -30,6 +31,10 @@ class PlacedEnds(CandidateEnds):
     def covers(self, lo: Ints | int, hi: Ints | int, first: Ints | int, end: Ints | int) -> Flags:
         """Where `[lo, hi)` contains `[first, end)` at all places."""
         return np.asarray(np.atleast_2d((lo <= first) & (end <= hi)).all(axis=0))
+
+    def origin(self, number: Ints | int) -> Ints | int:
+        """The number in the first tile."""
+        return number if np.ndim(number) < 2 else np.asarray(number)[0]
 
     def shortfall(self, amount: Ints | int) -> Ints:
         """How far a number falls below 0 at most."""
@@ -133,7 +138,13 @@ class WindowPropagation:
         else:
             ends = dict(zip(expr.spatial, window, strict=True))
         if expr is not self.final and self.leaves(node.name):
-            ends = self._covering(ends, moved, extents)
+            loops, whole = self.tiles.loops, self.tiles.extents
+            moving = [{loop for k, loop in enumerate(loops) if moved.get(i, 0) >> k & 1} for i in ends]
+            shape = [extents[i] for i in ends]
+            grown = stored_window(
+                tuple(ends.values()), shape, moving, {i: (n, whole[i]) for i, n in self.tiles.sizes.items()}, PLACED
+            )
+            ends = dict(zip(ends, grown, strict=True))
         return PlacedBox({**ends, **{i: (0, extents[i]) for i in expr.reduce}}, moved)
 
     def buffer(self, node: Node, placed: PlacedBox) -> Floats:
@@ -193,22 +204,6 @@ class WindowPropagation:
         ends, twins = align(expr, region, self.final, limits, {i: self.walk.tile[i] for i in loops}, PLACED)
         self.invalid += [self.tiles.counts[loop] > 1 for loop in loops if loop not in twins]
         return ends, {twins[loop]: 1 << k for k, loop in enumerate(loops) if loop in twins}
-
-    def _covering(
-        self, ends: Mapping[str, Ends], moved: Mapping[str, int], extents: Mapping[str, int]
-    ) -> dict[str, Ends]:
-        """Boxes made large enough that all tiles together hold the tensor once (`tilec.lower.store_regions`)."""
-        loops = self.tiles.loops
-        single = is_partition([{loop for k, loop in enumerate(loops) if moved.get(i, 0) >> k & 1} for i in ends])
-        found: dict[str, Ends] = {}
-        for i, (lo, hi) in ends.items():
-            bits = moved.get(i, 0)
-            least: Ints | int = extents[i]
-            if single and bits:
-                least = -(-least // self.tiles.counts[self.tiles.loops[bits.bit_length() - 1]])
-            end = np.maximum(hi, lo + least)
-            found[i] = move_inside((lo, end), extents[i], PLACED)
-        return found
 
 
 def _boxes(plain: Iterable[tuple[str, tuple[str | int, ...]]], placed: PlacedBox) -> dict[str, MovedWindow]:

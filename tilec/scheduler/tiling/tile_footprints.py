@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses, operands
 from tilec.ir.graph import Graph, Node
-from tilec.ir.group_windows import GroupWindows
+from tilec.ir.group_windows import Flags, GroupWindows, is_partition
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
 from tilec.ir.types import TTYPES
@@ -243,26 +243,19 @@ def _apart(
     final: TensorExpr,
     numbers: Candidates,
 ) -> NDArray[np.bool_]:
-    """Whether tiles are parts of each dimension by one loop of its own: only then each stores its part
-    (`lower.store_regions`).
-
-    Rows of 64 that are read flat, 32 at a time, are not: the one loop moves both dimensions.
-    """
-    split = {i: width(*last[i]) < extent_of(final.domain[i], numbers) for i in final.spatial}
-    part = {i: width(*box[i]) < extent_of(expr.domain[i], numbers) for i in expr.spatial}
-    clash: NDArray[np.bool_] = np.zeros((), bool)
-    for position, one in enumerate(expr.spatial):
-        if len(movers[one]) > 1:
-            clash = clash | (part[one] & (sum(np.asarray(split[i], np.int64) for i in movers[one]) > 1))
-        for other in expr.spatial[position + 1 :]:
-            for shared in movers[one] & movers[other]:
-                clash = clash | (part[one] & part[other] & split[shared])
-    return ~clash
+    """Whether tiles are parts of each dimension by one loop of its own: only then each stores its part."""
+    split: dict[str, Flags] = {i: width(*last[i]) < extent_of(final.domain[i], numbers) for i in final.spatial}
+    part: dict[str, Flags] = {i: width(*box[i]) < extent_of(expr.domain[i], numbers) for i in expr.spatial}
+    return np.asarray(is_partition([movers[i] for i in expr.spatial], split, [part[i] for i in expr.spatial]))
 
 
 def _covering(expr: TensorExpr, box: Box, stored: Ints, apart: NDArray[np.bool_], numbers: Candidates) -> Box:
     """The box, all of the tensor where it holds less than a tile's share of what must be stored, or tiles are not
-    `apart`."""
+    `apart`.
+
+    The box counts for the time of every task. Memory levels, which count the widest of all tiles, enlarge it instead to
+    what the widest tile stores (`tilec.scheduler.memory_levels.stored_windows`).
+    """
     enough = (volume([box[i] for i in expr.spatial]) >= stored) & apart
     wide = {
         i: (np.where(enough, lo, 0), np.where(enough, hi, extent_of(expr.domain[i], numbers)))
