@@ -1,9 +1,14 @@
 """Inputs: symbols from dim_params."""
 
+from pathlib import Path
+from typing import Literal
+
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from tilec.errors import UnsupportedError, UsageError
+from tilec.errors import ConfigError, UnsupportedError, UsageError
+from tilec.importer import import_model
 from tilec.importer.ports import input_ports
 from tilec.importer.shapes import shape_text
 
@@ -72,3 +77,35 @@ def test_inputs_that_are_no_tensors_of_known_rank() -> None:
     rankless = helper.make_tensor_value_info("x", TensorProto.FLOAT, None)
     with pytest.raises(UnsupportedError, match="the rank of the input is unknown"):
         input_ports([rankless], {}, "m")
+
+
+def without_type(*of: str) -> object:
+    """An input `x` whose type ends where its kinds `of` (`sequence`, `tensor`) end."""
+    port = onnx.ValueInfoProto(name="x")
+    proto = port.type
+    for kind in of:
+        inner = getattr(proto, f"{kind}_type")
+        inner.SetInParent()
+        proto = getattr(inner, "elem_type", None)
+    return port
+
+
+@pytest.mark.parametrize(
+    ("port", "problem"),
+    [
+        (without_type(), "no type"),
+        (without_type("tensor"), "no element type"),
+        (without_type("sparse_tensor"), "no element type"),
+        (without_type("sequence"), "no type"),
+        (without_type("optional", "sequence", "tensor"), "no element type"),
+        (info("x", 2, kind=99), "the element type 99, which ONNX .* does not define"),
+    ],
+)
+@pytest.mark.parametrize("fallback", ["refuse", "allow"])
+def test_an_input_without_a_type_is_refused_at_import(
+    tmp_path: Path, port: object, problem: str, fallback: Literal["refuse", "allow"]
+) -> None:
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [port], [info("y", None)])
+    onnx.save(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    with pytest.raises(ConfigError, match=f"^m.onnx: input 'x': the input has {problem}\n"):
+        import_model(tmp_path / "m.onnx", fallback=fallback)

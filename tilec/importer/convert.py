@@ -22,7 +22,7 @@ from tilec.importer.functions import functions_of
 from tilec.importer.loader import Model, load_model
 from tilec.importer.named_values import Items, Maybe, Outside
 from tilec.importer.names import identifier
-from tilec.importer.ports import InputPort, input_ports, readable
+from tilec.importer.ports import InputPort, input_ports, readable, require_types
 from tilec.importer.translate import Translator
 from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
@@ -85,6 +85,7 @@ def import_model(
         check_opset(opset, model.file)
     graph = model.proto.graph
     given = [info for info in graph.input if info.name not in model.initializers and info.name not in model.foreign]
+    require_types(given, model.file)
     tensors = [info for info in given if fallback == "refuse" or readable(info)]
     ports, symbols = input_ports(tensors, sizes, model.file)
     names = [info.name for info in given] + list(model.initializers) + list(model.foreign)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+import onnx
 
 from tilec.errors import ConfigError, UnsupportedError, UsageError, did_you_mean
 from tilec.importer.names import Names, identifier
@@ -44,6 +46,34 @@ def readable(info: Any) -> bool:
         and tensor.elem_type in ELEMENT_TYPES
         and tensor.HasField("shape")
     )
+
+
+def require_types(infos: Iterable[Any], file: str) -> None:
+    """Raise ConfigError for an input of the model without a complete type, which ONNX requires."""
+    for info in infos:
+        problem = _type_problem(info.type)
+        if problem is not None:
+            hint = "The model is invalid: give the input a type in `graph.input`, or export it again."
+            raise ConfigError(f"the input has {problem}", f"{file}: input {info.name!r}", hint)
+
+
+def _type_problem(proto: Any) -> str | None:
+    """The part that an ONNX type lacks; None for a complete one."""
+    kind = proto.WhichOneof("value")
+    if kind is None:
+        return "no type"
+    if kind in ("sequence_type", "optional_type"):
+        return _type_problem(getattr(proto, kind).elem_type)
+    if kind == "map_type":
+        return _element_problem(proto.map_type.key_type) or _type_problem(proto.map_type.value_type)
+    return _element_problem(getattr(proto, kind).elem_type) if kind in ("tensor_type", "sparse_tensor_type") else None
+
+
+def _element_problem(code: int) -> str | None:
+    if code == onnx.TensorProto.UNDEFINED:
+        return "no element type"
+    known = code in onnx.TensorProto.DataType.values()
+    return None if known else f"the element type {code}, which ONNX {onnx.__version__} does not define"
 
 
 def input_ports(
