@@ -88,6 +88,23 @@ def test_constants_come_from_mapped_files(tmp_path):
         load(tmp_path, check=True)
 
 
+def test_a_run_is_taken_by_one_caller(folder, x):
+    """Runs that wait for a caller are handed out once each: two calls at a time never share working memory.
+
+    It stands before the test of concurrent calls, which would hang instead of failing.
+    """
+    session = load(folder)
+    session.run({"x": x})
+    executor = session._executor
+    first = executor.take_run()
+    second = executor.take_run()
+    assert first is not second
+    executor.give_run(first)
+    executor.give_run(second)
+    taken = [executor.take_run() for _ in range(3)]
+    assert len({id(run) for run in taken}) == 3
+
+
 @pytest.mark.feature("B22")
 def test_concurrent_calls_have_arenas_of_their_own(folder, x):
     session = load(folder, threads=2)
@@ -103,20 +120,6 @@ def test_concurrent_calls_have_arenas_of_their_own(folder, x):
     for caller in callers:
         caller.join()
     assert equal == [True] * 480
-
-
-def test_a_run_is_taken_by_one_caller(folder, x):
-    """Runs that wait for a caller are handed out once each: two calls at a time never share working memory."""
-    session = load(folder)
-    session.run({"x": x})
-    executor = session._executor
-    first = executor.take_run()
-    second = executor.take_run()
-    assert first is not second
-    executor.give_run(first)
-    executor.give_run(second)
-    taken = [executor.take_run() for _ in range(3)]
-    assert len({id(run) for run in taken}) == 3
 
 
 def test_sessions_come_and_go_while_others_run(folder, x):
