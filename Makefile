@@ -11,7 +11,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz conformance lint format features schema clean
+.PHONY: help demo test test-all mutants replay fuzz outside conformance lint format features schema clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -44,6 +44,9 @@ replay: $(READY) ## show what a change alters in the plans of small networks; UP
 
 fuzz: $(READY) ## compile N=2000 random models (SEED=...) and compare them with onnxruntime
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz $(N) $(SEED)
+
+outside: $(READY) ## compile and verify the ONNX files that packages on PyPI ship, e.g. ARGS="magika silero-vad"
+	$(BIN)/python -m tests.outside $(ARGS)
 
 conformance: $(READY) ## run ONNX's own backend cases, e.g. ARGS="-k conv --only-failed --against onnxruntime"
 	$(BIN)/python -m tests.conformance $(ARGS)

@@ -131,7 +131,8 @@ def _group_checks(
     """
     worst: dict[str, GroupCheck] = {}
     stale: Stale | None = None
-    for each, special in ((chosen[0], True), *((each, False) for each in chosen)):
+    specials = [] if plan.calls else [(chosen[0], True)]  # onnxruntime may refuse NaN
+    for each, special in (*specials, *((each, False) for each in chosen)):
         try:
             checks, changed = compiled.call("check_groups", plan, kernels, feeds_of(plan, each), names, special)
         except UnavailableError:

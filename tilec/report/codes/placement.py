@@ -67,6 +67,8 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
             r"keep_aspect_ratio_policy .* over symbols",
             r"whether .* depends on .*",
             r"its expressions are nested too deep",
+            r"a bias for symbolic channels",
+            r"heads of a symbolic size",
         ),
     ),
     (
@@ -82,6 +84,7 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
             r"n-grams of strings",
             r"a constant given as .*",
             r"sparse constants in .*",
+            r"elements of .* bits",
         ),
     ),
     (
@@ -127,6 +130,14 @@ _PAGES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
             r"a factor of .* for .*",
             r"a determinant of .*",
             r"n-grams that share a place in the output",
+            r".* for .* batches",
+            r"a bias of packed projections",
+            r"a shared cache buffer, beams or scores as an output",
+            r"mean and inverse deviation as outputs",
+            r"sinks, quantised caches, normalised queries or scores as an output",
+            r"the activation .*",
+            r"the attribute .* is .*",
+            r"the input g_idx",
         ),
     ),
     (
