@@ -11,7 +11,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz outside conformance lint format features schema clean
+.PHONY: help demo test test-all mutants replay fuzz outside conformance lint format features schema docs clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -68,8 +68,13 @@ schema: $(READY) ## write the JSON Schemas that editors check devices/ and recip
 	$(BIN)/tilec schema device > devices/device.schema.json
 	$(BIN)/tilec schema recipe > recipes/recipe.schema.json
 
+docs: $(READY) ## refresh the generated tables of docs/, and build it as a site in site/
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m docs.reference
+	$(BIN)/mkdocs build --strict --quiet
+
 clean: ## remove what the other targets made
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(READY): pyproject.toml constraints.txt
 	$(if $(PYTHON),,$(error tilec needs Python 3.11 or newer on PATH))

@@ -17,8 +17,8 @@ Width = Annotated[int, Field(gt=0, le=1024)]
 class Operator(Spec):
     """One product of a chain: O[m, n] = sum(k, I[m, k] * W[k, n]) for every head."""
 
-    name: str = Field(min_length=1)
-    m: Extent
+    name: str = Field(min_length=1, description="name of the product in mappings")
+    m: Extent = Field(description="rows")
     k: Extent = Field(description="of one head")
     n: Extent = Field(description="of one head")
     heads: Extent = Field(default=1, description="products side by side in a row")
@@ -32,10 +32,12 @@ class Operator(Spec):
 class Part(Spec):
     """An Einsum or a chain, with the bits of its elements."""
 
-    name: str = ""
+    name: str = Field(default="", description="name of the part in tables")
     einsum: str | None = Field(default=None, description="such as C[m,n] = sum(k, A[m,k] * B[k,n])")
     dims: dict[str, Extent] = Field(default_factory=dict, description="iterator of the Einsum -> extent")
-    chain: tuple[Operator, ...] | None = Field(default=None, min_length=1)
+    chain: tuple[Operator, ...] | None = Field(
+        default=None, min_length=1, description="products of which each reads the result of the one before"
+    )
     bits: Width | dict[str, Width] = Field(description="of all elements, or of an Einsum's tensor -> bits")
 
     @model_validator(mode="after")
@@ -50,20 +52,20 @@ class Part(Spec):
 class Measured(Spec):
     """A measured number of bytes, to stand beside the curve."""
 
-    name: str = Field(min_length=1)
-    capacity: Bytes
-    traffic: Bytes
+    name: str = Field(min_length=1, description="label of the measurement")
+    capacity: Bytes = Field(description="of the buffer")
+    traffic: Bytes = Field(description="measured between the buffer and its backing store")
 
 
 class Area(Spec):
     """A die that multipliers and a buffer share (O28)."""
 
-    die_mm2: float = Field(gt=0)
+    die_mm2: float = Field(gt=0, description="area of the die in square millimetres")
     share: float = Field(default=1, gt=0, le=1, description="of the die that multipliers and buffer take")
-    mac_um2: float = Field(gt=0)
-    byte_um2: float = Field(gt=0)
-    clock_hz: float = Field(gt=0)
-    bandwidth: BytesPerSecond = Field(gt=0)
+    mac_um2: float = Field(gt=0, description="area of a multiplier in square micrometres")
+    byte_um2: float = Field(gt=0, description="area of a byte of the buffer in square micrometres")
+    clock_hz: float = Field(gt=0, description="multiply-adds of one multiplier in a second")
+    bandwidth: BytesPerSecond = Field(gt=0, description="of the memory below the buffer")
     samples: int | None = Field(
         default=None, gt=1, description="buffers tried, evenly apart (default: all that matter)"
     )
@@ -75,7 +77,7 @@ class Area(Spec):
 class BoundsRecipe(Spec):
     """The least data movement of a workload: `tilec bounds RECIPE`."""
 
-    kind: Literal["bounds"]
+    kind: Literal["bounds"] = Field(description="of the recipe")
     convention: str = Field(min_length=1, description="what is counted and how, printed with the numbers")
     workload: tuple[Part, ...] = Field(min_length=1, description="parts run in turn, each with the whole buffer")
     mapspace: Literal["oro", "oro+"] = Field(default="oro", description="tiles that divide their extents, or any")
@@ -83,5 +85,5 @@ class BoundsRecipe(Spec):
     cuts: bool = Field(default=True, description="whether chains may be cut")
     scheme: Literal[1, 2, "pipelined"] = Field(default=1, description="how the buffer of fused operators adds up")
     capacities: tuple[Bytes, ...] = Field(default=(), description="to tell the traffic at")
-    measured: tuple[Measured, ...] = ()
-    area: Area | None = None
+    measured: tuple[Measured, ...] = Field(default=(), description="measurements beside the curve")
+    area: Area | None = Field(default=None, description="die for the area mountain of a plot")

@@ -23,8 +23,10 @@ MOST = 1 << 24
 class TTile(Spec):
     """A transaction of a level: `shape` elements of `element` bytes, contiguous along the last axis."""
 
-    element: Bytes = Field(gt=0)
-    shape: tuple[Annotated[int, Field(gt=0, le=MOST)], ...] = Field(min_length=1)
+    element: Bytes = Field(gt=0, description="bytes of one element")
+    shape: tuple[Annotated[int, Field(gt=0, le=MOST)], ...] = Field(
+        min_length=1, description="elements that move at once; traffic in whole transactions is rounded up to it"
+    )
 
     @property
     def bytes(self) -> int:
@@ -41,16 +43,20 @@ class Bandwidth(Spec):
     `total` of all its instances together, `instance` of one, `reader` what one core draws when it is alone.
     """
 
-    total: BytesPerSecond = Field(gt=0)
-    instance: BytesPerSecond | None = None
-    reader: BytesPerSecond | None = None
+    total: BytesPerSecond = Field(gt=0, description="of all instances together; divides the traffic of the level")
+    instance: BytesPerSecond | None = Field(
+        default=None, description="of one instance; limits plans that use few of them (absent: an equal part of total)"
+    )
+    reader: BytesPerSecond | None = Field(
+        default=None, description="of one core that is alone; limits groups with few tasks (absent: that of instance)"
+    )
 
 
 class Access(Spec):
     """The energy of an access of a level, read or write alike: `energy` for `bytes` that move at once."""
 
-    energy: Femtojoules
-    bytes: Bytes = Field(gt=0)
+    energy: Femtojoules = Field(description="energy of one access; counts in reports, changes no plan")
+    bytes: Bytes = Field(gt=0, description="bytes of one access")
 
 
 class Level(Spec):
@@ -64,13 +70,20 @@ class Level(Spec):
         "banks": Refused("no cost depends on conflicts between banks yet", "Take it out, or make it a comment.")
     }
 
-    name: str = Field(min_length=1)
-    capacity: Bytes = Field(gt=0)
-    units: int = Field(default=1, gt=0, le=MOST)
-    managed: Literal["explicit", "implicit"]
+    name: str = Field(min_length=1, description="name of the level in plans and reports, unique in the device")
+    capacity: Bytes = Field(gt=0, description="bytes of one instance; tiles with a larger footprint are refused")
+    units: int = Field(
+        default=1,
+        gt=0,
+        le=MOST,
+        description="instances under one instance of the level below; the parallelism of plans",
+    )
+    managed: Literal["explicit", "implicit"] = Field(
+        description="scratchpad that programs copy into, or cache that keeps what was read last"
+    )
     scope: str = Field(default="", description="name of the spread loops over the units of this level")
     bandwidth: Bandwidth | None = Field(default=None, description="absent where it limits nothing (registers)")
-    transaction: TTile
+    transaction: TTile = Field(description="what moves at once to and from the level")
     alignment: Bytes = Field(
         default=1, gt=0, description="addresses at which tensors start; of the lowest level those in the arena"
     )
@@ -98,20 +111,22 @@ class ComputeUnit(Spec):
     `rate` counts a multiply-add as two operations; `scope` is the spread loop that one instruction belongs to.
     """
 
-    name: str = Field(min_length=1)
-    inputs: tuple[ElementType, ElementType]
-    accumulator: ElementType
-    tile: dict[Literal["m", "n", "k"], Annotated[int, Field(gt=0, le=MOST)]] = Field(default_factory=dict)
-    rate: FlopsPerSecond = Field(gt=0)
-    scope: str = ""
+    name: str = Field(min_length=1, description="name of the unit in plans")
+    inputs: tuple[ElementType, ElementType] = Field(description="types of the two factors")
+    accumulator: ElementType = Field(description="type of the sum")
+    tile: dict[Literal["m", "n", "k"], Annotated[int, Field(gt=0, le=MOST)]] = Field(
+        default_factory=dict, description="extents of the product that one instruction computes (absent: one element)"
+    )
+    rate: FlopsPerSecond = Field(gt=0, description="of all units of the device; divides the operations of a group")
+    scope: str = Field(default="", description="spread loop whose units execute one instruction together")
     energy: Femtojoules | None = Field(default=None, description="of a multiply-add, where a source tells it")
 
 
 class Vector(Spec):
     """SIMD registers: `bytes` of one, `registers` of them in a core."""
 
-    bytes: Bytes = Field(gt=0)
-    registers: int = Field(gt=0, le=MOST)
+    bytes: Bytes = Field(gt=0, description="bytes of one register; the width of vectors")
+    registers: int = Field(gt=0, le=MOST, description="registers of a core; limits the size of register tiles")
 
 
 class Target(Spec):
@@ -126,19 +141,19 @@ class Target(Spec):
 class DeviceSpec(Spec):
     """A device. Levels are named; `launch_level` is the one between kernels, `core_level` the one of a core."""
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, description="name of the device in plans and lists")
     kind: str = Field(min_length=1, description="free text such as cpu, gpu, ipu")
-    description: str = ""
+    description: str = Field(default="", description="one line for lists and reports")
     levels: tuple[Level, ...] = Field(min_length=2, description="lowest (largest, slowest) first")
     pools: dict[str, Bytes] = Field(
         default_factory=dict, validate_default=True, description="capacity that levels share"
     )
     launch_level: str = Field(description="the level between kernels, not above the one of a core")
-    core_level: str
+    core_level: str = Field(description="the level of one core: a task computes in one instance of it")
     launch_overhead: Picoseconds = Field(default=0, description="time to start one kernel")
-    compute: tuple[ComputeUnit, ...] = Field(min_length=1)
-    vector: Vector | None = None
-    target: Target
+    compute: tuple[ComputeUnit, ...] = Field(min_length=1, description="units that multiply and add")
+    vector: Vector | None = Field(default=None, description="SIMD registers of a core (absent: scalar code)")
+    target: Target = Field(description="target of code generation")
 
     @field_validator("levels")
     @classmethod

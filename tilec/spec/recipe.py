@@ -23,9 +23,9 @@ class Dimension(Spec):
     bound tiles are chosen for the likely value, or for the usual one moved into the range.
     """
 
-    value: int | None = Field(default=None, ge=0, le=LARGEST)
-    range: Annotated[tuple[int, int], _FROM_LIST] | None = None
-    divisor: int = Field(default=1, gt=0)
+    value: int | None = Field(default=None, ge=0, le=LARGEST, description="the size, which is bound to it")
+    range: Annotated[tuple[int, int], _FROM_LIST] | None = Field(default=None, description="least and largest size")
+    divisor: int = Field(default=1, gt=0, description="number that divides every size")
     likely: Annotated[tuple[int, ...], _FROM_LIST] = Field(
         default=(), description="at most one so far: the size that a plan for all sizes is best at"
     )
@@ -84,8 +84,13 @@ class ImportOptions(Spec):
 class ScheduleOptions(Spec):
     """Options of `schedule`: how far to fuse, what to minimise, how many candidates to look at, by what (W17, W20)."""
 
-    fusion: Literal["none", "register", "full"] = "full"
-    objective: Literal["time", "traffic", "footprint"] = "time"
+    fusion: Literal["none", "register", "full"] = Field(
+        default="full",
+        description="none: one node a group; register: elementwise nodes share registers; full: all levels",
+    )
+    objective: Literal["time", "traffic", "footprint"] = Field(
+        default="time", description="what the search minimises: predicted time, bytes at the lowest level, memory"
+    )
     passes: tuple[str, ...] | None = Field(
         default=None,
         description="graph passes that run, in order, and steps of the search (default: all; names of one kind alone "
@@ -117,7 +122,7 @@ class VerifyOptions(Spec):
         default=(0, 1), min_length=1, description="one draw of inputs each, in turn of mean 0 and of mean 3"
     )
     tolerance: float | None = Field(default=None, gt=0, description="largest |a-b| / max|a| of an output")
-    reference: Literal["onnxruntime"] = "onnxruntime"
+    reference: Literal["onnxruntime"] = Field(default="onnxruntime", description="whose outputs are the expected ones")
     per_group: bool = Field(default=False, description="compare every group on its own, too")
     inputs: str | None = Field(default=None, description="a .npz file with the model's inputs, instead of random ones")
     least_share: float = Field(default=0.0, ge=0, le=1, description="share of groups below which a pass is refused")
@@ -130,13 +135,13 @@ class CompileRecipe(Spec):
         "types": Refused("a tensor keeps the type that the model gives it", "Convert the model before it is imported.")
     }
 
-    kind: Literal["compile"] = "compile"
+    kind: Literal["compile"] = Field(default="compile", description="of the recipe")
     device: str = Field(default="host", description="name or file of a device; host is this machine")
     shapes: dict[str, Size] = Field(default_factory=dict, description="symbolic size -> value or what is known")
-    import_: ImportOptions = Field(default_factory=ImportOptions, alias="import")
-    schedule: ScheduleOptions = Field(default_factory=ScheduleOptions)
-    codegen: CodegenOptions = Field(default_factory=CodegenOptions)
-    verify: VerifyOptions = Field(default_factory=VerifyOptions)
+    import_: ImportOptions = Field(default_factory=ImportOptions, alias="import", description="options of import")
+    schedule: ScheduleOptions = Field(default_factory=ScheduleOptions, description="options of schedule")
+    codegen: CodegenOptions = Field(default_factory=CodegenOptions, description="options of codegen")
+    verify: VerifyOptions = Field(default_factory=VerifyOptions, description="options of verify")
     fallback: Literal["allow", "refuse"] | tuple[str, ...] = Field(
         default="allow", description="operators that may run on onnxruntime: all, none, or these"
     )
@@ -155,10 +160,12 @@ class CompileRecipe(Spec):
 class BenchRecipe(Spec):
     """Models to time against other runtimes: `tilec bench --recipe FILE`."""
 
-    kind: Literal["bench"]
-    device: str = "host"
+    kind: Literal["bench"] = Field(description="of the recipe")
+    device: str = Field(default="host", description="name or file of the device that models are compiled for")
     models: tuple[str, ...] = Field(min_length=1, description="names of the zoo or ONNX files")
-    against: tuple[str, ...] = ("onnxruntime",)
-    threads: int | None = Field(default=None, gt=0)
-    processes: int = Field(default=3, gt=0)
+    against: tuple[str, ...] = Field(default=("onnxruntime",), description="onnxruntime, openvino, or both")
+    threads: int | None = Field(
+        default=None, gt=0, description="threads of each runtime (default: cores of the device)"
+    )
+    processes: int = Field(default=3, gt=0, description="processes that measure each runtime, one after the other")
     rounds: int = Field(default=5, gt=0, description="interleaved rounds in each process")

@@ -18,7 +18,9 @@ class Studied(Spec):
     """A workload of a study, with sizes where it is a model."""
 
     workload: str = Field(min_length=1, description="recipe of kind bounds, model of the zoo, ONNX file, graph")
-    shapes: dict[str, Annotated[int, Field(gt=0, le=LARGEST)]] = Field(default_factory=dict)
+    shapes: dict[str, Annotated[int, Field(gt=0, le=LARGEST)]] = Field(
+        default_factory=dict, description="symbolic size -> size"
+    )
 
 
 _Named = Annotated[Studied, BeforeValidator(_from_name, json_schema_input_type=str | Studied)]
@@ -31,14 +33,14 @@ class StudyRecipe(Spec):
     of which a device gives what is not listed; or dies of an `area` that a buffer and multipliers share.
     """
 
-    kind: Literal["sweep"]
+    kind: Literal["sweep"] = Field(description="of the recipe")
     convention: str = Field(min_length=1, description="what is counted and how, told with the numbers")
-    workloads: tuple[_Named, ...] = Field(min_length=1)
+    workloads: tuple[_Named, ...] = Field(min_length=1, description="what is computed on every machine")
     mapspace: Literal["oro", "oro+"] | None = Field(
         default=None, description="tiles that divide their extents, or any (default: what a recipe says, oro+)"
     )
     devices: tuple[str, ...] = Field(default=(), description="names or files of devices")
-    capacities: tuple[Bytes, ...] = ()
+    capacities: tuple[Bytes, ...] = Field(default=(), description="sizes of the buffer")
     bandwidths: tuple[BytesPerSecond, ...] = Field(default=(), description="of the memory below the buffer")
     rate: FlopsPerSecond | None = Field(default=None, description="of all multipliers, a multiply-add is two")
     area: Area | None = Field(default=None, description="a die; `bandwidths` replace its own")

@@ -42,14 +42,14 @@ _Named = Annotated[SweptModel, BeforeValidator(_from_name, json_schema_input_typ
 class SweepRecipe(Spec):
     """Models to plan and compare without running them: `tilec report --recipe FILE`."""
 
-    kind: Literal["sweep"]
+    kind: Literal["sweep"] = Field(description="of the recipe")
     models: tuple[_Named, ...] = Field(min_length=1, description="names of the zoo or ONNX files")
     devices: tuple[str, ...] = Field(default=("host",), min_length=1, description="names or files of devices")
     fusion: tuple[str, ...] = Field(default=FUSIONS, min_length=1, description=f"some of {', '.join(FUSIONS)}")
     shapes: dict[str, Sizes] = Field(
         default_factory=dict, description="symbolic size -> sizes; of models of the zoo batch and seq"
     )
-    objective: Literal["time", "traffic", "footprint"] = "time"
+    objective: Literal["time", "traffic", "footprint"] = Field(default="time", description="what plans minimise")
     bounds: bool = Field(default=False, description="whether traffic is compared with the least known")
     fallback: Literal["allow", "refuse"] = Field(default="allow", description="whether operators may be left out")
 

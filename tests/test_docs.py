@@ -1,0 +1,124 @@
+"""The manual: links lead somewhere, generated tables are fresh, and command lines are ones that tilec takes."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+from cli.conftest import cli  # noqa: F401
+
+from docs.picture import svg
+from docs.reference import refreshed
+from tilec.cli.app import app
+from tilec.cli.plan_origin import plan_of
+from tilec.spec.located import parse_yaml, validate
+from tilec.spec.recipe import CompileRecipe
+from tilec.spec.resolve import Source, parse_device
+
+ROOT = Path(__file__).parent.parent
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+
+_FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_NAMED = re.compile(r"`((?:tilec|docs|tests|devices|recipes)/[\w./-]*\w)`")
+
+
+def _prose(page: Path) -> str:
+    return _FENCED.sub("", page.read_text())
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings as Markdown renderers derive them."""
+    titles = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def _sessions() -> Iterator[tuple[str, str, str]]:
+    """(page, command, what it prints) of every command in a console block."""
+    for page in PAGES:
+        for language, block in _FENCED.findall(page.read_text()):
+            if language != "console":
+                continue
+            for session in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = re.sub(r"\\\n\s*", "", session).partition("\n")
+                yield page.name, command, output
+
+
+SESSIONS = tuple(_sessions())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_files_exist(page):
+    for link in _LINK.findall(_prose(page)):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.is_file(), f"{page.name}: {link}"
+        assert not anchor or anchor in _anchors(target), f"{page.name}: {link}"
+    for name in _NAMED.findall(_prose(page)):
+        assert (ROOT / name).exists(), f"{page.name}: {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_generated_tables_are_fresh(page):
+    text = page.read_text()
+    assert refreshed(text) == text, "run `python -m docs.reference`"
+
+
+def test_every_command_is_one_that_tilec_takes():
+    root = typer.main.get_command(app)
+    commands = [(page, command) for page, command, _ in SESSIONS if command.startswith("tilec ")]
+    assert len(commands) > 50
+    for page, command in commands:
+        arguments = re.split(r" [|>] ", command)[0]
+        words = shlex.split(arguments, comments=True)[1:]
+        if words == ["--install-completion"]:
+            continue
+        context = root.make_context("tilec", list(words))
+        while hasattr(context.command, "commands"):
+            name, *words = words
+            assert name in context.command.commands, f"{page}: {command}"
+            context = context.command.commands[name].make_context(name, list(words), parent=context)
+
+
+def test_examples_of_files_and_programs_are_legal():
+    blocks = [(page.name, *each) for page in PAGES for each in _FENCED.findall(page.read_text())]
+    for page, language, text in blocks:
+        if language == "python":
+            compile(text, page, "exec")
+        elif language == "yaml" and page == "device-files.md":
+            assert parse_device(Source(text, page)).level_names == ("dram", "sram", "reg")
+        elif language == "yaml":
+            assert validate(CompileRecipe, parse_yaml(text, page)).shapes["seq"].assumed(64) == 128
+
+
+def test_every_target_is_in_the_makefile():
+    text = "\n".join(page.read_text() for page in PAGES)
+    targets = re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for name in re.findall(r"`make ([a-z-]+)", text):
+        assert name in targets, name
+
+
+def test_the_readme_is_short_and_shows_how_the_project_is_tested():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 120
+    assert "`make test`" in text
+
+
+@pytest.mark.parametrize("start", ["tilec bounds", "tilec explain capacity", "tilec device list", "tilec lint a100"])
+def test_small_commands_print_what_the_manual_says(cli, start):  # noqa: F811
+    command, output = next((c, o) for _, c, o in SESSIONS if c.startswith(start))
+    ran = cli(*shlex.split(command, comments=True)[1:])
+    assert ran.code == 0
+    assert ran.out.startswith(output)
+
+
+def test_the_picture_is_drawn_from_a_plan(cli, tmp_path):  # noqa: F811
+    cli("zoo", "export", "llama-layer-decode", "-o", tmp_path / "llama.onnx")
+    cli("compile", tmp_path / "llama.onnx", "--device", "a100", "--to", "schedule")
+    text = svg(plan_of(tmp_path / "llama.tilec")[1])
+    assert text.count("<rect") == 1 + 9 + 3 + 3
+    assert "self_attn_MatMul_4" in text
