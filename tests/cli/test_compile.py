@@ -363,3 +363,17 @@ class Crashing:
 
     def __init__(self, *_: object) -> None:
         os.kill(os.getpid(), 11)
+
+
+def test_the_default_folder_keeps_the_build_of_another_device(cli, tmp_path):
+    models.selection(tmp_path / "model.onnx")
+    assert cli("compile", "model.onnx", "--device", "a100", "--to", "schedule").code == 0
+    plan = (tmp_path / "model.tilec/2-plan.json").read_bytes()
+    ran = cli("compile", "model.onnx", "--device", "v100", "--to", "schedule")
+    assert ran.code == 2
+    assert ran.err == (
+        "error: model.tilec: it holds a build for a100, not for v100\n"
+        "  Write it elsewhere: -o model.v100.tilec. With -o model.tilec it is replaced.\n"
+    )
+    assert (tmp_path / "model.tilec/2-plan.json").read_bytes() == plan
+    assert cli("compile", "model.onnx", "--device", "v100", "--to", "schedule", "-o", "model.tilec").code == 0

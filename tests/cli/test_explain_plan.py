@@ -112,6 +112,8 @@ def test_a_plan_with_other_options_is_known_by_its_digest(cli, planned):
     assert (told["fusion"], told["refused"]) == ("none", {"fusion-off": 3})
     (planned.parent / "few.yaml").write_text("schedule: {passes: [compose, choose_layouts]}\n")
     cli("schedule", "model.tilec", "--device", "avx2", "--shape", "batch=64", "--recipe", "few.yaml")
+    assert cli("explain", "model.tilec").code == 0
+    (planned / "recipe.yaml").unlink()
     ran = cli("explain", "model.tilec")
     assert (ran.code, ran.out) == (2, "")
     assert "made with a recipe that is not known\n  Name the one that it was made with: --recipe" in ran.err
@@ -180,3 +182,28 @@ def test_a_path_is_a_plan_and_all_else_a_code(cli, tmp_path):
     ran = cli("explain", "slower")
     assert ran.code == 2
     assert "not a tilec artifact" in ran.err
+
+
+def test_device_and_recipe_beside_a_plan_are_used_when_nothing_is_named(cli, kept, tmp_path):
+    shutil.copytree(kept / "model.tilec", tmp_path / "graph", symlinks=True)
+    device = cli("device", "show", "avx2").out.replace("name: avx2", "name: mine")
+    (tmp_path / "mine.yaml").write_text(device)
+    (tmp_path / "mine-recipe.yaml").write_text("schedule: {budget: 7}\nshapes: {batch: {likely: [48]}}\n")
+    flags = ("--device", "mine.yaml", "--recipe", "mine-recipe.yaml")
+    assert cli("schedule", "graph", *flags, "-o", "build").code == 0
+    for name in ("mine.yaml", "mine-recipe.yaml"):
+        (tmp_path / name).unlink()
+    shutil.copy(tmp_path / "graph/1-graph.json", tmp_path / "build")
+    assert cli("explain", "build", "--group", 1).code == 0
+    assert cli("report", "build", "-o", "page.html").code == 0
+    assert '"known":true' in (tmp_path / "page.html").read_text()
+    (tmp_path / "build/recipe.yaml").write_text("schedule: {budget: 8}\n")
+    assert cli("explain", "build", "--group", 1).code == 2
+
+
+def test_a_recipe_of_the_user_beside_a_plan_is_not_replaced(cli, planned):
+    text = "schedule: {objective: traffic}\n"
+    (planned / "recipe.yaml").write_text(text)
+    assert cli("schedule", "model.tilec", "--device", "avx2", "--recipe", planned / "recipe.yaml").code == 0
+    assert (planned / "recipe.yaml").read_text() == text
+    assert cli("explain", "model.tilec").code == 0

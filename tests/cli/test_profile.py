@@ -102,6 +102,7 @@ def test_the_record_lies_beside_the_plan_unless_it_is_named(cli, graph, tmp_path
         "2-plan.json",
         "device.yaml",
         "model.onnx",
+        "recipe.yaml",
         "run.json",
         "tuning.json",
     ]

@@ -22,14 +22,21 @@ from tilec.cli.options import (
     flags,
     job_on_device,
 )
-from tilec.pipeline import compile_model, read_run, read_source
+from tilec.errors import ArtifactError, UsageError
+from tilec.pipeline import FILES, compile_model, read_run, read_source
 
 
 def compile_(
     console: Console,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX file.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Where to write (default: MODEL.tilec).")
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Where to write (default: MODEL.tilec, unless it is for another device).",
+        ),
     ] = None,
     device: Device = None,
     shape: Shapes = None,
@@ -50,7 +57,7 @@ def compile_(
     \b
     tilec compile model.onnx
     tilec compile model.onnx --device host --shape batch=1 -o build/
-    tilec compile model.onnx --device a100 --to schedule
+    tilec compile model.onnx --device a100 --to schedule -o model.a100.tilec
     tilec compile model.onnx --recipe recipe.yaml --strict
     """
     from tilec.artifact import Json
@@ -79,6 +86,8 @@ def compile_(
     job = job_on_device(console, recipe, given, folder, print_recipe)
     if job is None:
         return
+    if output is None and job.device is not None:
+        _refuse_other_device(folder, job.device.name)
     done = compile_model(job, model, folder, first, last)
     summary: dict[str, Json] = {"folder": str(folder), "stages": list(done)}
     whole = done["import"] if last == "import" else done.get("schedule") or read_source("plan", folder)
@@ -95,3 +104,19 @@ def compile_(
         summary["verified_on"] = done["verify"].body["verified_on"]
     if json:
         console.json(summary)
+
+
+def _refuse_other_device(folder: Path, device: str) -> None:
+    """Raise UsageError when the default folder holds the plan of another device, which would be lost."""
+    if not (folder / FILES["plan"]).is_file():
+        return
+    try:
+        planned = str(read_source("plan", folder).body.get("device", device))
+    except (ArtifactError, UsageError):
+        return  # damaged: it is made anew
+    if planned != device:
+        raise UsageError(
+            f"it holds a build for {planned}, not for {device}",
+            str(folder),
+            f"Write it elsewhere: -o {folder.stem}.{device}.tilec. With -o {folder} it is replaced.",
+        )

@@ -68,7 +68,10 @@ def explain(
     recipe: Annotated[
         str | None,
         typer.Option(
-            "--recipe", metavar="NAME|FILE", help="The recipe that the plan was made with.", autocompletion=recipes
+            "--recipe",
+            metavar="NAME|FILE",
+            help="The plan's recipe (default: recipe.yaml beside it).",
+            autocompletion=recipes,
         ),
     ] = None,
     json: AsJson = False,
@@ -124,7 +127,7 @@ def _plan(
     whole = graph_of(source, plan, graph)
     require(plan, group=group, edge=edge, node=node)
     with console.stage("search"):
-        replayed = replay(whole, spec, options, planned_sizes(plan, recipe), decide_for(spec))
+        replayed = replay(whole, spec, options, planned_sizes(source, plan, recipe), decide_for(spec))
     answer = answered(replayed, plan, str(path), group=group, edge=edge, node=node)
     for line in answer.notes:
         console.note(line)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, get_args
 
 from tilec.artifact import digest_object
 from tilec.cli.options import device_of
-from tilec.errors import ArtifactError, UsageError
-from tilec.pipeline import FILES, StageInput, read_source
+from tilec.errors import ArtifactError, TilecError, UsageError
+from tilec.pipeline import FILES, RECIPE_FILE, StageInput, read_source
 
 if TYPE_CHECKING:
     from tilec.ir.graph import Graph
@@ -80,8 +80,8 @@ def planned_device(source: StageInput, given: str | None) -> "DeviceSpec":
 
 
 def planned_options(source: StageInput, given: str | None) -> "ScheduleOptions":
-    """The options that a plan was made with: those of the `given` recipe and of TILEC_ variables, else the fusion mode
-    and the objective that match the plan's digest.
+    """The options that a plan was made with: those of the `given` recipe and of TILEC_ variables, of recipe.yaml beside
+    the plan, else the fusion mode and the objective, whichever match the plan's digest.
 
     Raises UsageError where none match.
     """
@@ -91,19 +91,38 @@ def planned_options(source: StageInput, given: str | None) -> "ScheduleOptions":
     wanted = source.artifact.inputs.get("recipe") if source.artifact is not None else None
     if wanted is None or recipe.digest("schedule") == wanted:
         return recipe.schedule
-    for other in _near(recipe) if given is None else ():
+    beside = _recipe_beside(source) if given is None else None
+    others = [] if given is not None else _near(recipe)
+    for other in [*([beside] if beside is not None else []), *others]:
         if other.digest("schedule") == wanted:
             return other.schedule
     message = "was not made with this recipe" if given is not None else "was made with a recipe that is not known"
     raise UsageError(f"the plan {message}", source.place, "Name the one that it was made with: --recipe NAME|FILE.")
 
 
-def planned_sizes(plan: "Plan", given: str | None) -> dict[str, int]:
-    """The sizes that tiles of a plan with symbols were chosen for, by the `given` recipe and TILEC_ variables."""
+def planned_sizes(source: StageInput, plan: "Plan", given: str | None) -> dict[str, int]:
+    """The sizes that tiles of a plan with symbols were chosen for, by the `given` recipe and TILEC_ variables, or by
+    recipe.yaml beside the plan where the plan's digest is that of its sizes."""
     from tilec.pipeline.steps.schedule import assumed_sizes
     from tilec.spec.effective import recipe_without_device
 
+    beside = _recipe_beside(source) if given is None else None
+    if beside is not None and source.artifact is not None:
+        sizes = assumed_sizes(beside, plan.symbols)
+        if sizes and digest_object(sizes) == source.artifact.inputs.get("sizes"):
+            return sizes
     return assumed_sizes(recipe_without_device(given, {}, os.environ), plan.symbols)
+
+
+def _recipe_beside(source: StageInput) -> "CompileRecipe | None":
+    """The recipe beside a plan; None where there is none, or another kind of file."""
+    from tilec.spec.effective import recipe_without_device
+
+    path = source.folder / RECIPE_FILE
+    try:
+        return recipe_without_device(str(path), {}, {}) if path.is_file() else None
+    except TilecError:
+        return None
 
 
 def _near(recipe: "CompileRecipe") -> "list[CompileRecipe]":

@@ -1,6 +1,6 @@
 """The pipeline: import, schedule, codegen, verify, each from the artifact before it."""
 
-from tilec.pipeline.job import DEVICE_FILE, FILES, Job, Listener, StageInput, read_run, read_source
+from tilec.pipeline.job import DEVICE_FILE, FILES, RECIPE_FILE, Job, Listener, StageInput, read_run, read_source
 from tilec.pipeline.stages import STAGES, compile_model, run_stage, stage_named
 from tilec.pipeline.steps.schedule import bind_sizes
 from tilec.pipeline.steps.verify import model_file
@@ -8,6 +8,7 @@ from tilec.pipeline.steps.verify import model_file
 __all__ = [
     "DEVICE_FILE",
     "FILES",
+    "RECIPE_FILE",
     "STAGES",
     "Job",
     "Listener",

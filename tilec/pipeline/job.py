@@ -19,7 +19,13 @@ FILES = {"graph": "1-graph.json", "plan": "2-plan.json", "kernels": "3-kernels.j
 """Kind of artifact -> its file in an output folder."""
 
 DEVICE_FILE = "device.yaml"
-"""The device that was measured for the artifacts beside it."""
+"""The device that was measured, or read from a file, for the artifacts beside it."""
+
+RECIPE_FILE = "recipe.yaml"
+"""The part of the recipe that decided the plan beside it."""
+
+COPIED = "# Written by `tilec schedule` for the plan beside it.\n"
+"""First line of a device or recipe beside a plan; a file without it belongs to the user and is not replaced."""
 
 RUN_FILE = "run.json"
 """File of facts that differ between two runs of the same compilation: errors, times, machine, versions."""
@@ -66,7 +72,7 @@ class Job:
 
     `device` is None where no stage asks for it. `shapes` binds symbols; those in `asked` (named by a flag) must
     exist. `model` tells where the model file is when it is not beside the artifacts; `cache` keeps object files;
-    `device_text` is the file of a device that was measured here, to be written beside the plan.
+    `device_text` is the file of a device that does not come with tilec, to be written beside the plan.
     """
 
     recipe: "CompileRecipe"

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilec.pipeline.job import Job, Listener
+from tilec.pipeline.job import COPIED, Job, Listener
 
 if TYPE_CHECKING:
     from tilec.spec.effective import Effective
@@ -24,12 +24,18 @@ def plain_job(recipe: "CompileRecipe", flags: Flags, listener: Listener) -> Job:
 
 def device_job(effective: "Effective", flags: Flags, listener: Listener, cache: Path) -> Job:
     """The job of stages that need the device; object files are kept in folder `cache`."""
-    from tilec.spec.resolve import HOST
+    from tilec.spec.resolve import HOST, packaged
 
-    measured = effective.device_source.place == HOST
+    text: str | None = effective.device_source.text
+    if effective.recipe.device in packaged("devices"):
+        text = None
+    elif effective.recipe.device != HOST:
+        text = COPIED + effective.device_source.text.removeprefix(COPIED)
+    elif effective.device_source.place != HOST:
+        text = None  # the host as it stands beside the plan
     return replace(
         plain_job(effective.recipe, flags, listener),
         device=effective.device,
         cache=cache / "objects",
-        device_text=effective.device_source.text if measured else None,
+        device_text=text,
     )

@@ -43,13 +43,15 @@ def _collect(folder: Traversable, prefix: str, found: dict[str, Traversable]) ->
 
 
 def device_source(name: str, *, relative_to: Path | None = None, host_file: Path | None = None) -> Source:
-    """The text of a device: `host` (`host_file` where it exists, else measured once and cached), a packaged name, or
+    """The text of a device: `host` (`host_file` where it is one, else measured once and cached), a packaged name, or
     a file.
 
     Raises UsageError when there is none.
     """
     if name == HOST and host_file is not None and host_file.is_file():
-        return _source(str(host_file), "devices", None)
+        beside = _source(str(host_file), "devices", None)
+        if parse_device(beside).name == HOST:
+            return beside
     if name == HOST:
         return Source(probed_text(), "host")
     return _source(name, "devices", relative_to)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilec.artifact import Artifact, bring_files, digest_object, require_files
 from tilec.errors import TilecError, UnsupportedError
-from tilec.pipeline.job import DEVICE_FILE, FILES, Advance, Job, StageInput, StageOutput
+from tilec.pipeline.job import DEVICE_FILE, FILES, RECIPE_FILE, Advance, Job, StageInput, StageOutput
 from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
 from tilec.pipeline.text_printer import TextPrinter
 
@@ -49,8 +49,9 @@ def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advanc
     beside: dict[str, Iterable[bytes]] = {}
     if not source.folder.samefile(target.parent) or source.path.name != FILES["plan"]:
         beside[FILES["plan"]] = [source.artifact.text().encode()]
-    if (source.folder / DEVICE_FILE).is_file() and not (target.parent / DEVICE_FILE).exists():
-        beside[DEVICE_FILE] = [(source.folder / DEVICE_FILE).read_bytes()]
+    for name in (DEVICE_FILE, RECIPE_FILE):
+        if (source.folder / name).is_file() and not (target.parent / name).exists():
+            beside[name] = [(source.folder / name).read_bytes()]
     return StageOutput(body, beside)
 
 

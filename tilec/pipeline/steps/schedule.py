@@ -1,5 +1,6 @@
 """The stage `schedule`: a graph, its sizes bound as far as they are known, as a plan."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tilec.artifact import digest_file, digest_object
 from tilec.errors import UnsupportedError
-from tilec.pipeline.job import DEVICE_FILE, Advance, Job, StageInput, StageOutput
+from tilec.pipeline.job import COPIED, DEVICE_FILE, FILES, RECIPE_FILE, Advance, Job, StageInput, StageOutput
 from tilec.pipeline.pass_printer import PassPrinter
 from tilec.pipeline.steps.sources import carried, refuse_illegal, sizes_to_bind
 from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
@@ -66,7 +67,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     assert job.device is not None
     graph = graph_from_json(source.body, source.place)
     refuse_illegal("graph", check_graph(graph), source)
-    files = {DEVICE_FILE: [job.device_text.encode()]} if job.device_text else {}
+    files = _files_beside(job, target)
     printer = PassPrinter(job.listener.note) if job.recipe.schedule.print_between_passes else None
     if printer is not None:
         printer("import", graph)
@@ -79,6 +80,37 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
         return StageOutput(plan_to_json(plan), files)
     job.listener.note(told(tuner))
     return StageOutput(plan_to_json(plan), files, {"record": digest_file(record_place(job, target))})
+
+
+def _files_beside(job: Job, target: Path) -> dict[str, list[bytes]]:
+    """Device and recipe for readers of the plan; files of the user keep their place."""
+    texts = {DEVICE_FILE: job.device_text} if job.device_text else {}
+    if target.name == FILES["plan"]:
+        texts[RECIPE_FILE] = _recipe_text(job.recipe)
+    return {
+        name: [text.encode()]
+        for name, text in texts.items()
+        if not text.startswith(COPIED) or (target.name == FILES["plan"] and _is_replaceable(target.parent / name))
+    }
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Whether there is no file yet, or one that was written for an earlier plan."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(COPIED)) == COPIED.encode()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def _recipe_text(recipe: "CompileRecipe") -> str:
+    """The sections that decide a plan, without what depends on the machine or prints."""
+    given = recipe.model_dump(mode="json", include={"shapes": True, "schedule": True})
+    for key in ("profile", "record", "print_between_passes"):
+        given["schedule"].pop(key)
+    return COPIED + "kind: compile\n" + "".join(f"{key}: {json.dumps(value)}\n" for key, value in given.items())
 
 
 def _with_bounds(plan: "Plan", job: Job) -> "Plan":
