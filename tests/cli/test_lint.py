@@ -32,7 +32,7 @@ def test_a_folder_of_artifacts_and_all_forms(cli, tmp_path):
     ran = cli("lint", "b")
     assert ran.code == 0
     assert "b/1-graph.json#/placement/fallback: warning falls-back: 2 of 3 nodes run on onnxruntime" in ran.out
-    assert ran.err.startswith("lint: 2 files: ")
+    assert ran.err.startswith("lint: 3 files: ")
     told = json.loads(cli("lint", "b", "--json").out)
     assert told == json.loads(cli("lint", "b", "--format", "json").out)
     assert {each["code"] for each in told["findings"]} == {"falls-back"}
