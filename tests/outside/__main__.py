@@ -28,9 +28,8 @@ def main(names: list[str]) -> int:
     folder = Path(tempfile.gettempdir()) / "tilec-outside"
     folder.mkdir(exist_ok=True)
     chosen = [package for package in PACKAGES if not names or package.name in names]
-    print(
-        "| package | model | nodes | compiled | verdict | seconds |\n| --- | --- | --- | --- | --- | --- |", flush=True
-    )
+    columns = ("package", "purpose", "model", "nodes", "compiled", "verdict", "seconds")
+    print(f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}", flush=True)
     failed = 0
     for package in chosen:
         for model in models_of(package, folder):
@@ -57,7 +56,7 @@ def _row(package: Package, model: Path) -> tuple[str, bool]:
     failure = next((line for line in text.splitlines() if line.startswith("error:")), f"exit {code}")
     verdict = report.get("verdict", "") if code == 0 else failure[:120]
     counts = f"{plan.get('total', '')} | {plan.get('compiled', '')}"
-    return f"| {package.name} | {model.name} | {counts} | {verdict} | {seconds:.0f} |", code == 0
+    return f"| {package.name} | {package.purpose} | {model.name} | {counts} | {verdict} | {seconds:.0f} |", code == 0
 
 
 def open_sizes(model: Path, build: Path, known: Mapping[str, int]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from xml.etree import ElementTree
 
+import pytest
+
 from tilec.errors import ArtifactError
 from tilec.verify.junit import junit, junit_of_error
 
@@ -54,6 +56,14 @@ def test_a_model_without_numbers_is_one_test():
     suite, found = cases(junit("m", {"verdict": "unverified", "because": "nothing to draw"}, {}))
     assert (suite.get("tests"), suite.get("failures")) == ("1", "0")
     assert found["m.model", "verdict"].find("system-out").text == "nothing to draw"
+
+
+@pytest.mark.parametrize("verdict", ["mismatch", "refused"])
+def test_a_verdict_that_no_test_explains_is_a_failure(verdict):
+    run = {"draws": [{"seed": 0, "mean": 0.0, "errors": {"y": 0.0}}]}
+    suite, found = cases(junit("m", {"verdict": verdict, "outputs": {"y": {"tolerance": 1e-6}}}, run))
+    assert suite.get("failures") == "1"
+    assert found["m.model", "verdict"].find("failure").get("message") == verdict
 
 
 def test_an_error_is_told_and_text_is_fit_for_xml():

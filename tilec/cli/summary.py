@@ -84,6 +84,8 @@ def verified_line(report: Mapping[str, Any]) -> str:
     why = f" ({report['because']})" if report.get("because") else ""
     groups = report.get("groups", {"total": 0, "verified": 0})
     part = f": {groups['verified']} of {groups['total']} groups" if groups["verified"] < groups["total"] else ""
+    if part and report.get("outputs"):  # whole outputs were compared, too
+        part = f": all outputs, and{part[1:]} one by one"
     worst = [f"{name} {text}" for name, text in (_judged(*each) for each in report.get("outputs", {}).items()) if text]
     against = f", against {report['reference']}: {report['reference_because']}" if "reference_because" in report else ""
     return "; ".join([f"verified on: {report['verified_on']}{why}{part}{against}", *worst])

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tilec.verify.inputs import Array, Choices
 
 _ALIASES = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators whose result has the values of their first input."""
+
+_GRAPHS = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
 
 _INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.INT16, TensorProto.UINT16})
 
@@ -52,7 +54,7 @@ def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs) if attribute.type in (5, 10) else ():
+            for inner in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
                 yield from _graphs(inner)
 
 

@@ -28,10 +28,10 @@ def junit(model: str, report: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """The XML of a report and the record of its run: one test per output and set of inputs, and per group compared on
     its own."""
     cases = [*_outputs(report, run), *_groups(report, run)]
-    if not cases:
-        failed = report.get("verdict") == "mismatch"
+    failed = report.get("verdict") in ("mismatch", "refused")
+    if not cases or (failed and not any(case.failure for case in cases)):
         because = str(report.get("because", ""))
-        cases = [Case("model", "verdict", because or "mismatch" if failed else "", because)]
+        cases.append(Case("model", "verdict", because or str(report["verdict"]) if failed else "", because))
     suite = _suite(model, len(cases), sum(bool(case.failure) for case in cases), 0)
     for case in cases:
         testcase = SubElement(

@@ -67,9 +67,9 @@ def verify_native(
             actual, differing = compiled.call("run_twice", feeds, behind_calls(plan))
             unstable = unstable or differing
             compared = [compare(name, actual[name], expected.outputs[i][name], allowed[name]) for name in allowed]
-            if options.tolerance is None and not all(output.passed for output in compared):
+            if not all(output.passed for output in compared):
                 divergence = divergence or _wrong_group(compiled, plan, kernels, feeds)
-                if divergence is None:
+                if divergence is None and options.tolerance is None:
                     compared = reconsidered(compared, plan, folder, model, feeds, actual, expected.outputs[i])
             checked.append(Checked(each, compared))
             advance(len(chosen) + i + 1, steps)
@@ -83,29 +83,30 @@ def verify_native(
     run = run_record(checked, {"latency_us": round(seconds * 1e6, 1), "threads": threads}, groups)
     wrong = next((check for check in groups if not check.passed), None)
     worst = _worst(checked)
-    if worst is None and wrong is None and stale is None and not unstable and divergence is None:
-        return Outcome(report, run)
-    report["verdict"] = "mismatch"
-    next_step = f"`tilec verify --reduce {folder} -o repro/` makes the smallest model that fails so."
-    if wrong is not None:
-        divergence = divergence or Divergence.kernel(wrong)
-    elif stale is not None:
-        divergence = divergence or Divergence.memory(stale)
-    if divergence is None and worst is not None:
+    if divergence is None and wrong is not None:
+        divergence = Divergence.kernel(wrong)
+    elif divergence is None and stale is not None:
+        divergence = Divergence.memory(stale)
+    elif divergence is None and worst is not None:
         divergence = _origin(plan, folder, model, feeds_of(plan, chosen[worst[0]]))
-    if divergence is None:
+    elif divergence is None and unstable:
         divergence = Divergence("memory", reason="It reads memory before it is written, or its threads race.")
-    report["diverging"] = divergence.json()
-    if worst is not None:
-        output = worst[1]
-        failure = f"output {output.output} differs from {expected.phrase}: {output.reason}{output.size()}"
-    elif unstable:
-        failure = f"two runs on the same inputs give different {unstable[0]}"
-    elif divergence.stage == "memory":
-        failure = f"group {divergence.group} ({divergence.origin}) reads wrong memory: {divergence.reason}"
-    else:
-        failure = f"group {divergence.group} ({divergence.origin}) is wrong: {divergence.reason}"
+    if divergence is None:
+        return Outcome(report, run)
+    report |= {"diverging": divergence.json(), "verdict": "mismatch"}
+    next_step = f"`tilec verify --reduce {folder} -o repro/` makes the smallest model that fails so."
+    failure = _failure(worst[1] if worst else None, unstable, divergence, expected.phrase)
     return Outcome(report, run, failure, f"{divergence.sentence()}\n  {next_step}")
+
+
+def _failure(output: Comparison | None, unstable: Sequence[str], divergence: Divergence, reference: str) -> str:
+    """The mismatch in one sentence: the output that is wrong, or else what is wrong inside."""
+    if output is not None:
+        return f"output {output.output} differs from {reference}: {output.reason}{output.size()}"
+    if unstable:
+        return f"two runs on the same inputs give different {unstable[0]}"
+    what = "reads wrong memory" if divergence.stage == "memory" else "is wrong"
+    return f"group {divergence.group} ({divergence.origin}) {what}: {divergence.reason}"
 
 
 def _wrong_group(
