@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -201,3 +202,19 @@ def test_a_pipeline_of_classical_learning_is_one_cluster(tmp_path):
     assert {each.reason for each in found.graph.placement.fallback} >= {
         "operators of domain 'ai.onnx.ml' are not known"
     }
+
+
+def test_a_branch_that_is_not_taken_need_not_fit_the_bound_sizes(tmp_path):
+    def branch(name, rows):
+        weight = numpy_helper.from_array(np.ones((rows, 3), np.float32), "w")
+        nodes = [helper.make_node("MatMul", ["x", "w"], [name])]
+        return helper.make_graph(nodes, name, [], [value(name, None, 3)], [weight])
+
+    nodes = [helper.make_node("If", ["c"], ["y"], then_branch=branch("t", 4), else_branch=branch("e", 6))]
+    inputs = [value("c", kind=TensorProto.BOOL), value("x", 1, "n")]
+    path = model(tmp_path / "m.onnx", nodes, inputs, [value("y", 1, 3)])
+    found = import_model(path, sizes={"n": 4}, fallback="allow")
+    assert operators(found, 0) == ["If"]
+    session = onnxruntime.InferenceSession(b"".join(found.clusters["fallback/0.onnx"]))
+    (y,) = session.run(None, {"c": np.array(True), "x": np.ones((1, 4), np.float32)})
+    assert y.tolist() == [[4, 4, 4]]

@@ -55,12 +55,18 @@ def place_of(file: str, name: str, kind: str) -> str:
 def needs(node: Any) -> Iterator[str]:
     """Names of the tensors that a node reads, including those that its subgraphs read from outside."""
     yield from (name for name in node.input if name)
+    for graph in bodies(node):
+        inner = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+        inner |= {name for n in graph.node for name in n.output}
+        yield from (name for n in graph.node for name in needs(n) if name not in inner)
+        yield from (o.name for o in graph.output if o.name not in inner)
+
+
+def bodies(node: Any) -> Iterator[Any]:
+    """The graphs among a node's attributes: branches and bodies of loops."""
     for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs) if attribute.type in (_GRAPH, _GRAPHS) else ():
-            inner = {i.name for i in graph.input} | {t.name for t in graph.initializer}
-            inner |= {name for n in graph.node for name in n.output}
-            yield from (name for n in graph.node for name in needs(n) if name not in inner)
-            yield from (o.name for o in graph.output if o.name not in inner)
+        if attribute.type in (_GRAPH, _GRAPHS):
+            yield from (attribute.g,) if attribute.type == _GRAPH else attribute.graphs
 
 
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS

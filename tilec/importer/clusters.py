@@ -11,7 +11,7 @@ import onnx
 
 from tilec.artifact import digest_bytes
 from tilec.errors import UnsupportedError
-from tilec.importer.check import needs
+from tilec.importer.check import bodies, needs
 from tilec.importer.fallback import Fallen, constant, wrapped
 from tilec.importer.loader import Model
 from tilec.importer.named_values import NamedValue, Outside
@@ -64,8 +64,10 @@ def clusters_of(
         graph = onnx.GraphProto(name=f"fallback {number}")
         graph.node.extend(each.node for each in nodes)
         inputs, constants = _inputs(nodes, inner, scope, model)
+        branches = any(True for each in nodes for _ in bodies(each.node))
         for name in inputs:
-            graph.input.append(onnx.ValueInfoProto(name=name, type=_proto(name, scope[name], nodes[0], model)))
+            proto = _proto(name, scope[name], nodes[0], model)
+            graph.input.append(onnx.ValueInfoProto(name=name, type=_rank_only(proto) if branches else proto))
         results = [(name, v) for name, v in inner.items() if name in read_outside or v.name in needed]
         graph.output.extend(onnx.ValueInfoProto(name=name, type=_declared(value)) for name, value in results)
         file = f"{FOLDER}/{number}.onnx"
@@ -121,6 +123,16 @@ def _proto(name: str, value: NamedValue, reader: Fallen, model: Model) -> Any:
         hint = "Name its type in the model's value_info (onnx.shape_inference adds those that can be known)."
         raise UnsupportedError(message, f"{model.file}: node {reader.why.node!r} ({reader.why.op})", hint)
     return value.type
+
+
+def _rank_only(proto: Any) -> Any:
+    """A type without its extents. Branches that are not taken need not fit the extents of this call, and onnxruntime
+    refuses a model where one does not."""
+    without = onnx.TypeProto()
+    without.CopyFrom(proto)
+    for dim in without.tensor_type.shape.dim:
+        dim.Clear()
+    return without
 
 
 def _declared(value: Value | Outside) -> Any:

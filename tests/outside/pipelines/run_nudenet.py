@@ -1,0 +1,4 @@
+from nudenet import NudeDetector
+from samples import drawing, show
+
+show(NudeDetector().detect(drawing()))
