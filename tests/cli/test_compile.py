@@ -189,6 +189,25 @@ def test_host_is_the_device_file_beside_the_artifacts(cli, build, monkeypatch):
     assert "schedule: done" in cli("compile", "model.onnx", "--device", "host", "--to", "schedule").err
 
 
+def test_a_newer_measurement_of_the_host_makes_a_folder_stale(cli, build, monkeypatch):
+    text = (build / "device.yaml").read_text()
+    later = re.sub(r'time: "\d{4}', 'time: "2999', text)
+    assert later != text
+    monkeypatch.setattr("tilec.spec.resolve.known_text", lambda: later)
+    monkeypatch.setattr("tilec.spec.resolve.probed_text", lambda: later)
+    ran = cli("compile", "model.onnx", "--device", "host", "--to", "schedule")
+    assert "schedule: unchanged, skipped" in ran.err, "the figures are the same"
+    assert "measured again" not in ran.err
+    later = later.replace("launch_overhead: 1us", "launch_overhead: 3us")
+    ran = cli("compile", "model.onnx", "--device", "host", "--to", "schedule")
+    assert f"device: this machine was measured again since {Path('model.tilec', 'device.yaml')} was written" in ran.err
+    assert "schedule: done" in ran.err
+    assert (build / "device.yaml").read_text() == later
+    earlier = re.sub(r'time: "\d{4}', 'time: "1999', text)
+    monkeypatch.setattr("tilec.spec.resolve.known_text", lambda: earlier)
+    assert "schedule: unchanged" in cli("compile", "model.onnx", "--device", "host", "--to", "schedule").err
+
+
 def test_an_edited_plan_is_kept_and_marked(cli, build):
     plan = build / "2-plan.json"
     document = json.loads(plan.read_text())
