@@ -4,7 +4,9 @@ import json
 import logging
 import os
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -114,6 +116,28 @@ def test_probed_once_then_cached(counted: list[Host]) -> None:
 
 def _figures(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("probe:")]
+
+
+def test_processes_that_start_together_measure_once(counted: list[Host], monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    callers = [threading.Thread(target=lambda: texts.append(probe.probed_text())) for _ in range(3)]
+    known, start = probe.known_text, threading.Barrier(3)
+
+    def all_know_nothing() -> str | None:
+        text = known()
+        if not start.broken and text is None:
+            with suppress(threading.BrokenBarrierError):
+                start.wait(1)
+            start.abort()
+        return text
+
+    monkeypatch.setattr(probe, "known_text", all_know_nothing)
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert len(counted) == 1
+    assert len(set(texts)) == 1
 
 
 def test_a_cache_that_cannot_be_written_is_told(

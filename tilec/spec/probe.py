@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilec.artifact import touch, write_text
+from tilec.artifact import folder_locked, touch, write_text
 from tilec.errors import ConfigError, TilecError, UnavailableError
 from tilec.spec.cpus import idle_share
 from tilec.spec.host import Cache, Host, read_host
@@ -53,6 +53,16 @@ def probed_text(*, again: bool = False) -> str:
     known = known_text()
     if known is not None and not again and not _to_repeat(known, path):
         return known
+    # Several processes that measured at once would disturb each other, and plan for different devices.
+    with folder_locked(path.parent, lambda: None):
+        meanwhile = known_text()
+        if meanwhile is not None and meanwhile != known and not again:
+            return meanwhile
+        return _measured(host, path, known)
+
+
+def _measured(host: Host, path: Path, known: str | None) -> str:
+    """Measure this machine and remember the result, unless it was disturbed and the `known` one was not."""
     text = device_text(host, _timings(host))
     try:
         if _disturbed(text):
