@@ -11,7 +11,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz outside conformance lint format features schema docs clean
+.PHONY: help demo test test-all mutants replay fuzz outside faults conformance lint format features schema docs clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -47,6 +47,9 @@ fuzz: $(READY) ## compile N=2000 random models (SEED=...) and compare them with 
 
 outside: $(READY) ## compile and verify the ONNX files that packages on PyPI ship, e.g. ARGS="magika silero-vad"
 	$(BIN)/python -m tests.outside $(ARGS)
+
+faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --kills 20"; as root for small disks
+	$(BIN)/python -m tests.faults $(ARGS)
 
 conformance: $(READY) ## run ONNX's own backend cases, e.g. ARGS="-k conv --only-failed --against onnxruntime"
 	$(BIN)/python -m tests.conformance $(ARGS)

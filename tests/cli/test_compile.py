@@ -1,14 +1,18 @@
 """`tilec compile` and the stages one by one, for this machine: what is written, skipped, refused and said."""
 
 import json
+import mmap
 import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import numpy_helper
 
 from cli import models
+from tilec.artifact import Artifact
+from tilec.runtime import load
 
 ARTIFACTS = ("1-graph.json", "2-plan.json", "3-kernels.json", "4-report.json")
 
@@ -189,6 +193,25 @@ def test_host_is_the_device_file_beside_the_artifacts(cli, build, monkeypatch):
     assert "schedule: done" in cli("compile", "model.onnx", "--device", "host", "--to", "schedule").err
 
 
+def test_a_newer_measurement_of_the_host_makes_a_folder_stale(cli, build, monkeypatch):
+    text = (build / "device.yaml").read_text()
+    later = re.sub(r'time: "\d{4}', 'time: "2999', text)
+    assert later != text
+    monkeypatch.setattr("tilec.spec.resolve.known_text", lambda: later)
+    monkeypatch.setattr("tilec.spec.resolve.probed_text", lambda: later)
+    ran = cli("compile", "model.onnx", "--device", "host", "--to", "schedule")
+    assert "schedule: unchanged, skipped" in ran.err, "the figures are the same"
+    assert "measured again" not in ran.err
+    later = later.replace("launch_overhead: 1us", "launch_overhead: 3us")
+    ran = cli("compile", "model.onnx", "--device", "host", "--to", "schedule")
+    assert f"device: this machine was measured again since {Path('model.tilec', 'device.yaml')} was written" in ran.err
+    assert "schedule: done" in ran.err
+    assert (build / "device.yaml").read_text() == later
+    earlier = re.sub(r'time: "\d{4}', 'time: "1999', text)
+    monkeypatch.setattr("tilec.spec.resolve.known_text", lambda: earlier)
+    assert "schedule: unchanged" in cli("compile", "model.onnx", "--device", "host", "--to", "schedule").err
+
+
 def test_an_edited_plan_is_kept_and_marked(cli, build):
     plan = build / "2-plan.json"
     document = json.loads(plan.read_text())
@@ -348,6 +371,30 @@ def test_another_model_of_that_name_in_the_output_folder_is_not_overwritten(cli,
     assert (tmp_path / "model.onnx").read_bytes() == mine
 
 
+def test_an_interrupted_codegen_leaves_the_build_before_it_whole(cli, build, tmp_path, monkeypatch):
+    """The new weights are there before the kernels that name them; the old kernels must not read them."""
+    x = {"x": np.ones((4, 16), np.float32)}
+    before = load(build).run(x)["y"]
+    monkeypatch.setattr(
+        models, "weight", lambda name, *shape: numpy_helper.from_array(np.ones(shape, np.float32), name)
+    )
+    models.mlp(tmp_path / "model.onnx")
+    write = Artifact.write
+
+    def interrupted(artifact: Artifact, path: Path) -> None:
+        if artifact.kind == "kernels":
+            raise KeyboardInterrupt
+        write(artifact, path)
+
+    monkeypatch.setattr(Artifact, "write", interrupted)
+    assert cli("compile", "model.onnx", "--device", "host", "--to", "codegen").code == 130
+    np.testing.assert_array_equal(load(build).run(x)["y"], before)
+    monkeypatch.setattr(Artifact, "write", write)
+    assert cli("compile", "model.onnx", "--device", "host", "--to", "codegen").code == 0
+    np.testing.assert_array_equal(load(build).run(x)["y"], np.full((4, 8), 17 * 32, np.float32))
+    assert len(list(build.glob("weights-*.safetensors"))) == 1
+
+
 def test_a_crash_of_compiled_code_is_reported(cli, build, monkeypatch):
     from tilec.verify import native
 
@@ -356,6 +403,27 @@ def test_a_crash_of_compiled_code_is_reported(cli, build, monkeypatch):
     ran = cli("verify", "model.tilec")
     assert ran.code == 1
     assert "the compiled model was ended by signal SIGSEGV" in ran.err
+
+
+def test_a_model_that_is_overwritten_under_verify_is_the_error(cli, build, monkeypatch):
+    from tilec.verify import native
+
+    monkeypatch.setattr(native, "Compiled", Overwriting)
+    (build / "4-report.json").unlink()
+    ran = cli("verify", "model.tilec")
+    assert ran.code == 2
+    assert "model.onnx is not the model that this was made from" in ran.err
+    assert "Compile it again" in ran.err
+
+
+class Overwriting:
+    """Stands for compiled code that reads weights while another program writes the model anew in place."""
+
+    def __init__(self, folder: Path, *_: object) -> None:
+        with (folder / "model.onnx").open("r+b") as file:
+            mapped = mmap.mmap(file.fileno(), 0)
+            file.truncate(0)
+            print(mapped[0])
 
 
 class Crashing:

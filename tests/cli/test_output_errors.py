@@ -116,6 +116,31 @@ def test_ctrl_c_while_text_is_executed(model, tmp_path):
     assert (ran.returncode, ran.stderr.splitlines()[-1]) == (130, "error: interrupted")
 
 
+LATE = """
+import atexit, os, signal, sys
+sys.argv = ["tilec", "--version"]
+from tilec.cli import main
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+main()
+"""
+EARLY = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "tilec.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from tilec.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("program", "code", "said"), [(LATE, 0, ""), (EARLY, 130, "error: interrupted\n")])
+def test_ctrl_c_while_python_ends_or_loads_the_commands(program, code, said):
+    ran = subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (code, said)
+
+
 def test_an_interrupted_stage_keeps_the_artifact_before_it(cli, listing, model, monkeypatch):
     assert cli("import", "model.onnx", "-o", "build").code == 0
     before = listing()

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilec.abi.weights_file import is_weights_file
 from tilec.codegen import prepare_weights as module
 from tilec.codegen.prepare_weights import prepare_weights
 from tilec.ir.expr import Const
@@ -35,7 +36,8 @@ def test_slabs_give_the_same_file(
 ) -> None:
     monkeypatch.setattr(module, "SLAB", slab)
     found = prepare_weights(plan(rows, columns), tmp_path, tmp_path)
-    data = (tmp_path / module.FILE).read_bytes()
+    (file,) = found.files
+    data = (tmp_path / file).read_bytes()
     w = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
     for name, expected in (("t", w.T), ("u", w.T + 1)):
         place = found.places[name]
@@ -44,7 +46,8 @@ def test_slabs_give_the_same_file(
         assert place.offset % 64 == 0
     end = max(place.offset + place.size for place in found.places.values())
     assert len(data) == -(-end // 64) * 64
-    assert found.files == {module.FILE: sha256(data).hexdigest()}
+    digest = sha256(data).hexdigest()
+    assert found.files == {f"weights-{digest[:16]}.safetensors": digest}
 
 
 def test_a_large_weight_is_never_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,8 +81,8 @@ def test_small_constants_are_copied_and_large_ones_stay_where_they_are(tmp_path:
     found = prepare_weights(whole, tmp_path, tmp_path)
     assert found.places["large"] == module.Place("model.onnx", 64, 4 * sizes["large"])
     place = found.places["small"]
-    assert place.file == module.FILE
-    held = np.frombuffer((tmp_path / module.FILE).read_bytes(), np.float32, 16, place.offset)
+    assert is_weights_file(place.file)
+    held = np.frombuffer((tmp_path / place.file).read_bytes(), np.float32, 16, place.offset)
     np.testing.assert_array_equal(held, values["small"])
 
 

@@ -122,7 +122,8 @@ def test_artifacts_name_files_of_their_folder_only(sandbox: Sandbox, tmp_path: P
     shutil.copytree(build, tmp_path / "build", symlinks=True)
     (tmp_path / "secret.bin").write_bytes(SECRET)
     kernels, plan = (tmp_path / "build" / name for name in ("3-kernels.json", "2-plan.json"))
-    for path, name in ((kernels, "weights.safetensors"), (plan, "model.onnx")):
+    weights = next((tmp_path / "build").glob("weights-*.safetensors")).name
+    for path, name in ((kernels, weights), (plan, "model.onnx")):
         written = path.read_text(encoding="utf-8")
         assert name in written
         path.write_text(written.replace(f'"{name}"', '"../secret.bin"'), encoding="utf-8")

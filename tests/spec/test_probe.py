@@ -2,8 +2,11 @@
 
 import json
 import logging
+import os
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -16,6 +19,7 @@ from tilec.spec import measure, probe
 from tilec.spec.device import DeviceSpec
 from tilec.spec.host import Cache, Host
 from tilec.spec.located import parse_yaml, validate
+from tilec.spec.measure import Rate
 
 HOST = Host(
     model='A "quoted" CPU',
@@ -36,7 +40,8 @@ HOST = Host(
 TIMINGS: dict[str, Any] = {
     "bandwidth": {"dram": [2.14e10, 4.56e10], "l3": [1e11, 4e11], "l2": [1.2e11, 9.6e11]},
     "flops": 1.126e12,
-    "busy": False,
+    "busy": 0.02,
+    "spread": 0.04,
 }
 
 
@@ -105,8 +110,34 @@ def test_probed_once_then_cached(counted: list[Host]) -> None:
     first = probe.probed_text()
     assert probe.probed_text() == first
     assert len(counted) == 1
-    assert probe.probed_text(again=True) == first
+    assert _figures(probe.probed_text(again=True)) == _figures(first)
     assert len(counted) == 2
+
+
+def _figures(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith("probe:")]
+
+
+def test_processes_that_start_together_measure_once(counted: list[Host], monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    callers = [threading.Thread(target=lambda: texts.append(probe.probed_text())) for _ in range(3)]
+    known, start = probe.known_text, threading.Barrier(3)
+
+    def all_know_nothing() -> str | None:
+        text = known()
+        if not start.broken and text is None:
+            with suppress(threading.BrokenBarrierError):
+                start.wait(1)
+            start.abort()
+        return text
+
+    monkeypatch.setattr(probe, "known_text", all_know_nothing)
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert len(counted) == 1
+    assert len(set(texts)) == 1
 
 
 def test_a_cache_that_cannot_be_written_is_told(
@@ -124,11 +155,53 @@ def test_measurements_of_a_busy_machine_are_told(
     with caplog.at_level(logging.WARNING, logger="tilec"):
         quiet = probe.probed_text()
     assert not caplog.text
-    monkeypatch.setattr(probe, "_timings", lambda host: {**TIMINGS, "busy": True})
+    monkeypatch.setattr(probe, "_timings", lambda host: {**TIMINGS, "flops": 4e11, "busy": 0.4})
     with caplog.at_level(logging.WARNING, logger="tilec"):
-        busy = probe.probed_text(again=True)
+        assert probe.probed_text(again=True) == quiet
+    assert "its earlier, undisturbed measurement stays" in caplog.text
+    probe._kept(HOST).unlink()
+    with caplog.at_level(logging.WARNING, logger="tilec"):
+        busy = probe.probed_text()
     assert "other work slowed this machine while it was measured" in caplog.text
-    assert [line for line in busy.splitlines() if line not in quiet.splitlines()] == [probe.BUSY.strip()]
+    record = probe.probe_of(busy)
+    assert record is not None
+    assert (record.busy, record.disturbed) == (0.4, True)
+    assert _figures(busy) != _figures(quiet)
+
+
+@pytest.mark.parametrize("disturbance", [{"busy": 0.4}, {"spread": 0.4}])
+def test_a_disturbed_measurement_is_repeated_when_the_machine_is_idle(
+    counted: list[Host], monkeypatch: pytest.MonkeyPatch, disturbance: dict[str, float]
+) -> None:
+    quiet = probe._timings
+    idle = 0.2
+    monkeypatch.setattr(probe, "idle_share", lambda: idle)
+    monkeypatch.setattr(probe, "_timings", lambda host: {**TIMINGS, **disturbance})
+    probe.probed_text()
+    monkeypatch.setattr(probe, "_timings", quiet)
+    idle = 1.0
+    probe.probed_text()
+    assert not counted, "it was measured just now"
+    os.utime(probe._kept(HOST), (1, 1))
+    idle = 0.2
+    probe.probed_text()
+    assert not counted, "the machine is busy"
+    idle = 1.0
+    text = probe.probed_text()
+    assert len(counted) == 1
+    assert probe.known_text() == text
+    os.utime(probe._kept(HOST), (1, 1))
+    assert probe.probed_text() == text
+    assert len(counted) == 1
+
+
+def test_the_circumstances_are_part_of_the_device_and_count_in_no_plan() -> None:
+    quiet, busy = device(), device(timings={**TIMINGS, "busy": 0.5})
+    assert busy.probe is not None
+    assert busy.probe.disturbed
+    assert quiet.probe is not None
+    assert not quiet.probe.disturbed
+    assert quiet.digest() == busy.digest()
 
 
 def test_the_cache_follows_xdg(tmp_path: Path) -> None:
@@ -170,19 +243,23 @@ def test_measuring_covers_every_level(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(result["bandwidth"]) == {"dram", "l2"}
     assert all(value > 0 for pair in result["bandwidth"].values() for value in pair)
     assert result["flops"] > 0
-    assert result["busy"] in (False, True)
+    assert 0 <= result["busy"] <= 1
+    assert 0 <= result["spread"] < 1
 
 
 def test_a_repetition_beside_other_work_counts_only_where_there_is_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = chain([(False, 9.0), (True, 3.0), (False, 8.0), (True, 4.0)], repeat((False, 7.0)))
+    disturbed = Rate(False, 7.0, 0.5)
+    rounds = chain([Rate(False, 9.0), Rate(True, 3.0), Rate(False, 8.0), Rate(True, 4.0)], repeat(disturbed))
     monkeypatch.setattr(measure, "SECONDS", 0.005)
     monkeypatch.setattr(measure, "_round", lambda works: next(rounds))
-    assert measure.rate(measure.multiplying, 1) == (True, 4.0)
-    assert measure.rate(measure.multiplying, 1) == (False, 7.0)
+    best, spread = measure.rate(measure.multiplying, 1)
+    assert best == Rate(True, 4.0)
+    assert 0 < spread < 1
+    assert measure.rate(measure.multiplying, 1) == (disturbed, 0.0)
 
 
 def test_threads_that_wait_for_a_core_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     work = (lambda: time.sleep(0.01), 1.0)
-    assert measure._round([work, work])[0] is False
+    assert not measure._round([work, work]).quiet
     monkeypatch.setattr(time, "thread_time", time.perf_counter)
-    assert measure._round([work])[0] is True
+    assert measure._round([work]).quiet

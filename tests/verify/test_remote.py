@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -62,7 +64,7 @@ def test_other_errors_say_what_they_are(echo):
 
 @pytest.mark.parametrize(
     ("number", "said"),
-    [(signal.SIGSEGV, "SIGSEGV"), (signal.SIGILL, "lacks instructions"), (signal.SIGKILL, "SIGKILL")],
+    [(signal.SIGSEGV, "SIGSEGV"), (signal.SIGILL, "lacks instructions"), (signal.SIGBUS, "overwritten in place")],
 )
 def test_a_crash_is_an_error_that_names_the_signal(echo, number, said):
     with pytest.raises(RemoteError, match=said) as found:
@@ -90,6 +92,23 @@ def test_answers_are_fetched_later(echo):
     echo.ask("say", "a")
     assert echo.connection.poll(10)
     assert echo.answer(timeout=0)[:2] == ("> a", 1)
+
+
+FIRST = """
+from tilec.verify.remote import Remote
+with Remote("the echo", str) as remote:
+    status = open(f"/proc/{remote._process.pid}/status").read()
+    blocked = int(status.partition("SigBlk:")[2].split()[0], 16)
+    print(blocked >> (2 - 1) & 1)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc tells which signals are blocked")
+def test_the_first_process_that_starts_has_interrupts_blocked_too():
+    """Python's resource tracker starts with it, and lets interrupts pass again."""
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", FIRST], env=environment, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("1\n", "")
 
 
 def test_an_interrupt_while_a_process_starts_is_the_callers_alone(capfd):

@@ -5,8 +5,8 @@ from tilec.artifact.codec import decode, encode, register_form
 from tilec.artifact.digest import digest_bytes, digest_file, digest_object
 from tilec.artifact.document import FORMAT, WRITERS, Artifact, is_fresh, parse_artifact, read_artifact
 from tilec.artifact.links import bring_files, require_files
-from tilec.artifact.lock import locked
-from tilec.artifact.store import atomic_open, touch, write_bytes, write_text
+from tilec.artifact.lock import folder_locked, locked
+from tilec.artifact.store import atomic_open, remove_leftovers, touch, write_bytes, write_text
 
 __all__ = [
     "FORMAT",
@@ -21,12 +21,14 @@ __all__ = [
     "digest_file",
     "digest_object",
     "encode",
+    "folder_locked",
     "is_fresh",
     "locked",
     "parse_artifact",
     "pretty",
     "read_artifact",
     "register_form",
+    "remove_leftovers",
     "require_files",
     "touch",
     "write_bytes",

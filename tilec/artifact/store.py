@@ -1,31 +1,35 @@
 """Atomic files, either complete or absent: written under another name in the same folder, synced, then renamed."""
 
 import os
+import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from tilec.errors import TilecError
 
+_ASIDE = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
+"""Names of files that are being written."""
+
 
 @contextmanager
-def atomic_open(path: Path) -> Iterator[IO[bytes]]:
+def atomic_open(path: Path, final_name: Callable[[], str] | None = None) -> Iterator[IO[bytes]]:
     """A binary file that appears at `path` when the block ends without an exception; otherwise nothing is left.
 
-    Missing folders are created, and removed again on failure (full disk, no permission, Ctrl-C). Raises TilecError with
-    the folder.
+    `final_name` gives the file's name then, where it depends on the content. Missing folders are created, and removed
+    again on failure (full disk, no permission, Ctrl-C). Raises TilecError with the folder.
     """
     created: list[Path] = []
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        created = _make_folders(path.parent)
+        created = make_folders(path.parent)
         with open(aside, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(aside, path)
+        os.replace(aside, path.with_name(final_name()) if final_name else path)
     except BaseException as error:
         with suppress(OSError):
             aside.unlink()
@@ -60,7 +64,15 @@ def touch(path: Path) -> None:
         raise TilecError(f"cannot touch {path.name}: {error.strerror}", str(path.parent)) from error
 
 
-def _make_folders(folder: Path) -> list[Path]:
+def remove_leftovers(folder: Path) -> None:
+    """Remove what ended processes were writing into `folder`, to which no other process writes now."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if _ASIDE.fullmatch(path.name):
+                path.unlink()
+
+
+def make_folders(folder: Path) -> list[Path]:
     """Create `folder` and its missing parents; returns the new ones, innermost first. Removes them on failure."""
     missing: list[Path] = []
     while not folder.exists():

@@ -130,17 +130,24 @@ def job_without_device(console: Console, recipe: str | None, given: Flags, model
 def job_on_device(
     console: Console, recipe: str | None, given: Flags, folder: Path, show: bool = False, model: Path | None = None
 ) -> Job | None:
-    """The job of stages that need the device; `host` is the device.yaml of `folder` where there is one.
+    """The job of stages that need the device; `host` is the device.yaml of `folder` where there is one, unless this
+    machine was measured later, which is told.
 
     With `show` the recipe in effect is printed instead and None returned.
     """
     from tilec.spec.effective import effective_recipe
     from tilec.spec.probe import cache_folder
+    from tilec.spec.resolve import HOST, resolve_device
 
-    effective = effective_recipe(recipe, given, os.environ, host_file=folder / DEVICE_FILE)
+    beside = folder / DEVICE_FILE
+    effective = effective_recipe(recipe, given, os.environ, host_file=beside)
     if show:
         console.data(effective.text())
         return None
+    if effective.device_source.place == HOST and beside.is_file():
+        earlier = resolve_device(str(beside))
+        if earlier.name == HOST and earlier.digest() != effective.device.digest():
+            console.note(f"device: this machine was measured again since {beside} was written; the new figures count")
     return replace(device_job(effective, given, console, cache_folder()), model=model)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from tilec.abi.weights_file import weights_file
 from tilec.artifact import atomic_open
 from tilec.artifact.safetensors import layout, pieces_of
 from tilec.ir.evaluate import Points, TensorWindow, evaluate, evaluate_box
@@ -22,8 +23,6 @@ from tilec.ir.graph import WeightRef
 from tilec.ir.plan import Plan
 from tilec.ir.types import numpy_dtype
 from tilec.ir.weights import bound_shape, read_constant, weight_path
-
-FILE = "weights.safetensors"
 
 SMALL = 64 << 10
 """Bytes of a constant below which it is copied next to the others: where it lies, the system maps as much of its
@@ -61,7 +60,7 @@ def constants_read(plan: Plan) -> tuple[str, ...]:
 def prepare_weights(
     plan: Plan, weights_folder: Path, folder: Path, progress: Callable[[int, int], None] | None = None
 ) -> Weights:
-    """Evaluate the prepared nodes that kernels need and write them to `weights.safetensors` in `folder`.
+    """Evaluate the prepared nodes that kernels need and write them to one file in `folder`.
 
     A weight is evaluated in slabs of `SLAB` bytes: at any time one slab and what the weight is made from are in memory.
     `progress(done, total)` counts weights. Raises UsageError or ArtifactError for weight files that are missing or too
@@ -80,16 +79,17 @@ def prepare_weights(
     where = layout(shapes)
     digest = hashlib.sha256(where.header)
     values = _Values(plan, weights_folder)
-    with atomic_open(folder / FILE) as file:
+    with atomic_open(folder / "weights.safetensors", lambda: weights_file(digest.hexdigest())) as file:
         file.write(where.header)
-        for done, name in enumerate(written):
-            for piece in pieces_of(values.slabs(name)):
+        for done, tensor in enumerate(written):
+            for piece in pieces_of(values.slabs(tensor)):
                 digest.update(piece)
                 file.write(piece)
             if progress is not None:
                 progress(done + 1, len(written))
-    places |= {name: Place(FILE, *where.places[name]) for name in written}
-    return Weights(places, files | {FILE: digest.hexdigest()})
+    name = weights_file(digest.hexdigest())
+    places |= {tensor: Place(name, *where.places[tensor]) for tensor in written}
+    return Weights(places, files | {name: digest.hexdigest()})
 
 
 def _reference(plan: Plan, name: str) -> WeightRef | None:

@@ -1,10 +1,20 @@
 """The four stages as one list, and how they are run: a stage is skipped while its inputs and the programs that do its
 work have not changed."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tilec.artifact import Artifact, atomic_open, bring_files, is_fresh, read_artifact, touch
+from tilec.artifact import (
+    Artifact,
+    atomic_open,
+    bring_files,
+    folder_locked,
+    is_fresh,
+    read_artifact,
+    remove_leftovers,
+    touch,
+)
 from tilec.artifact.filenames import is_inside
 from tilec.errors import ArtifactError, UsageError, did_you_mean
 from tilec.pipeline.job import Job, Stage, StageInput, StageOutput, read_source
@@ -64,8 +74,24 @@ def stage_named(name: str) -> Stage:
 def run_stage(stage: Stage, job: Job, source: StageInput, target: Path | None) -> Artifact:
     """Run one stage unless `target` is fresh, and write its artifact there (None: the caller writes it).
 
-    Raises TilecError; nothing half-written stays.
+    No other process runs a stage in the folder meanwhile. Raises TilecError; nothing half-written stays.
     """
+    if target is None:
+        return _run_stage(stage, job, source, None)
+    with _alone_in(target.parent, job):
+        return _run_stage(stage, job, source, target)
+
+
+@contextmanager
+def _alone_in(folder: Path, job: Job) -> Iterator[None]:
+    """The one right to write artifacts into a folder, without what killed processes were writing."""
+    with folder_locked(folder, lambda: job.listener.note(f"{folder}: another tilec is writing here; waiting")):
+        remove_leftovers(folder)
+        yield
+
+
+def _run_stage(stage: Stage, job: Job, source: StageInput, target: Path | None) -> Artifact:
+    """Run one stage, see `run_stage`."""
     inputs = stage.inputs(job, source)
     if target is not None and not stage.watched(job) and is_fresh(target, stage.writes, inputs):
         found = read_artifact(target, stage.writes)
@@ -96,8 +122,14 @@ def compile_model(
 ) -> dict[str, StageInput]:
     """Run the stages from `first` to `last` in `folder`; returns what each wrote, by stage.
 
-    Raises UsageError when the range is empty and whatever a stage raises.
+    No other process runs a stage in the folder meanwhile. Raises UsageError when the range is empty and whatever a
+    stage raises.
     """
+    with _alone_in(folder, job):
+        return _compile_model(job, model, folder, first, last)
+
+
+def _compile_model(job: Job, model: Path, folder: Path, first: str, last: str) -> dict[str, StageInput]:
     begin, end = (STAGES.index(stage_named(name)) for name in (first, last))
     if begin > end:
         raise UsageError(f"stage {first} comes after {last}", hint="Exchange --from and --to.")
@@ -109,7 +141,7 @@ def compile_model(
     done = {}
     for stage in STAGES[begin : end + 1]:
         target = folder / stage.file
-        source = done[stage.name] = StageInput(target, run_stage(stage, job, source, target))
+        source = done[stage.name] = StageInput(target, _run_stage(stage, job, source, target))
     return done
 
 

@@ -138,6 +138,28 @@ class Target(Spec):
     features: tuple[str, ...] = Field(default=(), description="LLVM attributes such as +avx512f")
 
 
+class Probe(Spec):
+    """How the figures of device `host` were measured: when, and how much other work disturbed them."""
+
+    time: str = Field(
+        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+        description="when, in UTC; of two measurements of a machine the newer one is its device `host`",
+    )
+    busy: float = Field(
+        ge=0, le=1, description="share of the cores' time that other work took; above 0.1 the figures are doubtful"
+    )
+    spread: float = Field(
+        ge=0,
+        le=1,
+        description="how far the median repetition of the compute rate lies below the best; above 0.25 it is doubtful",
+    )
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the figures may be too low."""
+        return self.busy > 0.1 or self.spread > 0.25
+
+
 class DeviceSpec(Spec):
     """A device. Levels are named; `launch_level` is the one between kernels, `core_level` the one of a core."""
 
@@ -154,6 +176,7 @@ class DeviceSpec(Spec):
     compute: tuple[ComputeUnit, ...] = Field(min_length=1, description="units that multiply and add")
     vector: Vector | None = Field(default=None, description="SIMD registers of a core (absent: scalar code)")
     target: Target = Field(description="target of code generation")
+    probe: Probe | None = Field(default=None, description="how the figures were measured; counts in no plan")
 
     @field_validator("levels")
     @classmethod
@@ -251,6 +274,7 @@ class DeviceSpec(Spec):
         return self.peak(("f32", "f32"), "f32") or max(floats, default=0)
 
     def digest(self) -> str:
-        """sha256 of what plans depend on: comments, formatting, file name and energies do not count."""
-        no_energy: dict[str, Any] = {"levels": {"__all__": {"access"}}, "compute": {"__all__": {"energy"}}}
-        return digest_object(self.model_dump(mode="json", exclude=no_energy))
+        """sha256 of what plans depend on: comments, formatting, file name, energies and the circumstances of the
+        probe do not count."""
+        unread: dict[str, Any] = {"levels": {"__all__": {"access"}}, "compute": {"__all__": {"energy"}}, "probe": True}
+        return digest_object(self.model_dump(mode="json", exclude=unread))

@@ -10,6 +10,9 @@ from pathlib import Path
 from tilec.artifact import digest_object
 from tilec.spec.cpus import usable_cpus
 
+_FORM = 2
+"""Version of the device file of a machine: counts up when earlier versions of tilec cannot read it."""
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -39,8 +42,8 @@ class Host:
 
     @property
     def key(self) -> str:
-        """Short digest that tells machines apart that share a cache folder."""
-        return digest_object(asdict(self))[:16]
+        """Short digest that tells machines apart that share a cache folder, and forms of their device files."""
+        return digest_object({"form": _FORM, **asdict(self)})[:16]
 
 
 def read_host(root: Path = Path("/")) -> Host:

@@ -3,7 +3,7 @@
 Bandwidth of a level is the best of reading a matrix that fits there (BLAS gemv) and copying an array; the
 compute rate is the best single-precision GEMM. All are lower bounds of what the machine can do: a kernel that
 is faster proves the number too low. A repetition in which other work took the cores away counts only if no better
-one is to be had, and that is told.
+one is to be had. The share of time that other work took, and the spread of repetitions, are part of the answer.
 """
 
 import json
@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -22,25 +24,36 @@ SECONDS = 0.12
 """Seconds that one figure is measured for; the best repetition counts, so that noise only costs time."""
 PATIENCE = 5
 """Times as long is waited for a repetition without other work beside it."""
-SHARE = 0.9
-"""Of their time threads run at least where nothing else does."""
-
-Rate = tuple[bool, float]
-"""Whether the threads had their cores for themselves, and amount per second: the greatest is the best."""
+BUSY = 0.1
+"""Share of its threads' time that other work takes at most in a repetition that counts as undisturbed."""
 
 
-def rate(make: Callable[[], tuple[Work, float]], threads: int) -> Rate:
-    """Best amount per second of `threads` threads, each with its own work.
+@dataclass(frozen=True, order=True)
+class Rate:
+    """A repetition: whether it was undisturbed, amount per second, and the share of time that other work took. The
+    greatest is the best."""
+
+    quiet: bool
+    amount: float
+    busy: float = 0.0
+
+
+def rate(make: Callable[[], tuple[Work, float]], threads: int) -> tuple[Rate, float]:
+    """Best repetition of `threads` threads, each with its own work, and the spread: how far the median repetition lies
+    below the best, as a share of the best.
 
     `make` returns a function and the amount (bytes or operations) that one call of it handles.
     """
     works = [make() for _ in range(threads)]
-    best = (False, 0.0)
+    rounds: list[Rate] = []
+    best = Rate(False, 0.0, 1.0)
     seconds = SECONDS * (1 if threads == 1 else 3)
     start = time.perf_counter()
-    while (spent := time.perf_counter() - start) < seconds or (not best[0] and spent < PATIENCE * seconds):
-        best = max(best, _round(works))
-    return best
+    while (spent := time.perf_counter() - start) < seconds or (not best.quiet and spent < PATIENCE * seconds):
+        rounds.append(_round(works))
+        best = max(best, rounds[-1])
+    fastest = max((each.amount for each in rounds), default=0.0)
+    return best, 1 - median(each.amount for each in rounds) / fastest if fastest else 0.0
 
 
 def _round(works: list[tuple[Work, float]]) -> Rate:
@@ -61,8 +74,8 @@ def _round(works: list[tuple[Work, float]]) -> Rate:
     for thread in threads:
         thread.join()
     seconds = max(end for _, end, _ in spans) - min(start for start, _, _ in spans)
-    quiet = sum(ran for _, _, ran in spans) >= SHARE * len(works) * seconds
-    return quiet, 2 * sum(amount for _, amount in works) / seconds
+    busy = max(0.0, 1 - sum(ran for _, _, ran in spans) / (len(works) * seconds))
+    return Rate(busy <= BUSY, 2 * sum(amount for _, amount in works) / seconds, busy)
 
 
 def reading(size: int) -> tuple[Work, float]:
@@ -102,21 +115,22 @@ def _ignore(result: Any) -> None:
 def measure(sizes: dict[str, list[int]], cores: int) -> dict[str, Any]:
     """Bytes per second of one core and of all, for each level; operations per second of all cores.
 
-    `sizes` gives for each level the bytes that one core and that each of all cores works on.  `busy` says that other
-    work took cores away all the time that some figure was measured.
+    `sizes` gives for each level the bytes that one core and that each of all cores works on. `busy` is the share of
+    time that other work took from the most disturbed figure, `spread` that of the operations per second.
     """
     rates = {
         level: [
-            max(rate(lambda kind=kind, size=size: kind(size), threads) for kind in (reading, copying))  # type: ignore[misc]
+            max(rate(lambda kind=kind, size=size: kind(size), threads)[0] for kind in (reading, copying))  # type: ignore[misc]
             for size, threads in zip(pair, (1, cores), strict=True)
         ]
         for level, pair in sizes.items()
     }
-    flops = rate(multiplying, cores)
+    flops, spread = rate(multiplying, cores)
     return {
-        "bandwidth": {level: [amount for _, amount in pair] for level, pair in rates.items()},
-        "flops": flops[1],
-        "busy": not all(quiet for quiet, _ in (flops, *(each for pair in rates.values() for each in pair))),
+        "bandwidth": {level: [each.amount for each in pair] for level, pair in rates.items()},
+        "flops": flops.amount,
+        "busy": max(each.busy for each in (flops, *(each for pair in rates.values() for each in pair))),
+        "spread": spread,
     }
 
 

@@ -1,23 +1,38 @@
-"""This machine as a device file: what the system says plus a few seconds of timing, cached per machine."""
+"""This machine as a device file: what the system says plus a few seconds of timing, cached per machine.
+
+Figures that were measured beside other work are too low. The file says how much other work there was; such a
+measurement does not replace an undisturbed one, and is repeated when the machine is idle.
+"""
 
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilec.artifact import write_text
-from tilec.errors import TilecError, UnavailableError
+from tilec.artifact import folder_locked, touch, write_text
+from tilec.errors import ConfigError, TilecError, UnavailableError
+from tilec.spec.cpus import idle_share
 from tilec.spec.host import Cache, Host, read_host
 from tilec.spec.units import BANDWIDTH, BYTES, RATE
 
+if TYPE_CHECKING:
+    from tilec.spec.device import Probe
+
 log = logging.getLogger("tilec")
 
+ADVICE = "run `tilec device probe` when it is idle"
 
-BUSY = "# Other work slowed the machine while it was measured: run `tilec device probe` when it is idle.\n"
+RETRY = 600
+"""Seconds after a disturbed measurement before it is repeated on an idle machine."""
+
+IDLE = 0.9
+"""Idle share of the cores from which a measurement is repeated."""
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -29,31 +44,84 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 def probed_text(*, again: bool = False) -> str:
     """The device file of this machine: from the cache, else measured now and cached.
 
-    With `again` it is measured in any case. A cache that cannot be written is told and otherwise ignored.
+    A disturbed measurement in the cache is repeated when the machine is idle, with `again` any is. A disturbed
+    measurement does not replace an undisturbed one. A cache that cannot be written is told and otherwise ignored.
     Raises UnavailableError when the timing process fails.
     """
     host = read_host()
     path = _kept(host)
-    known = None if again else known_text()
-    if known is not None:
+    known = known_text()
+    if known is not None and not again and not _to_repeat(known, path):
         return known
-    timings = _timings(host)
-    if timings["busy"]:
-        log.warning("other work slowed this machine while it was measured: run `tilec device probe` when it is idle")
-    text = device_text(host, timings)
+    # Several processes that measured at once would disturb each other, and plan for different devices.
+    with folder_locked(path.parent, lambda: None):
+        meanwhile = known_text()
+        if meanwhile is not None and meanwhile != known and not again:
+            return meanwhile
+        return _measured(host, path, known)
+
+
+def _measured(host: Host, path: Path, known: str | None) -> str:
+    """Measure this machine and remember the result, unless it was disturbed and the `known` one was not."""
+    text = device_text(host, _timings(host))
     try:
+        if _disturbed(text):
+            if known is not None and not _disturbed(known):
+                log.warning("other work slowed this machine: its earlier, undisturbed measurement stays; %s", ADVICE)
+                return known
+            log.warning("other work slowed this machine while it was measured: %s", ADVICE)
         write_text(path, text)
     except TilecError as error:
         log.warning("the probed device is not cached: %s", error.message)
     return text
 
 
-def known_text() -> str | None:
-    """The device file of this machine if it was measured before."""
+def probe_of(text: str) -> "Probe | None":
+    """The circumstances of the measurement in a device file; None for a file that was not measured."""
+    from tilec.spec.device import Probe
+    from tilec.spec.located import Located, parse_yaml, validate
+
+    line = re.search(r"^probe: *\{.*$", text, re.MULTILINE)
+    if line is None:
+        return None
     try:
-        return _kept(read_host()).read_text(encoding="utf-8")
+        return validate(Probe, Located(parse_yaml(line[0], "host").data["probe"]))
+    except ConfigError:
+        return None
+
+
+def is_newer(text: str, than: str) -> bool:
+    """Whether both device files were measured, and the first one later."""
+    one, other = probe_of(text), probe_of(than)
+    return one is not None and other is not None and one.time > other.time
+
+
+def _disturbed(text: str) -> bool:
+    probe = probe_of(text)
+    return probe is not None and probe.disturbed
+
+
+def _to_repeat(known: str, path: Path) -> bool:
+    """Whether a measurement was disturbed, not just now, and would not be so again."""
+    if not _disturbed(known) or time.time() - path.stat().st_mtime < RETRY:
+        return False
+    if idle_share() < IDLE:
+        return False
+    try:
+        touch(path)  # if other work comes in between, the next attempt is later
+    except TilecError:
+        return False
+    log.info("other work slowed this machine when it was measured: measured again")
+    return True
+
+
+def known_text() -> str | None:
+    """The device file of this machine if it was measured before, and says how."""
+    try:
+        text = _kept(read_host()).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+    return text if probe_of(text) is not None else None
 
 
 def _kept(host: Host) -> Path:
@@ -68,7 +136,6 @@ def device_text(host: Host, timings: Mapping[str, Any]) -> str:
         "# yaml-language-server: $schema=device.schema.json\n"
         "# Written by `tilec device probe`. Measured numbers are rounded to two digits and are lower bounds: the best\n"
         "# that NumPy reached. A kernel that is faster proves them too low; raise them here.\n"
-        f"{BUSY if timings['busy'] else ''}"
         f"name: host\nkind: cpu\ndescription: {json.dumps(f'{host.model}, {cores}')}\nlevels:\n"
         "  - name: dram\n"
         f"    capacity: {BYTES.format(two_digits(host.memory))} # memory that this process may use\n"
@@ -98,6 +165,8 @@ def device_text(host: Host, timings: Mapping[str, Any]) -> str:
         "target:\n  backend: cpu\n"
         f"  triple: {host.triple}\n  processor: {host.processor} # family and model in /proc/cpuinfo\n"
         f"  features: [{', '.join(json.dumps(feature) for feature in host.features)}] # flags in /proc/cpuinfo\n"
+        f'probe: {{time: "{time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}", '
+        f"busy: {timings['busy']:.2f}, spread: {timings['spread']:.2f}}} # other work; {ADVICE}\n"
     )
     return "".join(blocks)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec.errors import UsageError, did_you_mean
-from tilec.spec.probe import probed_text
+from tilec.spec.probe import is_newer, known_text, probed_text
 
 if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
@@ -43,14 +43,15 @@ def _collect(folder: Traversable, prefix: str, found: dict[str, Traversable]) ->
 
 
 def device_source(name: str, *, relative_to: Path | None = None, host_file: Path | None = None) -> Source:
-    """The text of a device: `host` (`host_file` where it is one, else measured once and cached), a packaged name, or
-    a file.
+    """The text of a device: `host` (`host_file` where it is one and this machine was not measured later, else measured
+    once and cached), a packaged name, or a file.
 
     Raises UsageError when there is none.
     """
     if name == HOST and host_file is not None and host_file.is_file():
         beside = _source(str(host_file), "devices", None)
-        if parse_device(beside).name == HOST:
+        known = known_text()
+        if parse_device(beside).name == HOST and (known is None or not is_newer(known, beside.text)):
             return beside
     if name == HOST:
         return Source(probed_text(), "host")

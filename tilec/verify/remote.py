@@ -5,10 +5,17 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
 from tilec.errors import TilecError
+
+_CAUSES = {
+    "SIGILL": ": this machine lacks instructions that the device has",
+    "SIGBUS": ": a file that it had mapped was overwritten in place by another program, or its disk failed",
+}
+"""What a signal means that a process does not send itself."""
 
 
 class RemoteError(TilecError):
@@ -88,8 +95,7 @@ class Remote:
         code = self._process.exitcode
         if code is not None and code < 0:
             name = signal.Signals(-code).name
-            more = ": this machine lacks instructions that the device has" if -code == signal.SIGILL else ""
-            return f"was ended by signal {name}{more}"
+            return f"was ended by signal {name}{_CAUSES.get(name, '')}"
         return f"ended with exit code {code}"
 
 
@@ -99,6 +105,7 @@ def _undisturbed() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # else `start` does it, and lets the signal pass again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -81,6 +81,17 @@ def test_what_a_command_prints():
     assert machine.printed(["no-such-command"]) is None
 
 
+def test_a_machine_that_was_measured_beside_other_work(monkeypatch):
+    record = 'name: host\nprobe: {time: "2026-01-02T03:04:05Z", busy: 0.55, spread: 0.30} # other work\n'
+    monkeypatch.setattr("tilec.spec.probe.known_text", lambda: record)
+    finding = only(machine.measured())
+    assert finding.status == "warning"
+    assert "it took 55% of the time, repetitions differ by 30%" in finding.text
+    assert finding.fix == "Run `tilec device probe` when it is idle."
+    monkeypatch.setattr("tilec.spec.probe.known_text", lambda: record.replace("0.55", "0.05").replace("0.30", "0.1"))
+    assert only(machine.measured()).status == "ok"
+
+
 def test_a_machine_that_was_not_measured(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert only(machine.measured()).fix == "To do it now: tilec device probe"

@@ -5,11 +5,16 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.cpu_models import chain, write_model
+from tilec.abi import job_layout
+from tilec.runtime import load
 
 PRELUDE = """
 import os, sys, threading, time
@@ -192,6 +197,21 @@ def test_exit_during_a_run_of_another_thread(folder):
         """,
     )
     assert out == "bye"
+
+
+def test_a_step_waits_for_helpers_that_are_still_leaving(folder):
+    run = load(folder, threads=2)._executor.take_run()
+    words = run.jobs[0].view(np.int64)
+    words[job_layout.JOB_STATE // 8] = 1
+    steps = []
+    run._library = SimpleNamespace(run=lambda _place: steps.append(int(words[job_layout.JOB_STATE // 8])))
+    stepping = threading.Thread(target=run.step, args=(0, 0))
+    stepping.start()
+    stepping.join(0.1)
+    assert not steps
+    words[job_layout.JOB_STATE // 8] = 0
+    stepping.join(10)
+    assert steps == [0]
 
 
 def test_two_pools_work_side_by_side(folder):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tilec.abi.weights_file import is_weights_file
 from tilec.artifact import Artifact, bring_files, digest_object, require_files
 from tilec.errors import TilecError, UnsupportedError
 from tilec.pipeline.job import DEVICE_FILE, FILES, RECIPE_FILE, Advance, Job, StageInput, StageOutput
@@ -65,10 +66,14 @@ def named_files_there(artifact: Artifact, folder: Path) -> bool:
 
 
 def code_files(artifact: Artifact) -> frozenset[str]:
-    """The library and the programs that codegen wrote for an artifact; weights are overwritten in place."""
+    """The library, the prepared weights and the programs that codegen wrote for an artifact."""
     programs = [name for name, _ in _named_files(artifact.body.get("programs", {}))]
     library = [name for name, _ in _named_files(artifact.body.get("runtime", {}).get("library", {}))]
-    return frozenset((*library, *programs, *(str(PurePosixPath(name).with_suffix(".txt")) for name in programs)))
+    named = [name for name, _ in _named_files(artifact.body.get("runtime", {}).get("weights", []))]
+    weights = [name for name in named if is_weights_file(name)]
+    return frozenset(
+        (*library, *weights, *programs, *(str(PurePosixPath(name).with_suffix(".txt")) for name in programs))
+    )
 
 
 def _named_files(value: Any) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from tilec.artifact import Artifact, bring_files, digest_file, digest_object
+from tilec.artifact import Artifact, bring_files, digest_file, digest_object, require_files
 from tilec.errors import ArtifactError, UsageError, VerificationMismatch
 from tilec.pipeline.host_match import host_mismatch
 from tilec.pipeline.job import FILES, Advance, Job, StageInput, StageOutput, read_source
@@ -49,6 +49,7 @@ def verify_kernels(job: Job, source: StageInput, _target: Path, advance: Advance
     """Compare compiled code with the model; a mismatch is raised after the report is written."""
     from tilec.ir.codec import plan_from_json
     from tilec.ir.verify.plan import check_plan
+    from tilec.verify.remote import RemoteError
     from tilec.verify.stage import verify
 
     assert source.artifact is not None
@@ -58,7 +59,13 @@ def verify_kernels(job: Job, source: StageInput, _target: Path, advance: Advance
     model = model_file(job, source, plan.files)
     bring_files(plan.files, source.folder, source.folder, moved_files(job, source, plan.files))
     because = host_mismatch(job.device) if job.device else None
-    outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, because)
+    try:
+        outcome = verify(source.folder, plan, source.body, model, job.recipe.verify, advance, because)
+    except RemoteError:
+        # A process that maps files ends when one is overwritten in place: then that is the error.
+        model_file(job, source, plan.files)
+        require_files(plan.files, source.folder)
+        raise
     failure = None
     if outcome.failure is not None:
         failure = VerificationMismatch(outcome.failure, str(source.folder), outcome.hint)

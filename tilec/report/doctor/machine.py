@@ -101,11 +101,17 @@ def printed(command: Sequence[str]) -> str | None:
 
 def measured() -> Iterator[Finding]:
     """Whether the device `host` has been measured."""
-    from tilec.spec.probe import known_text
+    from tilec.spec.probe import ADVICE, known_text, probe_of
 
-    if known_text() is None:
+    text = known_text()
+    probe = probe_of(text) if text is not None else None
+    if probe is None:
         text, fix = "this machine was not measured yet; the first use does it", "To do it now: tilec device probe"
         yield Finding("host", "info", text, fix)
+    elif probe.disturbed:
+        text = f"this machine was measured beside other work, {probe.time}: it took {probe.busy:.0%} of the time, "
+        text += f"repetitions differ by {probe.spread:.0%}; plans for host assume too slow a machine"
+        yield Finding("host", "warning", text, f"{ADVICE[0].upper()}{ADVICE[1:]}.")
     else:
         yield Finding("host", "ok", "this machine was measured; `tilec device show host` tells the figures")
 

@@ -1,5 +1,6 @@
 """The executor of the CPU back end: jobs on a pool of threads."""
 
+import time
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,6 +140,7 @@ class CpuRun:
         if job is None or place is None or self._library is None:
             return
         words = job.view(np.int64)
+        self._await_helpers()  # one that is still leaving the run before would take the tasks of this launch again
         count, stride = int(words[job_layout.JOB_LAUNCHES // 8]), int(words[job_layout.JOB_STRIDE // 8])
         counters = job[job_layout.JOB_COUNTERS : job_layout.JOB_COUNTERS + count * stride]
         complete = counters.copy()
@@ -149,6 +151,9 @@ class CpuRun:
             self._library.run(place)
         finally:
             words[job_layout.JOB_LAUNCHES // 8] = count
-        while not self.idle:  # a helper that is still leaving reads the counters
-            continue
+        self._await_helpers()  # one that is still leaving reads the counters
         counters[:] = complete
+
+    def _await_helpers(self) -> None:
+        while not self.idle:
+            time.sleep(0)

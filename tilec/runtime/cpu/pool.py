@@ -27,6 +27,9 @@ IDLE_SPIN = 50e-6
 WAIT_SPIN = 20e-6
 """Seconds that a thread spins for another one's tasks before it sleeps."""
 
+EXIT_SECONDS = 10.0
+"""Seconds after which the process ends though a worker, which a busy machine lets wait, has not left compiled code."""
+
 
 class Pool:
     """`threads - 1` workers and the job blocks that they may look at. Use `pool_of`."""
@@ -91,7 +94,7 @@ class Pool:
         """End the workers and wait for them."""
         self._library.stop(address(self._block))
         for thread in self._workers:
-            thread.join(timeout=1.0)
+            thread.join(timeout=EXIT_SECONDS)
 
 
 _POOLS: dict[tuple[int, bool], Pool] = {}

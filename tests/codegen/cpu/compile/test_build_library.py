@@ -36,6 +36,11 @@ def test_a_library_that_is_there_is_not_compiled_again(tmp_path):
     assert file.stat().st_mtime_ns == before
 
 
+def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path):
+    (tmp_path / "file").touch()
+    assert compile_model(chain(4, 8, 3), HOST, tmp_path / "a", tmp_path / "file" / "cache").library is not None
+
+
 def test_objects_are_kept_in_the_cache(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     manifest = compile_model(chain(4, 8, 3), HOST, tmp_path / "a", cache)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from tilec.abi.archive import INTERFACE, pack
@@ -12,6 +13,7 @@ from tilec.codegen.cpu.emit.host_function import SYMBOL, host_function
 from tilec.codegen.cpu.emit.kernel_function import PrimFunc
 from tilec.codegen.launch_table import Launch, PointerTable
 from tilec.codegen.model import Model
+from tilec.errors import TilecError
 from tilec.spec.cpus import usable_cpus
 from tilec.spec.device import Target
 
@@ -59,14 +61,16 @@ def build_library(
 
         def build(symbol: str) -> bytes:
             cached = cache / members[symbol] if cache else None
-            if cached is not None and cached.is_file():
-                return cached.read_bytes()
+            if cached is not None:
+                with suppress(OSError):
+                    return cached.read_bytes()
             if symbol == _THREADS:
                 data = compile_llvm(sources[symbol])
             else:
                 data = compile_function(host if symbol == SYMBOL else functions[symbol], target)
             if cached is not None:
-                write_bytes(cached, data)
+                with suppress(TilecError):  # a full or read-only cache costs time only
+                    write_bytes(cached, data)
             return data
 
         with ThreadPoolExecutor(jobs or len(usable_cpus())) as pool:
