@@ -139,6 +139,12 @@ def test_progress_on_a_terminal_shows_what_is_done(monkeypatch, capfd):
     err = capfd.readouterr().err
     assert "codegen: done in " in err
     assert "25%" in err
+    with Console(progress=True).stage("schedule") as advance:
+        advance(4, 4, "partition_groups")
+        advance(1, 5, "local_search")
+    err = capfd.readouterr().err
+    assert "schedule: local_search" in err
+    assert "20%" in err
 
 
 def test_schema_is_json(cli):
