@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tilec.artifact import Json, pretty
+from tilec.artifact import Json, compact, pretty
 from tilec.errors import TilecError
 
 if TYPE_CHECKING:
@@ -66,6 +66,10 @@ class Console:
         text = "\n".join(map(_shortened, text.split("\n")))
         head = "\x1b[1;31merror:\x1b[0m" if _colors(sys.stderr.isatty()) else "error:"
         print(f"{head} {text}", file=sys.stderr, flush=True)
+
+    def error_json(self, value: Json) -> None:
+        """Print an error as one JSON object on one line of stderr, the last one, whatever the verbosity."""
+        print(compact(value), file=sys.stderr, flush=True)
 
     def skipped(self, stage: str) -> None:
         """Report a stage that had nothing to do."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilec.artifact import write_text
+from tilec.cli.completion import devices
 from tilec.cli.console import Console
 from tilec.cli.verb import EXIT_CODES, verb
 from tilec.errors import UsageError
@@ -81,7 +82,9 @@ def _host() -> dict[str, Any]:
 @verb
 def show(
     console: Console,
-    device: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A device, or host for this machine.")],
+    device: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="A device, or host for this machine.", autocompletion=devices)
+    ],
     json: Json = False,
 ) -> None:
     """Print a device file, checked; with --json what it says.

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from tilec.cli.completion import zoo_models
 from tilec.cli.console import Console
 from tilec.cli.verb import EXIT_CODES, verb
 
@@ -36,7 +37,9 @@ def list_(
 @verb
 def export(
     console: Console,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name that `tilec zoo list` prints.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A name that `tilec zoo list` prints.", autocompletion=zoo_models)
+    ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write (default: MODEL.onnx).")] = None,
     form: Annotated[
         Literal["fused", "decomposed"],
