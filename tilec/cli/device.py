@@ -8,6 +8,7 @@ import typer
 from tilec.artifact import write_text
 from tilec.cli.completion import devices
 from tilec.cli.console import Console
+from tilec.cli.page import Page
 from tilec.cli.verb import EXIT_CODES, verb
 from tilec.errors import UsageError
 
@@ -43,8 +44,7 @@ def list_(console: Console, json: Json = False) -> None:
         peak = f"{entry['peak']} {entry['peak_types']}" if entry["peak"] else ""
         levels = " ".join(entry["levels"])
         rows.append([name, entry["kind"], levels, peak, "yes" if entry["code"] else "plan only", entry["description"]])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    console.data("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows))
+    console.data(Page.of_stdout().rows(rows))
 
 
 def _entry(device: "DeviceSpec") -> dict[str, Any]:
