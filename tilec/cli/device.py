@@ -85,6 +85,10 @@ def show(
     device: Annotated[
         str, typer.Argument(metavar="NAME|FILE", help="A device, or host for this machine.", autocompletion=devices)
     ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Another value of a key; may be repeated."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Print a device file, checked; with --json what it says.
@@ -92,10 +96,16 @@ def show(
     \b
     tilec device show a100
     tilec device show host > device.yaml
+    tilec device show a100 --set levels.smem.capacity=100KiB > smaller.yaml
+
+    A path joins keys by dots; levels, compute units and other entries of lists go by their names.
     """
+    from tilec.spec.override import with_values
     from tilec.spec.resolve import device_source, parse_device
 
     source = device_source(device)
+    if settings:
+        source = with_values(source, settings)
     spec = parse_device(source)
     if json:
         shown: dict[str, Any] = spec.model_dump(mode="json")

@@ -31,5 +31,7 @@ def memory_map(plan: Plan) -> dict[str, Any] | None:
     if not lives or len(lives) < len(sizes):
         return None
     arena = plan_memory(lives)
+    if not arena.size:
+        return None
     tensors = [[each.tensor, arena.offsets[each.tensor], each.size, each.born, each.dies] for each in lives]
     return {"size": arena.size, "tensors": tensors}
