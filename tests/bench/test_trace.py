@@ -29,8 +29,8 @@ def test_a_group_stands_beside_its_roofline() -> None:
 
 def test_the_trace_is_the_run_of_median_length() -> None:
     found = runs(9000, 3000, 5000)
-    head, call, group = events(7, "m", found, shares(product(8), found, host()))
-    assert head == {"args": {"name": "m"}, "name": "process_name", "ph": "M", "pid": 7, "tid": 0}
+    head, call, group = events(7, "m", found, shares(product(8), found, host()), "digest")
+    assert head == {"args": {"name": "m", "plan": "digest"}, "name": "process_name", "ph": "M", "pid": 7, "tid": 0}
     assert (group["ph"], group["pid"], group["ts"], group["dur"]) == ("X", 7, 1.0, 5.0)  # type: ignore[index, call-overload]
     assert (call["cat"], group["cat"]) == ("call", "group")  # type: ignore[index, call-overload]
     assert group["args"]["median_us"] == 5.0  # type: ignore[index, call-overload]

@@ -162,7 +162,7 @@ def test_plots_without_matplotlib_name_the_extra(cli, monkeypatch, listing):
 def test_wrong_use(cli, arguments, code, said, listing):
     ran = cli("bounds", *arguments)
     assert (ran.code, ran.out) == (code, "")
-    assert ran.err.startswith("error: ")
+    assert ran.err.startswith('{"error":' if "--json" in arguments else "error: ")
     assert said in ran.err
     assert "Traceback" not in ran.err
     assert listing() == {}

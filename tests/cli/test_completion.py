@@ -66,6 +66,8 @@ def test_without_a_plan_nothing_is_completed(here, subject):
     [
         ("tilec schedule --device ipu", {"ipu-mk2", "ipu-mk2-host"}),
         ("tilec report --device rtx", {"rtx3090", "rtx4090"}),
+        ("tilec device show ipu", {"ipu-mk2", "ipu-mk2-host"}),
+        ("tilec zoo export mobilenet", {"mobilenet-v2"}),
         ("tilec explain net.tilec --group ", {"r", "g", "y"}),
         ("tilec explain net.tilec --edge top", {"top->y"}),
     ],

@@ -139,8 +139,31 @@ def test_progress_on_a_terminal_shows_what_is_done(monkeypatch, capfd):
     err = capfd.readouterr().err
     assert "codegen: done in " in err
     assert "25%" in err
+    with Console(progress=True).stage("schedule") as advance:
+        advance(4, 4, "partition_groups")
+        advance(1, 5, "local_search")
+    err = capfd.readouterr().err
+    assert "schedule: local_search" in err
+    assert "20%" in err
 
 
 def test_schema_is_json(cli):
     for what in ("device", "recipe"):
         assert json.loads(cli("schema", what).out)["$schema"].startswith("https://json-schema.org/")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("inspect", "gone.onnx"), {"exit_code": 2, "place": "gone.onnx"}),
+        (("device", "show", "a10"), {"exit_code": 2, "fix": "Did you mean 'a100'?"}),
+    ],
+)
+def test_with_json_an_error_is_an_object_on_the_last_line_of_stderr(cli, words, expected):
+    ran, plain = cli(*words, "--json"), cli(*words)
+    error = json.loads(ran.err.splitlines()[-1])["error"]
+    assert set(error) == {"exit_code", "fix", "message", "place"}
+    assert ran.out == ""
+    assert ran.code == plain.code == error["exit_code"]
+    assert error["message"] in plain.err
+    assert expected.items() <= error.items() or expected["exit_code"] == error["exit_code"]

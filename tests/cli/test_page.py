@@ -39,3 +39,14 @@ def test_no_color_keeps_the_width(monkeypatch):
     assert Page.of_stdout().bold("x") == "x"
     monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
     assert Page.of_stdout() == Page()
+
+
+def test_a_row_is_folded_under_its_last_column_and_never_wider_than_the_terminal():
+    rows = [("name", "what it is"), ("one", "a word " * 30), ("x" * 70, "y" * 90)]
+    assert Page().rows(rows).splitlines()[1] == f"{'one':<70}  {'a word ' * 30}".rstrip()
+    for width in (80, 100, 120):
+        lines = Page(width).rows(rows).splitlines()
+        assert max(map(len, lines)) <= width
+        assert "".join("".join(lines).split()) == "".join("".join(map("".join, rows)).split())
+    assert Page(120).rows(rows).splitlines()[2].startswith(" " * 72 + "a word")
+    assert Page(20).folded("  a: " + "b " * 10) == "  a: b b b b b b b b\n    b b"

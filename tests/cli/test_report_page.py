@@ -87,7 +87,11 @@ def test_a_device_that_is_not_beside_the_plan_is_named(cli, build):
 def test_wrong_use(cli, tmp_path, arguments, said):
     ran = cli("report", *arguments)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"error: {said}")
+    if "--json" in arguments:
+        error = json.loads(ran.err)["error"]
+        assert f"{error['place']}: {error['message']}" == said
+    else:
+        assert ran.err.startswith(f"error: {said}")
     assert not list(tmp_path.iterdir())
 
 

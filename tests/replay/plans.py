@@ -28,6 +28,12 @@ LONG = (
 )
 """What takes longest to plan on these devices: left to `make replay` as well."""
 
+SHORT = (
+    *(("nerf-mlp", device) for device in DEVICES),
+    *(("mobilenet-v2", "neon"), ("mobilenet-v2", "ipu-mk2"), ("llama-layer-decode", "neon")),
+)
+"""What takes little on the other devices, about 6 s in all: every test run replays it, so that each device is in it."""
+
 MODELS = {
     "mobilenet-v2": ("mobilenet-v2", "fused", False),
     "shufflenet-v2": ("shufflenet-v2", "fused", False),

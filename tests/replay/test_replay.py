@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from replay.plans import FOLDER, LONG, QUICK, cases, planned
+from replay.plans import FOLDER, LONG, QUICK, SHORT, cases, planned
 
 from tilec.analysis.diff import diff_plans
 from tilec.artifact import pretty
@@ -21,7 +21,7 @@ from tilec.report.diff_text import diff_text
 
 def marked() -> list[object]:
     """The cases; what is not quick is left to `make replay` and `make test-all`."""
-    quick = {(n, d) for n, d in cases() if d in QUICK}.difference(LONG)
+    quick = {(n, d) for n, d in cases() if d in QUICK}.difference(LONG).union(SHORT)
     return [pytest.param(*c, marks=() if c in quick else pytest.mark.slow, id="-".join(c)) for c in cases()]
 
 

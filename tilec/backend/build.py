@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ import onnx
 from tilec.ir.codec import plan_from_json
 from tilec.ir.graph import Placement
 from tilec.pipeline import Job, compile_model
+from tilec.pipeline.job import Advance, unseen
 from tilec.runtime import Session, load
 from tilec.spec.effective import Effective, effective_recipe
 from tilec.spec.probe import cache_folder
@@ -59,8 +59,8 @@ def _host() -> Effective:
 class _Quiet:
     """A listener of the stages that prints nothing."""
 
-    def stage(self, _name: str) -> AbstractContextManager[Callable[[int, int], None]]:
-        return nullcontext(lambda _done, _total: None)
+    def stage(self, _name: str) -> AbstractContextManager[Advance]:
+        return nullcontext(unseen)
 
     def skipped(self, _stage: str) -> None:
         return

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from tilec.analysis.totals import traffic_of
 from tilec.artifact import Json
@@ -16,6 +17,9 @@ from tilec.report.html.speeds import units
 from tilec.runtime.times import Span
 from tilec.spec.device import DeviceSpec
 from tilec.verify.remote import Remote
+
+TRACE_FILE = "trace.json"
+"""The trace beside a plan that `tilec report` shows beside predicted times."""
 
 RUNS = 25
 """Number of profiled runs, after as many that warm up."""
@@ -69,16 +73,18 @@ def _share(name: str, seconds: float, group: Group | None, plan: Plan, device: D
     return Share(name, seconds, moved, operations, least)
 
 
-def events(process: int, model: str, runs: Sequence[Sequence[Span]], group_shares: Iterable[Share]) -> list[Json]:
+def events(
+    process: int, model: str, runs: Sequence[Sequence[Span]], group_shares: Iterable[Share], plan: str = ""
+) -> list[Json]:
     """Trace Event Format of the run of median length: one event per group, in microseconds from its start.
 
-    Groups that run at the same time are on separate lines.
+    Groups that run at the same time are on separate lines. `plan` is the digest of the plan that ran.
     """
     run = sorted(runs, key=_length)[len(runs) // 2]
     by_name = {share.name: share for share in group_shares}
     start = run[0].begin if run else 0
     events_written: list[Json] = [
-        {"args": {"name": model}, "name": "process_name", "ph": "M", "pid": process, "tid": 0}
+        {"args": {"name": model, "plan": plan}, "name": "process_name", "ph": "M", "pid": process, "tid": 0}
     ]
     ends: list[int] = []
     for span in run:
@@ -104,6 +110,19 @@ def events(process: int, model: str, runs: Sequence[Sequence[Span]], group_share
             }
         )
     return events_written
+
+
+def measured_times(trace: Any, plan: str) -> dict[str, float]:
+    """Group or call -> median of its times in seconds, of the process in a trace that ran the plan with a digest; empty
+    where none did."""
+    listed = trace.get("traceEvents") if isinstance(trace, Mapping) else None
+    written = [e for e in listed or () if isinstance(e, Mapping) and isinstance(e.get("args"), Mapping)]
+    processes = {e.get("pid") for e in written if e.get("ph") == "M" and e["args"].get("plan") == plan}
+    return {
+        str(e.get("name")): e["args"]["median_us"] * 1e-6
+        for e in written
+        if e.get("ph") == "X" and e.get("pid") in processes and isinstance(e["args"].get("median_us"), int | float)
+    }
 
 
 def _length(run: Sequence[Span]) -> int:

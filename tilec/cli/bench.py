@@ -66,7 +66,8 @@ def bench(
     had; --json also says how long it took to compile (or to find compiled).
 
     The trace holds the median run of each model with bytes, operations and the share of its roofline of every group;
-    groups below 60 % of it that take more than 5 % of their model are named.
+    groups below 60 % of it that take more than 5 % of their model are named. As trace.json beside the plan, its times
+    stand beside the predicted ones on the page of `tilec report`.
     """
     from tilec.bench import Timing, chosen
     from tilec.cli.bench_trace import told, trace_model, traced_device, write_trace

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilec.artifact import Json
+from tilec.artifact import Json, digest_object
 from tilec.cli.console import Console
 from tilec.cli.options import known_device
 from tilec.cli.plan_origin import planned_device
@@ -61,7 +61,7 @@ def trace_model(
     with console.stage(f"trace {plan.name}"):
         runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
     group_shares = shares(plan, runs, device)
-    return TracedModel(group_shares, events(process, name, runs, group_shares))
+    return TracedModel(group_shares, events(process, name, runs, group_shares, digest_object(source.body)))
 
 
 def write_trace(path: Path, models: Sequence[TracedModel]) -> None:

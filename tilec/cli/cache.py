@@ -10,6 +10,7 @@ import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, ModelDevice, ModelRecipe, Shapes, parse_shapes
+from tilec.cli.page import Page
 from tilec.cli.verb import EXIT_CODES, verb
 from tilec.errors import TilecError, UsageError
 
@@ -60,8 +61,7 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
             for name in kinds
         ]
         head = ["kind", "entries", "size", "oldest", "what it is"]
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    console.data("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)))
+    console.data(Page.of_stdout().rows([head, *rows]))
     console.note(f"{root}: {bytes_text(total(cached))}")
 
 
@@ -109,7 +109,8 @@ def why(
     lines += [f"  {name}: {'; '.join(reasons)}" for name, reasons in others.items()]
     if not hit and not others:
         lines.append("  nothing in the cache was compiled from a file with these bytes")
-    console.data("\n".join(lines))
+    page = Page.of_stdout()
+    console.data("\n".join(page.fold(line, 4) for line in lines))
 
 
 @app.command(epilog=EXIT_CODES)

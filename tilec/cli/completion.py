@@ -21,6 +21,13 @@ def recipes(incomplete: str) -> list[str]:
     return [*_beginning(_packaged("recipes"), incomplete), *_files(incomplete)]
 
 
+def zoo_models(incomplete: str) -> list[str]:
+    """Names of the models of the zoo."""
+    from tilec import zoo
+
+    return _beginning(zoo.names(), incomplete)
+
+
 def groups(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of the groups of the plan that is named on the command line."""
     return _beginning([str(group["name"]) for group in _groups(ctx)], incomplete)

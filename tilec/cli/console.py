@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tilec.artifact import Json, pretty
+from tilec.artifact import Json, compact, pretty
 from tilec.errors import TilecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from tilec.pipeline.job import Advance
 
 
 WIDEST = 2000
@@ -65,6 +67,10 @@ class Console:
         head = "\x1b[1;31merror:\x1b[0m" if _colors(sys.stderr.isatty()) else "error:"
         print(f"{head} {text}", file=sys.stderr, flush=True)
 
+    def error_json(self, value: Json) -> None:
+        """Print an error as one JSON object on one line of stderr, the last one, whatever the verbosity."""
+        print(compact(value), file=sys.stderr, flush=True)
+
     def skipped(self, stage: str) -> None:
         """Report a stage that had nothing to do."""
         self.note(f"{stage}: unchanged, skipped")
@@ -75,14 +81,16 @@ class Console:
             self.note(text)
 
     @contextmanager
-    def stage(self, name: str) -> "Iterator[Callable[[int, int], None]]":
-        """Show a stage while it runs and one line when it is done; yields `advance(done, total)`."""
+    def stage(self, name: str) -> "Iterator[Advance]":
+        """Show a stage while it runs and one line when it is done; yields `advance(done, total, step)`."""
         begin = time.monotonic()
         if self.progress and self.verbosity >= 0:
             with _bar(name) as advance:
                 yield advance
         else:
-            yield lambda _done, _total: None
+            from tilec.pipeline.job import unseen
+
+            yield unseen
         self.note(f"{name}: done in {time.monotonic() - begin:.1f} s")
 
     def listen_to_log(self) -> None:
@@ -97,8 +105,9 @@ class Console:
 
 
 @contextmanager
-def _bar(name: str) -> "Iterator[Callable[[int, int], None]]":
-    """A progress line on the terminal's stderr with the remaining time, removed at the end of the block."""
+def _bar(name: str) -> "Iterator[Advance]":
+    """A progress line on the terminal's stderr with the remaining time, removed at the end of the block; it begins anew
+    with every step."""
     from rich.console import Console as RichConsole
     from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -110,8 +119,16 @@ def _bar(name: str) -> "Iterator[Callable[[int, int], None]]":
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=RichConsole(stderr=True), transient=True) as progress:
-        task = progress.add_task(name, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        task, current = progress.add_task(name, total=None), ""
+
+        def advance(done: int, total: int, step: str = "") -> None:
+            nonlocal current
+            if step != current:
+                current = step
+                progress.reset(task, total=total, description=f"{name}: {step}")
+            progress.update(task, completed=done, total=total)
+
+        yield advance
 
 
 def _shortened(line: str) -> str:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilec.artifact import write_text
+from tilec.cli.completion import devices
 from tilec.cli.console import Console
+from tilec.cli.page import Page
 from tilec.cli.verb import EXIT_CODES, verb
 from tilec.errors import UsageError
 
@@ -42,8 +44,7 @@ def list_(console: Console, json: Json = False) -> None:
         peak = f"{entry['peak']} {entry['peak_types']}" if entry["peak"] else ""
         levels = " ".join(entry["levels"])
         rows.append([name, entry["kind"], levels, peak, "yes" if entry["code"] else "plan only", entry["description"]])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    console.data("\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows))
+    console.data(Page.of_stdout().rows(rows))
 
 
 def _entry(device: "DeviceSpec") -> dict[str, Any]:
@@ -81,7 +82,13 @@ def _host() -> dict[str, Any]:
 @verb
 def show(
     console: Console,
-    device: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A device, or host for this machine.")],
+    device: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="A device, or host for this machine.", autocompletion=devices)
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="Another value of a key; may be repeated."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Print a device file, checked; with --json what it says.
@@ -89,10 +96,16 @@ def show(
     \b
     tilec device show a100
     tilec device show host > device.yaml
+    tilec device show a100 --set levels.smem.capacity=100KiB > smaller.yaml
+
+    A path joins keys by dots; levels, compute units and other entries of lists go by their names.
     """
+    from tilec.spec.override import with_values
     from tilec.spec.resolve import device_source, parse_device
 
     source = device_source(device)
+    if settings:
+        source = with_values(source, settings)
     spec = parse_device(source)
     if json:
         shown: dict[str, Any] = spec.model_dump(mode="json")

@@ -10,6 +10,7 @@ import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
+from tilec.cli.page import Page
 from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def diff(
     if json or form is Format.JSON:
         console.json(diff_to_json(result))
     else:
-        console.data(diff_markdown(result) if form is Format.MD else diff_text(result))
+        console.data(diff_markdown(result) if form is Format.MD else Page.of_stdout().folded(diff_text(result)))
     if beyond:
         raise LimitExceeded("; ".join(beyond))
     if exit_code and not result.empty:

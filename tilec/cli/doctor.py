@@ -7,9 +7,13 @@ import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
+from tilec.cli.page import Page
 
 if TYPE_CHECKING:
     from tilec.report.doctor import Check, Finding
+
+_INDENT = 19
+"""Column in which the texts of findings begin."""
 
 
 def doctor(console: Console, json: AsJson = False) -> None:
@@ -29,7 +33,8 @@ def doctor(console: Console, json: AsJson = False) -> None:
     for finding in examined(_checks()):
         findings.append(finding)
         if not json and (console.verbosity >= 0 or finding.status == "error"):
-            console.data("\n".join(_lines(finding)))
+            page = Page.of_stdout()
+            console.data("\n".join(page.fold(line, _INDENT) for line in _lines(finding)))
     code = exit_code_of(findings)
     if json:
         rows = [{"check": f.check, "status": f.status, "text": f.text, "fix": f.fix} for f in findings]
@@ -75,4 +80,4 @@ def _cache() -> "Iterator[Finding]":
 def _lines(finding: "Finding") -> list[str]:
     """A finding in one line, its fix in another."""
     lines = [f"{finding.status:<7}  {finding.check:<8}  {finding.text}"]
-    return [*lines, f"{'':<19}{finding.fix}"] if finding.fix else lines
+    return [*lines, f"{'':<{_INDENT}}{finding.fix}"] if finding.fix else lines

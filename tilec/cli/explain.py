@@ -10,6 +10,7 @@ import typer
 from tilec.cli.completion import devices, edges, groups, nodes, recipes
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
+from tilec.cli.page import Page as Terminal
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -171,10 +172,12 @@ def _listed(pages: "tuple[Page, ...]") -> str:
     from tilec.report.codes import KINDS
 
     width = max(len(page.code) for page in pages)
-    parts = [
-        "\n".join([title, *(f"  {page.code:<{width}}  {page.meaning}" for page in pages if page.kind == kind)])
-        for kind, title in KINDS.items()
-    ]
+    terminal = Terminal.of_stdout()
+
+    def line(page: "Page") -> str:
+        return terminal.fold(f"  {page.code:<{width}}  {page.meaning}", width + 4)
+
+    parts = ["\n".join([title, *(line(page) for page in pages if page.kind == kind)]) for kind, title in KINDS.items()]
     return "\n\n".join(parts)
 
 

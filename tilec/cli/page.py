@@ -12,6 +12,9 @@ _GAP = "  "
 _LEAST = 20
 """Smallest width of the last column, in characters."""
 
+_HANG = 4
+"""Indentation of a folded line whose last column would be narrower."""
+
 
 @dataclass(frozen=True)
 class Page:
@@ -31,6 +34,25 @@ class Page:
     def bold(self, text: str) -> str:
         """The text in bold where there are styles."""
         return f"\x1b[1m{text}\x1b[0m" if self.styles and text else text
+
+    def fold(self, line: str, indent: int) -> str:
+        """The line, folded where it is wider than the terminal; what follows is indented, less where that leaves too
+        little."""
+        if self.width is None or len(line) <= self.width:
+            return line
+        hang = " " * (indent if indent + _LEAST <= self.width else _HANG)
+        return "\n".join(textwrap.wrap(line, self.width, subsequent_indent=hang, break_on_hyphens=False))
+
+    def folded(self, text: str) -> str:
+        """The text with its lines folded, each a step behind its own indentation."""
+        return "\n".join(self.fold(line, len(line) - len(line.lstrip()) + _HANG) for line in text.split("\n"))
+
+    def rows(self, rows: Sequence[Sequence[str]]) -> str:
+        """Rows as left-aligned columns, each row folded under its last column."""
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        indent = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
+        lines = [_GAP.join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join(self.fold(line, indent) for line in lines)
 
     def columns(self, heads: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str]) -> Iterator[str]:
         """Lines of aligned columns, heads first; those named `right` are right-aligned, the last one wraps."""

@@ -85,9 +85,24 @@ def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]") -> "Sh
         report=body,
         run=read_run(source.folder) if body is not None else {},
         stale=stale,
+        measured=_measured(source) if label != "-" else {},
         digests={**artifact.inputs, "plan": digest_object(source.body)},
         edited=artifact.edited,
     )
+
+
+def _measured(source: "StageInput") -> dict[str, float]:
+    """Seconds of every group by the trace beside a plan; none where it is of another plan, or cannot be read."""
+    import json
+
+    from tilec.artifact import digest_object
+    from tilec.bench.trace import TRACE_FILE, measured_times
+
+    try:
+        trace = json.loads((source.folder / TRACE_FILE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return measured_times(trace, digest_object(source.body))
 
 
 def _report(source: "StageInput") -> tuple[dict[str, Any] | None, bool]:

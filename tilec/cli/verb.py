@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from tilec.artifact import Json
 from tilec.cli.console import Console
 from tilec.errors import TilecError, UsageError
 
@@ -41,7 +42,7 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
         try:
             function(console, **options)
         except BaseException as error:
-            raise typer.Exit(_report(console, error)) from error
+            raise typer.Exit(_report(console, error, as_json=bool(options.get("json")))) from error
         finally:
             signal.signal(signal.SIGTERM, before)
 
@@ -57,8 +58,8 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _report(console: Console, error: BaseException) -> int:
-    """Print an error on stderr; returns the exit code."""
+def _report(console: Console, error: BaseException, *, as_json: bool = False) -> int:
+    """Print an error on stderr, `as_json` as an object; returns the exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, SystemExit):
@@ -69,21 +70,27 @@ def _report(console: Console, error: BaseException) -> int:
         return 1
     if console.debug:
         traceback.print_exception(error)
-    if isinstance(error, KeyboardInterrupt):
-        console.error("interrupted")
-        return INTERRUPTED
+    told, code = _explained(error)
+    if as_json:
+        fields: dict[str, Json] = {"fix": told.hint, "message": told.message, "place": told.place}
+        console.error_json({"error": {**fields, "exit_code": code}})
+    else:
+        console.error(str(told))
+    return code
+
+
+def _explained(error: BaseException) -> tuple[TilecError, int]:
+    """An error with message, place and fix, and its exit code."""
     if isinstance(error, UnicodeEncodeError) and not error.object.isascii():
         error = _unwritable(error)
     if isinstance(error, TilecError):
-        console.error(str(error))
-        return error.exit_code
+        return error, error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return TilecError("interrupted"), INTERRUPTED
     if isinstance(error, MemoryError):
-        console.error("out of memory")
-        return 1
-    console.error(
-        f"{type(error).__name__}: {error}\n  This is a bug in tilec. Run again with --debug for the traceback."
-    )
-    return 1
+        return TilecError("out of memory"), 1
+    hint = "This is a bug in tilec. Run again with --debug for the traceback."
+    return TilecError(f"{type(error).__name__}: {error}", hint=hint), 1
 
 
 def _unwritable(error: UnicodeEncodeError) -> TilecError:

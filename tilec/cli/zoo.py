@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from tilec.cli.completion import zoo_models
 from tilec.cli.console import Console
+from tilec.cli.page import Page
 from tilec.cli.verb import EXIT_CODES, verb
 
 app = typer.Typer(no_args_is_help=True, help="Model zoo: list the models, write one as an ONNX file.")
@@ -28,15 +30,16 @@ def list_(
     if json:
         console.json({"models": described})
         return
-    width = max(map(len, described))
-    console.data("\n".join(f"{name:<{width}}  {text}" for name, text in described.items()))
+    console.data(Page.of_stdout().rows(list(described.items())))
 
 
 @app.command(epilog=EXIT_CODES)
 @verb
 def export(
     console: Console,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A name that `tilec zoo list` prints.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A name that `tilec zoo list` prints.", autocompletion=zoo_models)
+    ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write (default: MODEL.onnx).")] = None,
     form: Annotated[
         Literal["fused", "decomposed"],

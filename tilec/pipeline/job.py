@@ -46,8 +46,16 @@ _KINDS: Mapping[str, type] = {
 
 _KIND_NAMES: Mapping[type, str] = {list: "list", dict: "object", str: "text"}
 
-Advance = Callable[[int, int], None]
-"""Told how much of a stage is done: (steps done, steps in all)."""
+
+class Advance(Protocol):
+    """Receives how much of a stage, or of the step of a stage that is called `step`, is done."""
+
+    def __call__(self, done: int, total: int, step: str = "") -> None:
+        """`done` of `total` kernels, draws, parts or groups are done."""
+
+
+def unseen(done: int, total: int, step: str = "") -> None:
+    """Progress of a stage at which nobody looks."""
 
 
 class Listener(Protocol):

@@ -30,6 +30,9 @@ class PassPrinter:
         title = f"after {step.name}" + (f" ({plan})" if plan else "") + (":" if lines else ": unchanged")
         self._tell("\n".join([title, *self._rule(step), *(f"  {line}" for line in lines)]))
 
+    def advance(self, name: str, done: int, total: int) -> None:
+        """Print nothing: `record` follows."""
+
     def _rule(self, step: "Step") -> list[str]:
         new = step.name not in self._rules
         self._rules.add(step.name)

@@ -14,7 +14,7 @@ from tilec.analysis.energy import plan_energy
 from tilec.analysis.ratios import plan_ratio
 from tilec.analysis.statistics import statistics
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
-from tilec.pipeline.job import Advance, Job, StageInput
+from tilec.pipeline.job import Advance, Job, StageInput, unseen
 from tilec.pipeline.steps.import_model import import_graph
 from tilec.report.sweep import Row
 
@@ -39,7 +39,7 @@ class Silent:
 
     def stage(self, _name: str) -> nullcontext[Advance]:
         """Nobody looks at the progress of one import."""
-        return nullcontext(lambda _done, _total: None)
+        return nullcontext(unseen)
 
     def skipped(self, _stage: str) -> None:
         """Nothing is skipped."""
@@ -155,7 +155,7 @@ def _imported(path: Path, sizes: Mapping[str, int], fallback: Literal["allow", "
     from tilec.spec.recipe import CompileRecipe
 
     job = Job(CompileRecipe(fallback=fallback), Silent(), shapes=sizes)
-    made = import_graph(job, StageInput(path), path, lambda _done, _total: None)
+    made = import_graph(job, StageInput(path), path, unseen)
     return graph_from_json(made.body, path.name)
 
 

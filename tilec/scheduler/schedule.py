@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Access, Const
@@ -22,7 +23,7 @@ from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.segments import with_call_ports
 from tilec.scheduler.select_passes import graph_passes, search_steps
 from tilec.scheduler.target_model import TargetModel, target_model_of
-from tilec.scheduler.trace import NO_TRACE, Trace
+from tilec.scheduler.trace import NO_TRACE, Advance, Trace, no_advance
 from tilec.scheduler.tuning.tuner import Tuner
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
@@ -49,12 +50,13 @@ def schedule(
     exist, LevelTooSmallError for a level that cannot hold one element's tile, UnsupportedError for floating-point
     numbers on a device that computes none.
     """
-    return complete_plan(search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes).plan, decide)
+    plan = search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes).plan
+    return complete_plan(plan, decide, partial(trace.advance, "lower"))
 
 
-def complete_plan(plan: Plan, decide: Decide | None = None) -> Plan:
+def complete_plan(plan: Plan, decide: Decide | None = None, advance: Advance = no_advance) -> Plan:
     """The plan with the costs of its groups, counted on their tile programs, and a back end's decisions about code."""
-    programs = lowered_programs(plan)
+    programs = lowered_programs(plan, advance)
     plan = with_costs(plan, programs)
     return plan if decide is None else with_code_decisions(plan, programs, decide)
 

@@ -6,8 +6,16 @@ that is added to a list is traced, explained and printed without a line of its o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
+
+Advance = Callable[[int, int], None]
+"""Receives how many of its decisions a step has taken, and how many there are."""
+
+
+def no_advance(_done: int, _total: int) -> None:
+    """Progress that nobody looks at."""
 
 
 class Step(Protocol):
@@ -55,9 +63,15 @@ class Trace(Protocol):
     def record(self, step: Step, before: Any, after: Any) -> None:
         """Take note of a step; the states are frozen values, those of its list."""
 
+    def advance(self, name: str, done: int, total: int) -> None:
+        """Take note that the step called `name`, which still runs, has decided `done` of `total` parts or groups."""
+
 
 class _NoTrace:
     def record(self, step: Step, before: Any, after: Any) -> None:
+        """Keep nothing."""
+
+    def advance(self, name: str, done: int, total: int) -> None:
         """Keep nothing."""
 
 
@@ -74,3 +88,6 @@ class RecordedTrace:
     def record(self, step: Step, before: Any, after: Any) -> None:
         """Keep an entry."""
         self.entries.append(TraceEntry(step, before, after))
+
+    def advance(self, name: str, done: int, total: int) -> None:
+        """Keep nothing: the entry of the step follows."""

@@ -6,6 +6,7 @@ import pytest
 from report.plans import base, group, layers, plan, tuned
 
 from tilec.analysis.statistics import statistics
+from tilec.bench.trace import events, measured_times, shares
 from tilec.ir.expr import Const
 from tilec.ir.graph import Placement, Unsupported
 from tilec.ir.plan import Refusal
@@ -13,6 +14,7 @@ from tilec.ir.text import parse_expr
 from tilec.report.codes import pages_of
 from tilec.report.html import Shown
 from tilec.report.html.plan_data import plan_data
+from tilec.runtime.times import Span
 from tilec.spec.resolve import resolve_device
 
 
@@ -113,3 +115,54 @@ def test_nodes_that_fell_back_are_told():
     assert data["levels"][1]["units"] == 8
     assert data["levels"][0]["capacity"] is None
     assert data["tensors"]["x"] == ("f32[64, 16]", Const(4096).value)
+
+
+def test_the_factor_that_limits_a_group_is_a_unit_a_bandwidth_or_latency():
+    device = resolve_device("a100")
+    first = base().groups[0]
+
+    def limit(operations, moved, picoseconds):
+        cost = replace(
+            first.cost,
+            flops=Const(operations),
+            read={"smem": Const(moved)},
+            written={"smem": Const(0)},
+            picoseconds=picoseconds,
+        )
+        given = replace(base(), groups=(replace(first, cost=cost), *base().groups[1:]))
+        return plan_data(Shown("here", given, device))["groups"][0]["limit"]
+
+    assert (limit(10**12, 1024, 10**8)["kind"], limit(10**12, 1024, 10**8)["level"]) == ("compute", "")
+    memory = limit(1000, 2**30, 10**9)
+    assert (memory["kind"], memory["level"], memory["amount"]) == ("memory", "smem", 2**30)
+    assert memory["least"] == 2**30 * 10**12 // memory["rate"]
+    assert limit(1000, 1024, 10**7)["kind"] == "latency"
+    assert plan_data(Shown("here", base()))["groups"][0]["limit"] is None
+
+
+def test_parts_inside_a_group_nest_by_level():
+    connect = {"h->r": "reg", "r->g": "smem", "g->y": "reg"}
+    data = plan_data(Shown("here", plan(group("h r g y", connect), group("top"))))
+    assert data["groups"][0]["parts"] == [["reg", [0, 1]], ["reg", [2, 3]]]
+    assert data["groups"][1]["parts"] == [0]
+
+
+def test_tensors_between_groups_have_a_place_while_they_are_read():
+    memory = plan_data(Shown("here", base()))["memory"]
+    spans = {name: (first, last) for name, _, _, first, last in memory["tensors"]}
+    assert spans["r"] == (0, 1)
+    boxes = [(first, last, at, at + size) for _, at, size, first, last in memory["tensors"]]
+    for n, (first, last, low, high) in enumerate(boxes):
+        assert high <= memory["size"]
+        assert all(last < a or b < first or high <= c or d <= low for a, b, c, d in boxes[:n])
+
+
+def test_measured_times_are_those_of_the_trace_of_this_plan():
+    run = [(Span("r", 0, 3000), Span("g", 3000, 5000))]
+    device = resolve_device("a100")
+    trace = {"traceEvents": events(0, "net", run, shares(base(), run, device), "digest")}
+    measured = measured_times(trace, "digest")
+    assert measured == pytest.approx({"r": 3e-6, "g": 2e-6})
+    assert measured_times(trace, "another") == measured_times({"traceEvents": [3]}, "digest") == {}
+    data = plan_data(Shown("here", base(), measured=measured))
+    assert [each["measured"] for each in data["groups"]] == [3_000_000, 2_000_000, None]

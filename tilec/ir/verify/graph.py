@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tilec.ir.algebra import bounds_of, equal
 from tilec.ir.bind import iterator_ranges
 from tilec.ir.call_segments import segment_of
@@ -39,8 +41,9 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
     problems += port_problems(graph.inputs, graph.outputs, graph.tensors)
     problems += range_problems(graph.ranges, graph.inputs, graph.symbols)
     problems += constant_problems(graph.constants, graph.tensors, graph.files)
+    ttypes = graph.ttypes
     for node in graph.nodes:
-        problems += [f"{node.name}: {problem}" for problem in _node_problems(graph, node, defined)]
+        problems += [f"{node.name}: {problem}" for problem in _node_problems(graph, node, defined, ttypes)]
         defined.add(node.name)
     for port in graph.outputs:
         if port.tensor not in defined:
@@ -61,7 +64,7 @@ def _call_problems(graph: Graph, defined: set[str]) -> list[str]:
     return problems
 
 
-def _node_problems(graph: Graph, node: Node, defined: set[str]) -> list[str]:
+def _node_problems(graph: Graph, node: Node, defined: set[str], ttypes: Mapping[str, str]) -> list[str]:
     expr = node.expr
     if node.name in defined:
         return ["defined twice"]
@@ -86,7 +89,7 @@ def _node_problems(graph: Graph, node: Node, defined: set[str]) -> list[str]:
         problems += _access_problems(graph, node, access, defined)
     if not problems:
         try:
-            kind = type_of(expr.body, graph.ttypes)
+            kind = type_of(expr.body, ttypes)
         except (TypeError, KeyError) as error:
             return [str(error)]
         if not fits(kind, target.ttype):

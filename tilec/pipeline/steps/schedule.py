@@ -61,6 +61,7 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     from tilec.ir.codec import graph_from_json, plan_to_json
     from tilec.ir.verify.graph import check_graph
     from tilec.pipeline.code_decisions import decide_for
+    from tilec.pipeline.search_progress import SearchProgress
     from tilec.scheduler import schedule
     from tilec.scheduler.trace import NO_TRACE
 
@@ -73,7 +74,8 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
         printer("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
         decide, sizes = decide_for(job.device), assumed_sizes(job.recipe, graph.symbols)
-        plan = schedule(graph, job.device, job.recipe.schedule, printer or NO_TRACE, tuner, decide, sizes)
+        trace = SearchProgress(printer or NO_TRACE, advance)
+        plan = schedule(graph, job.device, job.recipe.schedule, trace, tuner, decide, sizes)
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:

@@ -34,6 +34,7 @@ NUMBERS: dict[str, dict[str, str]] = {
     "length": {
         "accesses": "reads in the composed expression (when a movement is composed)",
         "parts": "parts of the joined group (when groups are joined)",
+        "nodes": "nodes of the joined group, or of the part with the consumer",
         "most": "the most that is looked at",
     },
 }

@@ -12,23 +12,31 @@ from tilec.bounds.plan.groups import is_counted, read_from_outside
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const
 from tilec.ir.plan import Group, Plan
+from tilec.report.html.limiting import least_times, limiting_factor
+from tilec.report.html.parts import parts
 from tilec.report.html.values import plain
+from tilec.spec.device import DeviceSpec
 
 
-def group_data(plan: Plan, group: Group, slope: int | None) -> dict[str, Any]:
+def group_data(plan: Plan, group: Group, slope: int | None, device: DeviceSpec | None = None) -> dict[str, Any]:
     """All data of a group; `slope` is the number of its ski slope. Bytes, operations and picoseconds are integers, or
-    text where they depend on symbols."""
+    text where they depend on symbols. Without a `device` no factor limits it."""
+    factors = () if device is None else least_times(plan, group, device)
+    limit = limiting_factor(group, factors)
     return {
         "connect": dict(group.connect),
         "inPlace": [level.name for level in plan.levels[1:] if not is_counted(group, level.name)],
+        "factors": [encode(factor) for factor in factors],
         "kernels": [variant.kernel for variant in group.variants],
         "kind": kind_of(group),
         "levels": {level.name: _level(group, level.name) for level in plan.levels if _used(group, level.name)},
+        "limit": encode(limit) if limit is not None else None,
         "name": group.name,
         "nodes": [encode(node) for node in group.nodes],
         "operations": plain(group.cost.flops),
         "operators": operators(node.op for node in group.nodes),
         "outputs": list(group.outputs),
+        "parts": parts(plan, group),
         "reads": list(read_from_outside(group)),
         "slope": slope,
         "time": group.cost.picoseconds,

@@ -12,6 +12,7 @@ from tilec.artifact import encode
 from tilec.ir.plan import Plan, PlanLevel
 from tilec.report.html.groups import group_data
 from tilec.report.html.layout import layered
+from tilec.report.html.memory_map import memory_map
 from tilec.report.html.programs import programs
 from tilec.report.html.refusals import codes, refusals
 from tilec.report.html.shown import Shown
@@ -26,7 +27,10 @@ def plan_data(shown: Shown) -> dict[str, Any]:
     """All data of a plan on a page: bytes, operations and picoseconds as in the plan, positions in pixels."""
     plan = shown.plan
     plan_slopes, by_group = slopes(plan)
-    groups = [group_data(plan, group, by_group.get(group.name)) for group in plan.groups]
+    groups = [
+        {**group_data(plan, group, by_group.get(group.name), shown.device), "measured": _measured(shown, group.name)}
+        for group in plan.groups
+    ]
     wires = wiring(plan)
     read = [name for group in groups for name in (*group["reads"], *group["outputs"])]
     return {
@@ -38,6 +42,7 @@ def plan_data(shown: Shown) -> dict[str, Any]:
         "groups": groups,
         "label": shown.label,
         "levels": [_level(plan, level) for level in plan.levels],
+        "memory": memory_map(plan),
         "name": plan.name,
         "placement": encode(plan.placement),
         "ports": _ports(plan),
@@ -49,6 +54,12 @@ def plan_data(shown: Shown) -> dict[str, Any]:
         "totals": _totals(plan, groups),
         "verdict": verdict(shown),
     }
+
+
+def _measured(shown: Shown, group: str) -> int | None:
+    """Measured picoseconds of a group."""
+    seconds = shown.measured.get(group)
+    return None if seconds is None else round(seconds * 1e12)
 
 
 def _totals(plan: Plan, groups: list[dict[str, Any]]) -> dict[str, Any]:

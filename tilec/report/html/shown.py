@@ -16,7 +16,8 @@ class Shown:
 
     `device` is its target device, None where the file is not available. `report` is the body of its 4-report.json and
     `run` the corresponding record in run.json, None and empty where it was not verified; `stale` means that the report
-    belongs to another plan. `digests` identifies the inputs of the plan; `edited` means that a person changed it.
+    belongs to another plan. `measured` maps groups to seconds, where a trace of this plan is beside it. `digests`
+    identifies the inputs of the plan; `edited` means that a person changed it.
     """
 
     label: str
@@ -25,5 +26,6 @@ class Shown:
     report: Mapping[str, Any] | None = None
     run: Mapping[str, Any] = field(default_factory=dict)
     stale: bool = False
+    measured: Mapping[str, float] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     edited: bool = False

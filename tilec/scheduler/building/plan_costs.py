@@ -17,6 +17,7 @@ from tilec.lower.counts.footprint import footprint
 from tilec.lower.counts.traffic import traffic
 from tilec.lower.counts.transactions import transactions
 from tilec.lower.lowering import lower
+from tilec.scheduler.trace import Advance, no_advance
 
 
 def with_costs(plan: Plan, programs: Mapping[str, Program] | None = None) -> Plan:
@@ -33,13 +34,14 @@ def with_costs(plan: Plan, programs: Mapping[str, Program] | None = None) -> Pla
     return replace(counted, unfused_traffic=unfused_traffic(counted))
 
 
-def lowered_programs(plan: Plan) -> dict[str, Program]:
+def lowered_programs(plan: Plan, advance: Advance = no_advance) -> dict[str, Program]:
     """Kernel -> tile program; groups with equal kernels are lowered once."""
     programs: dict[str, Program] = {}
-    for group in plan.groups:
+    for number, group in enumerate(plan.groups, 1):
         variant = group.variants[0]
         if variant.kernel not in programs:
             programs[variant.kernel] = lower(group, variant, plan)
+        advance(number, len(plan.groups))
     return programs
 
 

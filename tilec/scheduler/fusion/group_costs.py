@@ -20,6 +20,10 @@ from tilec.scheduler.refusals import refusal
 
 PICO = 1e12
 
+MAX_NODES = 128
+"""Nodes of a group of several parts at most.  A look at a group takes time in its nodes, and the local search looks at
+it once for every node; the largest groups at a core's level of networks in use have about 90."""
+
 
 @dataclass(frozen=True)
 class GroupCosts:
@@ -99,6 +103,9 @@ class GroupCosts:
         if len(members) == 1:
             return self.single[members[0]]
         problem = self.problem
+        nodes = sum(len(problem.parts[n]) for n in members)
+        if nodes > MAX_NODES:
+            return refusal("", "", "length", nodes=nodes, most=MAX_NODES)
         if not _all_lead_to_last(problem, members):
             return refusal("", "", "outputs-differ")
         apart = sum(self.single[n] for n in members)

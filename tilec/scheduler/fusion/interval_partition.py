@@ -17,12 +17,15 @@ from tilec.ir.plan import Refusal
 from tilec.scheduler.fusion.group_costs import GroupCosts
 from tilec.scheduler.parallel.child_process import in_child_process, process_count
 from tilec.scheduler.parallel.work_partition import partition_work
+from tilec.scheduler.trace import Advance, no_advance
 
 
-def partition_intervals(costs: GroupCosts, max_parts: int) -> tuple[tuple[int, ...], ...]:
+def partition_intervals(
+    costs: GroupCosts, max_parts: int, advance: Advance = no_advance
+) -> tuple[tuple[int, ...], ...]:
     """The cheapest cut of the parts' order into intervals of up to `max_parts` parts; parts that stay together are not
     cut."""
-    whole = _Cuts(costs, max_parts, 0)
+    whole = _Cuts(costs, max_parts, 0, advance)
     first, *others = partition_work(costs.problem, process_count(), max_parts)
     with ExitStack() as running:
         answers = [
@@ -54,6 +57,7 @@ class _Cuts:
     costs: GroupCosts
     max_parts: int
     first: int
+    advance: Advance = no_advance
     best: list[float] = field(default_factory=lambda: [0.0])
     cut: list[int] = field(default_factory=list)
 
@@ -63,6 +67,7 @@ class _Cuts:
             cost, start = self._last(end)
             self.best.append(cost)
             self.cut.append(start)
+            self.advance(end, len(self.costs.problem.parts))
 
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The cheapest cut of all parts so far."""
@@ -86,7 +91,7 @@ class _Cuts:
             bound = costs.lower_bound(tuple(range(start, end)))
             if not isinstance(bound, Refusal):
                 promising.append((self._before(start) + problem.look(tuple(range(start, end)))[1], start))
-            elif bound.code == "capacity":
+            elif bound.code in ("capacity", "length"):
                 break  # what is put before these parts takes room as well
         for _, start in sorted(promising):
             cost = costs.cost(tuple(range(start, end)), least - self._before(start))

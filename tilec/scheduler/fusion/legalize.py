@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from tilec.ir.plan import Plan, Refusal
@@ -25,7 +26,7 @@ from tilec.scheduler.fusion_problem import LOWERED_CANDIDATES, FusionProblem
 from tilec.scheduler.refusals import edge_name, refusal
 from tilec.scheduler.state import LegalGroup, Members, SearchState, SearchStep, Stage
 from tilec.scheduler.tiling.task_tiles import TaskTile, smaller
-from tilec.scheduler.trace import Trace
+from tilec.scheduler.trace import Advance, Trace, no_advance
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,14 @@ class LegalizeGroups(SearchStep):
     candidates: int = LOWERED_CANDIDATES
     """Tiles of a group that are lowered, best first, until one is legal and fits."""
 
-    def run(self, state: SearchState, _trace: Trace) -> SearchState:
+    def run(self, state: SearchState, trace: Trace) -> SearchState:
         """The groups in execution order with the tiles that they may have."""
         most = state.tuner.most if state.tuner is not None else 1
         legal: list[LegalGroup] = []
         refused = dict(state.refused)
         for of in state.sets:
-            tiled = legalize_groups(of.groups, of.problem, state.builder, most, self.candidates)
+            advance = partial(trace.advance, self.name)
+            tiled = legalize_groups(of.groups, of.problem, state.builder, most, self.candidates, advance)
             for members in set(of.groups) - {group.members for group in tiled}:
                 refused |= _apart(members, of.problem, state.builder, self.candidates)
             legal += tiled
@@ -63,6 +65,7 @@ def legalize_groups(
     builder: GroupBuilder,
     most: int = 1,
     candidates: int = LOWERED_CANDIDATES,
+    advance: Advance = no_advance,
 ) -> list[LegalGroup]:
     """Every group with up to `most` tiles whose programs are legal and, on explicit levels, fit; groups that are alike
     are looked at once.  A group without such a tile falls apart into its parts, a part takes a smaller one."""
@@ -80,6 +83,7 @@ def legalize_groups(
             legal.append(LegalGroup(problem, members, tiles))
         else:
             waiting += [(number,) for number in reversed(members)]
+        advance(len(legal), len(legal) + len(waiting))
     return legal
 
 

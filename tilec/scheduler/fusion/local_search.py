@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from math import inf
 from typing import ClassVar
@@ -23,7 +23,7 @@ from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import execution_order, in_order, with_one_final
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.state import GroupSet, SearchState, SearchStep
-from tilec.scheduler.trace import Trace
+from tilec.scheduler.trace import Advance, Trace, no_advance
 
 Group = tuple[Part, ...]
 """Parts in execution order."""
@@ -56,19 +56,24 @@ class LocalSearch(SearchStep):
         whole = len(state.sets) == 1 and state.problem.chain is None
         return super().applies(state) and options.fusion == "full" and options.objective != "footprint" and whole
 
-    def run(self, state: SearchState, _trace: Trace) -> SearchState:
+    def run(self, state: SearchState, trace: Trace) -> SearchState:
         """Parts and groups that no change makes cheaper."""
         before = Partition(state.sets[0].groups, state.refused)
-        problem, after = local_search(state.problem, before, state.refused, self)
+        advance = partial(trace.advance, self.name)
+        problem, after = local_search(state.problem, before, state.refused, self, advance)
         return replace(state, problem=problem, sets=(GroupSet(problem, after.groups),), refused=after.refused)
 
 
 def local_search(
-    problem: FusionProblem, partition: Partition, refused: Mapping[str, Refusal], options: LocalSearch
+    problem: FusionProblem,
+    partition: Partition,
+    refused: Mapping[str, Refusal],
+    options: LocalSearch,
+    advance: Advance = no_advance,
 ) -> tuple[FusionProblem, Partition]:
     """The parts and groups after every change that is predicted to gain; `refused` says why edges are not inside
     parts."""
-    search = _Search(problem, options)
+    search = _Search(problem, options, advance)
     groups = [tuple(problem.parts[n] for n in members) for members in partition.groups]
     changed = search.improved(groups)
     if changed == groups:
@@ -87,6 +92,7 @@ class _Search:
 
     problem: FusionProblem
     options: LocalSearch
+    advance: Advance = no_advance
     costs: dict[Names, float] = field(default_factory=dict)
     cuts: dict[object, Places] = field(default_factory=dict)
     moves: dict[object, tuple[tuple[Places, Places], ...]] = field(default_factory=dict)
@@ -113,7 +119,10 @@ class _Search:
 
     def improved(self, groups: Sequence[Group]) -> list[Group]:
         """Groups that no change makes cheaper, in execution order."""
-        current = [self.recut(group) for group in groups]
+        current: list[Group] = []
+        for group in groups:
+            current.append(self.recut(group))
+            self.advance(len(current), len(groups))
         again = True
         while again:
             again = False

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from tilec.ir.plan import Refusal
@@ -21,7 +22,7 @@ from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import execution_order
 from tilec.scheduler.refusals import edge_name, refusal
 from tilec.scheduler.state import GroupSet, Members, SearchState, SearchStep
-from tilec.scheduler.trace import Trace
+from tilec.scheduler.trace import Advance, Trace, no_advance
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class PartitionGroups(SearchStep):
         """Only full fusion holds several parts at a core's level."""
         return super().applies(state) and state.options.fusion == "full"
 
-    def run(self, state: SearchState, _trace: Trace) -> SearchState:
+    def run(self, state: SearchState, trace: Trace) -> SearchState:
         """Groups with the least predicted cost."""
-        partition = partition_parts(state.problem, state.refused, self)
+        partition = partition_parts(state.problem, state.refused, self, partial(trace.advance, self.name))
         return replace(state, sets=(GroupSet(state.problem, partition.groups),), refused=partition.refused)
 
 
@@ -63,10 +64,15 @@ def separate_parts(problem: FusionProblem, refused: Mapping[str, Refusal]) -> Pa
     return Partition(tuple((n,) for n in range(len(problem.parts))), refused)
 
 
-def partition_parts(problem: FusionProblem, refused: Mapping[str, Refusal], options: PartitionGroups) -> Partition:
+def partition_parts(
+    problem: FusionProblem,
+    refused: Mapping[str, Refusal],
+    options: PartitionGroups,
+    advance: Advance = no_advance,
+) -> Partition:
     """The groups with the least predicted cost; `refused` says why edges are not inside parts."""
     costs = GroupCosts(problem, options.gain)
-    groups = _joined(costs, partition_intervals(costs, options.max_parts), options)
+    groups = _joined(costs, partition_intervals(costs, options.max_parts, advance), options)
     return Partition(groups, partition_refusals(costs, groups, refused, options.max_parts))
 
 

@@ -19,6 +19,10 @@ class FuseRegisters(SearchStep):
     template: ClassVar[str] = "an elementwise node shares the registers of a producer that it reads point by point"
     required: ClassVar[str] = "groups are made of its parts; `fusion: none` leaves every node alone"
 
+    max_nodes: int = 64
+    """Nodes of a part at most: trying every place to split a part takes time in their square, and the largest parts of
+    networks in use have about 40."""
+
     def applies(self, _state: SearchState) -> bool:
         """On every device."""
         return True
@@ -30,5 +34,5 @@ class FuseRegisters(SearchStep):
     def run(self, state: SearchState, _trace: Trace) -> SearchState:
         """The parts, each a group of its own."""
         graph = state.problem.graph
-        parted = single_nodes(graph) if state.options.fusion == "none" else fuse_registers(graph)
+        parted = single_nodes(graph) if state.options.fusion == "none" else fuse_registers(graph, self.max_nodes)
         return replace(state.with_parts(parted.parts, parted.refused), fused=parted.parts)

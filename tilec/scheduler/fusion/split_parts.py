@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from tilec.ir.expr import operands
@@ -18,7 +19,7 @@ from tilec.scheduler.refusals import edge_name, refusal
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.state import SearchState, SearchStep
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.trace import Trace
+from tilec.scheduler.trace import Advance, Trace, no_advance
 
 Pieces = tuple[tuple[int, ...], ...]
 """Sets of nodes of a part, each the places of its nodes, in execution order."""
@@ -45,13 +46,16 @@ class SplitParts(SearchStep):
         """Registers."""
         return target.top
 
-    def run(self, state: SearchState, _trace: Trace) -> SearchState:
+    def run(self, state: SearchState, trace: Trace) -> SearchState:
         """Parts, those split that are predicted to cost less in pieces."""
-        split = split_parts(RegisterFusion(state.problem.parts, state.refused), state.problem, self.gain)
+        parted = RegisterFusion(state.problem.parts, state.refused)
+        split = split_parts(parted, state.problem, self.gain, partial(trace.advance, self.name))
         return state.with_parts(split.parts, split.refused)
 
 
-def split_parts(parted: RegisterFusion, problem: FusionProblem, gain: float) -> RegisterFusion:
+def split_parts(
+    parted: RegisterFusion, problem: FusionProblem, gain: float, advance: Advance = no_advance
+) -> RegisterFusion:
     """The parts of `problem`, those split that cost less than `gain` of themselves in pieces; parts that are alike
     alike."""
     known: dict[object, tuple[Pieces, float]] = {}
@@ -69,6 +73,7 @@ def split_parts(parted: RegisterFusion, problem: FusionProblem, gain: float) -> 
                 if home.get(tensor, home[node.name]) != home[node.name]:
                     refused[edge_name(tensor, node.name)] = refusal(tensor, node.name, "slower", **numbers)
         parts += [tuple(part[place] for place in places) for places in pieces]
+        advance(number + 1, len(problem.parts))
     return RegisterFusion(tuple(parts), refused)
 
 

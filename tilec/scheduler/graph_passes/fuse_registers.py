@@ -48,16 +48,18 @@ def single_nodes(graph: Graph) -> RegisterFusion:
     return RegisterFusion(tuple((node,) for node in nodes), {r.edge: r for r in refused})
 
 
-def fuse_registers(graph: Graph) -> RegisterFusion:
+def fuse_registers(graph: Graph, max_nodes: int | None = None) -> RegisterFusion:
     """Partition of the graph's nodes into parts of elementwise nodes around reductions.
 
     args:
         graph: a graph in topological order
+        max_nodes: nodes of a part at most; None: any number
     rewrite:
         C[m, n] = sum(k, A[m, k] * B[k, n]);  D[m, n] = C[m, n] + bias[n];  E[m, n] = relu(D[m, n])
         -> one part {C, D, E}, whose values between nodes stay in registers
     checks:
         the reader is no reduction and reads every element of the producer at its own point
+        the part has room for another node
         no other path leads from the part to the reader (the parts would depend on each other in a circle)
         every node of a part leads to its last node; others are cut off (`with_one_final`)
     """
@@ -76,6 +78,10 @@ def fuse_registers(graph: Graph) -> RegisterFusion:
         for candidate in sorted(candidates, key=lambda p: (multiplies[p], p), reverse=True):
             inside = [t for t in reasons if home[t] == candidate]
             if any(reasons[t] is not None for t in inside):
+                continue
+            if max_nodes is not None and len(members[candidate]) >= max_nodes:
+                for tensor in inside:
+                    reasons[tensor] = refusal(tensor, node.name, "length", nodes=max_nodes + 1, most=max_nodes)
                 continue
             if any(ancestry.leads(candidate, other) for other in producers - {candidate}):
                 for tensor in inside:

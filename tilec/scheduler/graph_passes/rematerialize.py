@@ -21,6 +21,9 @@ from tilec.scheduler.refusals import RewrittenGraph
 CHEAP = 4
 """Largest number of scalar operations of a part that several readers recompute."""
 
+MAX_OPERATORS = 128
+"""Operators and functions of an expression at most into which others were substituted; a longer chain is stored."""
+
 SLOW = 12
 """Number of scalar operations that a transcendental function counts as."""
 
@@ -39,6 +42,7 @@ def rematerialize(draft: RewrittenGraph) -> RewrittenGraph:
         no reduction and no data-dependent access in the part, and no output
         every reader needs each element at one point only, and is no contraction
         the part has at most CHEAP operations, or a single reader
+        no reader's expression becomes longer than MAX_OPERATORS
     """
     graph = draft.graph
     while parts := _dissolvable(graph):
@@ -93,10 +97,18 @@ def _pays(nodes: tuple[Node, ...], outside: list[tuple[str, Node]]) -> bool:
     taken = [a for tensor, reader in outside for a in accesses(reader.expr) if a.tensor == tensor]
     if any(map(_guards, nodes)) and any(map(is_data_dependent, taken)):
         return False
+    longest = max((_operators(reader) for _, reader in outside), default=0)
+    if longest + sum(map(_operators, nodes)) > MAX_OPERATORS:
+        return False
     cheap = sum(operations(n.expr) for n in nodes) <= CHEAP
     alone = len({reader.name for _, reader in outside}) == 1
     reduced = any(reader.expr.reduce for _, reader in outside)
     return (reduced and (cheap or alone)) or (alone and (cheap or not choices(outside[0][1].expr.value)))
+
+
+def _operators(node: Node) -> int:
+    """Operators and functions in the scalar expression of a node."""
+    return sum(isinstance(e, Binary | Call) for e in walk(node.expr.value))
 
 
 def _guards(node: Node) -> bool:

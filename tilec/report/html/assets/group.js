@@ -2,6 +2,7 @@
 
 const TABS = [
   ["tiles", "Tiles", tilesTab],
+  ["parts", "Parts", partsTab],
   ["traffic", "Traffic", trafficTab],
   ["program", "Program", programTab],
   ["nodes", "Nodes", nodesTab],
@@ -30,12 +31,14 @@ function opened(plan, group, n) {
     ["predicted", roundTime(group.time || null), total && group.time ? `${percent(group.time / total)} of the run` : ""],
     ["traffic", roundBytes(group.traffic), group.inPlace.includes(lowest(plan, group)) ? "not all counted" : `at ${lowest(plan, group) ?? "no level"}`],
     ["operations", rounded(operations, group.operations, "operations"), group.time && isNumber(group.operations) ? rate(group.operations / (group.time / 1e12)) : ""],
+    isNumber(group.measured) && ["measured", roundTime(group.measured), group.time ? `${times(group.measured / group.time)} the predicted time` : ""],
+    ["limited by", group.limit ? limitName(group.limit) : "?", group.limit ? `${time(group.limit.least)} of ${time(group.time)}` : ""],
     ["over the least known", times(overKnown(group)), overKnown(group) === null ? "no bound" : overKnown(group) < 0.9995 ? "better than was known" : ""],
-  ];
+  ].filter(Boolean);
   return [
     h("div", { class: "detail-head" },
       h("div", {}, h("p", { class: "eyebrow" }, h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), `group ${n + 1} of ${plan.groups.length} · ${KINDS[group.kind]}`, TWO && h("b", { class: `side side-${SIDES[shown.plan]}` }, SIDES[shown.plan])),
-        h("h3", {}, group.operators), h("p", { class: "mono quiet wrap" }, group.name)),
+        h("h3", {}, group.operators), h("p", { class: "mono quiet wrap" }, group.name), h("p", { class: "quiet small wrap" }, layersOf(group))),
       h("div", { class: "steps" },
         h("button", { type: "button", "aria-label": "Group before", disabled: n === 0, onclick: () => open(n - 1) }, "‹"),
         h("button", { type: "button", "aria-label": "Group behind", disabled: n === plan.groups.length - 1, onclick: () => open(n + 1) }, "›"))),
@@ -61,16 +64,19 @@ function counterpart(n) {
   return h("div", { class: "both" }, line, table("This group in both plans", [["in both plans"], ["A", "right"], ["B", "right"], ["change", "right"]], rows), several_);
 }
 
+/** The layers that the group's nodes come from, under the names that the model gives them. */
+function layersOf(group) {
+  const names = [...new Set(group.nodes.flatMap((node) => node.origin ?? []))];
+  return names.length > 3 ? `${short(names[0], 48)} … ${short(names[names.length - 1], 48)} (${several(names.length, "layer")})` : names.map((each) => short(each, 60)).join(", ");
+}
+
+/** What limits a group, in a word or two. */
+const limitName = (limit) => (limit.kind === "memory" ? `${limit.name} bandwidth` : limit.kind === "compute" ? `compute (${limit.name})` : limit.name);
+
 /** Least times by each thing that could limit the group, beside the predicted one. */
 function limits(plan, group) {
-  const rows = [];
-  const unit = plan.device.units[0];
-  if (unit && isNumber(group.operations) && group.operations) rows.push([`${operations(group.operations)} at ${rate(unit.rate)} (${unit.name})`, (group.operations / unit.rate) * 1e12, "compute"]);
-  const counted = countedPairs(plan).map(([level]) => level);
-  for (const roof of plan.device.roofs.filter((each) => counted.includes(each.level))) {
-    const moved = group.levels[roof.level]?.moved;
-    if (isNumber(moved) && moved) rows.push([`${bytes(moved)} to ${roof.level} at ${bandwidth(roof.bandwidth)} (${roof.passes})`, (moved / roof.bandwidth) * 1e12, "memory"]);
-  }
+  const rows = group.factors.map((each) => [each.kind === "compute"
+    ? `${operations(each.amount)} at ${rate(each.rate)} (${each.name})` : `${bytes(each.amount)} to ${each.level} at ${bandwidth(each.rate)} (${each.name})`, each.least, each.kind]);
   if (!rows.length || !group.time) return null;
   const most = Math.max(group.time, ...rows.map(([, least]) => least));
   const bar = ([name, least, kind]) => h("div", { class: `limit ${kind}` }, h("span", {}, name), h("span", { class: "track", "aria-hidden": "true" }, h("span", { vars: { width: `${(100 * least) / most}%` } })), h("span", { class: "right" }, time(least)));

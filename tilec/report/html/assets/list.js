@@ -7,6 +7,8 @@ const COLUMNS = [
   ["group", (group) => group.operators, "", null],
   ["kind", (group) => group.kind, "nowrap", (value) => KINDS[value]],
   ["time", (group) => group.time, "right", time],
+  ["measured", (group) => group.measured ?? -1, "right", (value) => (value < 0 ? "–" : time(value))],
+  ["limited by", (group) => (group.limit ? limitName(group.limit) : ""), "nowrap", (value) => value || "–"],
   ["traffic", (group) => (isNumber(group.traffic) ? group.traffic : 0), "right", bytes],
   ["over known", (group) => overKnown(group) ?? -1, "right", (value) => (value < 0 ? "–" : times(value))],
 ];
@@ -20,18 +22,18 @@ function overKnown(group) {
 function list() {
   const body = h("tbody");
   const more = h("button", { type: "button", class: "plain more", onclick: () => { count += CHUNK; draw(); } });
-  const search = h("input", { type: "search", placeholder: "Filter by operator, node, kernel …", "aria-label": "Filter groups", oninput: () => { count = CHUNK; draw(); } });
+  const search = h("input", { type: "search", placeholder: "Filter by operator, node, layer, kernel …", "aria-label": "Filter groups", oninput: () => { count = CHUNK; draw(); } });
   let sorted = 0;
   let falling = false;
   let count = CHUNK;
   const heads = COLUMNS.map(([name, , kind], n) => h("th", { scope: "col", class: kind },
-    h("button", { type: "button", onclick: () => { falling = sorted === n ? !falling : n > 2; sorted = n; draw(); } }, name)));
+    h("button", { type: "button", onclick: () => { falling = sorted === n ? !falling : n > 2 && n !== 5; sorted = n; draw(); } }, name)));
   const draw = () => {
     const plan = current();
     const wanted = search.value.trim().toLowerCase();
     const key = COLUMNS[sorted][1];
     const rows = plan.groups.map((group, n) => ({ group, n, key: key(group, n) }))
-      .filter(({ group }) => !wanted || [group.operators, group.name, ...group.kernels, ...group.nodes.map((node) => node.expr.text.split("[")[0])].some((text) => text.toLowerCase().includes(wanted)))
+      .filter(({ group }) => !wanted || [group.operators, group.name, ...group.kernels, ...group.nodes.flatMap((node) => [node.expr.text.split("[")[0], ...(node.origin ?? [])])].some((text) => text.toLowerCase().includes(wanted)))
       .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.n - b.n) * (falling ? -1 : 1));
     heads.forEach((head, n) => head.setAttribute("aria-sort", n === sorted ? (falling ? "descending" : "ascending") : "none"));
     fill(body, rows.slice(0, count).map(({ group, n }) => line(plan, group, n)));

@@ -4,6 +4,7 @@ function strip() {
   const holder = h("div", { class: "holder" });
   const measures = [
     ["predicted time", (group) => group.time, time],
+    ["measured time", (group) => group.measured, time],
     ["traffic", (group) => group.traffic, bytes],
   ].filter(([, value]) => PLANS.some((plan) => plan.groups.some((group) => isNumber(value(group)) && value(group) > 0)));
   responsive(holder, (width) => {
