@@ -276,3 +276,13 @@ class TestExactlyRounded:
     def test_integer_reductions_are_exact(self, text: str) -> None:
         assert exactly_rounded(parse_expr(text), {"X": "i64"})
         assert not exactly_rounded(parse_expr(text))
+
+
+def test_arithmetic_of_literals_rounds_in_the_type_that_they_adopt() -> None:
+    """The scales of a quantised convolution."""
+    scales = [np.float32(x) for x in (0.02912256494164467, 0.002619819948449731, 0.024803517386317253)]
+    a, b, c = (float(x) for x in scales)
+    single = (scales[0] * scales[1]) / scales[2]
+    assert np.float32(a * b / c) != single
+    assert scalar(f"x * ({a!r} * {b!r} / {c!r})", x=[1.0])[0] == single
+    assert scalar(f"x * ({a!r} * {b!r} / {c!r})", "f64", x=[1.0])[0] == a * b / c

@@ -1,9 +1,14 @@
 """A tiny model, planned and compiled into a folder, without the command line."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from cli.models import mlp
+import numpy as np
+import onnx
+from cli.models import mlp, save
+from onnx import TensorProto, helper
 
 from tilec.artifact import Artifact
 from tilec.codegen.driver import codegen
@@ -31,6 +36,36 @@ def generated(plan: Plan, folder: Path, device: str) -> Artifact:
     kernels = Artifact("kernels", {}, body)
     kernels.write(folder / "3-kernels.json")
     return kernels
+
+
+def compiled(
+    folder: Path,
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Sequence[int]],
+    kind: int = TensorProto.FLOAT,
+    weights: Sequence[onnx.TensorProto] = (),
+) -> tuple[Path, Plan, Mapping[str, Any]]:
+    """The ONNX file, plan and kernels of a model of these nodes, whose output is `y`, in a folder."""
+    ports = [helper.make_tensor_value_info(name, kind, shape) for name, shape in inputs.items()]
+    path = save(folder / "m.onnx", nodes, ports, [onnx.ValueInfoProto(name="y")], weights, opset=22)
+    imported = import_model(path)
+    if imported.owned_file:
+        (folder / imported.owned_file).write_bytes(b"".join(imported.weights))
+    plan = schedule(imported.graph, resolve_device("host"), ScheduleOptions())
+    return path, plan, generated(plan, folder, "host").body
+
+
+def ill_conditioned() -> tuple[Sequence[onnx.NodeProto], Mapping[str, Sequence[int]], int, Sequence[onnx.TensorProto]]:
+    """The arguments of `compiled` for a softmax of products of thousands: the last digits of its operands decide."""
+    large = helper.make_node("Mul", ["x", "k"], ["l"])
+    rows = [helper.make_node("MatMul", ["l", "w"], ["s"]), helper.make_node("Softmax", ["s"], ["p"])]
+    last = helper.make_node("MatMul", ["p", "v"], ["y"])
+    generator = np.random.default_rng(0)
+    column = generator.standard_normal((256, 1)).astype(np.float32)
+    alike = column + 1e-6 * generator.standard_normal((256, 8))
+    weights = {"k": np.float32(3e4), "w": alike, "v": generator.standard_normal((8, 4))}
+    tensors = [onnx.numpy_helper.from_array(np.asarray(v, np.float32), n) for n, v in weights.items()]
+    return [large, *rows, last], {"x": [4, 256]}, TensorProto.FLOAT, tensors
 
 
 def doubled(plan: Plan, tensor: str) -> Plan:

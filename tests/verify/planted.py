@@ -32,6 +32,15 @@ def planted(plan: Plan, fault: Fault) -> Iterator[Plan]:
             yield replace(plan, groups=(*plan.groups[:at], replace(group, nodes=nodes), *plan.groups[at + 1 :]))
 
 
+def swallows_nan(name: str) -> Fault:
+    """The node of this name computes 0 where it should compute NaN."""
+
+    def fault(value: Expr, node: Node) -> Expr | None:
+        return Call("where", (Call("isnan", (value,)), Const(0.0), value)) if node.name == name else None
+
+    return fault
+
+
 def _last(node: Node) -> Expr:
     """Whether an element is the last one along the innermost dimension."""
     name = node.expr.spatial[-1]

@@ -1,11 +1,13 @@
 """Random inputs: the same for a seed, and legal for what the model does with them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tilec.errors import UnsupportedError
-from tilec.ir.expr import Var
-from tilec.ir.graph import Tensor
+from tilec.ir.expr import Const, Var
+from tilec.ir.graph import IndexRange, Tensor
 from tilec.verify.inputs import Draw, draws, random_inputs
 from verify.plans import node, plan_of, tensor
 
@@ -34,6 +36,13 @@ def test_indices_stay_inside_the_table_through_movement():
     seen = np.concatenate([random_inputs(gather_plan(), Draw(seed))["ids"] for seed in range(40)])
     assert seen.dtype == np.int64
     assert set(seen) == set(range(7))
+
+
+def test_indices_into_a_dimension_of_extent_1_are_0():
+    """Nothing in the plan reads them, but a session checks them."""
+    plan = replace(gather_plan(), ranges=(IndexRange("mask", Const(1), "GatherND"),))
+    seen = np.concatenate([random_inputs(plan, Draw(seed))["mask"] for seed in range(10)])
+    assert set(seen) == {0}
 
 
 def test_other_integers_are_masks():

@@ -39,7 +39,7 @@ class Bench:
     def call(self, *_: object):
         return {}
 
-    def compared(self, *_: object):
+    def judged(self, *_: object):
         return self.first
 
     def failure(self, part):
@@ -103,6 +103,14 @@ def test_a_crash_has_no_group_and_is_looked_for_in_all(case, monkeypatch):
     found, said = reduced(case, monkeypatch, needed=frozenset({"Add"}), first=crash, kind="crash")
     assert operators(found) == ["Add"]
     assert said[0] == "crash: was ended by signal SIGSEGV"
+
+
+def test_a_group_that_is_known_to_be_wrong_is_not_looked_for(case, monkeypatch):
+    monkeypatch.setattr(module, "locate", None)
+    wrong = Failure("wrong group", "...", Divergence("codegen", "y", "relu", "0.0 instead of nan"))
+    found, said = reduced(case, monkeypatch, needed=frozenset({"Relu"}), first=wrong, kind="wrong group")
+    assert operators(found) == ["Relu"]
+    assert said[1].startswith("First diverging group: y (relu): 0.0 instead of nan")
 
 
 def test_another_failure_does_not_count(case, monkeypatch):

@@ -100,6 +100,19 @@ def planned_options(source: StageInput, given: str | None) -> "ScheduleOptions":
     raise UsageError(f"the plan {message}", source.place, "Name the one that it was made with: --recipe NAME|FILE.")
 
 
+def planned_recipe(source: StageInput, given: str | None) -> str | None:
+    """The recipe that compiles parts of a planned model like the whole: the `given` one, or recipe.yaml beside the plan
+    where the plan's digest is that of its options but not of the default ones; None for the default ones."""
+    from tilec.spec.effective import recipe_without_device
+
+    wanted = source.artifact.inputs.get("recipe") if source.artifact is not None else None
+    if given is not None or recipe_without_device(None, {}, os.environ).digest("schedule") == wanted:
+        return given
+    beside = _recipe_beside(source)
+    matches = beside is not None and beside.digest("schedule") == wanted
+    return str(source.folder / RECIPE_FILE) if matches else None
+
+
 def planned_sizes(source: StageInput, plan: "Plan", given: str | None) -> dict[str, int]:
     """The sizes that tiles of a plan with symbols were chosen for, by the `given` recipe and TILEC_ variables, or by
     recipe.yaml beside the plan where the plan's digest is that of its sizes."""

@@ -53,7 +53,7 @@ def verify(
     tilec verify build/ --least-share 0.5     # on the tile machine the budget may not reach all groups
     tilec verify --reduce build/ -o repro/    # prints the command line that shows the failure
 
-    --reduce compiles parts of the model as --recipe says; name the recipe that the model was compiled with.
+    --reduce compiles parts of the model as --recipe says (default: as recipe.yaml beside the plan says).
     """
     given = flags()
     if per_group:
@@ -137,11 +137,13 @@ def _reduce(
     json: bool,
 ) -> None:
     """Reduce a failing model; the command line that reproduces the failure goes to stdout."""
+    from tilec.cli.plan_origin import planned_recipe
     from tilec.pipeline.reducing import reduce_model
     from tilec.spec.resolve import device_source
 
     plan = read_source("plan", source.folder)
     device = device_of(plan)
+    recipe = planned_recipe(plan, recipe)
     job = job_on_device(console, recipe, {**given, "device": ("the plan", device)}, source.folder, model=model)
     assert job is not None
     planned = plan.artifact.inputs.get("recipe") if plan.artifact else None

@@ -8,7 +8,7 @@ is split into pieces so that memory stays limited.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -174,17 +174,42 @@ def scalar_value(expr: Expr, points: Points) -> Value:
             elements = _gather(expr, points) if viewed is None else viewed
             return elements if elements.ndim else elements.reshape([1] * len(points.box))
         case Binary(op, left, right):
-            return apply(op, [scalar_value(left, points), scalar_value(right, points)])
+            return apply(op, _arguments((left, right), points))
         case Call("where", (condition, yes, no)):
-            return select(*(scalar_value(e, points) for e in (condition, yes, no)))
+            return select(scalar_value(condition, points), *_arguments((yes, no), points))
         case Call(fn, (operand,)) if fn in TTYPES:
             return cast(widen(scalar_value(operand, points)), numpy_dtype(fn))
         case Call(fn, (operand,)) if fn in BITCASTS:
             kind = type_of(operand, {t: ttype_of(w.array.dtype) for t, w in points.windows.items()})
             return cast(scalar_value(operand, points), numpy_dtype(kind)).view(numpy_dtype(BITCASTS[fn]))
         case Call(fn, args):
-            return apply(fn, [scalar_value(a, points) for a in args])
+            return apply(fn, _arguments(args, points))
     raise TypeError(f"not a scalar: {expr}")
+
+
+def _arguments(args: Sequence[Expr], points: Points) -> list[Value]:
+    """Values of the arguments of a function. Arithmetic of literals rounds in the floating-point type that they adopt
+    from another argument, as in kernels."""
+    values = [scalar_value(a, points) for a in args]
+    adopted = next((np.asarray(widen(v)).dtype for v in values if isinstance(v, np.ndarray)), None)
+    if adopted is None or adopted.kind != "f":
+        return values
+    computed = [isinstance(v, float) and not isinstance(a, Const) for a, v in zip(args, values, strict=True)]
+    return [_literal(a, adopted) if c else v for a, v, c in zip(args, values, computed, strict=True)]
+
+
+def _literal(expr: Expr, dtype: np.dtype[Any]) -> Array:
+    """An expression of literals alone, in this type."""
+    match expr:
+        case Binary(op, left, right):
+            return np.asarray(apply(op, [_literal(left, dtype), _literal(right, dtype)]))
+        case Call("where", (condition, yes, no)):
+            return np.asarray(select(_literal(condition, dtype), _literal(yes, dtype), _literal(no, dtype)))
+        case Call(fn, args):
+            return np.asarray(apply(fn, [_literal(a, dtype) for a in args]))
+        case Const(value):
+            return cast(value, dtype)
+    raise TypeError(f"not a literal: {expr}")
 
 
 def neutral(op: str, dtype: np.dtype[Any]) -> Any:

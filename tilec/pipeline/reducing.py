@@ -3,6 +3,7 @@
 import io
 import json
 import tempfile
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,14 +87,14 @@ def command_of(folder: Path) -> str:
     return f"tilec compile {folder / MODEL} --recipe {folder / RECIPE} -o {folder / 'build'}"
 
 
-def _built(job: Job, model: Path, folder: Path) -> "Plan":
+def _built(job: Job, model: Path, folder: Path) -> "tuple[Plan, Mapping[str, Any]]":
     """A part of the model compiled like the whole; its sizes are those of its inputs."""
     from tilec.ir.codec import plan_from_json
 
     schedule = job.recipe.schedule.model_copy(update={"bounds": False, "profile": False})
     quick = replace(job, recipe=job.recipe.model_copy(update={"schedule": schedule}), listener=_Silent(), model=None)
     done = compile_model(replace(quick, shapes={}, asked=frozenset()), model, folder, last="codegen")
-    return plan_from_json(done["schedule"].body)
+    return plan_from_json(done["schedule"].body), done["codegen"].body
 
 
 def _write(reduced: "Reduced", recipe: "CompileRecipe", device_text: str, output: Path) -> None:

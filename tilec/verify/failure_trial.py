@@ -1,4 +1,4 @@
-"""Trial of a part of a model: compile it, run it, compare it with onnxruntime, and describe the failure."""
+"""Trial of a part of a model: compile it, run it, judge it as verify does, and describe the failure."""
 
 from __future__ import annotations
 
@@ -13,29 +13,38 @@ from onnx import ModelProto
 
 from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
-from tilec.verify.compare import compare
+from tilec.verify.groups import GroupCheck
 from tilec.verify.inputs import Array
+from tilec.verify.locate import Divergence
 from tilec.verify.remote import Remote, RemoteError
 from tilec.verify.runners import Compiled, Reference, write_watched
+from tilec.verify.step_checks import Stale, affordable
 from tilec.verify.submodels import Part, write_part
 from tilec.verify.tolerance import tolerances
+from tilec.verify.verdict import Subject, judged_outputs
 
-Build = Callable[[Path, Path], Plan]
-"""Compiles a model into a folder and returns its plan. Raises TilecError."""
+Kernels = Mapping[str, Any]
+"""The data of a 3-kernels.json."""
+
+Build = Callable[[Path, Path], tuple[Plan, Kernels]]
+"""Compiles a model into a folder and returns its plan and kernels. Raises TilecError."""
 
 LIMIT = 120.0
 """Seconds after which a run counts as hanging."""
 
 MISMATCH = "mismatch"
+WRONG_GROUP = "wrong group"
 CRASH = "crash"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`kind` is mismatch, crash, or the class of a compiler error; `text` is the message."""
+    """`kind` is mismatch (of an output), wrong group (though every output is right), crash, or the class of a compiler
+    error; `text` is the message, `divergence` the group at fault where it is known."""
 
     kind: str
     text: str
+    divergence: Divergence | None = None
 
 
 class Judge:
@@ -46,15 +55,22 @@ class Judge:
         return Reference(model).run(feeds)
 
 
-class Subject:
+class Trials:
     """Compiled models, one after another, in a process whose standard error is discarded: a crash writes to it."""
 
     def __init__(self) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        self._compiled: Compiled | None = None
 
     def run(self, folder: Path, feeds: Mapping[str, Array]) -> dict[str, Any]:
-        """Outputs by name."""
-        return Compiled(folder).run(feeds)
+        """Outputs by name of the model in a folder, which stays open."""
+        self._compiled = Compiled(folder)
+        return self._compiled.run(feeds)
+
+    def check_groups(self, *arguments: Any) -> tuple[list[GroupCheck], Stale | None]:
+        """`Compiled.check_groups` of the open model."""
+        assert self._compiled is not None
+        return self._compiled.check_groups(*arguments)
 
 
 @dataclass
@@ -92,27 +108,38 @@ class Bench:
             return None
         self.trials += 1
         try:
-            plan = self.build(model, work / "build")
+            plan, kernels = self.build(model, work / "build")
         except TilecError as error:
             return Failure(type(error).__name__, str(error))
-        return self.compared(plan, work / "build", part.feeds, expected)
+        return self.judged(model, plan, kernels, work / "build", part.feeds, expected)
 
-    def compared(
-        self, plan: Plan, folder: Path, feeds: Mapping[str, Array], expected: Mapping[str, Any]
+    def judged(
+        self,
+        model: Path,
+        plan: Plan,
+        kernels: Kernels,
+        folder: Path,
+        feeds: Mapping[str, Array],
+        expected: Mapping[str, Any],
     ) -> Failure | None:
-        """The failure of the compiled model in a folder; None if its outputs are within tolerance."""
+        """The failure of the `model` compiled in a folder; None if verify passes it on these inputs."""
         try:
-            actual = self.call(Subject, "the compiled model", folder, feeds)
+            actual = self.call(Trials, "the compiled model", folder, feeds)
+            subject = Subject(folder, plan, kernels, model, self._processes[Trials])
+            allowed = {name: tolerance for name, tolerance in tolerances(plan).items() if name in expected}
+            if self.tolerance is not None:
+                allowed = dict.fromkeys(allowed, self.tolerance)
+            explicit = self.tolerance is not None
+            compared, divergence = judged_outputs(subject, feeds, actual, expected, allowed, explicit)
+            worst = max((each for each in compared if not each.passed), key=lambda each: each.error, default=None)
+            if worst is not None:
+                return Failure(MISMATCH, f"{worst.output}: {worst.reason}{worst.size()}", divergence)
+            divergence = divergence or _diverging(subject, feeds)
+            return Failure(WRONG_GROUP, divergence.sentence(), divergence) if divergence is not None else None
         except RemoteError as error:
             return Failure(CRASH, error.message)
         except TilecError as error:
             return Failure(type(error).__name__, str(error))
-        allowed = tolerances(plan)
-        if self.tolerance is not None:
-            allowed = dict.fromkeys(allowed, self.tolerance)
-        wrong = [compare(name, actual[name], expected[name], allowed[name]) for name in allowed if name in expected]
-        worst = max((each for each in wrong if not each.passed), key=lambda each: each.error, default=None)
-        return Failure(MISMATCH, f"{worst.output}: {worst.reason}{worst.size()}") if worst is not None else None
 
     def call(self, kind: type, name: str, path: Path, feeds: Mapping[str, Array]) -> dict[str, Any]:
         """The outputs of a `kind` in its process. Raises TilecError, RemoteError when the process died or hangs."""
@@ -127,6 +154,22 @@ class Bench:
             raise
         self._processes[kind] = process
         return outputs
+
+
+def _diverging(subject: Subject, feeds: Mapping[str, Array]) -> Divergence | None:
+    """The first of the groups that one verification can afford which is wrong on special values or on these inputs."""
+    names = affordable(subject.plan, subject.kernels)
+    for special in (False,) if subject.plan.calls else (True, False):  # onnxruntime may refuse NaN
+        try:
+            checks, stale = subject.process.call("check_groups", subject.plan, subject.kernels, feeds, names, special)
+        except UnavailableError:
+            return None
+        wrong = next((check for check in checks if not check.passed), None)
+        if wrong is not None:
+            return Divergence.kernel(wrong)
+        if stale is not None:
+            return Divergence.memory(stale)
+    return None
 
 
 class Trace:

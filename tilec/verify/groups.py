@@ -12,6 +12,7 @@ import numpy as np
 
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Access, Call, Expr, Reduce, TensorExpr, operands, rebuild, walk
+from tilec.ir.numpy_scalars import ttype_of
 from tilec.ir.plan import Group, Plan
 from tilec.ir.scalars import BITCASTS
 from tilec.ir.types import HALVES
@@ -21,6 +22,7 @@ from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
 from tilec.verify.sensitivity import deviations, disturbed, explained, flipped
 from tilec.verify.tolerance import carried, kernel_tolerances, kernel_variance
+from tilec.verify.undefined import CHOICE, with_undefined_elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def evaluated(
     """Operands and results of a group: its expressions in NumPy on the `given` operands, rounded as the group rounds.
 
     With a generator `disturbing`, every inexact result is perturbed at random by `AMPLITUDE` times its rounding
-    error.
+    error, and undefined results are drawn.
     """
     wide = frozenset.intersection(*(frozenset(variant.wide) for variant in group.variants))
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if wide else {}
@@ -114,10 +116,22 @@ def evaluated(
         ttype = PROMOTED_TTYPE if node.name in wide else plan.tensors[node.name].ttype
         expr = promote_halves(node.expr, wide, ttypes)
         result = evaluate(expr, arrays, ttype=ttype)
+        if disturbing is not None:
+            result = _with_draws(expr, arrays, result, ttype, disturbing)
         if disturbing is not None and (off := sqrt(kernel_variance(node, plan.tensors))):
             result = disturbed(result, _precise(expr, arrays, result), off, expr.reducer, disturbing)
         arrays[node.name] = result
     return arrays
+
+
+def _with_draws(
+    expr: TensorExpr, arrays: Mapping[str, Array], result: Array, ttype: str, generator: np.random.Generator
+) -> Array:
+    """The result of an expression whose undefined elements are drawn."""
+    drawn = with_undefined_elements(expr, {t: ttype_of(arrays[t].dtype) for t in operands(expr)})
+    if drawn is expr:
+        return result
+    return evaluate(drawn, {**arrays, CHOICE: generator.random(result.shape) < 0.5}, ttype=ttype)
 
 
 def _precise(expr: TensorExpr, arrays: Mapping[str, Array], result: Array) -> Array:

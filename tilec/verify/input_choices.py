@@ -34,7 +34,7 @@ def compared_values(model: Path) -> Choices:
     source = {name: name for name in inputs}
     constants: dict[str, int] = {}
     found: dict[str, set[int]] = {}
-    for each in _graphs(graph):
+    for each in nested_graphs(graph):
         constants |= _scalars(each)
         for node in each.node:
             read = list(node.input)
@@ -49,13 +49,13 @@ def compared_values(model: Path) -> Choices:
     return tuple((name, tuple(sorted(values))) for name, values in sorted(found.items()) if not values <= {0, 1})
 
 
-def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+def nested_graphs(graph: GraphProto) -> Iterator[GraphProto]:
     """The graph and those inside its nodes."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs) if attribute.type in _GRAPHS else ():
-                yield from _graphs(inner)
+                yield from nested_graphs(inner)
 
 
 def _scalars(graph: GraphProto) -> Mapping[str, int]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Access, accesses, constant_value, walk
-from tilec.ir.graph import Node, Opaque, Tensor
+from tilec.ir.graph import IndexRange, Node, Opaque, Tensor
 from tilec.ir.plan import Plan
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.verify.nodes import nodes_of
@@ -78,7 +78,7 @@ def random_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
     tensors = [port.tensor for port in plan.inputs if port.tensor not in plan.opaque]
     by_name = dict(draw.choices)
     chosen = {port.tensor: by_name[port.name] for port in plan.inputs if port.name in by_name}
-    arrays = random_tensors(tensors, nodes_of(plan), plan.tensors, draw, chosen)
+    arrays = random_tensors(tensors, nodes_of(plan), plan.tensors, draw, chosen, plan.ranges)
     arrays |= {p.tensor: _random_opaque(plan.opaque[p.tensor], draw) for p in plan.inputs if p.tensor in plan.opaque}
     return {port.name: arrays[port.tensor] for port in plan.inputs}
 
@@ -107,16 +107,20 @@ def random_tensors(
     tensors: Mapping[str, Tensor],
     draw: Draw,
     choices: Mapping[str, tuple[int, ...]] = _NO_CHOICES,
+    ranges: Sequence[IndexRange] = (),
 ) -> dict[str, Array]:
     """Random arrays for the tensors `names` that `nodes` read.
 
     Floating-point tensors are normal with the draw's mean and spread; integers that index are uniform below the
-    extent they index; others with `choices` are one of these; bytes take all values; other integers and booleans are 0
-    or 1, as masks are.
+    extent they index, in `nodes` or by `ranges` (an index into a dimension of extent 1 is in no expression); others
+    with `choices` are one of these; bytes take all values; other integers and booleans are 0 or 1, as masks are.
     Raises UnsupportedError for an unbound size.
     """
     generator = np.random.default_rng(draw.seed)
     limits = index_limits(nodes, tensors, names)
+    for each in ranges:
+        if (extent := constant_value(each.extent)) is not None:
+            limits[each.tensor] = min(extent, limits.get(each.tensor, extent))
     result: dict[str, Array] = {}
     for name in names:
         tensor = tensors[name]

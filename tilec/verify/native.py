@@ -9,11 +9,11 @@ from typing import Any
 from tilec.errors import ArtifactError, TilecError, UnavailableError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
-from tilec.verify.compare import Comparison, compare
+from tilec.verify.compare import Comparison
 from tilec.verify.groups import GroupCheck
 from tilec.verify.input_files import Feeding, feedings, feeds_of, unfeedable
 from tilec.verify.inputs import Array
-from tilec.verify.locate import Divergence, diverging_origin, wrong_group
+from tilec.verify.locate import Divergence, diverging_origin
 from tilec.verify.nodes import behind_calls
 from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, run_record, worst_of
 from tilec.verify.references import NONE, expected_outputs
@@ -21,7 +21,7 @@ from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled
 from tilec.verify.step_checks import Stale, affordable, covered
 from tilec.verify.tolerance import tolerances
-from tilec.verify.verdict import reconsidered
+from tilec.verify.verdict import Subject, judged_outputs
 
 Advance = Callable[[int, int], None]
 
@@ -59,6 +59,7 @@ def verify_native(
         report["random"] = list(expected.random)
     with Remote("the compiled model", Compiled, folder) as compiled:
         compiled.ready()
+        subject = Subject(folder, plan, kernels, model, compiled)
         checked: list[Checked] = []
         unstable: tuple[str, ...] = ()
         divergence: Divergence | None = None
@@ -66,11 +67,9 @@ def verify_native(
             feeds = feeds_of(plan, each)
             actual, differing = compiled.call("run_twice", feeds, behind_calls(plan))
             unstable = unstable or differing
-            compared = [compare(name, actual[name], expected.outputs[i][name], allowed[name]) for name in allowed]
-            if not all(output.passed for output in compared):
-                divergence = divergence or _wrong_group(compiled, plan, kernels, feeds)
-                if divergence is None and options.tolerance is None:
-                    compared = reconsidered(compared, plan, folder, model, feeds, actual, expected.outputs[i])
+            explicit = options.tolerance is not None
+            compared, wrong = judged_outputs(subject, feeds, actual, expected.outputs[i], allowed, explicit)
+            divergence = divergence or wrong
             checked.append(Checked(each, compared))
             advance(len(chosen) + i + 1, steps)
         seconds, threads = compiled.call("latency", feeds_of(plan, chosen[0]))
@@ -81,10 +80,10 @@ def verify_native(
     if options.per_group:
         report |= group_summary(groups, len(plan.groups))
     run = run_record(checked, {"latency_us": round(seconds * 1e6, 1), "threads": threads}, groups)
-    wrong = next((check for check in groups if not check.passed), None)
+    failing = next((check for check in groups if not check.passed), None)
     worst = _worst(checked)
-    if divergence is None and wrong is not None:
-        divergence = Divergence.kernel(wrong)
+    if divergence is None and failing is not None:
+        divergence = Divergence.kernel(failing)
     elif divergence is None and stale is not None:
         divergence = Divergence.memory(stale)
     elif divergence is None and worst is not None:
@@ -107,16 +106,6 @@ def _failure(output: Comparison | None, unstable: Sequence[str], divergence: Div
         return f"two runs on the same inputs give different {unstable[0]}"
     what = "reads wrong memory" if divergence.stage == "memory" else "is wrong"
     return f"group {divergence.group} ({divergence.origin}) {what}: {divergence.reason}"
-
-
-def _wrong_group(
-    compiled: Remote, plan: Plan, kernels: Mapping[str, Any], feeds: Mapping[str, Array]
-) -> Divergence | None:
-    """The group that is wrong on these inputs; None if all are right, or if the back end runs no group alone."""
-    try:
-        return wrong_group(compiled, plan, kernels, feeds)
-    except UnavailableError:
-        return None
 
 
 def _group_checks(

@@ -52,7 +52,8 @@ class Case:
 
 
 def reduce(case: Case, options: VerifyOptions, say: Say) -> Reduced:
-    """The smallest part of the model that fails in the same way: with wrong results, a crash or an error.
+    """The smallest part of the model that fails in the same way, as verify judges: with wrong outputs, a wrong group, a
+    crash or an error.
 
     The search begins with the nodes behind the first diverging group. Computed tensors become inputs, with their values
     on onnxruntime; then sizes are halved and contents simplified. `say` receives progress. Raises TilecError when
@@ -83,11 +84,11 @@ def _failing(case: Case, options: VerifyOptions, bench: Bench) -> tuple[Mapping[
     for feeding in feedings(options.seeds, options.inputs, case.model):
         feeds = feeds_of(case.plan, feeding)
         expected = bench.call(Judge, "onnxruntime", case.model, feeds)
-        failure = bench.compared(case.plan, case.folder, feeds, expected)
+        failure = bench.judged(case.model, case.plan, case.kernels, case.folder, feeds, expected)
         if failure is not None:
             return feeds, failure
     raise TilecError(
-        "every output is right, so there is nothing to reduce",
+        "every output and every group is right, so there is nothing to reduce",
         str(case.folder),
         "Name other inputs with --inputs FILE.npz, or other `verify.seeds` in the recipe.",
     )
@@ -125,8 +126,10 @@ def _start(case: Case, whole: Whole, search: _Search, feeds: Mapping[str, Array]
     Raises TilecError when not even the whole model fails.
     """
     choice = Choice(())
-    if search.last.kind == MISMATCH:
+    divergence = search.last.divergence
+    if divergence is None and search.last.kind == MISMATCH:
         divergence = locate(case.plan, case.folder, case.kernels, case.model, feeds)
+    if divergence is not None:
         search.say(divergence.sentence())
         groups = {group.name: origins(group) for group in case.plan.groups}
         choice = whole.named(groups.get(divergence.group, ()))

@@ -28,6 +28,8 @@ class Reference:
     """The model on onnxruntime's CPU provider."""
 
     def __init__(self, model: Path, threads: int | None = None) -> None:
+        from tilec.verify.integer_weights import has_int8_weights
+
         try:
             onnxruntime = import_onnxruntime()
         except ImportError as error:
@@ -37,7 +39,13 @@ class Reference:
         options.intra_op_num_threads = threads or 0
         # It runs twice: packing weights would only take memory.
         options.add_session_config_entry("session.disable_prepacking", "1")
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        if has_int8_weights(model):
+            # The extended level rewrites int8 weights as uint8, of which no processor saturates a sum.
+            level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+            options.add_session_config_entry("session.x64quantprecision", "1")
+            options.add_session_config_entry("session.disable_quant_qdq", "1")
+        options.graph_optimization_level = level
         try:
             self._session: Any = onnxruntime.InferenceSession(str(model), options, ["CPUExecutionProvider"])
         except Exception as error:  # its exceptions share no base class

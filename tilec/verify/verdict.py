@@ -1,27 +1,72 @@
-"""The verdict on outputs that exceed their tolerance although every group is right on its own operands.
+"""The verdict on the outputs of one run, for verify and for the trials of --reduce.
 
-What is asked is tilec's own error. An output passes when its distance to the reference is explained by how far rounding
-moves that very output; or when it agrees with ONNX's reference evaluator instead, because onnxruntime approximates.
+What is asked is tilec's own error. Where every group is right on its own operands, an output passes when its distance
+to the reference is explained by how far rounding moves that very output; or when it agrees with ONNX's reference
+evaluator instead, because onnxruntime approximates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tilec.errors import TilecError
+from tilec.errors import TilecError, UnavailableError
 from tilec.ir.plan import Plan
 from tilec.verify.compare import Comparison, compare
 from tilec.verify.inputs import Array
+from tilec.verify.locate import Divergence, wrong_group
 from tilec.verify.references import PATIENCE
 from tilec.verify.remote import Remote
 from tilec.verify.runners import OnnxReference
 from tilec.verify.sensitivity import Floats, explained
 from tilec.verify.whole_plan import WholePlan
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A compiled model: its folder, plan, the data of its 3-kernels.json, the ONNX file, and the process that runs it,
+    whose object has the method `check_groups` of `Compiled`."""
+
+    folder: Path
+    plan: Plan
+    kernels: Mapping[str, Any]
+    model: Path
+    process: Remote
+
+
+def judged_outputs(
+    subject: Subject,
+    feeds: Mapping[str, Array],
+    actual: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    allowed: Mapping[str, float],
+    explicit: bool,
+) -> tuple[list[Comparison], Divergence | None]:
+    """Comparisons of the outputs of one run with the reference, and the wrong group where an output exceeds its
+    tolerance and one is found.
+
+    `allowed` maps outputs to their tolerances. If they are `explicit`, the user's own, a distance beyond them is not
+    explained away.
+    """
+    compared = [compare(name, actual[name], expected[name], tolerance) for name, tolerance in allowed.items()]
+    if all(output.passed for output in compared):
+        return compared, None
+    divergence = _wrong_group(subject, feeds)
+    if divergence is None and not explicit:
+        compared = reconsidered(compared, subject.plan, subject.folder, subject.model, feeds, actual, expected)
+    return compared, divergence
+
+
+def _wrong_group(subject: Subject, feeds: Mapping[str, Array]) -> Divergence | None:
+    """The group that is wrong on these inputs; None if all are right, or if the back end runs no group alone."""
+    try:
+        return wrong_group(subject.process, subject.plan, subject.kernels, feeds)
+    except UnavailableError:
+        return None
 
 
 def reconsidered(

@@ -49,6 +49,12 @@ def test_vectors_that_have_an_element_in_common_are_memory():
         assert pieces(low, high) == {0: {"C": ((0, 16),)}, 15: {}, 16: {"C": ((0, 16), (16, 16))}}[first]
 
 
+def test_an_array_that_a_guarded_read_leaves_is_memory():
+    """The read at 128 stands behind a guard that it never passes."""
+    beyond = tile("Y[n] = C[n + 64] * 2.0", {"n": 80}, "Y", "C", (160,))
+    assert pieces(INTO, beyond) == {}
+
+
 def test_a_short_reduction_over_a_tile_is_unrolled():
     columns = tile("Y[n] = sum(m, C[m, n])", {"m": 4, "n": 32}, "Y", "C", (4, 32))
     assert "C" in pieces(INTO, columns)

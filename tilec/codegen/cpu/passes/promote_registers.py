@@ -87,14 +87,14 @@ def touched(form: Form, blocking: Blocking, result: bool = False) -> frozenset[P
     return frozenset(found)
 
 
-def _apart(found: Iterable[Piece]) -> bool:
-    """Whether no two pieces overlap."""
+def _separable(found: Iterable[Piece], elements: int) -> bool:
+    """Whether no two pieces overlap or leave an array of so many elements; guarded reads may reach beyond it."""
     end = 0
     for offset, lanes in sorted(found):
         if offset < end:
             return False
         end = offset + lanes
-    return True
+    return end <= elements
 
 
 def promote_registers(kernel: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecision]) -> KernelIR:
@@ -130,4 +130,5 @@ def register_pieces(
                 local.discard(access.tensor)
             elif access.tensor in local:
                 found[access.tensor] |= pieces_of
-    return {name: tuple(sorted(found[name])) for name in sorted(local) if _apart(found[name])}
+    separable = (name for name in sorted(local) if _separable(found[name], memories[name].elements))
+    return {name: tuple(sorted(found[name])) for name in separable}
