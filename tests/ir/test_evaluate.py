@@ -40,6 +40,13 @@ class TestReductions:
         c = evaluate(tensor("C[m, n] = sum(k, A[m, k] * B[k, n])", m=5, n=3, k=7), {"A": a, "B": b})
         np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-6)
 
+    def test_infinities_meet_every_term(self) -> None:
+        """inf * 1 + inf * -2 is NaN, though inf * (1 - 2) is not."""
+        expr = tensor("C[m, n] = sum(k, A[m] * B[k, n])", m=2, n=2, k=2)
+        b = np.float32([[1, 1], [-2, 3]])
+        result = evaluate(expr, {"A": np.float32([np.inf, 2]), "B": b})
+        np.testing.assert_array_equal(result, [[np.nan, np.inf], [-2, 8]])
+
     def test_batched_and_transposed_product_with_scale(self) -> None:
         q, k = normal(2, 6, 12), normal(2, 5, 12)
         expr = tensor("S[b,h,s,t] = sum(d, Q[b,s,h*4+d] * 0.5 * K[b,t,h*4+d])", b=2, h=3, s=6, t=5, d=4)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilec.verify.sensitivity import disturbed, flipped
+from tilec.verify.sensitivity import EVALUATIONS, deviations, disturbed, flipped
 
 
 def test_a_unit_in_the_last_place_of_few_elements_is_a_flip_beside_nan_and_infinities():
@@ -22,3 +22,24 @@ def test_exact_elements_stay_but_of_f64_none_is_known_to_be_exact():
         precise = np.float64([1.5, 2.0]) if values is not rounded else np.float64([0.1, 0.3])
         moved = disturbed(values, precise, 1e-3, None, np.random.default_rng(0))
         assert (moved == values).all() == stays
+
+
+def test_evaluations_end_when_the_distances_are_enough():
+    seen = []
+    values = {"y": np.zeros(3)}
+
+    def run(limit):
+        def evaluate(drawn):
+            return {"y": drawn.random(3)}
+
+        return deviations(
+            evaluate, values, ["y"], lambda moved: moved["y"].min() > limit, lambda *step: seen.append(step)
+        )
+
+    few = run(0.1)
+    assert few["y"].min() > 0.1
+    assert len(seen) < EVALUATIONS
+    assert seen[-1] == (len(seen), EVALUATIONS)
+    seen.clear()
+    assert (run(2.0)["y"] >= few["y"]).all()
+    assert len(seen) == EVALUATIONS

@@ -61,3 +61,8 @@ def test_float32_products_stay_within_it_and_float16_ones_do_not():
     assert np.abs(forward - exact).max() / scale < allowed
     coarse = x.astype(np.float16).astype(np.float32) @ w.astype(np.float16).astype(np.float32)
     assert np.abs(coarse - exact).max() / scale > allowed
+
+
+def test_a_constant_output_may_be_rounded_otherwise():
+    plan = plan_of([node("y[i] = -0.4285714328289032", {"i": 4})], {}, ["y"])
+    assert 6e-8 < tolerances(plan)["y"] < 1e-6

@@ -1,11 +1,14 @@
 """The verdict on outputs beyond their tolerance, and the reference where onnxruntime has no answer."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from tilec.errors import TilecError
 from tilec.verify import native, references, verdict
 from tilec.verify.native import verify_native
+from tilec.verify.runners import OnnxReference
 from tilec.verify.step_checks import StepChecks
 from verify.builds import OPTIONS, compiled, generated, ill_conditioned, planned
 from verify.here import Here
@@ -19,15 +22,18 @@ def here(monkeypatch):
         monkeypatch.setattr(module, "Remote", Here)
 
 
-def verified(folder, nodes, inputs, kind=TensorProto.FLOAT, weights=()):
+def verified(folder, nodes, inputs, kind=TensorProto.FLOAT, weights=(), advance=lambda _done, _total: None):
     """The outcome of a model of these nodes, whose output is `y`."""
     path, plan, kernels = compiled(folder, nodes, inputs, kind, weights)
-    return verify_native(folder, plan, kernels, path, OPTIONS, lambda _done, _total: None)
+    return verify_native(folder, plan, kernels, path, OPTIONS, advance)
 
 
 def test_an_output_that_hangs_on_rounding_is_ill_conditioned(tmp_path):
-    outcome = verified(tmp_path, *ill_conditioned())
+    steps = []
+    outcome = verified(tmp_path, *ill_conditioned(), lambda done, total: steps.append(done / total))
     assert outcome.failure is None
+    assert steps == sorted(steps)
+    assert len(steps) > 2 * len(OPTIONS.seeds)  # disturbed evaluations advance, too
     assert outcome.report["outputs"]["y"]["verdict"] == "ill-conditioned"
     assert outcome.report["groups"]["verified"] == outcome.report["groups"]["total"]
 
@@ -52,6 +58,21 @@ def test_conversions_that_onnx_leaves_undefined_are_no_mismatch(tmp_path):
     outcome = verified(tmp_path, [cast], {"x": [40]}, TensorProto.FLOAT)
     assert outcome.failure is None
     assert outcome.report["outputs"]["y"]["verdict"] in ("exact", "ill-conditioned")
+
+
+def test_onnx_evaluates_only_what_an_output_depends_on(tmp_path):
+    """It has no Gelu of onnxruntime's domain."""
+    nodes = [helper.make_node("Gelu", ["x"], ["z"], domain="com.microsoft"), helper.make_node("Neg", ["x"], ["y"])]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xzy"]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:])
+    domains = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=domains), tmp_path / "m.onnx")
+    reference = OnnxReference(tmp_path / "m.onnx")
+    feeds = {"x": np.float32([1, 2, 3])}
+    np.testing.assert_array_equal(reference.output("y", feeds), -feeds["x"])
+    for run in (lambda: reference.output("z", feeds), lambda: reference.run(feeds)):
+        with pytest.raises(TilecError, match="cannot run"):
+            run()
 
 
 def test_groups_are_checked_where_they_stand(tmp_path):

@@ -28,6 +28,15 @@ def _matrix(array: Array, batch: list[int], rows: list[int], columns: list[int])
     return array.transpose([*batch, *rows, *columns, *others]).reshape([*(array.shape[a] for a in batch), *sizes])
 
 
+def _spread(one: Array, other: Array, reduce: Sequence[int]) -> Array:
+    """`one` repeated along the `reduce` axes of `other` alone if it has infinities or NaN: then its product with the
+    sum of `other` is not the sum of the products."""
+    axes = [a for a in reduce if one.shape[a] == 1 != other.shape[a]]
+    if not axes or one.dtype.kind != "f" or np.isfinite(one).all():
+        return one
+    return np.broadcast_to(one, [other.shape[a] if a in axes else n for a, n in enumerate(one.shape)])
+
+
 def contract(values: Sequence[Array], shape: Sequence[int], spatial: int) -> Array:
     """The product of two or more `values` summed over the axes from `spatial` on: an array of the first `spatial` axes.
 
@@ -39,6 +48,7 @@ def contract(values: Sequence[Array], shape: Sequence[int], spatial: int) -> Arr
     left, right = rest
     reduce = range(spatial, len(shape))
     repeats = prod(shape[axis] for axis in reduce if left.shape[axis] == 1 == right.shape[axis])
+    left, right = _spread(left, right, reduce), _spread(right, left, reduce)
     # An axis of one factor only is summed before the product.
     left = left.sum(tuple(a for a in reduce if right.shape[a] == 1), dtype=left.dtype, keepdims=True)
     right = right.sum(tuple(a for a in reduce if left.shape[a] == 1), dtype=right.dtype, keepdims=True)

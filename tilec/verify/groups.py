@@ -88,7 +88,12 @@ def compared(group: Group, plan: Plan, actual: Mapping[str, Array], values: Mapp
     first = [compare(t, actual[t], values[t], allowed[t], sources[t]) for t in group.outputs]
     if all(each.passed or flipped(actual[each.output], values[each.output]) for each in first):
         return [each if each.passed else replace(each, reason="") for each in first]
-    moved = deviations(lambda generator: evaluated(group, plan, values, generator), values, group.outputs)
+    moved = deviations(
+        lambda generator: evaluated(group, plan, values, generator),
+        values,
+        group.outputs,
+        lambda moved: all(explained(actual[t], values[t], moved[t]).all() for t in group.outputs),
+    )
     excused = {t: np.where(explained(actual[t], values[t], moved[t]), values[t], actual[t]) for t in group.outputs}
     return [compare(t, excused[t], values[t], allowed[t], sources[t]) for t in group.outputs]
 

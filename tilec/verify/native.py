@@ -21,7 +21,7 @@ from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled
 from tilec.verify.step_checks import Stale, affordable, covered
 from tilec.verify.tolerance import tolerances
-from tilec.verify.verdict import Subject, judged_outputs
+from tilec.verify.verdict import Subject, judged_outputs, within
 
 Advance = Callable[[int, int], None]
 
@@ -68,7 +68,9 @@ def verify_native(
             actual, differing = compiled.call("run_twice", feeds, behind_calls(plan))
             unstable = unstable or differing
             explicit = options.tolerance is not None
-            compared, wrong = judged_outputs(subject, feeds, actual, expected.outputs[i], allowed, explicit)
+            compared, wrong = judged_outputs(
+                subject, feeds, actual, expected.outputs[i], allowed, explicit, within(advance, len(chosen) + i, steps)
+            )
             divergence = divergence or wrong
             checked.append(Checked(each, compared))
             advance(len(chosen) + i + 1, steps)

@@ -27,7 +27,7 @@ from tilec.verify.inputs import Array, Draw, draws, random_tensors
 from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, run_record, worst_of
 from tilec.verify.references import NONE, expected_outputs
 from tilec.verify.tolerance import tolerances
-from tilec.verify.verdict import reconsidered
+from tilec.verify.verdict import reconsidered, within
 from tilec.verify.whole_plan import fallback_of
 
 Advance = Callable[[int, int], None]
@@ -175,7 +175,8 @@ def _whole(
             checks = [check_group(step.group, plan, arrays, constants) for step in steps]
             groups |= {check.group: check for check in checks if not check.passed}
             if all(check.passed for check in checks):
-                outputs = reconsidered(outputs, plan, folder, model, feeds, actual, expected.outputs[number])
+                inner = within(advance, (number + 1) * len(steps) - 1, len(chosen) * len(steps))
+                outputs = reconsidered(outputs, plan, folder, model, feeds, actual, expected.outputs[number], inner)
         checked.append(Checked(draw, outputs))
     report["outputs"] = {name: {"tolerance": allowed[name], **worst_of(checked, name).json()} for name in allowed}
     report["traffic"] = counted

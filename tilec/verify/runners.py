@@ -101,24 +101,64 @@ def write_watched(model: Path, proto: onnx.ModelProto, tensors: Iterable[str], f
     return path
 
 
+def with_one_output(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """The model without its other outputs and the nodes that only they depend on."""
+    import onnx
+
+    pruned = onnx.ModelProto()
+    pruned.CopyFrom(model)
+    wanted = {name}
+    nodes = []
+    for node in reversed(pruned.graph.node):
+        if wanted.intersection(node.output):
+            nodes.append(node)
+            wanted |= read_names(node)
+    ports = [port for port in pruned.graph.output if port.name == name]
+    del pruned.graph.node[:], pruned.graph.output[:]
+    pruned.graph.node.extend(reversed(nodes))
+    pruned.graph.output.extend(ports)
+    return pruned
+
+
+def read_names(node: onnx.NodeProto) -> set[str]:
+    """Names of tensors that a node reads, those of its inner graphs included."""
+    inner = [graph for attribute in node.attribute for graph in (attribute.g, *attribute.graphs)]
+    nested = (name for graph in inner for each in graph.node for name in read_names(each))
+    return {*node.input, *nested, *(port.name for graph in inner for port in graph.output)}
+
+
 class OnnxReference:
     """The model on ONNX's own reference evaluator: slow, in NumPy, and independent of onnxruntime."""
 
     def __init__(self, model: Path) -> None:
-        from onnx.reference import ReferenceEvaluator
+        import onnx
 
         try:
-            self._evaluator: Any = ReferenceEvaluator(str(model))
-        except Exception as error:  # it raises whatever its operators raise
-            raise TilecError(f"ONNX's reference evaluator cannot load the model: {_first_line(error)}") from error
+            self._model = onnx.load(str(model))
+        except Exception as error:  # protobuf's exceptions are no part of its interface
+            raise TilecError(f"onnx cannot load the model: {_first_line(error)}", model.name) from error
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs by name. Raises TilecError."""
+        from onnx.reference import ReferenceEvaluator
+
         try:
-            outputs = self._evaluator.run(None, dict(feeds))
+            evaluator: Any = ReferenceEvaluator(self._model)
+            outputs = evaluator.run(None, dict(feeds))
         except Exception as error:  # it raises whatever its operators raise
             raise TilecError(f"ONNX's reference evaluator cannot run the model: {_first_line(error)}") from error
-        return dict(zip(self._evaluator.output_names, outputs, strict=True))
+        return dict(zip(evaluator.output_names, outputs, strict=True))
+
+    def output(self, name: str, feeds: Mapping[str, Any]) -> Any:
+        """One output, of which only the nodes that it depends on are computed: the evaluator does not have all
+        operators. Raises TilecError."""
+        from onnx.reference import ReferenceEvaluator
+
+        try:
+            evaluator: Any = ReferenceEvaluator(with_one_output(self._model, name))
+            return evaluator.run([name], dict(feeds))[0]
+        except Exception as error:  # it raises whatever its operators raise
+            raise TilecError(f"ONNX's reference evaluator cannot run the model: {_first_line(error)}") from error
 
 
 class Compiled:

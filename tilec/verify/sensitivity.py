@@ -20,8 +20,8 @@ AMPLITUDE = 3.0
 twice as far."""
 
 EVALUATIONS = 16
-"""Number of disturbed evaluations. A value that its rounding error puts on the other side of a boundary stays on its
-own side in all of them with a probability of 1e-3."""
+"""Greatest number of disturbed evaluations. A value that its rounding error puts on the other side of a boundary stays
+on its own side in all of them with a probability of 1e-3."""
 
 FLIPPED = 0.01
 """Share of the elements of half precision that may be one unit in the last place off without a closer look."""
@@ -50,14 +50,22 @@ def disturbed(result: Array, precise: Array, off: float, reducer: str | None, ge
 
 
 def deviations(
-    evaluate: Callable[[np.random.Generator], Mapping[str, Array]], values: Mapping[str, Array], names: Sequence[str]
+    evaluate: Callable[[np.random.Generator], Mapping[str, Array]],
+    values: Mapping[str, Array],
+    names: Sequence[str],
+    enough: Callable[[Mapping[str, Floats]], bool],
+    advance: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[str, Floats]:
-    """Map from name to the largest distance of each element from `values` in the disturbed evaluations."""
+    """Map from name to the largest distance of each element from `values` in the disturbed evaluations, of which there
+    are as many as it takes until the distances are `enough`."""
     moved: dict[str, Floats] = {name: np.zeros(np.shape(values[name])) for name in names}
     for seed in range(EVALUATIONS):
         results = evaluate(np.random.default_rng(seed))
         for name in names:
             np.maximum(moved[name], apart(results[name], values[name]), out=moved[name])
+        advance(seed + 1, EVALUATIONS)
+        if enough(moved):
+            break
     return moved
 
 

@@ -45,16 +45,19 @@ def tolerances(plan: Plan) -> dict[str, float]:
 
 
 def _strayed(plan: Plan) -> dict[str, float]:
-    """Tensor or opaque value -> the variance of its relative error; constants that import computed err, too."""
+    """Tensor or opaque value -> the variance of its relative error; constants that import computed err, too,
+    also where they have become literals."""
     computed = [n for n, constant in plan.constants.items() if isinstance(constant, Inline) or constant.owned]
     folded = {name: _epsilon(plan.tensors[name].ttype) ** 2 * FUNCTION for name in computed}
-    strayed = variances(nodes_of(plan), plan.tensors, folded)
+    nodes = nodes_of(plan)
+    literal = {n.name: _epsilon(plan.tensors[n.name].ttype) ** 2 * FUNCTION for n in nodes if not operands(n.expr)}
+    strayed = variances(nodes, plan.tensors, folded, literal)
     for call in plan.calls:
         worst = max((strayed.get(port.tensor, 0.0) for port in call.inputs), default=0.0)
         for port in call.outputs:
             epsilon = _EPSILON["f32"] if port.tensor in plan.opaque else _epsilon(plan.tensors[port.tensor].ttype)
             strayed[port.tensor] = worst + epsilon**2 * CALL if epsilon else 0.0
-        strayed |= variances(nodes_of(plan), plan.tensors, strayed)
+        strayed |= variances(nodes, plan.tensors, strayed, literal)
     return strayed
 
 

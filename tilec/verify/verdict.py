@@ -7,7 +7,7 @@ evaluator instead, because onnxruntime approximates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,18 @@ from tilec.verify.remote import Remote
 from tilec.verify.runners import OnnxReference
 from tilec.verify.sensitivity import Floats, explained
 from tilec.verify.whole_plan import WholePlan
+
+Advance = Callable[[int, int], None]
+"""Receives the number of steps that are done, and of all."""
+
+
+def silent(_done: int, _total: int) -> None:
+    """Progress that nobody sees."""
+
+
+def within(advance: Advance, done: int, steps: int) -> Advance:
+    """Progress inside the step after the `done` ones of so many `steps`."""
+    return lambda inner, total: advance(done * total + inner, steps * total)
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,7 @@ def judged_outputs(
     expected: Mapping[str, Any],
     allowed: Mapping[str, float],
     explicit: bool,
+    advance: Advance = silent,
 ) -> tuple[list[Comparison], Divergence | None]:
     """Comparisons of the outputs of one run with the reference, and the wrong group where an output exceeds its
     tolerance and one is found.
@@ -57,7 +70,7 @@ def judged_outputs(
         return compared, None
     divergence = _wrong_group(subject, feeds)
     if divergence is None and not explicit:
-        compared = reconsidered(compared, subject.plan, subject.folder, subject.model, feeds, actual, expected)
+        compared = reconsidered(compared, subject.plan, subject.folder, subject.model, feeds, actual, expected, advance)
     return compared, divergence
 
 
@@ -77,25 +90,44 @@ def reconsidered(
     feeds: Mapping[str, Array],
     actual: Mapping[str, Any],
     expected: Mapping[str, Any],
+    advance: Advance = silent,
 ) -> list[Comparison]:
-    """The comparisons of one draw, those that fail judged again; as they are where the plan cannot be evaluated."""
+    """The comparisons of one draw, those that fail judged again; as they are where the plan cannot be evaluated.
+
+    `advance` is called with the number of disturbed evaluations that are done, and their greatest number.
+    """
+    failing = [each for each in outputs if not each.passed]
+
+    def judged(each: Comparison, moved: Mapping[str, Floats]) -> Comparison:
+        name = each.output
+        return each if each.passed else _judged(each, actual[name], expected[name], moved.get(name))
+
     try:
-        moved = WholePlan(plan, folder).moved(feeds)
+        moved = WholePlan(plan, folder).moved(
+            feeds, [each.output for each in failing], lambda now: all(judged(e, now).passed for e in failing), advance
+        )
     except TilecError:  # a part on onnxruntime refuses disturbed values
         return list(outputs)
-    judged = [
-        each if each.passed else _judged(each, actual[each.output], expected[each.output], moved.get(each.output))
-        for each in outputs
-    ]
-    if all(each.passed for each in judged):
-        return judged
+    first = [judged(each, moved) for each in outputs]
+    if all(each.passed for each in first):
+        return first
+    return _against_onnx(first, model, feeds, actual, moved)
+
+
+def _against_onnx(
+    outputs: Sequence[Comparison],
+    model: Path,
+    feeds: Mapping[str, Array],
+    actual: Mapping[str, Any],
+    moved: Mapping[str, Floats],
+) -> list[Comparison]:
+    """The comparisons, those that fail compared with ONNX's reference evaluator where it has an answer."""
     try:
         with Remote("ONNX's reference evaluator", OnnxReference, model) as reference:
             reference.ready()
-            second: Mapping[str, Any] = reference.call("run", feeds, timeout=PATIENCE)
+            return [e if e.passed else _against(e, actual[e.output], reference, feeds, moved) for e in outputs]
     except TilecError:
-        return judged
-    return [each if each.passed else _against(each, actual, second, moved.get(each.output)) for each in judged]
+        return list(outputs)
 
 
 def _judged(comparison: Comparison, actual: Any, expected: Any, moved: Floats | None) -> Comparison:
@@ -109,12 +141,20 @@ def _judged(comparison: Comparison, actual: Any, expected: Any, moved: Floats | 
 
 
 def _against(
-    comparison: Comparison, actual: Mapping[str, Any], second: Mapping[str, Any], moved: Floats | None
+    comparison: Comparison,
+    actual: Any,
+    reference: Remote,
+    feeds: Mapping[str, Array],
+    moved: Mapping[str, Floats],
 ) -> Comparison:
     """The comparison with ONNX's reference evaluator, if that one is passed."""
     name = comparison.output
-    again = compare(name, actual[name], second.get(name), comparison.tolerance)
-    again = again if again.passed else _judged(again, actual[name], second.get(name), moved)
+    try:
+        second = reference.call("output", name, feeds, timeout=PATIENCE)
+    except TilecError:
+        return comparison
+    again = compare(name, actual, second, comparison.tolerance)
+    again = again if again.passed else _judged(again, actual, second, moved.get(name))
     return replace(again, against="onnx") if again.passed else comparison
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,49 +29,88 @@ class WholePlan:
         self._calls = [fallback_of(folder, plan, call) for call in plan.calls]
         self._segments = segment_of(nodes_of(plan), plan.calls)
 
-    def outputs(self, feeds: Mapping[str, Array], disturbing: np.random.Generator | None = None) -> dict[str, Any]:
-        """The model's outputs by name; with a generator, every intermediate result is disturbed."""
-        kept = {port.tensor for port in self._plan.outputs}
+    def outputs(
+        self,
+        feeds: Mapping[str, Array],
+        disturbing: np.random.Generator | None = None,
+        names: Collection[str] | None = None,
+    ) -> dict[str, Any]:
+        """The model's outputs by name; with a generator, every intermediate result is disturbed. With `names` only
+        these are computed."""
+        ports = [port for port in self._plan.outputs if names is None or port.name in names]
+        kept = {port.tensor for port in ports}
         values = {port.tensor: feeds[port.name] for port in self._plan.inputs}
-        last = self._last_reads()
-        for step, produced in self._steps(values, disturbing):
+        needed = self._needed(kept)
+        last = self._last_reads(needed)
+        for step, produced in self._steps(values, disturbing, needed):
             values |= produced
             for tensor in last.get(step, ()):
                 if tensor not in kept:
                     values.pop(tensor, None)
-        return {port.name: self._value(port.tensor, values) for port in self._plan.outputs}
+        return {port.name: self._value(port.tensor, values) for port in ports}
 
     def results(self, feeds: Mapping[str, Array]) -> Iterator[tuple[Group, dict[str, Array]]]:
         """Every group with its outputs, in execution order."""
         values = {port.tensor: feeds[port.name] for port in self._plan.inputs}
         groups = {group.name: group for group in self._plan.groups}
-        for step, produced in self._steps(values, None):
+        for step, produced in self._steps(values, None, [step for step, _, _ in self._order()]):
             values |= produced
             if step in groups:
                 yield groups[step], produced
 
-    def moved(self, feeds: Mapping[str, Array]) -> dict[str, Floats]:
-        """How far each element of each floating-point or integer output moves when rounding moves everything."""
-        values = self.outputs(feeds)
-        names = [name for name, value in values.items() if isinstance(value, np.ndarray) and value.dtype.kind != "O"]
-        return deviations(lambda generator: self.outputs(feeds, generator), values, names)
+    def moved(
+        self,
+        feeds: Mapping[str, Array],
+        names: Collection[str],
+        enough: Callable[[Mapping[str, Floats]], bool],
+        advance: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> dict[str, Floats]:
+        """How far each element of the floating-point or integer outputs among `names` moves when rounding moves
+        everything, evaluated until that is `enough`."""
+        values = self.outputs(feeds, names=names)
+        arrays = [name for name, value in values.items() if isinstance(value, np.ndarray) and value.dtype.kind != "O"]
+        return deviations(lambda drawn: self.outputs(feeds, drawn, arrays), values, arrays, enough, advance)
 
-    def _steps(
-        self, values: Mapping[str, Any], disturbing: np.random.Generator | None
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Groups and calls in execution order with what they produce from `values`, which the caller extends."""
+    def _needed(self, tensors: Collection[str]) -> frozenset[str]:
+        """The groups and calls on which these tensors depend."""
+        wanted, steps = set(tensors), set()
+        for step, produced, read in reversed([*self._order()]):
+            if wanted.intersection(produced):
+                steps.add(step)
+                wanted |= read
+        return frozenset(steps)
+
+    def _order(self) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
+        """Groups and calls in execution order: (name or file, tensors that it produces, tensors that it reads)."""
+        calls = [
+            (call.file, frozenset(p.tensor for p in call.outputs), frozenset(p.tensor for p in call.inputs))
+            for call in self._plan.calls
+        ]
         called = 0
         for group in self._plan.groups:
             segment = max(self._segments[node.name] for node in group.nodes)
-            while called < segment:
-                yield self._call(called, values)
-                called += 1
-            read = {t for node in group.nodes for t in operands(node.expr)} - {node.name for node in group.nodes}
-            results = evaluated(group, self._plan, {t: self._value(t, values) for t in read}, disturbing)
-            yield group.name, {tensor: results[tensor] for tensor in group.outputs}
-        while called < len(self._calls):
-            yield self._call(called, values)
-            called += 1
+            yield from calls[called:segment]
+            called = max(called, segment)
+            yield group.name, frozenset(group.outputs), frozenset(t for n in group.nodes for t in operands(n.expr))
+        yield from calls[called:]
+
+    def _steps(
+        self, values: Mapping[str, Any], disturbing: np.random.Generator | None, needed: Collection[str]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The `needed` groups and calls in execution order with what they produce from `values`, which the caller
+        extends."""
+        groups = {group.name: group for group in self._plan.groups}
+        numbers = {call.file: number for number, call in enumerate(self._plan.calls)}
+        for step, _, read in self._order():
+            if step not in needed:
+                continue
+            if step in numbers:
+                yield self._call(numbers[step], values)
+                continue
+            group = groups[step]
+            outside = read - {node.name for node in group.nodes}
+            results = evaluated(group, self._plan, {t: self._value(t, values) for t in outside}, disturbing)
+            yield step, {tensor: results[tensor] for tensor in group.outputs}
 
     def _call(self, number: int, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         call = self._plan.calls[number]
@@ -81,18 +120,9 @@ class WholePlan:
     def _value(self, tensor: str, values: Mapping[str, Any]) -> Any:
         return values[tensor] if tensor in values else self._constants[tensor]
 
-    def _last_reads(self) -> dict[str, list[str]]:
-        """Map from step to the tensors that no later step reads."""
-        last: dict[str, str] = {}
-        called = 0
-        for group in self._plan.groups:
-            segment = max(self._segments[node.name] for node in group.nodes)
-            for call in self._plan.calls[called:segment]:
-                last |= {port.tensor: call.file for port in call.inputs}
-            called = max(called, segment)
-            last |= {tensor: group.name for node in group.nodes for tensor in operands(node.expr)}
-        for call in self._plan.calls[called:]:
-            last |= {port.tensor: call.file for port in call.inputs}
+    def _last_reads(self, needed: Collection[str]) -> dict[str, list[str]]:
+        """Map from step to the tensors that no later one of the `needed` steps reads."""
+        last = {tensor: step for step, _, read in self._order() if step in needed for tensor in read}
         steps: dict[str, list[str]] = {}
         for tensor, step in last.items():
             steps.setdefault(step, []).append(tensor)
