@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import chdir, nullcontext
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from tilec.cli import app
 from tilec.ir.codec import plan_from_json
 from tilec.ir.plan import Plan
 from tilec.pipeline import Job, StageInput, compile_model
+from tilec.pipeline.job import Advance, unseen
 from tilec.runtime import Session, load
 from tilec.spec.effective import Effective, effective_recipe
 from tilec.verify.inputs import Draw, random_inputs
@@ -39,8 +40,8 @@ ARTIFACTS = ("1-graph.json", "2-plan.json", "3-kernels.json", "4-report.json")
 class Quiet:
     """A listener that says nothing."""
 
-    def stage(self, name: str) -> nullcontext[Callable[[int, int], None]]:
-        return nullcontext(lambda _done, _total: None)
+    def stage(self, name: str) -> nullcontext[Advance]:
+        return nullcontext(unseen)
 
     def skipped(self, stage: str) -> None:
         return

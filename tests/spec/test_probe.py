@@ -20,6 +20,7 @@ from tilec.spec.device import DeviceSpec
 from tilec.spec.host import Cache, Host
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.measure import Rate
+from tilec.spec.probe_record import probe_record
 
 HOST = Host(
     model='A "quoted" CPU',
@@ -163,7 +164,7 @@ def test_measurements_of_a_busy_machine_are_told(
     with caplog.at_level(logging.WARNING, logger="tilec"):
         busy = probe.probed_text()
     assert "other work slowed this machine while it was measured" in caplog.text
-    record = probe.probe_of(busy)
+    record = probe_record(busy)
     assert record is not None
     assert (record.busy, record.disturbed) == (0.4, True)
     assert _figures(busy) != _figures(quiet)

@@ -14,6 +14,7 @@ from tilec.artifact import digest_object
 from tilec.errors import did_you_mean
 from tilec.ir.types import TTYPES, is_float
 from tilec.spec.located import Refused, Spec
+from tilec.spec.probe_record import ProbeRecord
 from tilec.spec.quantities import Bytes, BytesPerSecond, Femtojoules, FlopsPerSecond, Picoseconds
 
 MOST = 1 << 24
@@ -157,7 +158,7 @@ class Probe(Spec):
     @property
     def disturbed(self) -> bool:
         """Whether the figures may be too low."""
-        return self.busy > 0.1 or self.spread > 0.25
+        return ProbeRecord(self.time, self.busy, self.spread).disturbed
 
 
 class DeviceSpec(Spec):

@@ -7,22 +7,19 @@ measurement does not replace an undisturbed one, and is repeated when the machin
 import json
 import logging
 import os
-import re
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilec.artifact import folder_locked, touch, write_text
-from tilec.errors import ConfigError, TilecError, UnavailableError
+from tilec.errors import TilecError, UnavailableError
 from tilec.spec.cpus import idle_share
 from tilec.spec.host import Cache, Host, read_host
+from tilec.spec.probe_record import probe_record
 from tilec.spec.units import BANDWIDTH, BYTES, RATE
-
-if TYPE_CHECKING:
-    from tilec.spec.device import Probe
 
 log = logging.getLogger("tilec")
 
@@ -76,28 +73,14 @@ def _measured(host: Host, path: Path, known: str | None) -> str:
     return text
 
 
-def probe_of(text: str) -> "Probe | None":
-    """The circumstances of the measurement in a device file; None for a file that was not measured."""
-    from tilec.spec.device import Probe
-    from tilec.spec.located import Located, parse_yaml, validate
-
-    line = re.search(r"^probe: *\{.*$", text, re.MULTILINE)
-    if line is None:
-        return None
-    try:
-        return validate(Probe, Located(parse_yaml(line[0], "host").data["probe"]))
-    except ConfigError:
-        return None
-
-
 def is_newer(text: str, than: str) -> bool:
     """Whether both device files were measured, and the first one later."""
-    one, other = probe_of(text), probe_of(than)
+    one, other = probe_record(text), probe_record(than)
     return one is not None and other is not None and one.time > other.time
 
 
 def _disturbed(text: str) -> bool:
-    probe = probe_of(text)
+    probe = probe_record(text)
     return probe is not None and probe.disturbed
 
 
@@ -121,7 +104,7 @@ def known_text() -> str | None:
         text = _kept(read_host()).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    return text if probe_of(text) is not None else None
+    return text if probe_record(text) is not None else None
 
 
 def _kept(host: Host) -> Path:

@@ -1,4 +1,4 @@
 from openwakeword.model import Model
 from samples import pcm, show, voice
 
-show(Model(inference_framework="onnx").predict_clip(pcm(voice(2.0))))
+show(Model().predict_clip(pcm(voice(2.0))))

@@ -21,8 +21,9 @@ from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
 
-MAX_EXPRESSIONS = 512
-"""Maximal number of tensor expressions that a recurrence is unrolled to."""
+MAX_EXPRESSIONS = 128
+"""Maximal number of tensor expressions that a recurrence is unrolled to. Scheduling takes about 0.2 s for each: no two
+time steps are alike, for each reads other elements of the input."""
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 

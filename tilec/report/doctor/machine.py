@@ -101,10 +101,11 @@ def printed(command: Sequence[str]) -> str | None:
 
 def measured() -> Iterator[Finding]:
     """Whether the device `host` has been measured."""
-    from tilec.spec.probe import ADVICE, known_text, probe_of
+    from tilec.spec.probe import ADVICE, known_text
+    from tilec.spec.probe_record import probe_record
 
     text = known_text()
-    probe = probe_of(text) if text is not None else None
+    probe = probe_record(text) if text is not None else None
     if probe is None:
         text, fix = "this machine was not measured yet; the first use does it", "To do it now: tilec device probe"
         yield Finding("host", "info", text, fix)
