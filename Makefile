@@ -11,7 +11,8 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz outside faults conformance lint format features schema docs clean
+.PHONY: help demo test test-all mutants replay fuzz outside quantised faults conformance lint format features schema
+.PHONY: docs clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -42,11 +43,14 @@ mutants: $(READY) ## plant the faults of tests/mutants/list.yaml one by one; tes
 replay: $(READY) ## show what a change alters in the plans of small networks; UPDATE=1 accepts it
 	$(BIN)/pytest -q -n 2 --tb=short tests/replay $(if $(UPDATE),--update-golden)
 
-fuzz: $(READY) ## compile N=2000 random models (SEED=...) and compare them with onnxruntime
+fuzz: $(READY) ## compile and verify N=2000 random models (SEED=...), and compare them with a judge of their own
 	PYTHONPATH=.:tests $(BIN)/python -m fuzz $(N) $(SEED)
 
 outside: $(READY) ## compile and verify the ONNX files that packages on PyPI ship, e.g. ARGS="magika silero-vad"
 	$(BIN)/python -m tests.outside $(ARGS)
+
+quantised: $(READY) ## compile and verify small models in the forms of onnxruntime's quantiser, e.g. ARGS="bert-base qdq"
+	PYTHONPATH=.:tests $(BIN)/python -m quantised $(ARGS)
 
 faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --kills 20"; as root for small disks
 	$(BIN)/python -m tests.faults $(ARGS)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 from xml.etree import ElementTree
 
 import miscompiled
@@ -11,6 +12,8 @@ import pytest
 from onnx import helper
 
 from cli import models
+from tilec.cli.plan_origin import planned_recipe
+from tilec.pipeline import read_source
 
 
 def attention(path):
@@ -111,6 +114,20 @@ def test_a_planted_miscompile_is_found_and_reduced(cli, monkeypatch, tmp_path):
     assert np.prod(extents) < 3 * 8
     with np.load(tmp_path / "repro" / "inputs.npz") as inputs:
         assert inputs[port.name].shape == tuple(extents)
+
+
+def test_parts_are_compiled_by_the_recipe_beside_the_plan(cli, tmp_path):
+    models.mlp(tmp_path / "model.onnx")
+    (tmp_path / "r.yaml").write_text("schedule: {fusion: register, bounds: false}\n")
+    options = ("--device", "host", "--to", "schedule")
+    assert cli("compile", "model.onnx", *options, "--recipe", "r.yaml", "-o", "other").code == 0
+    assert cli("compile", "model.onnx", *options, "-o", "default").code == 0
+    other, default = (read_source("plan", Path(name)) for name in ("other", "default"))
+    assert planned_recipe(other, None) == str(Path("other") / "recipe.yaml")
+    assert planned_recipe(default, None) is None
+    assert planned_recipe(other, "latency") == "latency"
+    (tmp_path / "other" / "recipe.yaml").write_text("schedule: {fusion: none}\n")
+    assert planned_recipe(other, None) is None
 
 
 def test_groups_on_the_tile_machine(cli, tmp_path):

@@ -1,4 +1,4 @@
-"""`python -m fuzz N [SEED]`: N random models against onnxruntime; failures are reduced and kept."""
+"""`python -m fuzz N [SEED]`: N random models against onnxruntime and through verify; failures are reduced and kept."""
 
 from __future__ import annotations
 

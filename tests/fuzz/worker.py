@@ -1,4 +1,4 @@
-"""Compiles and runs models in a process of its own, whose death is a result like any other."""
+"""Compiles, verifies and runs models in a process of its own, whose death is a result like any other."""
 
 from __future__ import annotations
 
@@ -84,12 +84,15 @@ def _serve(pipe: Connection, cache: str) -> None:
 
 
 def _compile_and_run(path: Path, feeds: Mapping[str, Array], cache: Path) -> dict[str, Any]:
+    """The outputs of a model that `tilec compile` passes. Raises what it raises, VerificationMismatch as well."""
     from acceptance.building import Quiet, host
+    from verify.here import in_this_process
 
     from tilec.pipeline import Job, compile_model
     from tilec.runtime import load
 
     job = Job(host().recipe, Quiet(), host().device, cache=cache, device_text=host().device_source.text)
     folder = path.with_suffix(".tilec")
-    compile_model(job, path, folder, last="codegen")
+    with in_this_process():
+        compile_model(job, path, folder)
     return dict(load(folder).run(feeds))

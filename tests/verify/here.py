@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest import mock
+
+from tilec.verify import locate, native, references, runners, verdict
 
 
 class Here:
@@ -23,3 +28,12 @@ class Here:
     def call(self, method: str, *arguments: Any, timeout: float | None = None) -> Any:
         del timeout
         return getattr(self._object, method)(*arguments)
+
+
+@contextmanager
+def in_this_process() -> Iterator[None]:
+    """Inside, verify starts no process."""
+    with ExitStack() as stack:
+        for module in (locate, native, references, runners, verdict):
+            stack.enter_context(mock.patch.object(module, "Remote", Here))
+        yield
