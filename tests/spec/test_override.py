@@ -2,9 +2,9 @@
 
 import pytest
 
-from tilec.errors import UsageError
+from tilec.errors import ConfigError, UsageError
 from tilec.spec.override import with_values
-from tilec.spec.resolve import device_source, parse_device
+from tilec.spec.resolve import device_source, parse_device, resolve_device
 
 
 def test_levels_and_units_are_addressed_by_name_and_comments_stay():
@@ -32,3 +32,18 @@ def test_levels_and_units_are_addressed_by_name_and_comments_stay():
 def test_a_path_that_leads_nowhere_is_refused(setting, message):
     with pytest.raises(UsageError, match=message):
         with_values(device_source("a100"), [setting])
+
+
+def test_a_device_is_named_with_other_values(tmp_path):
+    name = "a100[levels.smem.capacity=64KiB, levels.dram.access={energy: 1pJ, bytes: 8B}]"
+    device = resolve_device(name)
+    assert device.name == name  # so that plans and rows of a sweep say what they are for
+    assert device.levels[device.index("smem")].capacity == 64 * 1024
+    assert device.levels[0].access.energy == 1000
+    (tmp_path / "mine.yaml").write_text(device_source("a100").text)
+    assert resolve_device("mine.yaml[launch_overhead=3us]", relative_to=tmp_path).launch_overhead == 3_000_000
+    with pytest.raises(ConfigError, match="64Kib") as error:
+        resolve_device("a100[levels.smem.capacity=64Kib]")
+    assert error.value.place.startswith("a100[levels.smem.capacity=64Kib]:")
+    with pytest.raises(UsageError, match="no device is called 'a10'"):
+        resolve_device("a10[launch_overhead=3us]")

@@ -23,7 +23,7 @@ Device = Annotated[
     typer.Option(
         "--device",
         metavar="NAME|FILE",
-        help="A name of `tilec device list`, a file, or host: this machine.",
+        help="A name of `tilec device list`, a file, or host: this machine; other values in brackets: a100[KEY=VALUE].",
         autocompletion=devices,
     ),
 ]

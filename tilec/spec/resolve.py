@@ -1,5 +1,7 @@
 """From a name or a file to a device or recipe, in wheel, editable and zipped installs and from any folder."""
 
+import json
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -42,12 +44,27 @@ def _collect(folder: Traversable, prefix: str, found: dict[str, Traversable]) ->
             found[prefix + entry.name.removesuffix(".yaml")] = entry
 
 
+_ALTERED = re.compile(r"(?P<name>[^\[\]]+)\[(?P<settings>[^\[\]]*=.*)\]")
+_NEXT = re.compile(r",(?=[\w.\s]+=)")
+"""Between two settings: a comma that a key follows."""
+
+
 def device_source(name: str, *, relative_to: Path | None = None, host_file: Path | None = None) -> Source:
     """The text of a device: `host` (`host_file` where it is one and this machine was not measured later, else measured
-    once and cached), a packaged name, or a file.
+    once and cached), a packaged name, or a file; with other values where keys in brackets follow:
+    `a100[levels.smem.capacity=64KiB]`.
 
     Raises UsageError when there is none.
     """
+    altered = _ALTERED.fullmatch(name)
+    if altered is not None:
+        from tilec.spec.override import with_values
+
+        given = device_source(altered["name"], relative_to=relative_to, host_file=host_file)
+        settings = _NEXT.split(altered["settings"])
+        if altered["name"] != HOST:  # which stays the device that this machine runs code for
+            settings.append(f"name={json.dumps(name)}")
+        return Source(with_values(given, settings, name).text, name)
     if name == HOST and host_file is not None and host_file.is_file():
         beside = _source(str(host_file), "devices", None)
         known = known_text()
