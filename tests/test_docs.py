@@ -15,7 +15,8 @@ from tilec.cli.app import app
 from tilec.cli.plan_origin import plan_of
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
-from tilec.spec.resolve import Source, parse_device
+from tilec.spec.resolve import Source, parse_device, resolve_device
+from tilec.spec.sweep import SweepRecipe
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -89,6 +90,8 @@ def test_examples_of_files_and_programs_are_legal():
     for page, language, text in blocks:
         if language == "python":
             compile(text, page, "exec")
+        elif language == "yaml" and text.startswith("kind: sweep"):
+            assert all(resolve_device(name) for name in validate(SweepRecipe, parse_yaml(text, page)).devices)
         elif language == "yaml" and page == "device-files.md":
             assert parse_device(Source(text, page)).level_names == ("dram", "sram", "reg")
         elif language == "yaml":

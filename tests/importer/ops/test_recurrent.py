@@ -10,6 +10,7 @@ from tests.importer.ops.cells import GATES, OUTPUTS, operands
 from tests.importer.reference import check, helper, run, save, single
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.importer import import_model
+from tilec.importer.ops import recurrent
 from tilec.importer.ops.recurrent import MAX_EXPRESSIONS
 
 KINDS = tuple(GATES)
@@ -84,7 +85,8 @@ def test_only_the_last_state_is_wanted(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, run(import_model(path), tmp_path, feeds)[1])
 
 
-def test_more_steps_than_are_put_together_at_once(tmp_path: Path) -> None:
+def test_more_steps_than_are_put_together_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrent, "MAX_EXPRESSIONS", 260)
     arrays = operands("RNN", (130, 1, 2, 2), directions=2)
     check(tmp_path, "RNN", *arrays, hidden_size=2, outputs=2, direction="bidirectional", atol=1e-5)
 
