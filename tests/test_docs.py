@@ -15,7 +15,8 @@ from tilec.cli.app import app
 from tilec.cli.plan_origin import plan_of
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
-from tilec.spec.resolve import Source, parse_device, resolve_device
+from tilec.spec.resolve import parse_device, resolve_device
+from tilec.spec.source import Source
 from tilec.spec.sweep import SweepRecipe
 
 ROOT = Path(__file__).parent.parent

@@ -6,7 +6,8 @@ from tilec.errors import ConfigError
 from tilec.report.lint.files import lint_text
 from tilec.spec.device import DeviceSpec
 from tilec.spec.located import parse_yaml, validate
-from tilec.spec.resolve import Source, device_source, parse_device
+from tilec.spec.resolve import device_source, parse_device
+from tilec.spec.source import Source
 
 NODE = """
 name: node

@@ -68,7 +68,8 @@ def _entry(device: "DeviceSpec") -> dict[str, Any]:
 def _host() -> dict[str, Any]:
     """The entry of this machine if it was measured; a list measures nothing."""
     from tilec.spec.probe import known_text
-    from tilec.spec.resolve import Source, parse_device
+    from tilec.spec.resolve import parse_device
+    from tilec.spec.source import Source
 
     text = known_text()
     if text is not None:

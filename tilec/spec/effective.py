@@ -11,7 +11,8 @@ from tilec.spec.contradictions import Contradiction, recipe_contradictions, refu
 from tilec.spec.device import DeviceSpec
 from tilec.spec.located import KeyPath, Located, Spec, parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
-from tilec.spec.resolve import Source, device_source, packaged, parse_device, recipe_source
+from tilec.spec.resolve import device_source, packaged, parse_device, recipe_source
+from tilec.spec.source import Source
 
 
 @dataclass(frozen=True)

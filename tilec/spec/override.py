@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Any
 
 from tilec.errors import UsageError, did_you_mean
-from tilec.spec.resolve import Source
+from tilec.spec.source import Source
 
 
 def with_values(source: Source, settings: Iterable[str], place: str = "--set") -> Source:

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -10,19 +9,12 @@ from typing import TYPE_CHECKING
 
 from tilec.errors import UsageError, did_you_mean
 from tilec.spec.probe import is_newer, known_text, probed_text
+from tilec.spec.source import Source
 
 if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
 
 HOST = "host"
-
-
-@dataclass(frozen=True)
-class Source:
-    """The text of a device or recipe file and the place that errors name."""
-
-    text: str
-    place: str
 
 
 def packaged(folder: str) -> dict[str, Traversable]:

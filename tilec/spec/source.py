@@ -1,0 +1,11 @@
+"""The text of a device or recipe, and its place."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a device or recipe file and the place that errors name."""
+
+    text: str
+    place: str
