@@ -52,6 +52,8 @@ def mistakes(draw: Callable, program: Program) -> Program:
                 changes.append(lambda _: (Allocate(replace(b, lo=wider(b.lo, 1), hi=wider(b.hi, 1))),))
             levels = [level.name for level in program.levels]
             changes.append(lambda _: (Allocate(replace(b, level=draw(st.sampled_from(levels)))),))
+            if b.offset is not None:
+                changes.append(lambda _: (Allocate(replace(b, offset=Const(64 * draw(st.integers(0, 4))))),))
         case Loop():
             changes.append(lambda s: (replace(s, extent=Binary("+", statement.extent, Const(1))),))
             changes.append(lambda s: (replace(s, extent=Binary("-", statement.extent, Const(1))),))

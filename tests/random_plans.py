@@ -29,12 +29,17 @@ ANY = st.lists(st.sampled_from(NAMES), min_size=1, max_size=6, unique=True).flat
 
 @st.composite
 def hierarchies(draw: Callable, names: tuple[str, ...], fans: tuple[int, ...]) -> tuple[PlanLevel, ...]:
-    """Unbounded levels of these names; about a third of them, never the lowest, has as many units as one of `fans`."""
+    """Unbounded levels of these names; about a third of them, never the lowest, has as many units as one of `fans`.
+
+    Some explicit ones have addresses, with one of three alignments.
+    """
     levels = []
     for position, name in enumerate(names):
         units = draw(st.sampled_from(fans)) if position and draw(st.integers(0, 99)) < 30 else 1
         scope = f"unit{name}" if units > 1 and draw(st.booleans()) else ""
-        levels.append(PlanLevel(name, None, units, draw(st.sampled_from(("explicit", "implicit"))), scope))
+        managed = draw(st.sampled_from(("explicit", "implicit")))
+        alignment = (None, 1, 4, 64)[(position + units + len(names)) % 4] if managed == "explicit" else None
+        levels.append(PlanLevel(name, None, units, managed, scope, alignment=alignment))
     return tuple(levels)
 
 

@@ -21,13 +21,13 @@ from tilec.lower.lowering_context import LoweringContext, lowering_context
 from tilec.machine import Result, execute
 
 DRAM = PlanLevel("dram", None)
-SHARED = PlanLevel("shared", None, 4, "explicit", "block")
+SHARED = PlanLevel("shared", None, 4, "explicit", "block", alignment=16)
 L2 = PlanLevel("l2", None, 2, "implicit", "core")
 REG = PlanLevel("reg", None)
 LANES = PlanLevel("reg", None, 32, "explicit", "thread")
 CPU = (DRAM, L2, REG)
 GPU = (DRAM, SHARED, LANES)
-HOST = (PlanLevel("host", None), PlanLevel("dram", None), L2, REG)
+HOST = (PlanLevel("host", None, alignment=64), PlanLevel("dram", None, alignment=64), L2, REG)
 
 Sizes = Mapping[str, Mapping[str, Mapping[str, int]]]
 

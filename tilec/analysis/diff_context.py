@@ -54,6 +54,7 @@ def _different(kind: str, before: Mapping[str, Fact], after: Mapping[str, Fact])
 def _level(level: PlanLevel) -> str:
     capacity = "unbounded" if level.capacity is None else f"{level.capacity} bytes"
     text = f"{capacity}, {level.units} x {level.scope or 'one'}, {level.managed}, {level.transaction} at once"
+    text += "" if level.alignment is None else f", aligned to {level.alignment}"
     return text if level.pool is None else f"{text}, pool {level.pool.name} of {level.pool.capacity} bytes"
 
 

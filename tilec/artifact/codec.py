@@ -136,7 +136,11 @@ def _decode(hint: Any, data: Any, place: str, path: str) -> Any:
 
 def _decode_union(members: tuple[Any, ...], data: Any, place: str, path: str) -> Any:
     """The first member that accepts `data`; an object with a kind is decoded by the member of that kind, one without by
-    the only class without."""
+    the only class without. An optional value of a type with a registered form is null or in that form."""
+    if type(None) in members:
+        value: Any = Union.__getitem__(tuple(member for member in members if member is not type(None)))
+        if value in _READERS:
+            return None if data is None else _decode(value, data, place, path)
     if isinstance(data, dict) and "kind" in data:
         for member in members:
             if getattr(member, "kind", None) == data["kind"]:

@@ -9,11 +9,11 @@ from pathlib import Path
 from tilec.abi.alignment import ALIGNMENT
 from tilec.codegen.check_layouts import check_layouts
 from tilec.codegen.kernel_sharing import renaming
-from tilec.codegen.memory_plan import Arena, Life, plan_memory
 from tilec.codegen.prepare_weights import Weights, prepare_weights
 from tilec.errors import ArtifactError, UnsupportedError
 from tilec.ir.call_segments import call_results, segment_of
 from tilec.ir.expr import constant_value
+from tilec.ir.memory_plan import Arena, Life, plan_memory
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
 from tilec.ir.types import tensor_bytes

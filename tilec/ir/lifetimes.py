@@ -84,7 +84,8 @@ class Lifetimes:
 
 
 def lifetimes(body: tuple[Statement, ...]) -> Lifetimes:
-    """Lifetimes of the buffers that `body` allocates; a buffer without a use has none."""
+    """Lifetimes of the buffers that `body` allocates; a buffer without a use has none. One with pipeline copies lives
+    all the time: loads for later iterations are under way."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     for position, statement in enumerate(body):
@@ -97,6 +98,26 @@ def lifetimes(body: tuple[Statement, ...]) -> Lifetimes:
         if isinstance(statement, Allocate):
             name = statement.buffer.name
             if name in first:
-                born[first[name]].append(name)
-                dying[last[name]].append(name)
+                always = statement.buffer.copies > 1
+                born[0 if always else first[name]].append(name)
+                dying[-1 if always else last[name]].append(name)
     return Lifetimes(tuple(map(tuple, born)), tuple(map(tuple, dying)))
+
+
+def spans(body: tuple[Statement, ...]) -> dict[str, tuple[int, int]]:
+    """Buffer -> first and last position of its lifetime in the text of the program; a loop covers the positions of the
+    statements inside. Buffers without a use are left out."""
+    found: dict[str, tuple[int, int]] = {}
+    _span(body, 0, found)
+    return found
+
+
+def _span(body: tuple[Statement, ...], start: int, found: dict[str, tuple[int, int]]) -> int:
+    """Record the spans of the buffers of a body that begins at a position; returns the position behind it."""
+    life, births = lifetimes(body), dict[str, int]()
+    for statement, born, dying in zip(body, life.born, life.dying, strict=True):
+        births |= dict.fromkeys(born, start)
+        inside = _span(statement.body, start, found) if isinstance(statement, Loop) else start
+        start = max(inside, start + 1)
+        found |= {name: (births[name], start - 1) for name in dying}
+    return start

@@ -69,7 +69,11 @@ class Pool:
 class PlanLevel:
     """The properties of a memory level that a plan depends on. `capacity` is in bytes of one instance (None:
     unbounded), `units` the number of instances under one instance of the level below, `scope` the name of the units of
-    a spread loop, `transaction` the bytes that move at once, `pool` the capacity that it shares with other levels."""
+    a spread loop, `transaction` the bytes that move at once, `pool` the capacity that it shares with other levels.
+
+    `alignment` is what the addresses of buffers at the level are multiples of, in bytes. None: its buffers have no
+    addresses; hardware decides where the lines of a cache lie, a compiler allocates registers.
+    """
 
     name: str
     capacity: int | None
@@ -78,6 +82,7 @@ class PlanLevel:
     scope: str = ""
     transaction: int = 1
     pool: Pool | None = None
+    alignment: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,10 @@ class Buffer:
     `lo` and `hi` are expressions over the loop variables around it and may leave the tensor; `shape` is the maximal
     width of the window, which is allocated; `layout` permutes the dimensions in storage (outermost first, empty for
     row-major); `copies` is the number of instances for pipelining.
+
+    `offset` is its place in bytes, from the start of an instance of its level, or of the pool that the level shares
+    (`tilec.ir.address_spaces`): there lie its copies, one after another, for each iteration that a unit executes
+    concurrently. None at a level without addresses, and for parameters, whose addresses the caller passes.
     """
 
     name: str
@@ -34,6 +38,7 @@ class Buffer:
     ttype: str
     layout: tuple[int, ...] = ()
     copies: int = 1
+    offset: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ def _shape(buffer: Buffer) -> str:
 
 def _storage(buffer: Buffer) -> str:
     layout = f", layout {' '.join(map(str, buffer.layout))}" if buffer.layout else ""
-    return layout + (f", {buffer.copies} copies" if buffer.copies != 1 else "")
+    copies = f", {buffer.copies} copies" if buffer.copies != 1 else ""
+    return layout + copies + (f", at byte {text_of(buffer.offset)}" if buffer.offset is not None else "")
 
 
 def statement_text(statement: Statement) -> str:

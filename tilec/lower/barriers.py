@@ -1,8 +1,9 @@
-"""Barrier insertion between units that share memory: a pass over a finished program (memory fences; Welder, 4.2).
+"""Barrier insertion between units that share memory: a pass over a program with places (memory fences; Welder, 4.2).
 
 A buffer is shared by the units of the first level above it that has several. They synchronise where one reads what
 another wrote, writes what another still reads, or writes what another has initialised (read-after-write,
-write-after-read, write-after-write); memory private to a unit needs no barrier.
+write-after-read, write-after-write), be it in the same buffer or in one whose place overlaps; memory private to a unit
+needs no barrier.
 """
 
 from __future__ import annotations
@@ -12,60 +13,53 @@ from dataclasses import dataclass, field, replace
 
 from tilec.ir.lifetimes import reads, statements, writes
 from tilec.ir.plan import PlanLevel
-from tilec.ir.program import Allocate, Barrier, Buffer, Loop, Statement
+from tilec.ir.program import Barrier, Buffer, Loop, Statement
 from tilec.ir.scopes import scope_of
+from tilec.ir.sharing import Sharing, sharing
 
 
 def with_barriers(
     body: tuple[Statement, ...], parameters: Iterable[Buffer], levels: tuple[PlanLevel, ...]
 ) -> tuple[Statement, ...]:
     """The statements with a barrier in front of each one that conflicts with pending accesses of other units."""
-    inner = (s.buffer for s in statements(body) if isinstance(s, Allocate))
-    shared = {b.name: scope for b in (*parameters, *inner) if (scope := _sharing(b.level, levels)) is not None}
+    shared = sharing(body, parameters, levels)
     scopes = [scope_of(level) for level in levels]
-    return _body(body, _Pending({}), shared, scopes)[0] if shared else body
-
-
-def _sharing(level: str, levels: tuple[PlanLevel, ...]) -> str | None:
-    """The scope of the units that share an instance of a level; None if one unit uses it."""
-    names = [described.name for described in levels]
-    above = (described for described in levels[names.index(level) + 1 :] if described.units > 1)
-    first = next(above, None)
-    return None if first is None else scope_of(first)
+    return _body(body, _Pending({}), shared, scopes)[0] if shared.partners else body
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Accesses since the last barrier, by scope: buffers read, and buffers written with the writing statement."""
+    """Accesses since the last barrier, by scope: buffers read, and buffers written with the writing statements."""
 
     read: Mapping[str, frozenset[str]]
-    written: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
+    written: Mapping[str, Mapping[str, frozenset[int]]] = field(default_factory=dict)
 
-    def conflicts(self, statement: Statement, shared: Mapping[str, str]) -> list[str]:
+    def conflicts(self, statement: Statement, shared: Sharing) -> list[str]:
         """Scopes that have to synchronise before the statement."""
         waiting: dict[str, None] = {}
         for inner in _leaves(statement):
             for name in reads(inner):
-                if name in shared and any(name == b for b, _ in self.written.get(shared[name], ())):
-                    waiting[shared[name]] = None
+                for scope in shared.scopes(name):
+                    if not shared.partners[scope][name].isdisjoint(self.written.get(scope, ())):
+                        waiting[scope] = None
             for name in writes(inner):
-                scope = shared.get(name)
-                if scope is None:
-                    continue
-                others = any(name == b and writer != id(inner) for b, writer in self.written.get(scope, ()))
-                if others or name in self.read.get(scope, ()):
-                    waiting[scope] = None
+                for scope in shared.scopes(name):
+                    partners, written = shared.partners[scope][name], self.written.get(scope, {})
+                    others = any(written[b] - {id(inner)} for b in partners.intersection(written))
+                    if others or not partners.isdisjoint(self.read.get(scope, ())):
+                        waiting[scope] = None
         return list(waiting)
 
-    def after(self, statement: Statement, shared: Mapping[str, str]) -> _Pending:
+    def after(self, statement: Statement, shared: Sharing) -> _Pending:
         """The accesses including those of one more statement."""
         read, written = dict(self.read), dict(self.written)
         for name in reads(statement):
-            if name in shared:
-                read[shared[name]] = read.get(shared[name], frozenset()) | {name}
+            for scope in shared.scopes(name):
+                read[scope] = read.get(scope, frozenset()) | {name}
         for name in writes(statement):
-            if name in shared:
-                written[shared[name]] = written.get(shared[name], frozenset()) | {(name, id(statement))}
+            for scope in shared.scopes(name):
+                before = written.get(scope, {})
+                written[scope] = {**before, name: before.get(name, frozenset()) | {id(statement)}}
         return _Pending(read, written)
 
     def without(self, scopes: Iterable[str]) -> _Pending:
@@ -77,8 +71,10 @@ class _Pending:
     def union(self, other: _Pending) -> _Pending:
         """The accesses of either."""
         read = {s: self.read.get(s, frozenset()) | other.read.get(s, frozenset()) for s in {**self.read, **other.read}}
-        scopes = {**self.written, **other.written}
-        written = {s: self.written.get(s, frozenset()) | other.written.get(s, frozenset()) for s in scopes}
+        written = {s: dict(names) for s, names in self.written.items()}
+        for scope, names in other.written.items():
+            into = written.setdefault(scope, {})
+            into |= {name: into.get(name, frozenset()) | by for name, by in names.items()}
         return _Pending(read, written)
 
 
@@ -87,7 +83,7 @@ def _leaves(statement: Statement) -> Iterable[Statement]:
 
 
 def _body(
-    body: Iterable[Statement], pending: _Pending, shared: Mapping[str, str], scopes: list[str]
+    body: Iterable[Statement], pending: _Pending, shared: Sharing, scopes: list[str]
 ) -> tuple[tuple[Statement, ...], _Pending]:
     result: list[Statement] = []
     for statement in body:
@@ -109,7 +105,7 @@ def _body(
     return tuple(result), pending
 
 
-def _loop(loop: Loop, shared: Mapping[str, str], scopes: list[str]) -> tuple[Loop, _Pending]:
+def _loop(loop: Loop, shared: Sharing, scopes: list[str]) -> tuple[Loop, _Pending]:
     """A loop with barriers between its iterations where needed, and the accesses pending after it."""
     body, after = _body(loop.body, _Pending({}), shared, scopes)
     if loop.kind == "serial":

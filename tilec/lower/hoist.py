@@ -10,6 +10,7 @@ from tilec.ir.lifetimes import statements, writes
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, LoadTiles, Loop, Statement
 from tilec.lower.counts.footprint import footprint_of, pools_of
+from tilec.lower.places import with_places
 
 
 def hoisted(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> tuple[Statement, ...]:
@@ -22,8 +23,8 @@ def hoisted(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> tuple[S
     allowed = {level.name for level in levels}
     while True:
         result = _body(body, allowed)
-        before, after = footprint_of(body, levels), footprint_of(result, levels)
-        pools = pools_of(result, levels)
+        before, placed = footprint_of(with_places(body, levels), levels), with_places(result, levels)
+        after, pools = footprint_of(placed, levels), pools_of(placed, levels)
         full = {
             level.name
             for level in levels

@@ -5,13 +5,13 @@ from __future__ import annotations
 from tilec.ir.expr import Const, operands
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Buffer, Program
-from tilec.lower.barriers import with_barriers
 from tilec.lower.checks.check_plan import problems
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.emit import statements
 from tilec.lower.hoist import hoisted
 from tilec.lower.inline_positions import inline_positions
 from tilec.lower.lowering_context import Box, LoweringContext, lowering_context
+from tilec.lower.places import with_places_and_barriers
 from tilec.lower.tile_request import RequestTarget, TileRequest
 from tilec.lower.windows import window_of
 
@@ -44,7 +44,7 @@ def lower(group: Group, variant: Variant, plan: Plan) -> Program:
         symbols=plan.symbols,
         parameters=tuple(parameters.values()),
         outputs=s.outputs,
-        body=with_barriers(body, parameters.values(), s.levels),
+        body=with_places_and_barriers(body, parameters.values(), s.levels),
     )
 
 

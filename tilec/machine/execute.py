@@ -35,6 +35,7 @@ from tilec.machine.compute import compute
 from tilec.machine.errors import MachineError
 from tilec.machine.memory import BufferInstances, BufferView, Meter, bytes_of, reserve
 from tilec.machine.moves import fill, load, store
+from tilec.machine.places import Places
 from tilec.machine.repeated_loops import is_repeated
 from tilec.machine.units import Lanes, integers, volumes
 
@@ -56,9 +57,10 @@ class Result:
 def execute(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str, int] = _NO_SYMBOLS) -> Result:
     """Run a program on `arrays`, the input parameters by name.
 
-    Buffers are poisoned until written, explicit levels limited to their capacity, spread loops run in lockstep. Raises
-    MachineError when a tile reads an element that was not written, leaves a window or overflows a level, when an output
-    is not stored, or an array or a symbol is missing.
+    Buffers are poisoned until written, explicit levels limited to their capacity, spread loops run in lockstep. A write
+    poisons the buffers whose places it overlaps, and its own target where no barrier keeps it apart from accesses of
+    other units to them. Raises MachineError when a tile reads an element that was not written, leaves a window or
+    overflows a level, when an output is not stored, or an array or a symbol is missing.
     """
     if unbound := [name for name in program.symbols if name not in symbols]:
         raise MachineError(f"symbol {unbound[0]} has no value")
@@ -70,13 +72,14 @@ def execute(program: Program, arrays: Mapping[str, Array], symbols: Mapping[str,
 
 
 @contextmanager
-def _place(statement: Statement) -> Iterator[None]:
+def _place(statement: Statement, places: Places) -> Iterator[None]:
     try:
         yield
     except MachineError as error:
         if error.place is not None:
             raise
-        raise MachineError(error.message, statement_text(statement), error.hint) from None
+        hint = error.hint or places.cause(statement)
+        raise MachineError(error.message, statement_text(statement), hint) from None
     except (KeyError, TypeError, ValueError) as error:
         raise MachineError(f"{type(error).__name__}: {error}", statement_text(statement)) from error
 
@@ -89,6 +92,7 @@ class _Machine:
         self._scopes = scope_ranks(program.levels)
         self._meter = Meter(program.levels)
         self._turns = iterations_per_unit(program.body, program.levels)
+        self._places = Places(program, symbols, self._turns)
         self._lives: dict[int, Lifetimes] = {}
         self._same: dict[tuple[int, frozenset[str]], bool] = {}
         self._memory: dict[str, BufferInstances] = {}
@@ -128,10 +132,13 @@ class _Machine:
         allocated = {s.buffer.name: s.buffer for s in body if isinstance(s, Allocate)}
         sizes = {name: self._bytes(buffer) for name, buffer in allocated.items()}
         for statement, born, dying in zip(body, life.born, life.dying, strict=True):
-            with _place(statement):
+            with _place(statement, self._places):
                 for name in born:
-                    self._meter.born(allocated[name].level, name, sizes[name])
+                    self._meter.born(allocated[name].level, name, sizes[name], *self._places.end(name))
                 self._step(statement, serial, lanes)
+                for name in self._places.lost(statement):
+                    if name in self._memory:
+                        self._memory[name].lose()
                 for name in dying:
                     self._meter.dies(allocated[name].level, sizes[name])
         for name in allocated:
@@ -187,7 +194,7 @@ class _Machine:
         acting = lanes.instances(rank - 1) if often > 1 else lanes
         inner = acting.spread(loop.variable, np.maximum(self._counts(loop, serial, acting), 0), rank)
         with self._meter.counting(often):
-            for wave in self._waves(loop, serial, inner) if inner.count else ():
+            for wave in self._places.each(self._waves(loop, serial, inner) if inner.count else ()):
                 self.run(loop.body, serial, wave)
 
     def _repeats(self, loop: Loop, lanes: Lanes, rank: int) -> int:

@@ -66,6 +66,12 @@ class BufferInstances:
         self.complete = self.complete or bool(self.written.all())
         return self.complete
 
+    def lose(self) -> None:
+        """Forget all contents, as if nothing was written yet."""
+        self.array[...] = poison(self.buffer.ttype)
+        self.written[...] = _outside(self.lo, self.hi, self.written.shape)
+        self.complete = False
+
     def has(self, rows: Array, begin: Array, widths: Sequence[int]) -> bool:
         """Whether all elements of these tiles were written."""
         return self.is_complete() or bool(take(self.written, rows, begin, widths).all())
@@ -101,20 +107,27 @@ def reserve(
         raise MachineError(f"the window of {buffer.name} is {wide.tolist()}, only {list(shape)} is reserved")
     most = tuple(widths.max(axis=0).tolist())
     array = np.full((len(codes), *most), poison(buffer.ttype), numpy_dtype(buffer.ttype))
-    written = np.zeros(array.shape, bool)
-    for axis, width in enumerate(most):
-        outside = np.arange(width) >= widths[:, axis, None]
-        if outside.any():
-            ones = [1] * len(most)
-            ones[axis] = width
-            written |= outside.reshape(len(codes), *ones)
+    written = _outside(lo, hi, array.shape)
     order = np.argsort(codes, kind="stable")
     return BufferInstances(buffer, names, codes[order], lo[order], hi[order], array, written[order])
 
 
+def _outside(lo: Array, hi: Array, shape: tuple[int, ...]) -> Array:
+    """Mask [units, widths...] of the elements behind windows that are narrower than others."""
+    widths = np.maximum(hi - lo, 0)
+    mask = np.zeros(shape, bool)
+    for axis, width in enumerate(shape[1:]):
+        behind = np.arange(width) >= widths[:, axis, None]
+        if behind.any():
+            ones = [1] * (len(shape) - 1)
+            ones[axis] = width
+            mask |= behind.reshape(shape[0], *ones)
+    return mask
+
+
 class Meter:
-    """Byte counters: traffic per level, and bytes live in one instance of each level and in pools, limited where
-    explicit."""
+    """Byte counters: traffic per level, and bytes in use in one instance of each level and in pools, limited where
+    explicit: up to the end of the highest place, or live at once where buffers have no places."""
 
     def __init__(self, levels: Sequence[PlanLevel]) -> None:
         self._levels = {level.name: level for level in levels}
@@ -134,19 +147,20 @@ class Meter:
         finally:
             self._often = before
 
-    def born(self, level: str, name: str, size: int) -> None:
-        """Begin the lifetime of a buffer. Raises MachineError above the capacity of an explicit level or of its
-        pool."""
+    def born(self, level: str, name: str, size: int, end: int | None = None, pooled: bool = False) -> None:
+        """Begin the lifetime of a buffer, whose place, if it has one, ends at a byte of its level or `pooled`. Raises
+        MachineError above the capacity of an explicit level or of its pool."""
         self._live[level] += size
-        self.peak[level] = max(self.peak[level], self._live[level])
+        held = self._live[level] if end is None or pooled else end
+        self.peak[level] = max(self.peak[level], held)
         capacity = self._levels[level].capacity
-        if self._levels[level].managed == "explicit" and capacity is not None and self._live[level] > capacity:
-            raise MachineError(f"{name} brings {level} to {self._live[level]} bytes, its capacity is {capacity}")
+        if self._levels[level].managed == "explicit" and capacity is not None and held > capacity:
+            raise MachineError(f"{name} brings {level} to {held} bytes, its capacity is {capacity}")
         pool = self._pools.get(level)
         if pool is not None:
             self._taken[pool.name] += pool.share(size)
-            if self._taken[pool.name] > pool.capacity:
-                taken = self._taken[pool.name]
+            taken = end if end is not None and pooled else self._taken[pool.name]
+            if taken > pool.capacity:
                 raise MachineError(f"{name} brings pool {pool.name} to {taken} bytes, its capacity is {pool.capacity}")
 
     def dies(self, level: str, size: int) -> None:

@@ -147,7 +147,9 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
 
 
 def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
-    """The chosen levels; the units of those between them multiply."""
+    """The chosen levels; the units of those between them multiply. Scratchpads up to the core's have addresses; what is
+    explicit above it are registers, which a compiler allocates."""
+    core = device.index(device.core_level)
     levels: list[PlanLevel] = []
     for place, index in enumerate(chosen):
         level = device.levels[index]
@@ -155,7 +157,9 @@ def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
         scope = level.scope or (level.name if units > 1 else "")
         shared = device.shared(level.name)
         pool = None if shared is None else Pool(*shared)
-        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, level.transaction.bytes, pool))
+        alignment = level.alignment if level.managed == "explicit" and index <= core else None
+        transaction = level.transaction.bytes
+        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, transaction, pool, alignment))
     return tuple(levels)
 
 

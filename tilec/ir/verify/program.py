@@ -2,8 +2,8 @@
 
 checks: names are bound once; statements stand on valid levels and units; types and ranks agree; every read lies in a
 window that was filled; accumulators are initialised and every reduce point is added once; every output element is
-stored, by one statement, after its sum is complete; units that share memory synchronise; explicit levels have capacity
-for their live buffers.
+stored, by one statement, after its sum is complete; buffers that live together have places apart; units that share
+memory, by name or by place, synchronise; explicit levels have capacity for their places or live buffers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tilec.ir.address_spaces import address_spaces
 from tilec.ir.algebra import equal
 from tilec.ir.concurrency import iterations_per_unit
 from tilec.ir.evaluate import integer
@@ -21,6 +22,7 @@ from tilec.ir.lifetimes import lifetimes
 from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
 from tilec.ir.types import tensor_bytes
 from tilec.ir.verify.dataflow import Dataflow
+from tilec.ir.verify.places import check_places
 from tilec.ir.verify.races import Races
 from tilec.ir.verify.structure import Structure
 
@@ -42,6 +44,7 @@ def check_program(program: Program, shapes: Shapes, symbols: Mapping[str, int] =
         shape = shapes.get(parameter.tensor, parameter.shape)
         if not all(equal(as_expr(a), b) for a, b in zip(shape, parameter.shape, strict=True)):
             problems.append(f"parameter {parameter.name}: its shape is not that of {parameter.tensor}")
+    problems += check_places(program, symbols)
     problems += Races(program).check()
     if any(name not in symbols for name in program.symbols):
         return tuple(problems)
@@ -52,10 +55,13 @@ def check_program(program: Program, shapes: Shapes, symbols: Mapping[str, int] =
 
 
 def _overflows(program: Program, symbols: Mapping[str, int]) -> list[str]:
-    """Explicit levels and pools whose live buffers exceed the capacity."""
+    """Explicit levels and pools whose live buffers exceed the capacity; where all buffers have places, `check_places`
+    says so."""
     explicit = {level.name: level for level in program.levels if level.managed == "explicit"}
     limits = {f"level {name}": level.capacity for name, level in explicit.items() if level.capacity is not None}
     limits |= {f"pool {level.pool.name}": level.pool.capacity for level in explicit.values() if level.pool is not None}
+    for space in address_spaces(program.levels).values():
+        limits.pop(f"{'pool' if space.pooled else 'level'} {space.name}", None)
     often = iterations_per_unit(program.body, program.levels) if limits else {}
     live = dict.fromkeys(limits, 0)
     peak = dict(live)

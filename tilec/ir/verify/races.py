@@ -1,14 +1,16 @@
-"""Race detection: conflicting accesses of units that share memory without a barrier between them."""
+"""Race detection: conflicting accesses of units that share memory, by name or by place, without a barrier between
+them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from tilec.ir.expr import constant_value
-from tilec.ir.lifetimes import reads, statements, writes
-from tilec.ir.program import Allocate, Barrier, Loop, Program, Statement
+from tilec.ir.lifetimes import reads, writes
+from tilec.ir.program import Barrier, Loop, Program, Statement
 from tilec.ir.program_text import statement_text
 from tilec.ir.scopes import scope_of
+from tilec.ir.sharing import Sharing, sharing
 
 
 @dataclass(slots=True)
@@ -16,28 +18,23 @@ class Races:
     """Traversal of a program with a valid structure. Serial loops are visited twice: the second iteration conflicts
     with accesses of the first.
 
-    Memory below a level with several units is shared by them. `read` and `written` map a scope to its accesses since
-    the last barrier, the latter with the statement: the units of one statement write disjoint parts.
+    `read` and `written` map a scope to its accesses since the last barrier, the latter with the statement: the units of
+    one statement write disjoint parts.
     """
 
     program: Program
-    sharing: dict[str, str] = field(default_factory=dict)
+    shared: Sharing = field(init=False)
     scopes: list[str] = field(default_factory=list)
     read: dict[str, set[str]] = field(default_factory=dict)
     written: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def check(self) -> list[str]:
-        """Every statement that may run while other units still use a buffer it accesses."""
-        levels = self.program.levels
-        self.scopes = [scope_of(level) for level in levels]
-        names = [level.name for level in levels]
-        inner = (s.buffer for s in statements(self.program.body) if isinstance(s, Allocate))
-        for buffer in (*self.program.parameters, *inner):
-            above = (level for level in levels[names.index(buffer.level) + 1 :] if level.units > 1)
-            if (level := next(above, None)) is not None:
-                self.sharing[buffer.name] = scope_of(level)
-        self._body(self.program.body)
+        """Every statement that may run while other units still use bytes that it accesses."""
+        program = self.program
+        self.scopes = [scope_of(level) for level in program.levels]
+        self.shared = sharing(program.body, program.parameters, program.levels)
+        self._body(program.body)
         return list(dict.fromkeys(self.problems))
 
     def _body(self, body: tuple[Statement, ...]) -> None:
@@ -56,18 +53,23 @@ class Races:
 
     def _access(self, statement: Statement) -> None:
         for name in reads(statement):
-            if (scope := self.sharing.get(name)) is not None:
-                if any(name == other for other, _ in self.written.get(scope, ())):
-                    self._say(statement, scope, f"may still write {name}")
+            for scope in self.shared.scopes(name):
+                partners = self.shared.partners[scope][name]
+                for other in sorted({other for other, _ in self.written.get(scope, ()) if other in partners}):
+                    self._say(statement, scope, "write", name, other)
                 self.read.setdefault(scope, set()).add(name)
         for name in writes(statement):
-            if (scope := self.sharing.get(name)) is not None:
+            for scope in self.shared.scopes(name):
+                partners = self.shared.partners[scope][name]
                 earlier = self.written.setdefault(scope, set())
-                if name in self.read.get(scope, set()) - set(reads(statement)):
-                    self._say(statement, scope, f"may still read {name}")
-                if any(name == other and writer != id(statement) for other, writer in earlier):
-                    self._say(statement, scope, f"may still write {name}")
+                for other in sorted((self.read.get(scope, set()) - set(reads(statement))) & partners):
+                    self._say(statement, scope, "read", name, other)
+                for other in sorted({b for b, writer in earlier if b in partners and writer != id(statement)}):
+                    self._say(statement, scope, "write", name, other)
                 earlier.add((name, id(statement)))
 
-    def _say(self, statement: Statement, scope: str, what: str) -> None:
-        self.problems.append(f"{statement_text(statement)}: units of {scope} {what}, a barrier is missing")
+    def _say(self, statement: Statement, scope: str, use: str, name: str, other: str) -> None:
+        where = other if other == name else f"{other}, where {name} lies"
+        self.problems.append(
+            f"{statement_text(statement)}: units of {scope} may still {use} {where}, a barrier is missing"
+        )

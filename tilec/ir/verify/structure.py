@@ -106,6 +106,8 @@ class Structure:
             self._buffer(place, parameter, ())
             if parameter.level != program.levels[0].name:
                 self._say(place, f"is at {parameter.level}, parameters are at {program.levels[0].name}")
+            elif parameter.offset is not None:
+                self._say(place, "has an offset, but the caller passes its address")
             elif any(lo != Const(0) for lo in parameter.lo) or parameter.hi != parameter.shape:
                 self._say(place, "is not its whole tensor")
             visible[parameter.name] = (parameter, ())
@@ -174,7 +176,7 @@ class Structure:
             self._say(place, f"layout {list(b.layout)} is no order of {rank} dimensions")
         if b.copies < 1:
             self._say(place, f"{b.copies} copies")
-        self._integers(place, b.shape, ())
+        self._integers(place, b.shape if b.offset is None else (*b.shape, b.offset), ())
         self._integers(place, (*b.lo, *b.hi), loops)
         if b.level not in self.levels:
             self._say(place, f"unknown level {b.level}")

@@ -1,14 +1,17 @@
-"""Planned footprint: maximal bytes live at once in an instance of each level, or in a pool (MemFootprint; Welder,
-3.1)."""
+"""Planned footprint of each level and pool (MemFootprint; Welder, 3.1).
+
+Where buffers have places it is the end of the highest one, elsewhere the maximal number of bytes live at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from tilec.ir.address_spaces import Place, places
 from tilec.ir.algebra import simplify
 from tilec.ir.concurrency import iterations_per_unit
 from tilec.ir.expr import Binary, Call, Const, Expr
-from tilec.ir.lifetimes import lifetimes
+from tilec.ir.lifetimes import lifetimes, statements
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate, Buffer, Loop, Program, Statement
 from tilec.ir.types import tensor_bytes
@@ -28,24 +31,42 @@ def footprint(program: Program) -> dict[str, Expr]:
 
 
 def footprint_of(body: tuple[Statement, ...], levels: Sequence[PlanLevel]) -> dict[str, Expr]:
-    """Footprint in bytes per level of the statements of a program; levels that they do not use are left out."""
+    """Footprint in bytes per level of the statements of a program; levels that they do not use are left out. A level
+    that shares the address space of a pool counts its live bytes: they need not lie together."""
     often = iterations_per_unit(body, levels)
-    return _most(body, lambda buffer: (buffer.level, _bytes(buffer, often)))
+    placed = {name: place for name, place in _places(body, levels, often).items() if not place.space.pooled}
+    ends = _ends(placed.values())
+    return _most(body, lambda buffer: None if buffer.name in placed else (buffer.level, _bytes(buffer, often))) | ends
 
 
 def pools_of(body: tuple[Statement, ...], levels: Sequence[PlanLevel]) -> dict[str, Expr]:
-    """Footprint in bytes per pool: the sum over the explicit levels that share it."""
+    """Footprint in bytes per pool: of all explicit levels that share it."""
     pools = {level.name: level.pool for level in levels if level.managed == "explicit"}
-    often = iterations_per_unit(body, levels) if any(pools.values()) else {}
+    if not any(pools.values()):
+        return {}
+    often = iterations_per_unit(body, levels)
+    placed = {name: place for name, place in _places(body, levels, often).items() if place.space.pooled}
 
     def takes(buffer: Buffer) -> tuple[str, Expr] | None:
         pool = pools.get(buffer.level)
-        if pool is None:
+        if pool is None or buffer.name in placed:
             return None
         rounded = Binary("+", _bytes(buffer, often), Const(pool.instances - 1))
         return pool.name, simplify(Binary("//", rounded, Const(pool.instances)))
 
-    return _most(body, takes) if any(pools.values()) else {}
+    return _most(body, takes) | _ends(placed.values())
+
+
+def _places(body: tuple[Statement, ...], levels: Sequence[PlanLevel], often: Mapping[str, Expr]) -> dict[str, Place]:
+    return places((s.buffer for s in statements(body) if isinstance(s, Allocate)), levels, often)
+
+
+def _ends(placed: Iterable[Place]) -> dict[str, Expr]:
+    """Level or pool -> end of the highest place."""
+    ends: dict[str, Expr] = {}
+    for place in placed:
+        ends[place.space.name] = simplify(Call("maximum", (ends.get(place.space.name, Const(0)), place.end)))
+    return ends
 
 
 def _bytes(buffer: Buffer, often: Mapping[str, Expr]) -> Expr:

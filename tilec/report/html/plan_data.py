@@ -10,9 +10,10 @@ from tilec.analysis.ratios import plan_ratio, ratio_to_json
 from tilec.analysis.statistics import statistics, statistics_to_json
 from tilec.artifact import encode
 from tilec.ir.plan import Plan, PlanLevel
+from tilec.ir.program_text import program_text
 from tilec.report.html.groups import group_data
 from tilec.report.html.layout import layered
-from tilec.report.html.memory_map import memory_map
+from tilec.report.html.memory_map import memory_map, place_maps
 from tilec.report.html.programs import programs
 from tilec.report.html.refusals import codes, refusals
 from tilec.report.html.shown import Shown
@@ -31,7 +32,7 @@ def plan_data(shown: Shown) -> dict[str, Any]:
         {**group_data(plan, group, by_group.get(group.name), shown.device), "measured": _measured(shown, group.name)}
         for group in plan.groups
     ]
-    wires = wiring(plan)
+    wires, lowered = wiring(plan), programs(plan)
     read = [name for group in groups for name in (*group["reads"], *group["outputs"])]
     return {
         "codes": codes(plan),
@@ -45,8 +46,9 @@ def plan_data(shown: Shown) -> dict[str, Any]:
         "memory": memory_map(plan),
         "name": plan.name,
         "placement": encode(plan.placement),
+        "places": {kernel: place_maps(program) for kernel, program in lowered.items()},
         "ports": _ports(plan),
-        "programs": programs(plan),
+        "programs": {kernel: program_text(program) for kernel, program in lowered.items()},
         "refusals": refusals(plan),
         "slopes": [{"known": slope.known, "proved": slope.proved} for slope in plan_slopes],
         "symbols": list(plan.symbols),
@@ -90,6 +92,7 @@ def _device(shown: Shown) -> dict[str, Any]:
 def _level(plan: Plan, level: PlanLevel) -> dict[str, Any]:
     """A level; `bounded` is the capacity for which bounds hold: that of one instance and all levels above it."""
     return {
+        "alignment": level.alignment,
         "bounded": plan.capacities.get(level.name),
         "capacity": level.capacity,
         "managed": level.managed,

@@ -18,15 +18,36 @@ function memory() {
 
 /** Tensors between groups: a box from the group that writes to the last one that reads, at its offset. */
 function arena(plan, side, width) {
-  const height = 180;
-  const step = width / plan.groups.length;
-  const svg = s("svg", { class: "memory-map", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Tensors between the groups of ${planName(side)}` });
-  for (const [name, offset, size, first, last] of plan.memory.tensors) {
-    const tall = Math.max((height * size) / plan.memory.size, 1);
-    svg.append(s("rect", { class: "kept-tensor", x: first * step, width: Math.max((last - first + 1) * step - 0.5, 0.5), y: height - (height * offset) / plan.memory.size - tall, height: tall,
-      ...tipped(() => [name, `${bytes(size)} at ${bytes(offset)}`, `from group ${first + 1} to ${last + 1}`]) }));
-  }
+  const svg = boxes(plan.memory, plan.groups.length, width, `Tensors between the groups of ${planName(side)}`, (first, last) => `from group ${first + 1} to ${last + 1}`);
   return h("div", {}, h("p", { class: "strip-name" }, "between groups ", h("span", { class: "quiet" }, `${bytes(plan.memory.size)}, ${several(plan.memory.tensors.length, "tensor")}`)), svg);
+}
+
+/** Buffers of a kernel at every level with addresses: a box from the first statement that uses it to the last one. */
+function kernelPlaces(plan, kernel) {
+  const maps = Object.entries(plan.places[kernel] ?? {});
+  if (!maps.length) return null;
+  const holder = h("div", { class: "holder" });
+  responsive(holder, (width) => {
+    fill(holder, maps.map(([level, map]) => {
+      const steps = Math.max(...map.tensors.map(([, , , , last]) => last + 1));
+      const svg = boxes(map, steps, width, `Places of the buffers of ${kernel} in ${level}`, (first, last) => `from statement ${first + 1} to ${last + 1}`);
+      return h("div", {}, h("p", { class: "strip-name" }, `places in ${level} `, h("span", { class: "quiet" }, `${bytes(map.size)}, ${several(map.tensors.length, "buffer")}`)), svg);
+    }));
+  });
+  return holder;
+}
+
+/** Tensors or buffers as boxes: bytes upwards, steps to the right. */
+function boxes(map, steps, width, label, period) {
+  const height = 180;
+  const step = width / steps;
+  const svg = s("svg", { class: "memory-map", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+  for (const [name, offset, size, first, last] of map.tensors) {
+    const tall = Math.max((height * size) / map.size, 1);
+    svg.append(s("rect", { class: "kept-tensor", x: first * step, width: Math.max((last - first + 1) * step - 0.5, 0.5), y: height - (height * offset) / map.size - tall, height: tall,
+      ...tipped(() => [name, `${bytes(size)} at ${bytes(offset)}`, period(first, last)]) }));
+  }
+  return svg;
 }
 
 /** What a level holds during every group, against its capacity where it has one. */

@@ -11,6 +11,7 @@ function programText(plan, kernel) {
   const users = plan.groups.filter((group) => group.kernels.includes(kernel)).length;
   return h("div", { class: "program" },
     h("p", { class: "program-head" }, h("span", { class: "mono" }, kernel), h("span", { class: "quiet" }, `${several(lines.length, "line")}, run by ${several(users, "group")}`), copy),
+    kernelPlaces(plan, kernel),
     scrolling(`Tile program ${kernel}`, h("pre", {}, code)));
 }
 

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilec.codegen.memory_plan import ALIGNMENT, Life, plan_memory
+from tilec.ir.memory_plan import Life, plan_memory
+
+ALIGNMENT = 64
 
 LIVES = st.lists(
     st.tuples(st.integers(0, 5000), st.integers(0, 12), st.integers(0, 6)),
@@ -19,7 +21,7 @@ def _padded(size: int) -> int:
 @pytest.mark.feature("W08", "B24")
 @given(LIVES)
 def test_places_are_disjoint_aligned_and_inside(lives: list[Life]) -> None:
-    arena = plan_memory(lives)
+    arena = plan_memory(lives, ALIGNMENT)
     for a in lives:
         start = arena.offsets[a.tensor]
         assert start % ALIGNMENT == 0
@@ -39,7 +41,7 @@ def test_places_are_aligned_as_the_device_asks() -> None:
 
 def test_a_chain_needs_two_tensors_at_a_time() -> None:
     chain = [Life(f"T{i}", 1000, i, i + 1) for i in range(10)]
-    assert plan_memory(chain).size == 2 * _padded(1000)
+    assert plan_memory(chain, ALIGNMENT).size == 2 * _padded(1000)
 
 
 def test_the_smallest_gap_that_fits_is_taken() -> None:
@@ -50,9 +52,9 @@ def test_the_smallest_gap_that_fits_is_taken() -> None:
         Life("end", 64, 0, 9),
         Life("late", 3200, 2, 3),
     ]
-    arena = plan_memory(lives)
+    arena = plan_memory(lives, ALIGNMENT)
     assert arena.size == 6400 + 640 + 3200 + 64
-    assert plan_memory([]).size == 0
+    assert plan_memory([], ALIGNMENT).size == 0
 
 
 def test_a_gap_is_not_broken_into_while_a_smaller_one_will_do() -> None:
@@ -60,7 +62,7 @@ def test_a_gap_is_not_broken_into_while_a_smaller_one_will_do() -> None:
     lines = {"first": (100, 0, 3), "before": (48, 0, 1), "between": (40, 0, 3), "behind": (32, 0, 1), "end": (32, 0, 3)}
     late = {"x": (32, 2, 3), "y": (24, 2, 3), "z": (24, 2, 3)}
     lives = [Life(name, n * ALIGNMENT, born, dies) for name, (n, born, dies) in (lines | late).items()]
-    arena = plan_memory(lives)
+    arena = plan_memory(lives, ALIGNMENT)
     assert arena.offsets["x"] == arena.offsets["behind"]
     assert {arena.offsets["y"], arena.offsets["z"]} == {arena.offsets["before"] + n * ALIGNMENT for n in (0, 24)}
     assert arena.size == (100 + 48 + 40 + 32 + 32) * ALIGNMENT
