@@ -36,6 +36,7 @@ def device_files(draw: Callable, smallest: int = KIB) -> dict[str, Any]:
             "capacity": size(smallest, TIB, "B"),
             "managed": draw(st.sampled_from(("explicit", "implicit"))),
             "transaction": {"element": element, "shape": [draw(st.sampled_from((1, 8, 32, 64)))]},
+            "alignment": f"{(1, 16, 64)[(place + len(names)) % 3]}B",
         }
         if place and chance(50):
             level["units"] = draw(st.sampled_from((2, 4, 16, 108, 1472, 2000)))

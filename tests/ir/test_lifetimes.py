@@ -3,7 +3,7 @@
 import pytest
 
 from tests.programs import buffer, convolution, loop, matmul
-from tilec.ir.lifetimes import lifetimes, reads, statements, uses, writes
+from tilec.ir.lifetimes import lifetimes, reads, spans, statements, uses, writes
 from tilec.ir.program import Allocate, ComputeTile, Fill, LoadTiles, Loop, StoreTiles
 
 
@@ -22,6 +22,21 @@ def test_a_buffer_lives_from_first_to_last_use() -> None:
     life = lifetimes(body)
     assert life.born == ((), (), ("A_s",), (), (), ())
     assert life.dying == ((), (), (), (), ("A_s",), ())
+
+
+def test_a_pipelined_buffer_lives_all_the_time() -> None:
+    ahead = buffer("A_s", "shared", "A[0:4]", copies=2)
+    body = (Allocate(ahead), Fill("B", 0.0), LoadTiles("A_s", "A"), StoreTiles("A", "A_s"), Fill("B", 0.0))
+    life = lifetimes(body)
+    assert (life.born[0], life.dying[-1]) == (("A_s",), ("A_s",))
+
+
+def test_spans_number_single_statements() -> None:
+    (outer,) = matmul().body
+    assert isinstance(outer, Loop)
+    inner = spans(matmul().body)
+    assert inner["C_s"] == (1, len(tuple(statements(outer.body))) - 2)
+    assert inner["A_s"][0] < inner["B_s"][0] < inner["A_s"][1] == inner["B_s"][1] < inner["C_s"][1]
 
 
 def test_a_loop_keeps_alive_what_it_uses() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.programs import buffer, convolution, flash, matmul
 from tilec.artifact import canonical
 from tilec.errors import ArtifactError
-from tilec.ir.expr import Const, Var
+from tilec.ir.expr import Binary, Const, Var
 from tilec.ir.program import Allocate, Barrier, Fill, LoadTiles, Loop, Program, StoreTiles
 from tilec.ir.program_codec import program_from_json, program_to_json
 
@@ -19,7 +19,8 @@ ODD = Program(
     (buffer("A", "dram", "A[0:N]"),),
     (),
     (
-        Allocate(buffer("A_s", "shared", "A[0:4]", "f16", layout=(0,), copies=3)),
+        Allocate(buffer("A_s", "shared", "A[0:4]", "f16", layout=(0,), copies=3, offset=Const(64))),
+        Allocate(buffer("A_t", "shared", "A[0:4]", "f16", offset=Binary("*", Var("N"), Const(16)))),
         Fill("A_s", float("nan")),
         Fill("A_s", float("-inf")),
         Fill("A_s", True),

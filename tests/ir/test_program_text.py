@@ -48,8 +48,8 @@ def test_spread_loops_and_accumulation() -> None:
     ("statement", "text"),
     [
         (
-            Allocate(buffer("A_s", "shared", "A[0:4, 0:8]", "f16", layout=(1, 0), copies=2)),
-            "allocate A_s f16[4, 8] at shared = A[0:4, 0:8], layout 1 0, 2 copies",
+            Allocate(buffer("A_s", "shared", "A[0:4, 0:8]", "f16", layout=(1, 0), copies=2, offset=Const(96))),
+            "allocate A_s f16[4, 8] at shared = A[0:4, 0:8], layout 1 0, 2 copies, at byte 96",
         ),
         (Fill("A_s", float("-inf")), "fill     A_s with -inf"),
         (LoadTiles("A_s", "A", 0, 3), "load     A_s from A, 0 outside, 3 stages"),

@@ -101,13 +101,15 @@ def test_copies_and_concurrent_iterations_lie_side_by_side_aligned() -> None:
         *load(buffer("X_u", "unit", "X[i:i+1]"), "X"),
         StoreTiles("T", "X_u"),
         *load(buffer("T_u", "unit", "T[i:i+1]"), "T"),
-        StoreTiles("Y", "T_u"),
+        StoreTiles("T", "T_u"),
+        StoreTiles("X", "X_u"),
     )
-    parameters = (whole("X", (4,)), whole("T", (4,)), whole("Y", (4,)))
+    parameters = (whole("X", (4,)), whole("T", (4,)))
     (spread,) = with_places_and_barriers((loop("i", 4, *exchange, scope="unit"),), parameters, (DRAM, units))
     assert isinstance(spread, Loop)
     assert Barrier("unit") in spread.body
-    assert footprint_of((spread,), (DRAM, units)) == {"unit": Const(2 * 16)}
+    assert offsets((spread,)) == {"X_u": "0", "T_u": "32"}
+    assert footprint_of((spread,), (DRAM, units)) == {"unit": Const(2 * 2 * 16)}
 
 
 def test_symbolic_sizes_share_places_where_that_holds_for_all_of_them() -> None:
@@ -192,9 +194,11 @@ def test_units_wait_before_they_reuse_a_place() -> None:
     assert caught.value.hint == "B_s was written where other units may still use A_s."
 
 
+@pytest.mark.feature("W08")
 def test_a_wrong_place_gives_wrong_bytes() -> None:
-    """Every buffer moved onto the first one: the verifier names the pair, the machine finds poison."""
-    program = REUSE.program()
+    """Every buffer of a single unit moved onto the first one: the verifier names the pairs, the machine finds
+    poison."""
+    program = replace(REUSE, levels=(DRAM, SHARED, PlanLevel("reg", None))).program()
 
     def first(b: Buffer) -> Buffer:
         return b if b.offset is None else replace(b, offset=Const(0))

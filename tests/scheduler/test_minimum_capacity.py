@@ -21,8 +21,10 @@ def room(case: Case, *levels: PlanLevel, core: int = 1) -> None:
 
 
 def needs(text: str, shape: tuple[int, ...], **extents: int) -> tuple[int, int]:
+    """Bytes read and computed."""
     case = Case([text], extents, {"X": shape, "I": (4,)}, ttypes={"I": "i64"})
-    return element_bytes(case.nodes()[0], case.plan().tensors, NUMPY)
+    read, computed = element_bytes(case.nodes()[0], case.plan().tensors, NUMPY)
+    return sum(read), computed
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,12 @@ def test_the_level_that_is_too_small_is_named() -> None:
         room(MATMUL, PlanLevel("l2", 12), PlanLevel("reg", 3))
     with pytest.raises(LevelTooSmallError, match="level reg of tiny holds 4 bytes"):
         room(MATMUL, PlanLevel("l2", 12), PlanLevel("reg", 4), core=2)
+
+
+def test_each_tensor_takes_whole_units_of_the_alignment() -> None:
+    room(MATMUL, PlanLevel("l2", 48, alignment=16), PlanLevel("reg", 4))
+    with pytest.raises(LevelTooSmallError, match="needs 48"):
+        room(MATMUL, PlanLevel("l2", 47, alignment=16), PlanLevel("reg", 4))
 
 
 def test_caches_and_unbounded_levels_hold_anything() -> None:

@@ -119,9 +119,9 @@ def test_a_level_too_small_for_one_element_is_named(fusion: str) -> None:
         small = levels[core].model_copy(update={"capacity": capacity})
         return device("a100").model_copy(update={"levels": (*levels[:core], small, levels[-1])})
 
-    schedule(graph, sized(64), ScheduleOptions(fusion=fusion))  # type: ignore[arg-type]
-    with pytest.raises(LevelTooSmallError, match="smem of a100 holds 11 bytes, the tile of one element of C needs 12"):
-        schedule(graph, sized(11), ScheduleOptions(fusion=fusion))  # type: ignore[arg-type]
+    schedule(graph, sized(48), ScheduleOptions(fusion=fusion))  # type: ignore[arg-type]
+    with pytest.raises(LevelTooSmallError, match="smem of a100 holds 47 bytes, the tile of one element of C needs 48"):
+        schedule(graph, sized(47), ScheduleOptions(fusion=fusion))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

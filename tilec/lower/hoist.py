@@ -23,19 +23,31 @@ def hoisted(body: tuple[Statement, ...], levels: Iterable[PlanLevel]) -> tuple[S
     allowed = {level.name for level in levels}
     while True:
         result = _body(body, allowed)
-        before, placed = footprint_of(with_places(body, levels), levels), with_places(result, levels)
-        after, pools = footprint_of(placed, levels), pools_of(placed, levels)
-        full = {
-            level.name
+        after = _held(result, levels)
+        full = [
+            level
             for level in levels
             if level.name in allowed and level.managed == "explicit"
-            if before.get(level.name) != after.get(level.name)
-            if not _fits(after.get(level.name, Const(0)), level.capacity)
-            or (level.pool is not None and not _fits(pools[level.pool.name], level.pool.capacity))
-        }
-        if not full:
+            if any(not _fits(after.get(name, Const(0)), capacity) for name, capacity in _limits(level).items())
+        ]
+        before = _held(body, levels) if full else {}
+        grown = {level.name for level in full if any(before.get(name) != after.get(name) for name in _limits(level))}
+        if not grown:
             return result
-        allowed -= full
+        allowed -= grown
+
+
+def _held(body: tuple[Statement, ...], levels: tuple[PlanLevel, ...]) -> dict[str, Expr]:
+    """Footprint of levels and of pools when the buffers of a body have places."""
+    placed = with_places(body, levels)
+    pools = {f"pool {name}": size for name, size in pools_of(placed, levels).items()}
+    return footprint_of(placed, levels) | pools
+
+
+def _limits(level: PlanLevel) -> dict[str, int | None]:
+    """Capacities of a level and of its pool, by name as in `_held`."""
+    pool = {} if level.pool is None else {f"pool {level.pool.name}": level.pool.capacity}
+    return {level.name: level.capacity, **pool}
 
 
 def _fits(size: Expr, capacity: int | None) -> bool:

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from tilec.errors import ConfigError
+from tilec.ir.address_spaces import address_spaces
 from tilec.ir.expr import Const, TensorExpr
 from tilec.ir.graph import Node, Tensor
 from tilec.ir.intervals import Candidates
@@ -38,27 +39,36 @@ def require_capacity(
     """Refuse a device on which some node cannot run alone, element by element, whatever the tiles (W17).
 
     A level up to the core's holds what one element of a node reads, at one point of its reduction, and the element
-    itself; a level above the core's the element.  Caches hold anything.  Raises LevelTooSmallError, with the node that
+    itself; a level above the core's the element; each tensor takes whole units of the level's alignment.  Caches hold
+    anything.  Raises LevelTooSmallError, with the node that
     needs most.
     """
     needs = {node.name: element_bytes(node.expr, tensors, numbers) for node in nodes}
+    spaces = address_spaces(levels)
     bounded = [(i, level) for i, level in enumerate(levels) if i and level.managed == "explicit"]
-    for name, (read, made) in sorted(needs.items(), key=lambda need: (-sum(need[1]), need[0])):
+    for name, (read, made) in sorted(needs.items(), key=lambda need: (-sum(need[1][0]) - need[1][1], need[0])):
         taken: dict[str, int] = {}
         for place, level in bounded:
-            needed = made + (read if place <= core else 0)
+            sizes = (made, *(read if place <= core else ()))
+            space = spaces.get(level.name)
+            unit = space.alignment if space is not None else 1
+            needed = _whole_units(sizes, 1 if space is not None and space.pooled else unit)
             if level.capacity is not None and needed > level.capacity:
                 raise LevelTooSmallError(f"level {level.name}", needed, level.capacity, name, device)
             if level.pool is not None:
                 pool = level.pool
-                taken[pool.name] = taken.get(pool.name, 0) + pool.share(needed)
+                taken[pool.name] = taken.get(pool.name, 0) + _whole_units(map(pool.share, sizes), unit)
                 if taken[pool.name] > pool.capacity:
                     raise LevelTooSmallError(f"pool {pool.name}", taken[pool.name], pool.capacity, name, device)
 
 
-def element_bytes(expr: TensorExpr, tensors: Tensors, numbers: Candidates) -> tuple[int, int]:
-    """Bytes that one element reads at one point of its reduction, the most of first, middle and last ones, and its
-    own.  What data index is read where it lies and needs none."""
+def _whole_units(sizes: Iterable[int], unit: int) -> int:
+    return sum(-(-size // unit) * unit for size in sizes)
+
+
+def element_bytes(expr: TensorExpr, tensors: Tensors, numbers: Candidates) -> tuple[tuple[int, ...], int]:
+    """Bytes of each tensor that one element reads at one point of its reduction, the most of first, middle and last
+    ones, and its own.  What data index is read where it lies and needs none."""
     followed = {read.tensor for read in reads(expr) if None in read.index}
     box = {}
     for iterator, extent in expr.domain.items():
@@ -66,12 +76,12 @@ def element_bytes(expr: TensorExpr, tensors: Tensors, numbers: Candidates) -> tu
         at = np.asarray([np.zeros_like(size), size // 2, size - 1])
         box[iterator] = (at, at + 1)
     shapes = {tensor: tensors[tensor].shape for tensor in (read.tensor for read in reads(expr))}
-    read = 0
+    read: list[int] = []
     for tensor, window in propagate(expr, box, shapes, numbers, clip=True).items():
         if tensor not in followed:
             elements = prod((np.maximum(hi - lo, 0) for lo, hi in window), start=np.asarray(1))
-            read += _bytes(tensors[tensor].ttype, int(np.max(elements)))
-    return read, _bytes(tensors[expr.tensor].ttype, 1)
+            read.append(_bytes(tensors[tensor].ttype, int(np.max(elements))))
+    return tuple(read), _bytes(tensors[expr.tensor].ttype, 1)
 
 
 def _bytes(ttype: str, elements: int) -> int:

@@ -147,9 +147,9 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
 
 
 def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
-    """The chosen levels; the units of those between them multiply. Scratchpads up to the core's have addresses; what is
-    explicit above it are registers, which a compiler allocates."""
-    core = device.index(device.core_level)
+    """The chosen levels; the units of those between them multiply. Scratchpads have addresses; the highest level, where
+    it is above the core's, is one of registers, which a compiler allocates."""
+    core, top = device.index(device.core_level), len(device.levels) - 1
     levels: list[PlanLevel] = []
     for place, index in enumerate(chosen):
         level = device.levels[index]
@@ -157,7 +157,8 @@ def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
         scope = level.scope or (level.name if units > 1 else "")
         shared = device.shared(level.name)
         pool = None if shared is None else Pool(*shared)
-        alignment = level.alignment if level.managed == "explicit" and index <= core else None
+        addressed = level.managed == "explicit" and (index <= core or index < top)
+        alignment = level.alignment if addressed else None
         transaction = level.transaction.bytes
         levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, transaction, pool, alignment))
     return tuple(levels)

@@ -23,7 +23,7 @@ from tests.programs import (
     without,
 )
 from tilec.ir.expr import Const, Var
-from tilec.ir.plan import PlanLevel
+from tilec.ir.plan import PlanLevel, Pool
 from tilec.ir.program import (
     Allocate,
     Barrier,
@@ -37,6 +37,7 @@ from tilec.ir.program import (
 )
 from tilec.ir.text import parse_expr
 from tilec.ir.verify.program import check_program
+from tilec.lower.places import with_places
 
 
 def change(program: Program, kind: type, name: str, /, **fields: object) -> Program:
@@ -57,6 +58,12 @@ def window(program: Program, name: str, /, **fields: object) -> Program:
         return Allocate(replace(s.buffer, **fields)) if named else s  # type: ignore[arg-type,union-attr]
 
     return rewrite(program, visit)
+
+
+def placed(pool: Pool | None = None) -> Program:
+    """The product with C_s, B_s and A_s at their places."""
+    levels = (DRAM, PlanLevel("shared", 4096, pool=pool, alignment=16))
+    return replace(matmul(), levels=levels, body=with_places(matmul().body, levels))
 
 
 def drop(program: Program, kind: type, name: str) -> Program:
@@ -238,6 +245,26 @@ ILLEGAL: dict[str, tuple[Program, str]] = {
         "272 bytes live at once, its capacity is 100",
     ),
     "copies overflow": (window(matmul(), "B_s", copies=2), "368 bytes live at once"),
+    "no place": (replace(matmul(), levels=(DRAM, PlanLevel("shared", 4096, alignment=16))), "has no place"),
+    "no addresses": (window(matmul(), "A_s", offset=Const(0)), "shared has no addresses"),
+    "place of a parameter": (
+        replace(matmul(), parameters=(replace(matmul().parameters[0], offset=Const(0)), *matmul().parameters[1:])),
+        "parameter A: has an offset",
+    ),
+    "place of no integer": (window(placed(), "A_s", offset=Var("x")), "x is not bound here"),
+    "places overlap": (
+        window(placed(), "A_s", offset=Const(128 + 96 - 16)),
+        "B_s and A_s live together and overlap in shared",
+    ),
+    "place not aligned": (window(placed(), "A_s", offset=Const(1032)), "is not aligned to 16 bytes"),
+    "places beyond the capacity": (
+        window(placed(), "A_s", offset=Const(4080)),
+        "level shared: places end at byte 4128, its capacity is 4096",
+    ),
+    "places beyond a pool": (
+        window(placed(pool=Pool("sram", 256, 2)), "A_s", offset=Const(4096)),
+        "pool sram: places end at byte 4128, its capacity is 256",
+    ),
     "load downwards": (window(threads(()), "X_r", level="shared"), "shared is not below shared"),
     "store upwards": (
         change(matmul(), StoreTiles, "C", target="C_s", source="C"),

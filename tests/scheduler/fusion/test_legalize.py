@@ -12,6 +12,7 @@ from scheduler.running import device
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.lower.checks.check_plan import overflows
+from tilec.lower.counts.footprint import footprint
 from tilec.lower.lowering import lower
 from tilec.scheduler.building.group_builder import GroupBuilder
 from tilec.scheduler.fusion.legalize import LegalizeGroups, illegality, legalize_groups
@@ -32,6 +33,22 @@ def test_no_group_overflows_a_level(graph: Graph, objective: str) -> None:
     plan = schedule(graph, device("a100"), ScheduleOptions(objective=objective))  # type: ignore[arg-type]
     for group in plan.groups:
         assert overflows(lower(group, group.variants[0], plan)) == ()
+
+
+def test_a_tile_whose_places_do_not_fit_gives_way_to_the_next_one() -> None:
+    """Buffers start at multiples of 4 KiB: live bytes alone would fit with larger tiles."""
+    a100 = device("a100")
+    core = a100.index("smem")
+    smem = a100.levels[core].model_copy(update={"alignment": 4096, "capacity": 36 << 10})
+    coarse = a100.model_copy(update={"levels": (*a100.levels[:core], smem, *a100.levels[core + 1 :])})
+    plan = schedule(attention(), coarse, ScheduleOptions())
+    for group in plan.groups:
+        program = lower(group, group.variants[0], plan)
+        assert overflows(program) == ()
+        unaligned = tuple(replace(level, alignment=None) for level in program.levels)
+        held = footprint(program)["smem"]
+        assert held.value % 4096 == 0  # type: ignore[union-attr]
+        assert held.value >= footprint(replace(program, levels=unaligned))["smem"].value  # type: ignore[union-attr]
 
 
 def softmax(target: TargetModel) -> tuple[FusionProblem, GroupBuilder]:
