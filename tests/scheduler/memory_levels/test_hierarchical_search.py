@@ -26,11 +26,12 @@ from tilec.spec.recipe import ScheduleOptions
 
 @cache
 def small(name: str, below: tuple[int, ...], core: int) -> DeviceSpec:
-    """A packaged device whose explicit levels up to the core's are small, each with a capacity of its own."""
+    """A packaged device whose explicit levels up to the core's are small, each with a capacity of its own; pages and
+    segments would be too coarse for them."""
     spec = device(name)
     sizes = dict(zip(range(1, spec.index(spec.core_level)), below, strict=False)) | {spec.index(spec.core_level): core}
     levels = tuple(
-        level.model_copy(update={"capacity": sizes[i], "pool": None, "units": min(level.units, 4)})
+        level.model_copy(update={"capacity": sizes[i], "pool": None, "units": min(level.units, 4), "alignment": 4})
         if i in sizes and level.managed == "explicit"
         else level
         for i, level in enumerate(spec.levels)
