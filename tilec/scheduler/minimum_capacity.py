@@ -40,8 +40,7 @@ def require_capacity(
 
     A level up to the core's holds what one element of a node reads, at one point of its reduction, and the element
     itself; a level above the core's the element; each tensor takes whole units of the level's alignment.  Caches hold
-    anything.  Raises LevelTooSmallError, with the node that
-    needs most.
+    anything.  Raises LevelTooSmallError, with the node that needs most.
     """
     needs = {node.name: element_bytes(node.expr, tensors, numbers) for node in nodes}
     spaces = address_spaces(levels)

@@ -86,7 +86,10 @@ class Level(Spec):
     bandwidth: Bandwidth | None = Field(default=None, description="absent where it limits nothing (registers)")
     transaction: TTile = Field(description="what moves at once to and from the level")
     alignment: Bytes = Field(
-        default=1, gt=0, description="addresses at which tensors start; of the lowest level those in the arena"
+        default=1,
+        gt=0,
+        description="addresses at which tensors and buffers start, where the level has addresses: caches have none, "
+        "nor have registers, the highest level above the core's",
     )
     neighbours_readable: bool = Field(default=False, description="instances read each other")
     write_allocate: bool = Field(default=False, description="a write first reads the line (caches)")

@@ -157,6 +157,21 @@ def test_tensors_between_groups_have_a_place_while_they_are_read():
         assert all(last < a or b < first or high <= c or d <= low for a, b, c, d in boxes[:n])
 
 
+@pytest.mark.feature("W08")
+def test_buffers_of_a_kernel_have_the_places_of_its_program():
+    given = base()
+    levels = tuple(replace(level, alignment=16) if level.name == "smem" else level for level in given.levels)
+    data = plan_data(Shown("here", replace(given, levels=levels)))
+    assert data["levels"][1]["alignment"] == 16
+    for kernel, text in data["programs"].items():
+        (there,) = data["places"][kernel].values()
+        assert there["size"] == max(at + size for _, at, size, _, _ in there["tensors"])
+        for name, at, _, first, last in there["tensors"]:
+            assert first <= last
+            assert any(f"allocate {name} " in line and line.endswith(f"at byte {at}") for line in text.split("\n"))
+    assert set(map(tuple, plan_data(Shown("here", given))["places"].values())) == {()}
+
+
 def test_measured_times_are_those_of_the_trace_of_this_plan():
     run = [(Span("r", 0, 3000), Span("g", 3000, 5000))]
     device = resolve_device("a100")
