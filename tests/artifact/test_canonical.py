@@ -50,6 +50,11 @@ def test_long_lists_of_scalars_are_filled_like_a_paragraph() -> None:
     assert max(map(len, lines)) <= 141
 
 
+def test_bulk_comes_behind_what_is_decided_about_it() -> None:
+    text = pretty({"constants": list(range(90)), "groups": [1], "nodes": "x", "tensors": {}, "verdict": 2})
+    assert list(json.loads(text)) == ["groups", "verdict", "nodes", "tensors", "constants"]
+
+
 def test_text_is_utf8_not_escapes() -> None:
     assert pretty({"unit": "µs"}) == '{"unit": "µs"}\n'
 

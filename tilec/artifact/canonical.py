@@ -1,10 +1,17 @@
-"""Canonical JSON: exactly one text for a value. Keys are sorted; a list or object that fits on a line is not broken."""
+"""Canonical JSON: exactly one text for a value. Keys are sorted; a list or object that fits on a line is not broken.
+
+In the text for people, keys of bulk come last: decisions are read before the expressions, types and constants that they
+are about.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 WIDTH = 140
+
+BULK = ("prepared", "nodes", "tensors", "files", "constants")
+"""Keys behind all others of a broken object, in this order."""
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -34,10 +41,11 @@ def _render(value: Json, indent: int, used: int) -> str:
     pad = " " * inner
     if isinstance(value, dict):
         opening, closing = "{", "}"
-        heads = [json.dumps(key, ensure_ascii=False) + ": " for key in sorted(value)]
+        keys = sorted(value, key=_place)
+        heads = [json.dumps(key, ensure_ascii=False) + ": " for key in keys]
         parts = [
             pad + head + _render(value[key], inner, inner + len(head) + 1)
-            for head, key in zip(heads, sorted(value), strict=True)
+            for head, key in zip(heads, keys, strict=True)
         ]
     else:
         opening, closing = "[", "]"
@@ -46,6 +54,11 @@ def _render(value: Json, indent: int, used: int) -> str:
         else:
             parts = [pad + _render(item, inner, inner + 1) for item in value]
     return opening + "\n" + ",\n".join(parts) + "\n" + " " * indent + closing
+
+
+def _place(key: str) -> tuple[int, str]:
+    """Sort key of a key of a broken object."""
+    return (BULK.index(key) + 1 if key in BULK else 0), key
 
 
 def _filled(items: list[str], pad: str) -> list[str]:
