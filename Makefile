@@ -12,7 +12,7 @@ APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all mutants replay fuzz outside quantised faults conformance lint format features schema
-.PHONY: docs clean
+.PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
 help: ## list these targets
@@ -79,6 +79,9 @@ docs: $(READY) ## refresh the generated tables of docs/, and build it as a site 
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(BIN)/python -m docs.reference
 	$(BIN)/mkdocs build --strict --quiet
+
+docs-tables: $(READY) ## plan the zoo anew for the table of traffic against bounds, e.g. ARGS="nerf-mlp"; takes half an hour
+	PYTHONPATH=. $(BIN)/python -m docs.traffic $(ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis

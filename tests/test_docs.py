@@ -11,6 +11,7 @@ from cli.conftest import cli  # noqa: F401
 
 from docs.picture import svg
 from docs.reference import refreshed
+from docs.traffic import row, rows_of
 from tilec.cli.app import app
 from tilec.cli.plan_origin import plan_of
 from tilec.spec.located import parse_yaml, validate
@@ -126,3 +127,9 @@ def test_the_picture_is_drawn_from_a_plan(cli, tmp_path):  # noqa: F811
     text = svg(plan_of(tmp_path / "llama.tilec")[1])
     assert text.count("<rect") == 1 + 9 + 3 + 3
     assert "self_attn_MatMul_4" in text
+
+
+def test_rows_of_traffic_are_those_of_plans():
+    """One network is planned anew; `make docs-tables` writes all rows."""
+    rows = rows_of((ROOT / "docs/benchmarks.md").read_text())
+    assert rows["nerf-mlp"] == row("nerf-mlp"), "run `make docs-tables`"

@@ -16,12 +16,13 @@ def bound_plan() -> Plan:
     return plan(*groups, bounds={"smem": Bound(4096, 8192)}, capacities={"smem": 65536})
 
 
-def test_all_groups_are_compared_together_and_those_not_all_counted_are_told():
+def test_all_groups_are_compared_together():
     ratio = plan_ratio(bound_plan())
-    assert ratio == Ratio("smem", 11776, Bound(4096, 8192), 1)
+    assert ratio == plan_ratio(bound_plan(), "smem") == Ratio("smem", 11776, Bound(4096, 8192))
+    assert plan_ratio(bound_plan(), "reg") is None
     assert (ratio.times, times_text(ratio)) == (1.4375, "1.44x")
     assert ratio_to_json(ratio) == {
-        "known_bytes": 8192, "least_bytes": 4096, "level": "smem", "moved_bytes": 11776, "uncounted_groups": 1,
+        "known_bytes": 8192, "least_bytes": 4096, "level": "smem", "moved_bytes": 11776,
     }  # fmt: skip
     assert plan_ratio(plan(*layers())) is None
 

@@ -7,7 +7,7 @@ from report.plans import layers, plan
 
 from tilec.analysis.diff import diff_plans
 from tilec.analysis.limits import exceeded, parse_limits
-from tilec.analysis.totals import plan_costs, traffic
+from tilec.analysis.totals import at_level, lowest, pair, plan_costs, traffic
 from tilec.ir.expr import Const
 from tilec.ir.plan import Plan
 from tilec.ir.text import parse_expr, text_of
@@ -43,7 +43,10 @@ def test_maxima_of_many_terms_are_compared_at_once() -> None:
     assert exceeded(diff, parse_limits(["footprint=+0%"])) == []
 
 
-def test_traffic_is_that_of_the_next_level_that_is_used() -> None:
+def test_traffic_is_that_of_the_lowest_pair_of_levels() -> None:
     first, second, _ = layers()
-    bypassed = replace(second.cost, read={"reg": Const(7)}, written={"reg": Const(3)})
-    assert traffic(plan(first, replace(second, cost=bypassed))) == Const(4096 + 512 + 10)
+    cached = replace(second.cost, read={"reg": Const(7)}, written={"reg": Const(3)})
+    found = plan(first, replace(second, cost=cached))
+    assert traffic(found) == Const(4096 + 512)
+    assert (lowest(found), pair(found, "smem"), pair(found, "reg")) == ("smem", "dram->smem", "smem->reg")
+    assert at_level(found, "reg") == Const(10)

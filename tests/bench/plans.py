@@ -13,7 +13,7 @@ from tilec.bench.candidate import Builder, Timer
 from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
-from tilec.scheduler.building.plan_costs import with_costs
+from tilec.scheduler.building.cache_costs import priced
 from tilec.scheduler.building.subplan import subplan
 from tilec.spec.device import DeviceSpec
 from tilec.spec.resolve import resolve_device
@@ -41,7 +41,7 @@ def product(rows: int) -> Plan:
         kernel=f"rows{rows}",
     )
     group = replace(group, variants=(tiled,))
-    return with_costs(subplan([group], group.outputs, whole.tensors, whole.levels, whole.device))
+    return priced(subplan([group], group.outputs, whole.tensors, whole.levels, whole.device))
 
 
 def rows_of(plan: Plan) -> int:

@@ -17,12 +17,13 @@ def runs(*lengths: int) -> list[tuple[Span, ...]]:
 def test_a_group_stands_beside_its_roofline() -> None:
     call, group = shares(product(8), runs(9000, 3000, 5000), host())
     assert (group.name, group.seconds) == ("r", pytest.approx(5e-6))
-    assert group.bytes == 4 * (48 * 32 + 48 // 8 * 32 * 64 + 48 * 64), "every task reads the weights"
+    # Every task reads the weights, the cache fetches them once; the place of the result too, before it is written.
+    assert group.bytes == 4 * (48 * 32 + 32 * 64 + 2 * 48 * 64)
     assert group.operations == OPERATIONS
     rate = max(unit.rate for unit in host().compute if set(unit.inputs) == {"f32"})
     bandwidth = host().bandwidth("dram")
     assert bandwidth is not None
-    assert group.least == pytest.approx(max(group.bytes / bandwidth, OPERATIONS / rate))
+    assert group.least >= max(group.bytes / bandwidth, OPERATIONS / rate), "and at other levels"
     assert group.roofline == pytest.approx(group.least / 5e-6)
     assert (call.bytes, call.operations, call.roofline) == (0, 0, None)
 

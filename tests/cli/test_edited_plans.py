@@ -25,25 +25,42 @@ def programs(build: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in (build / "programs").glob("*.txt")}
 
 
+def one_row(group: Document) -> None:
+    """Rows one at a time at the level of a core."""
+    name, indices = group["nodes"][-1]["expr"]["text"].split("]")[0].split("[")
+    row = indices.split(",")[0]
+    variant = group["variants"][0]
+    variant["tiles"][variant["levels"][1]] = {name: {row: 1}}
+    variant["kernel"] = "by_hand"
+    del variant["vectors"], variant["unroll"]
+
+
 @pytest.mark.feature("W31", "W44")
 def test_an_edited_tile_is_what_runs(cli, build):
-    """Rows one at a time at the level of a core: the program says so and computes the same."""
+    """The program says so and computes the same."""
     before = programs(build)
-
-    def one_row(group: Document) -> None:
-        name, indices = group["nodes"][-1]["expr"]["text"].split("]")[0].split("[")
-        row = indices.split(",")[0]
-        variant = group["variants"][0]
-        variant["tiles"][variant["levels"][1]] = {name: {row: 1}}
-        variant["kernel"] = "by_hand"
-        del variant["vectors"], variant["unroll"]
-
     edit(build, one_row)
     ran = cli("compile", "model.onnx", "--device", "host")
     assert ran.code == 0, ran.err
     (text,) = (text for name, text in programs(build).items() if name not in before)
     assert " in 4 spread over core:" in text
     assert cli("verify", "model.tilec").code == 0
+
+
+def test_an_edited_plan_is_priced_as_it_stands(cli, build):
+    """Every row reads the weights: the limit holds though the file still says the old bytes."""
+    (build.parent / "old.json").write_bytes((build / "2-plan.json").read_bytes())
+    stored = json.loads((build / "2-plan.json").read_text())["groups"][-1]
+    core = stored["variants"][0]["levels"][1]
+    limits = ("--fail-on", f"traffic@{core}=+0%")
+    assert cli("diff", "old.json", "model.tilec", *limits).code == 0
+    edit(build, one_row)
+    ran = cli("diff", "old.json", "model.tilec", *limits)
+    assert ran.code == 1
+    assert f"stale costs of 1 group ({stored['name']}): bytes are counted anew" in " ".join(ran.err.split())
+    told = json.loads(cli("inspect", "model.tilec/2-plan.json", "--json").out)
+    before = json.loads(cli("inspect", "old.json", "--json").out)
+    assert told["per_level"][core]["read_bytes"] > before["per_level"][core]["read_bytes"]
 
 
 def code(build: Path) -> str:

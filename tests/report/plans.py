@@ -69,7 +69,7 @@ def plan(*groups: Group, **changes: object) -> Plan:
         refusals=(Refusal("r->g", "reduction", {"iterators": "k"}),),
         files={"net.onnx": "a" * 64},
         placement=Placement(4, 4),
-        unfused_traffic=Const(32768),
+        unfused={"smem": Const(32768)},
     )
     return replace(made, **changes)  # type: ignore[arg-type]
 

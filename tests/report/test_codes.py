@@ -75,7 +75,7 @@ def test_the_numbers_of_refusals_are_those_that_the_scheduler_gives() -> None:
     for _, call in calls("refusal", "scheduler"):
         code = ast.literal_eval(call.args[2])
         given[code] |= {keyword.arg for keyword in call.keywords if keyword.arg is not None}
-    given["slower"] |= {"joined", "apart"}  # of `times`
+    given["slower"] |= {"joined", "apart", "limit"}  # of `cost_numbers`
     given["capacity"] |= {"level", "bytes", "capacity", "step", "tile"}  # of overflows and of `objection`
     assert {code: set(numbers) for code, numbers in edges.NUMBERS.items()} == given
     for page in edges.pages():

@@ -1,8 +1,7 @@
 """Energy of a plan on a device with energy figures: data movement and multiply-adds (Orojenesis, area and energy).
 
-Data that a group moves between two levels passes through every level between them, caches included, and costs an access
-to each but the upper one. Only figures that the device file gives are added up: `untold` names the levels and units
-without an energy.
+Data that a group moves between two neighbouring levels cost an access to the lower one, caches included. Only figures
+that the device file gives are added up: `untold` names the levels and units without an energy.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tilec.spec.device import ComputeUnit, DeviceSpec
 class GroupEnergy:
     """A group's energy in femtojoules: of all `moved` data and of its `multiply_adds`.
 
-    `traffic` is in bytes, between the group's lowest level and the next; `untold` are the levels and units left out.
+    `traffic` is in bytes, between the plan's lowest level and the next; `untold` are the levels and units left out.
     """
 
     name: str

@@ -12,12 +12,11 @@ from tilec.ir.plan import Bound, Group, Plan
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`moved` bytes between a level and lower ones, with the `bound`; `uncounted` groups read operands in place."""
+    """`moved` bytes between a level and lower ones, with the `bound`."""
 
     level: str
     moved: int
     bound: Bound
-    uncounted: int = 0
 
     @property
     def times(self) -> float | None:
@@ -25,12 +24,13 @@ class Ratio:
         return self.moved / self.bound.known if self.bound.known else None
 
 
-def plan_ratio(plan: Plan) -> Ratio | None:
-    """The ratio of all groups together at the lowest level that has a bound; None for a plan without bounds."""
-    for level, bound in plan.bounds.items():
-        uncounted = sum(level not in group.bounds for group in plan.groups)
-        return Ratio(level, sum(moved_by(group, level) for group in plan.groups), bound, uncounted)
-    return None
+def plan_ratio(plan: Plan, level: str | None = None) -> Ratio | None:
+    """The ratio of all groups together at a level, the lowest that has a bound where none is given; None without a
+    bound there."""
+    level = next(iter(plan.bounds), None) if level is None else level
+    if level is None or level not in plan.bounds:
+        return None
+    return Ratio(level, sum(moved_by(group, level) for group in plan.groups), plan.bounds[level])
 
 
 def group_ratios(group: Group) -> Iterator[Ratio]:
@@ -51,5 +51,4 @@ def ratio_to_json(ratio: Ratio) -> dict[str, Any]:
         "least_bytes": ratio.bound.least,
         "level": ratio.level,
         "moved_bytes": ratio.moved,
-        "uncounted_groups": ratio.uncounted,
     }

@@ -35,7 +35,7 @@ class Statistics:
     largest       number of nodes of the largest group
     launches      kernels started in one run, of which `kernels` are different
     intermediate  bytes passed between groups: of their outputs that are not the model's (IRS)
-    traffic       bytes between the lowest level and the next one used; `unfused` is the same with no edge connected
+    traffic       bytes between the lowest level and the next; `unfused` is the same with no edge connected
     picoseconds   predicted time of a run, 0 where nothing is predicted
     """
 

@@ -18,18 +18,40 @@ Costs = Mapping[str, Expr]
 """Map from metric to value: bytes (traffic, footprint, unfused), picoseconds, operations or a count."""
 
 
+def pair(plan: Plan, level: str) -> str:
+    """A level and the one below it, between which its bytes are counted: `dram->l2`."""
+    names = [each.name for each in plan.levels]
+    return f"{names[names.index(level) - 1]}->{level}"
+
+
+def lowest(plan: Plan) -> str:
+    """The level above the lowest one, into which all data of the lowest go."""
+    return plan.levels[min(1, len(plan.levels) - 1)].name
+
+
 def traffic(plan: Plan) -> Expr:
-    """Bytes that all groups move between the lowest level and the next that they use; costs are counted at the upper
-    one."""
+    """Bytes that all groups move between the lowest level and the next; costs are counted at the upper one."""
     return total(traffic_of(group, plan) for group in plan.groups)
 
 
+def at_level(plan: Plan, level: str) -> Expr:
+    """Bytes that all groups move between a level and the one below it."""
+    return total(moved_at(group, level) for group in plan.groups)
+
+
 def traffic_of(group: Group, plan: Plan) -> Expr:
-    """Bytes that a group moves between the lowest level and the next that it uses."""
-    return total(
-        next((moved[level.name] for level in plan.levels[1:] if level.name in moved), Const(0))
-        for moved in (group.cost.read, group.cost.written)
-    )
+    """Bytes that a group moves between the lowest level and the next."""
+    return moved_at(group, lowest(plan))
+
+
+def moved_at(group: Group, level: str) -> Expr:
+    """Bytes that a group moves between a level and the one below it."""
+    return total(side[level] for side in (group.cost.read, group.cost.written) if level in side)
+
+
+def unfused(plan: Plan) -> Expr:
+    """The traffic of the plan with a group for every node."""
+    return simplify(plan.unfused.get(lowest(plan), Const(0)))
 
 
 def transactions(plan: Plan, level: str) -> Expr:
@@ -45,16 +67,16 @@ def predicted(plan: Plan) -> int:
 def plan_costs(plan: Plan) -> Costs:
     """The metrics of a plan.
 
-    `traffic` at its lowest level and `traffic@LEVEL` below every other one, the number of `transactions@LEVEL`, the
-    largest `footprint@LEVEL` of a group, predicted `picoseconds`, `flops`, `unfused` (traffic with every group a single
-    node), and counts. A launch is one start of a kernel, `kernels` are the different ones.
+    `traffic` between the lowest level and the next, `traffic@LEVEL` below every one, the number of
+    `transactions@LEVEL`, the largest `footprint@LEVEL` of a group, predicted `picoseconds`, `flops`, `unfused` (traffic
+    with every group a single node), and counts. A launch is one start of a kernel, `kernels` are the different ones.
     """
     kernels = {variant.kernel for group in plan.groups for variant in group.variants}
     counts = {"groups": len(plan.groups), "launches": len(plan.groups), "kernels": len(kernels)}
     return {
         **{name: Const(count) for name, count in counts.items()},
         "traffic": traffic(plan),
-        "unfused": simplify(plan.unfused_traffic),
+        "unfused": unfused(plan),
         **group_costs(plan, plan.groups),
     }
 

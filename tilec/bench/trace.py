@@ -13,7 +13,7 @@ from tilec.artifact import Json
 from tilec.bench.runners import Array, Traced
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
-from tilec.report.html.speeds import units
+from tilec.report.html.limiting import PICO, least_times
 from tilec.runtime.times import Span
 from tilec.spec.device import DeviceSpec
 from tilec.verify.remote import Remote
@@ -30,7 +30,8 @@ class Share:
     """A group's part of a run.
 
     `seconds` is the median of its times, `bytes` its traffic between the plan's lowest level and the next, `least` its
-    roofline time in seconds for these bytes and operations (0: the device lacks the figures).
+    roofline time in seconds: for its operations and for its bytes at every pair of levels (0: the device lacks the
+    figures).
     """
 
     name: str
@@ -41,7 +42,7 @@ class Share:
 
     @property
     def roofline(self) -> float | None:
-        """Roofline time over measured time; above 1 where caches hold the operands and results."""
+        """Roofline time over measured time."""
         return self.least / self.seconds if self.least and self.seconds else None
 
 
@@ -67,9 +68,7 @@ def _share(name: str, seconds: float, group: Group | None, plan: Plan, device: D
     if group is None:
         return Share(name, seconds, 0, 0, 0.0)
     moved, operations = constant_value(traffic_of(group, plan)) or 0, constant_value(group.cost.flops) or 0
-    bandwidth = device.bandwidth(device.level_names[0])
-    fitting = units(plan, device)
-    least = max(moved / bandwidth if bandwidth else 0.0, operations / fitting[0].rate if fitting else 0.0)
+    least = max((factor.least for factor in least_times(plan, group, device)), default=0) / PICO
     return Share(name, seconds, moved, operations, least)
 
 

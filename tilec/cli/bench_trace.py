@@ -53,11 +53,11 @@ def trace_model(
 ) -> TracedModel:
     """Run a compiled model on the inputs of the first seed and profile its groups."""
     from tilec.bench.trace import events, shares, traced
-    from tilec.ir.codec import plan_from_json
+    from tilec.pipeline import read_plan
     from tilec.verify.inputs import Draw, random_inputs
 
     source = read_source("plan", build.folder / FILES["plan"])
-    plan = plan_from_json(source.body, source.place)
+    plan = read_plan(source.artifact, source.body, source.place).plan
     with console.stage(f"trace {plan.name}"):
         runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
     group_shares = shares(plan, runs, device)

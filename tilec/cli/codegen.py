@@ -43,7 +43,7 @@ def codegen(
     tilec codegen model.tilec/ --print-between-passes
     """
     from tilec.cli.summary import placement_line, plan_line
-    from tilec.ir.codec import plan_from_json
+    from tilec.pipeline import read_plan
 
     stage = stage_named("codegen")
     source = read_source("plan", plan)
@@ -54,7 +54,10 @@ def codegen(
     if job is None:
         return
     console.note(placement_line(source.body))
-    console.note(plan_line(plan_from_json(source.body, source.place)))
+    read = read_plan(source.artifact, source.body, source.place)
+    console.note(plan_line(read.plan))
+    if read.note:
+        console.note(f"{source.place}: {read.note}")
     artifact = run_stage(stage, job, source, folder / stage.file)
     if json:
         console.json({"artifact": str(folder / stage.file), "inputs": dict(artifact.inputs)})

@@ -74,7 +74,7 @@ def diff(
     limits = parse_limits(fail_on or ())
     if str(old) == str(new) == "-":
         raise UsageError("both cannot come from standard input", hint="Name a file for one of them.")
-    result = _diff(*_both(old, new))
+    result = _diff(console, *_both(old, new))
     beyond = exceeded(result, limits)
     if json or form is Format.JSON:
         console.json(diff_to_json(result))
@@ -135,16 +135,21 @@ def _kind(text: str) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _diff(old: "tuple[Artifact, str]", new: "tuple[Artifact, str]") -> "PlanDiff":
+def _diff(console: Console, old: "tuple[Artifact, str]", new: "tuple[Artifact, str]") -> "PlanDiff":
     """The diff of two artifacts of one kind."""
     from tilec.analysis.diff import diff_plans
     from tilec.analysis.diff_graphs import diff_graphs
     from tilec.analysis.diff_kernels import diff_kernels
-    from tilec.ir.codec import graph_from_json, plan_from_json
+    from tilec.ir.codec import graph_from_json
+    from tilec.pipeline import read_plan
 
     (first, place), (second, other) = old, new
     if first.kind == "plan":
-        return diff_plans(plan_from_json(first.body, place), plan_from_json(second.body, other))
+        plans = [(at, read_plan(artifact, artifact.body, at)) for artifact, at in (old, new)]
+        for at, each in plans:
+            if each.note:
+                console.note(f"{at}: {each.note}")
+        return diff_plans(plans[0][1].plan, plans[1][1].plan)
     if first.kind == "graph":
         return diff_graphs(graph_from_json(first.body, place), graph_from_json(second.body, other))
     return diff_kernels(first.body, second.body)

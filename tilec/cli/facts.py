@@ -92,10 +92,9 @@ def _port(graph: "Graph", port: "Port") -> Facts:
 def _plan(artifact: Artifact, path: Path) -> Facts:
     from tilec.analysis.statistics import statistics, statistics_to_json
     from tilec.cli.options import known_device
-    from tilec.ir.codec import plan_from_json
-    from tilec.pipeline import StageInput
+    from tilec.pipeline import StageInput, read_plan
 
-    plan = plan_from_json(artifact.body, str(path))
+    plan = read_plan(artifact, artifact.body, str(path)).plan
     facts = plan_summary(plan)
     numbers = statistics_to_json(statistics(plan))
     refused = Counter(refusal.code for refusal in plan.refusals)

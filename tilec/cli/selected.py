@@ -92,10 +92,12 @@ def _node(node: "Node", **more: str) -> Facts:
 
 
 def _plan(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
-    from tilec.ir.codec import plan_from_json
+    from tilec.artifact import encode
+    from tilec.pipeline import read_plan
 
-    plan = plan_from_json(artifact.body, str(path))
-    for group, row in zip(plan.groups, artifact.body["groups"], strict=True):
+    plan = read_plan(artifact, artifact.body, str(path)).plan
+    for group, stored in zip(plan.groups, artifact.body["groups"], strict=True):
+        row = {**stored, "cost": encode(group.cost)}
         names = [group.name, *(name for node in group.nodes for name in (node.name, node.op, *node.origin))]
         yield names, partial(_group, group, plan, row)
     for node in plan.prepared:

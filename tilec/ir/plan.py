@@ -6,8 +6,8 @@ expressions come with it. An edge is written `tensor->node`; a node is named by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tilec.ir.decision_forms import (
@@ -69,7 +69,8 @@ class Pool:
 class PlanLevel:
     """The properties of a memory level that a plan depends on. `capacity` is in bytes of one instance (None:
     unbounded), `units` the number of instances under one instance of the level below, `scope` the name of the units of
-    a spread loop, `transaction` the bytes that move at once, `pool` the capacity that it shares with other levels.
+    a spread loop, `transaction` the bytes that move at once, `pool` the capacity that it shares with other levels. A
+    cache with `write_allocate` fetches what is stored through it.
 
     `alignment` is what the addresses of buffers at the level are multiples of, in bytes. None: its buffers have no
     addresses; hardware decides where the lines of a cache lie, a compiler allocates registers.
@@ -83,6 +84,20 @@ class PlanLevel:
     transaction: int = 1
     pool: Pool | None = None
     alignment: int | None = None
+    write_allocate: bool = False
+
+
+def tile_levels(levels: Sequence[PlanLevel], names: Collection[str]) -> tuple[PlanLevel, ...]:
+    """The levels of these names, lowest first, as if there were no others: units of levels between them multiply."""
+    chosen: list[PlanLevel] = []
+    units = 1
+    for level in levels:
+        units *= level.units
+        if level.name in names:
+            scope = level.scope or (level.name if units > 1 else "")
+            chosen.append(replace(level, units=units, scope=scope))
+            units = 1
+    return tuple(chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +207,11 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Planned data movement and work of a group: bytes read and written per level (from the level below), the footprint
-    of one instance per level in bytes, and floating-point operations; integer expressions.
+    """Planned data movement and work of a group: bytes that every level reads from and writes to the level below it,
+    the footprint of one instance per level in bytes, and floating-point operations; integer expressions.
+
+    Bytes of levels that hold tiles are counted on the tile program. Those of a cache that the group's variants do not
+    name are predicted: what is not in it from earlier groups, or from the group itself, comes from below.
 
     `transactions` is the number of transactions of loads from a level and stores to it, each of `PlanLevel.transaction`
     bytes of that level (penalty for uncoalesced access; Welder, 4.1); `picoseconds` is the predicted time of the group.
@@ -248,9 +266,10 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
-    (`prepared`: packed and converted weights). `calls`, `opaque` and `ranges` are those of the graph; a group runs
-    behind the last call that it depends on. `bounds` are those of all groups together, each at the capacity of its
-    level: bytes of one instance and of everything above it."""
+    (`prepared`: packed and converted weights). `levels` are all memories of the device, lowest first. `calls`, `opaque`
+    and `ranges` are those of the graph; a group runs behind the last call that it depends on. `unfused` are the bytes
+    that a level would move from and to the one below with a group for every node. `bounds` are those of all groups
+    together, each at the capacity of its level: bytes of one instance and of everything above it."""
 
     name: str
     device: str
@@ -265,7 +284,7 @@ class Plan:
     refusals: tuple[Refusal, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     placement: Placement = Placement(0, 0)
-    unfused_traffic: Expr = Const(0)
+    unfused: Mapping[str, Expr] = field(default_factory=dict)
     calls: tuple[Call, ...] = ()
     opaque: Mapping[str, Opaque] = field(default_factory=dict)
     capacities: Mapping[str, int] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from math import inf, isinf
 from tilec.ir.algebra import KnownRanges, linear_form
 from tilec.ir.expr import NEUTRAL, Const, Expr, Scalar, TensorExpr, Var, operands
 from tilec.ir.graph import Tensor
-from tilec.ir.plan import Group, Plan, PlanLevel, Variant
+from tilec.ir.plan import Group, Plan, PlanLevel, Variant, tile_levels
 from tilec.ir.reads import at_least_zero
 from tilec.ir.types import TTYPES
 from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves
@@ -94,7 +94,6 @@ class LoweringContext:
 
 def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringContext:
     """The lowering context of a group, one of its variants and the plan."""
-    by_name = {level.name: level for level in plan.levels}
     ttypes = {name: tensor.ttype for name, tensor in plan.tensors.items()} if variant.wide else {}
     nodes = {node.name: promote_halves(node.expr, variant.wide, ttypes) for node in group.nodes}
     promoted = {name: replace(plan.tensors[name], ttype=PROMOTED_TTYPE) for name in variant.wide}
@@ -124,7 +123,7 @@ def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringCont
         outputs=group.outputs,
         connect=group.connect,
         variant=replace(variant, loads={**variant.loads, **loads}) if loads else variant,
-        levels=tuple(by_name[name] for name in variant.levels),
+        levels=tile_levels(plan.levels, variant.levels),
         names=names,
         sizes=SymbolicBounds(KnownRanges(symbol_ranges(variant.guard))),
         filled={},

@@ -25,12 +25,14 @@ _ROW = "@row "
 @dataclass(frozen=True, slots=True)
 class Read:
     """Source of an access of a batch: the buffer, its unit for every lane, extents of every lane's window ([lanes,
-    rank], None where all indices are known to be inside), and the mask of written elements (None: all)."""
+    rank], None where all indices are known to be inside), and the mask of written elements (None: all). `hull` are the
+    first and last index that the access has in every lane, the last exclusive, where it is known to be inside."""
 
     held: BufferInstances
     rows: Array
     inside: Array | None
     written: Array | None
+    hull: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ class _Rewriter:
         name = f"{access.tensor} {len(self.reads)}"
         self.windows[name] = _window(take(source.array, rows, begin, widths))
         written = None if source.is_complete() else take(source.written, rows, begin, widths)
-        self.reads[name] = Read(source, rows, None, None if written is None or written.all() else written)
+        hull = lo + begin, lo + begin + np.asarray(widths, np.int64)
+        self.reads[name] = Read(source, rows, None, None if written is None or written.all() else written, hull)
         return Access(name, (Var(LANE), *index))
 
     def _looked_up(self, access: Access) -> Access:

@@ -15,13 +15,14 @@ from tilec.ir.types import numpy_dtype
 from tilec.machine.batch import Batch, batch
 from tilec.machine.errors import MachineError
 from tilec.machine.memory import BufferInstances, BufferView, put, take
-from tilec.machine.reads import defined, followed
+from tilec.machine.reads import defined, followed, windows
 from tilec.machine.units import integers, pieces, region_text, volumes
 
 _WIDE = {"f16": "f32", "bf16": "f32"}
 
-Counted = Callable[[Buffer, Buffer, Array], None]
-"""Callback for reads of gathered tensors: source, target, number of elements of each lane."""
+Counted = Callable[[Buffer, Buffer, Array, bool], None]
+"""Callback for operands that are read in place: source, target, number of elements of each lane, whether
+indices are data."""
 
 
 def compute(
@@ -30,12 +31,14 @@ def compute(
     values: Mapping[str, Any],
     view: BufferView,
     operands: Mapping[str, BufferView],
+    whole: Mapping[str, Array],
     counted: Counted,
 ) -> None:
     """Evaluate the expression over the box of every lane into its window.
 
-    `values` binds symbols, loop variables and spread variables, the last ones with an element for each lane. Raises
-    MachineError when a box leaves the extents or its window, or when elements are read that were never written.
+    `values` binds symbols, loop variables and spread variables, the last ones with an element for each lane, `whole`
+    are the extents of tensors. Raises MachineError when a box leaves the extents or its window, or when elements are
+    read that were never written.
     """
     expr, (target, target_rows) = statement.expr, view
     ends, rank = {i: (lo, hi) for i, lo, hi in statement.box}, len(expr.spatial)
@@ -50,8 +53,11 @@ def compute(
         done = batch(expr, len(some), origin, widths, variables, views, by_place)
         if all(widths.values()) and not defined(done):
             raise MachineError("reads elements that were never written")
-        for tensor in by_place:
-            counted(operands[tensor][0].buffer, target.buffer, followed(done, tensor))
+        for tensor, (source, _) in operands.items():
+            if source.buffer.level != target.buffer.level:
+                gathered = tensor in by_place
+                elements = followed(done, tensor) if gathered else windows(done, tensor, whole[tensor])
+                counted(source.buffer, target.buffer, elements, gathered)
         _put(statement, done, target, target_rows[some], (lo[:, :rank] - target.lo[target_rows])[some])
 
 

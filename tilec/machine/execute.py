@@ -171,7 +171,7 @@ class _Machine:
                 values = {**self._symbols, **serial, **acting.values}
                 operands = {tensor: self._view(name, acting) for tensor, name in statement.operands}
                 target = self._view(statement.target, acting)
-                compute(statement, acting.count, values, target, operands, self._counted)
+                compute(statement, acting.count, values, target, operands, self._whole, self._counted)
 
     def _loop(self, loop: Loop, serial: Mapping[str, int], lanes: Lanes) -> None:
         if loop.kind == "spread":
@@ -250,12 +250,18 @@ class _Machine:
         rank = self._rank[level]
         return self._memory[name], self._memory[name].rows(lanes.names(rank), lanes.codes(rank))
 
-    def _counted(self, source: Buffer, target: Buffer, elements: Array) -> None:
-        """Count gathered elements that tiles read from a lower level, at the level above the source's."""
-        if self._rank[source.level] < self._rank[target.level]:
-            above = self._program.levels[self._rank[source.level] + 1].name
-            for each in elements.tolist():
-                self._meter.reads(above, bytes_of(source.ttype, each))
+    def _counted(self, source: Buffer, target: Buffer, elements: Array, gathered: bool) -> None:
+        """Count elements that tiles read in place, at every level from the one above the source's up to the target's.
+
+        What caches on the way keep is not known here: they do not count, but for gathered elements the first level.
+        """
+        first, last = self._rank[source.level] + 1, self._rank[target.level]
+        each, often = np.unique(elements, return_counts=True)
+        size = sum(bytes_of(source.ttype, n) * times for n, times in zip(each.tolist(), often.tolist(), strict=True))
+        for place in range(first, last + 1):
+            level = self._program.levels[place]
+            if level.managed == "explicit" or place == last or (gathered and place == first):
+                self._meter.reads(level.name, size)
 
     def _bytes(self, buffer: Buffer) -> int:
         elements = int(volumes(integers(buffer.shape, self._symbols, 1))[0])

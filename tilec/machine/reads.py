@@ -10,8 +10,10 @@ from tilec.ir.evaluate import Points, TensorWindow, scalar_value
 from tilec.ir.expr import Access, Call, Expr, children
 from tilec.ir.numpy_scalars import Array
 from tilec.machine.batch import Batch, Read, places
+from tilec.machine.units import volumes
 
 _YES = np.True_
+_NOWHERE = np.int64(1 << 62)
 Guards = tuple[tuple[Expr, bool], ...]
 
 
@@ -84,6 +86,42 @@ def followed(done: Batch, tensor: str) -> Array:
     if not flat:
         return np.zeros(lanes, np.int64)
     return np.bincount(np.unique(np.concatenate(flat)) // each, minlength=lanes)
+
+
+def windows(done: Batch, tensor: str, whole: Array) -> Array:
+    """Number of elements in the hull of what each lane reads of a tensor of extents `whole`: [lanes]."""
+    lanes = done.points.shape[0]
+    lowest: Array | None = None
+    highest: Array | None = None
+    for access, guards in _guarded(done.expr.value, ()):
+        read = done.reads[access.tensor]
+        if read.held.buffer.tensor != tensor:
+            continue
+        lo, hi = read.hull or _hull(access, guards, read, done, lanes)
+        lo, hi = np.maximum(lo, 0), np.minimum(hi, whole)
+        lowest = lo if lowest is None else np.minimum(lowest, lo)
+        highest = hi if highest is None else np.maximum(highest, hi)
+    if lowest is None or highest is None:
+        return np.zeros(lanes, np.int64)
+    return volumes(np.maximum(highest - lowest, 0))
+
+
+def _hull(access: Access, guards: Guards, read: Read, done: Batch, lanes: int) -> tuple[Array, Array]:
+    """The hull of the indices of an access in every lane: of those that guards let through and that are in the
+    window."""
+    evaluated = np.asarray(_YES)
+    for condition, holds in guards:
+        evaluated = evaluated & (np.asarray(scalar_value(condition, done.points), bool) == holds)
+    _row, *index = places(access, done.points)
+    shape = (lanes, *done.points.shape[1:])
+    first, last = read.held.lo[read.rows], read.held.hi[read.rows]
+    lo, hi = np.full((lanes, len(index)), _NOWHERE), np.zeros((lanes, len(index)), np.int64)
+    for axis, place in enumerate(index):
+        at = np.broadcast_to(place, shape).reshape(lanes, -1) + first[:, axis : axis + 1]
+        read_there = np.broadcast_to(evaluated, shape).reshape(lanes, -1) & (at >= 0) & (at < last[:, axis : axis + 1])
+        lo[:, axis] = np.where(read_there, at, _NOWHERE).min(axis=1, initial=_NOWHERE)
+        hi[:, axis] = np.where(read_there, at + 1, 0).max(axis=1, initial=0)
+    return lo, hi
 
 
 def _guarded(expr: Expr, guards: Guards) -> Iterator[tuple[Access, Guards]]:

@@ -14,7 +14,7 @@ from tilec.analysis.statistics import Statistics, statistics_to_json
 from tilec.report.formatting import bytes_text, energy_text, time_text
 
 _ENERGY = "energy_femtojoules"
-_BOUNDS = ("attainable_bytes", "least_bytes", "ratio", "uncounted_groups")
+_BOUNDS = ("attainable_bytes", "least_bytes", "ratio")
 _OPTIONAL = (_ENERGY, *_BOUNDS)
 """Columns printed on a terminal only where a row has a value: energies, if the device has them, and bounds, if
 requested."""
@@ -36,7 +36,7 @@ _HEADS = {
     "transacted_bytes": "transacted",
     "predicted_picoseconds": "predicted",
     _ENERGY: "energy",
-    **dict(zip(_BOUNDS, ("attainable", "at least", "ratio", "not counted"), strict=True)),
+    **dict(zip(_BOUNDS, ("attainable", "at least", "ratio"), strict=True)),
 }
 """Map from column to its heading on a terminal."""
 
@@ -104,7 +104,7 @@ def _plan(row: Row) -> dict[str, Any] | None:
 def _bounds(ratio: Ratio | None) -> dict[str, Any]:
     if ratio is None:
         return {}
-    return dict(zip(_BOUNDS, (ratio.bound.known, ratio.bound.least, times_text(ratio), ratio.uncounted), strict=True))
+    return dict(zip(_BOUNDS, (ratio.bound.known, ratio.bound.least, times_text(ratio)), strict=True))
 
 
 def _numbers(row: Row) -> dict[str, Any]:

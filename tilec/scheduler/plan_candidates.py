@@ -16,7 +16,7 @@ from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan, Refusal
 from tilec.scheduler.building.assemble_plan import assemble_plan
 from tilec.scheduler.building.group_builder import GroupBuilder, picoseconds
-from tilec.scheduler.building.plan_costs import lowest_traffic, with_costs
+from tilec.scheduler.building.plan_costs import tiled_traffic, with_costs
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.segments import segments_of
@@ -119,7 +119,7 @@ class PlanCandidate:
     def cost(self) -> int:
         """Predicted picoseconds, or bytes, symbols counting as the sizes they are taken for."""
         if self.counts_bytes:
-            return int(self.search.root.numbers.size(lowest_traffic(with_costs(self.plan))))
+            return int(self.search.root.numbers.size(tiled_traffic(with_costs(self.plan))))
         return sum(picoseconds(each) for state in self.legal for each in state.seconds)
 
 

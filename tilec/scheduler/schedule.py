@@ -11,6 +11,7 @@ from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
 from tilec.ir.types import is_float
+from tilec.scheduler.building.cache_costs import with_cache_costs
 from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
 from tilec.scheduler.building.group_builder import levels_of
 from tilec.scheduler.building.plan_costs import lowered_programs, with_costs
@@ -57,8 +58,11 @@ def schedule(
 def complete_plan(plan: Plan, decide: Decide | None = None, advance: Advance = no_advance) -> Plan:
     """The plan with the costs of its groups, counted on their tile programs, and a back end's decisions about code."""
     programs = lowered_programs(plan, advance)
-    plan = with_costs(plan, programs)
-    return plan if decide is None else with_code_decisions(plan, programs, decide)
+    counted = with_costs(plan, programs)
+    decided = counted if decide is None else with_code_decisions(counted, programs, decide)
+    pairs = zip(decided.groups, counted.groups, strict=True)
+    renamed = {group.variants[0].kernel: programs[before.variants[0].kernel] for group, before in pairs}
+    return with_cache_costs(decided, renamed)
 
 
 def search_plan(

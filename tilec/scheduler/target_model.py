@@ -1,17 +1,17 @@
 """The device as far as schedules depend on it: a subset of its levels, its cores, vectors and rates.
 
-Plans hold tiles at the lowest level, at every explicit level between it and a core's, at that of a core and at the
-highest (registers).  Other levels are left out; their units multiply.  Caches between them still count: what they
-keep is not read from the lowest level again.
+Tiles are held at the lowest level, at every explicit level between it and a core's, at that of a core and at the
+highest (registers); units of the levels between them multiply.  Caches between them still count: what they keep is not
+read from the lowest level again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, prod
+from math import inf
 
-from tilec.ir.plan import PlanLevel, Pool
+from tilec.ir.plan import PlanLevel, Pool, tile_levels
 from tilec.ir.types import HALVES
 from tilec.spec.device import DeviceSpec, Level
 from tilec.spec.machine_costs import CpuCosts, GpuCosts, MachineCosts
@@ -21,7 +21,8 @@ from tilec.spec.machine_costs import CpuCosts, GpuCosts, MachineCosts
 class TargetModel:
     """What the passes ask of a device. Bytes, bytes per second, cycles per second, seconds.
 
-    `levels` lowest first, the last one holds register tiles; `core` is the index of the level of a core (the last
+    `memories` are all levels of the device, lowest first, `levels` those that hold tiles, the last one register tiles;
+    `core` is the index of the level of a core (the last
     one where a device has no level above it).  `links` are the bandwidths with which each level is filled from the
     one before it, `draw` what a core that is alone draws of the lowest for its own.  `cache` is what the largest cache
     below a core's level keeps.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
@@ -33,6 +34,7 @@ class TargetModel:
 
     name: str
     levels: tuple[PlanLevel, ...]
+    memories: tuple[PlanLevel, ...]
     core: int
     cores: int
     near: int
@@ -120,12 +122,14 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     peak = device.float_rate or max(unit.rate for unit in device.compute)
     below = device.level_names[max(0, core - 1)]
     near = [level.capacity for level in device.levels[core + 1 : -1]]
+    memories = tuple(_memory(device, index) for index in range(len(device.levels)))
     clock = peak / device.cores / max(1, lanes_bytes // 4) / 4
     own = device.bandwidth(device.core_level) or device.bandwidth(device.level_names[0]) or 1
     feed = own / device.cores / clock / 2
     return TargetModel(
         name=device.name,
-        levels=_levels(device, chosen),
+        levels=tile_levels(memories, {memories[index].name for index in chosen}),
+        memories=memories,
         core=chosen.index(core),
         cores=device.cores,
         near=min(near, default=device.levels[core].capacity),
@@ -146,22 +150,23 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     )
 
 
-def _levels(device: DeviceSpec, chosen: Sequence[int]) -> tuple[PlanLevel, ...]:
-    """The chosen levels; the units of those between them multiply. Scratchpads have addresses; the highest level, where
-    it is above the core's, is one of registers, which a compiler allocates."""
+def _memory(device: DeviceSpec, index: int) -> PlanLevel:
+    """A level of the device as plans have it. Scratchpads have addresses; the highest level, where it is above the
+    core's, is one of registers, which a compiler allocates."""
+    level, shared = device.levels[index], device.shared(device.levels[index].name)
     core, top = device.index(device.core_level), len(device.levels) - 1
-    levels: list[PlanLevel] = []
-    for place, index in enumerate(chosen):
-        level = device.levels[index]
-        units = prod(between.units for between in device.levels[(chosen[place - 1] + 1 if place else 0) : index + 1])
-        scope = level.scope or (level.name if units > 1 else "")
-        shared = device.shared(level.name)
-        pool = None if shared is None else Pool(*shared)
-        addressed = level.managed == "explicit" and (index <= core or index < top)
-        alignment = level.alignment if addressed else None
-        transaction = level.transaction.bytes
-        levels.append(PlanLevel(level.name, level.capacity, units, level.managed, scope, transaction, pool, alignment))
-    return tuple(levels)
+    addressed = level.managed == "explicit" and (index <= core or index < top)
+    return PlanLevel(
+        level.name,
+        level.capacity,
+        level.units,
+        level.managed,
+        level.scope or (level.name if level.units > 1 else ""),
+        level.transaction.bytes,
+        None if shared is None else Pool(*shared),
+        level.alignment if addressed else None,
+        level.write_allocate,
+    )
 
 
 def _links(

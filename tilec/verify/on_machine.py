@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilec.artifact.filenames import refuse_outside
+from tilec.bounds.plan.groups import is_counted
 from tilec.errors import ArtifactError
 from tilec.ir.algebra import bounds_of
 from tilec.ir.evaluate import evaluate
@@ -162,7 +163,7 @@ def _whole(
             except MachineError as error:
                 return _failed(report, checked, step.group, _message(error))
             arrays |= result.outputs
-            counted[step.group.name] = _traffic(step.group, result)
+            counted[step.group.name] = _traffic(step, result)
             if options.per_group:
                 check = check_group(step.group, plan, arrays, constants)
                 groups[check.group] = max(check, groups.get(check.group, check), key=lambda each: each.severity)
@@ -223,7 +224,7 @@ def _groups(
             result = step.execute(arrays)
         except MachineError as error:
             return _failed(report, checked, step.group, _message(error))
-        counted[step.group.name] = _traffic(step.group, result)
+        counted[step.group.name] = _traffic(step, result)
         outputs = compared(step.group, plan, result.outputs, evaluated(step.group, plan, arrays))
         checked.append(Checked(draw, outputs))
         groups.append(GroupCheck.of(step.group, outputs))
@@ -284,14 +285,17 @@ def _constants(plan: Plan, folder: Path, names: Iterable[str]) -> dict[str, Arra
     return {name: value(name) for name in names if name in plan.constants or name in prepared}
 
 
-def _traffic(group: Group, result: Result) -> dict[str, Any]:
-    """Bytes per level as planned, and as counted by the machine."""
-    levels = {level for level, moved in result.moved.items() if moved.read or moved.written}
-    counted = {level: [result.moved[level].read, result.moved[level].written] for level in levels}
-    both = set(group.cost.read) | set(group.cost.written)
+def _traffic(step: Step, result: Result) -> dict[str, Any]:
+    """Bytes per level as planned, and as counted by the machine; without levels that operands read in place pass, whose
+    windows the plan knows from above only."""
+    group = step.group
+    exact = [level.name for level in step.program.levels if is_counted(group, level.name)]
+    moved = {level: result.moved[level] for level in exact if result.moved[level].read or result.moved[level].written}
+    counted = {level: [each.read, each.written] for level, each in moved.items()}
     planned = {
         level: [constant_value(group.cost.read.get(level, 0)), constant_value(group.cost.written.get(level, 0))]
-        for level in both
+        for level in exact
+        if level in group.cost.read or level in group.cost.written
     }
     return {"counted": counted, "planned": planned}
 

@@ -10,6 +10,7 @@ from tilec.analysis.explain.node import explain_node
 from tilec.analysis.explain.summary import same, summarised
 from tilec.artifact import encode
 from tilec.ir.expr import constant_value
+from tilec.ir.plan import tile_levels
 from tilec.report.explain.group_text import group_text, node_text
 from tilec.report.explain.summary_text import summary_text
 
@@ -29,7 +30,7 @@ def test_candidates_and_bytes_of_every_group(name, device):
     for group in plan.groups:
         story = explain_group(found, plan, group)
         assert plan.groups[story.number - 1].name == story.name
-        for level in plan.levels[1:]:
+        for level in tile_levels(plan.levels, group.variants[0].levels)[1:]:
             for side in ("read", "written"):
                 counted = getattr(group.cost, side).get(level.name)
                 rows = sum(getattr(row, side) for row in story.bytes if row.level == level.name)

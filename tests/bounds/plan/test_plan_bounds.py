@@ -17,7 +17,7 @@ from tilec.bounds.plan.plan_bounds import least, leasts, with_bounds
 from tilec.ir.codec import plan_from_json, plan_to_json
 from tilec.ir.expr import constant_value
 from tilec.ir.graph import Graph
-from tilec.ir.plan import Bound, Plan
+from tilec.ir.plan import Bound, Plan, PlanLevel
 from tilec.scheduler import schedule
 from tilec.spec.resolve import resolve_device
 
@@ -40,8 +40,8 @@ def product(m: int, n: int, k: int, *more: tuple[str, dict[str, int]]) -> Graph:
 @pytest.mark.parametrize("found", [mlp(), attention(), product(64, 48, 80)], ids=["mlp", "attention", "product"])
 def test_every_group_and_the_whole_have_bounds(found: Graph, device: str) -> None:
     made = planned_with_bounds(found, device)
-    (level,) = made.bounds
-    assert level == made.levels[1].name
+    below, level = (*made.bounds, *made.bounds)[:2]
+    assert below == made.levels[1].name
     for each in (*(g.bounds[level] for g in made.groups), made.bounds[level]):
         assert each.known is not None
         assert 0 < each.least <= each.known
@@ -58,13 +58,22 @@ def test_the_same_in_the_artifact() -> None:
     assert planned_with_bounds(mlp(), "a100") == made
 
 
-def test_equal_groups_have_equal_bounds_and_uncounted_ones_none() -> None:
+def test_equal_groups_have_equal_bounds_at_their_levels() -> None:
     first, *rest = layers()
     direct = group("h r", {"h->r": "reg"}, tile={"m": 16, "n": 32}, loads={"x": ("smem",), "w": ()})
     made = with_bounds(plan(direct, *rest), at(smem=4096), oro_plus)
     assert made.capacities == {"smem": 4096}
-    assert [list(g.bounds) for g in made.groups] == [[], ["smem"], ["smem"]]
+    assert [list(g.bounds) for g in made.groups] == [["smem"]] * 3
     assert with_bounds(plan(first, *rest), at(smem=4096), oro_plus).groups[1:] == made.groups[1:]
+
+
+def test_a_cache_has_a_bound_for_the_whole_plan_alone() -> None:
+    """What earlier groups leave in it a group need not fetch."""
+    cached = (PlanLevel("dram", None), PlanLevel("l2", 1 << 20, managed="implicit"), *plan(*layers()).levels[1:])
+    made = with_bounds(plan(*layers(), levels=cached), at(l2=1 << 20, smem=4096), oro_plus)
+    assert list(made.bounds) == ["l2", "smem"]
+    assert made.bounds["l2"].least <= made.bounds["smem"].least
+    assert [list(g.bounds) for g in made.groups] == [["smem"]] * 3
 
 
 def test_symbols_leave_a_plan_as_it_is() -> None:

@@ -82,7 +82,7 @@ def test_what_data_index_is_read_where_it_lies() -> None:
     arrays = {**case.arrays(), "I": np.zeros((2, 6), np.int64)}
     arrays["I"][1, 3:] = 1
     moved = execute(program, arrays).moved
-    assert moved["reg"] == planned["reg"]
+    assert moved["reg"].read < planned["reg"].read
     assert moved["l2"].written == planned["l2"].written
     # Two rows are one where the indices of both agree.
     assert moved["l2"].read == 12 * 8 + (3 * (8 + 1) + 3 * 2 * (8 + 1)) * 4

@@ -97,11 +97,6 @@ def test_costs_that_depend_on_sizes_are_text():
     assert data["slopes"] == []
 
 
-def test_operands_that_are_read_in_place_are_told():
-    group_ = group("h r", {"h->r": "reg"}, loads={"x": ()})
-    assert plan_data(Shown("here", plan(group_)))["groups"][0]["inPlace"] == ["smem", "reg"]
-
-
 @pytest.mark.parametrize("groups", [(), (group("h"),)])
 def test_small_plans(groups):
     data = plan_data(Shown("here", plan(*groups, inputs=(), outputs=(), refusals=())))

@@ -89,7 +89,7 @@ def test_planned_bytes_are_what_the_machine_moves(graph: Graph) -> None:
         }
         moved = execute(program, arrays).moved
         assert {level: (Const(m.read), Const(m.written)) for level, m in moved.items()} == {
-            level: (group.cost.read[level], group.cost.written[level]) for level in group.cost.read
+            level: (group.cost.read[level], group.cost.written[level]) for level in moved
         }
 
 
@@ -100,7 +100,7 @@ def test_connections_save_what_would_be_written_and_read() -> None:
         return sum(int(integer(table["l2"], {})) for g in plan.groups for table in (g.cost.read, g.cost.written))
 
     saved = 2 * 2 * 8 * 6 * 4  # p and r, each written and read
-    assert constant_value(plan.unfused_traffic) == moved(plan) + saved
+    assert constant_value(plan.unfused["l2"]) == moved(plan) + saved
 
 
 def test_flops_count_arithmetic_only() -> None:

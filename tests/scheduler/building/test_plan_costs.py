@@ -19,7 +19,7 @@ E = {"m": 33, "n": 20}
 def test_transactions_are_counted_beside_raw_bytes() -> None:
     texts = [("h[m, n] = x[m, n] + 1.0", E), ("s[m] = sum(n, h[m, n])", E), ("y[n, m] = h[m, n] / s[m]", E)]
     plan = schedule(make_graph({"x": (33, 20)}, texts, ["y"]), resolve_device("a100"))
-    assert [level.transaction for level in plan.levels] == [32, 128, 4]
+    assert [level.transaction for level in plan.levels] == [32, 32, 128, 4]
     for group in plan.groups:
         counted = transactions(lower(group, group.variants[0], plan))
         assert group.cost.transactions == {level: Const(n) for level, n in counted.items()}

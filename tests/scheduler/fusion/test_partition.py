@@ -9,7 +9,7 @@ from scheduler.running import device, problem_of, tiny
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import PlanLevel
-from tilec.scheduler.fusion.group_costs import roofline
+from tilec.scheduler.fusion.group_costs import cost_numbers, roofline
 from tilec.scheduler.fusion.local_search import LocalSearch, local_search
 from tilec.scheduler.fusion.partition import Partition, PartitionGroups, partition_parts, separate_parts
 from tilec.scheduler.graph_passes.compose import compose
@@ -72,6 +72,12 @@ def test_rows_that_do_not_fit_stay_apart() -> None:
 
 
 @pytest.mark.feature("W16", "W23")
+def test_a_gain_that_is_too_small_is_refused_with_its_limit() -> None:
+    problem = problem_of(attention(), TARGET)
+    assert cost_numbers(2e-6, 1e-6, problem, 0.99) == {"joined": 2_000_000, "apart": 1_000_000}
+    assert cost_numbers(0.995e-6, 1e-6, problem, 0.99) == {"joined": 995_000, "apart": 1_000_000, "limit": 990_000}
+
+
 def test_fusion_that_does_not_pay_is_refused_with_both_times() -> None:
     e = {"s": 512, "n": 512, "k": 512, "t": 512}
     nodes = [("p[s, n] = sum(k, x[s, k] * w[k, n])", e), ("y[s, t] = sum(n, p[s, n] * v[n, t])", e)]

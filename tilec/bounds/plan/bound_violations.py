@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilec.bounds.einsum.cache import cached
 from tilec.bounds.graph.best_known import best_known
 from tilec.bounds.graph.interval_curves import Find
-from tilec.bounds.plan.groups import group_graph, plan_graph
+from tilec.bounds.plan.groups import group_graph, is_counted, plan_graph
 from tilec.bounds.plan.plan_bounds import least
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan, Variant
@@ -46,8 +46,8 @@ def moved_by(group: Group, level: str) -> int:
 def bound_violations(plan: Plan, counted: MovedBytes | None = None, find: Find = cached) -> tuple[Finding, ...]:
     """Every group, and all together, that move less than their bounds, as planned and as `counted` on a run.
 
-    Levels at which a group reads something in place have no bound and are skipped. Proven bounds are computed anew from
-    the nodes, best known ones are read from the plan.
+    Levels at which a group reads something in place are skipped where bytes were counted. Proven bounds are computed
+    anew from the nodes, best known ones are read from the plan.
     """
     return (*_below(plan, {}, find), *(_below(plan, counted, find) if counted else ()))
 
@@ -58,6 +58,8 @@ def _below(plan: Plan, counted: MovedBytes, find: Find) -> Iterator[Finding]:
         if counted and group.name not in counted:
             continue
         for level, known in group.bounds.items():
+            if counted and not is_counted(group, level):
+                continue
             moved = counted.get(group.name, {}).get(level, moved_by(group, level))
             graph, capacity = group_graph(plan, group), plan.capacities[level]
             proved = least(graph, capacity)
@@ -68,7 +70,7 @@ def _below(plan: Plan, counted: MovedBytes, find: Find) -> Iterator[Finding]:
                 because = str(point.mapping) if point is not None else ""
                 yield Finding(group.name, level, moved, known.known, False, mapping_of(group), because)
     for level in plan.bounds if not counted else ():
-        if all(level in group.bounds for group in plan.groups):
+        if any(level in group.bounds for group in plan.groups):
             moved = sum(moved_by(group, level) for group in plan.groups)
             proved = least(plan_graph(plan), plan.capacities[level])
             if moved < proved:

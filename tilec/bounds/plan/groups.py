@@ -48,10 +48,8 @@ def read_from_outside(group: Group) -> tuple[str, ...]:
 
 
 def is_counted(group: Group, level: str) -> bool:
-    """Whether a plan counts all that a group reads into a level: operands read in place are not counted.
-
-    Gathered operands are counted at any home.
-    """
+    """Whether the tile machine counts all that a group reads into a level: of operands that tiles read in place it
+    counts gathered ones only."""
     return next(_in_place(group, level), None) is None
 
 

@@ -11,7 +11,7 @@ from tilec.bounds.graph.compulsory import compulsory
 from tilec.bounds.graph.contractions import bytes_of, contraction_of
 from tilec.bounds.graph.interval_curves import CurveCache, Find
 from tilec.bounds.levels import LevelCapacity
-from tilec.bounds.plan.groups import group_graph, is_counted, plan_graph
+from tilec.bounds.plan.groups import group_graph, plan_graph
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Bound, Plan
 
@@ -19,24 +19,38 @@ from tilec.ir.plan import Bound, Plan
 def with_bounds(plan: Plan, levels: Iterable[LevelCapacity], find: Find) -> Plan:
     """The plan with bounds at the capacities of a device's `levels`; unchanged while sizes are symbolic.
 
-    `find` gives the curve of one contraction. All groups together are bounded at the lowest level above that of whole
-    tensors. A level of a group at which it reads something in place has no bound.
+    `find` gives the curve of one contraction. All groups together are bounded above the lowest level and at the lowest
+    level that holds tiles. A group has bounds at the levels that hold its tiles, for a cache may hold what earlier
+    groups left.
     """
     if plan.symbols:
         return plan
     sizes = {each.level: each.capacity for each in levels}
-    counted = {level.name: [g for g in plan.groups if is_counted(g, level.name)] for level in plan.levels[1:]}
-    capacities = {level: sizes[level] for level, groups in counted.items() if groups and level in sizes}
+    tiled = [name for name in _tiled(plan) if name in sizes]
+    capacities = {level: sizes[level] for level in tiled}
     curves = CurveCache()
     by_kernels: dict[tuple[str, ...], Mapping[str, Bound]] = {}
     for group in plan.groups:
         key = tuple(variant.kernel for variant in group.variants)
         if key not in by_kernels:
-            at = {level: size for level, size in capacities.items() if group in counted[level]}
+            used = {name for variant in group.variants for name in variant.levels}
+            at = {level: size for level, size in capacities.items() if level in used}
             by_kernels[key] = _bounds(group_graph(plan, group), at, find, curves) if at else {}
     groups = tuple(replace(g, bounds=by_kernels[tuple(variant.kernel for variant in g.variants)]) for g in plan.groups)
-    whole = dict(list(capacities.items())[:1])
-    return replace(plan, groups=groups, capacities=capacities, bounds=_bounds(plan_graph(plan), whole, find, curves))
+    whole = {level: sizes[level] for level in (lowest(plan), *list(capacities)[:1]) if level in sizes}
+    bounds = _bounds(plan_graph(plan), whole, find, curves)
+    return replace(plan, groups=groups, capacities={**whole, **capacities}, bounds=bounds)
+
+
+def lowest(plan: Plan) -> str:
+    """The level above the lowest one."""
+    return plan.levels[min(1, len(plan.levels) - 1)].name
+
+
+def _tiled(plan: Plan) -> list[str]:
+    """Levels above the lowest that hold tiles of some group, lowest first."""
+    named = {name for group in plan.groups for variant in group.variants for name in variant.levels}
+    return [level.name for level in plan.levels[1:] if level.name in named]
 
 
 def least(graph: Graph, capacity: int) -> int:

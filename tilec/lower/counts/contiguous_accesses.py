@@ -17,13 +17,19 @@ from tilec.lower.counts.transfers import Around, Span, Transfers
 @dataclass(frozen=True, slots=True)
 class ContiguousAccess:
     """An access to `below` on behalf of `held`: `inner` are the spans of its dimensions with their stored widths,
-    innermost first, that may be contiguous; `outer` spans the repetitions of such a run."""
+    innermost first, that may be contiguous; `outer` spans the repetitions of such a run. `stored` for a store."""
 
     held: Buffer
     below: Buffer
     inner: tuple[tuple[Span, Expr], ...]
     outer: tuple[Span, ...]
     around: tuple[Around, ...]
+    stored: bool = False
+
+    @property
+    def gathered(self) -> bool:
+        """Whether its indices are data."""
+        return bool(self.outer)
 
 
 def contiguous_accesses(program: Transfers) -> Iterator[ContiguousAccess]:
@@ -33,7 +39,12 @@ def contiguous_accesses(program: Transfers) -> Iterator[ContiguousAccess]:
     outside the run.
     """
     for moved in program.moved:
-        yield _whole(moved.held, moved.below, moved.spans, moved.around)
+        yield _whole(moved.held, moved.below, moved.spans, moved.around, moved.stored)
+    yield from reads_in_place(program)
+
+
+def reads_in_place(program: Transfers) -> Iterator[ContiguousAccess]:
+    """Every read by a tile from a level below its own."""
     numbers = _numbers(program)
     for tile, around in program.computed:
         target, below = program.buffers[tile.target], _below(program, tile)
@@ -42,10 +53,10 @@ def contiguous_accesses(program: Transfers) -> Iterator[ContiguousAccess]:
             box = {i: (lo, hi) for i, lo, hi in tile.box}
             windows = propagate(tile.expr, box, program.extents, numbers, clip=True)
             yield from (_whole(target, plain[tensor], windows[tensor], around) for tensor in plain)
-    yield from gathered_accesses(program)
+    yield from _gathered_reads(program)
 
 
-def gathered_accesses(program: Transfers) -> Iterator[ContiguousAccess]:
+def _gathered_reads(program: Transfers) -> Iterator[ContiguousAccess]:
     """Every data-dependent read in place from a level below that of the tile."""
     numbers = _numbers(program)
     for tile, around in program.computed:
@@ -73,9 +84,11 @@ def _below(program: Transfers, tile: ComputeTile) -> dict[str, Buffer]:
     return {t: b for t, b in buffers.items() if program.rank[b.level] < rank}
 
 
-def _whole(target: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Around, ...]) -> ContiguousAccess:
+def _whole(
+    target: Buffer, below: Buffer, spans: Sequence[Span], around: tuple[Around, ...], stored: bool = False
+) -> ContiguousAccess:
     order = _innermost_first(below)
-    return ContiguousAccess(target, below, tuple((spans[dim], below.shape[dim]) for dim in order), (), around)
+    return ContiguousAccess(target, below, tuple((spans[dim], below.shape[dim]) for dim in order), (), around, stored)
 
 
 def _innermost_first(below: Buffer) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ NUMBERS: dict[str, dict[str, str]] = {
     "slower": {
         "joined": "what the joined group costs at least: picoseconds, or bytes where the recipe minimises bytes",
         "apart": "what the two groups cost as they are, in the same unit",
+        "limit": "what the joined group does not stay below, where that is less than `apart`: a smaller gain is none",
     },
     "outputs-differ": {},
     "not-affine": {"iterators": "the iterators that the consumer reduces over"},
@@ -47,7 +48,7 @@ _SAMPLES: dict[str, Refusal] = {
     "recomputed": refusal("h1", "y", "recomputed", times=64),
     "reduction": refusal("h2", "y", "reduction", iterators="k"),
     "cycle": refusal("h0", "y", "cycle"),
-    "capacity": refusal("h1", "y", "capacity", level="smem", bytes=262144, capacity=167936, step=16),
+    "capacity": refusal("h1", "y", "capacity", level="smem", bytes=262144, capacity=166912, step=16),
     "illegal": refusal("h1", "y", "illegal", parts=5),
     "slower": refusal("h1", "y", "slower", joined=18400000, apart=15900000),
     "outputs-differ": refusal("h0", "h1", "outputs-differ"),

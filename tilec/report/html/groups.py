@@ -8,7 +8,7 @@ from typing import Any
 from tilec.analysis.fusion_kind import kind_of
 from tilec.analysis.totals import traffic_of
 from tilec.artifact import encode
-from tilec.bounds.plan.groups import is_counted, read_from_outside
+from tilec.bounds.plan.groups import read_from_outside
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const
 from tilec.ir.plan import Group, Plan
@@ -25,7 +25,6 @@ def group_data(plan: Plan, group: Group, slope: int | None, device: DeviceSpec |
     limit = limiting_factor(group, factors)
     return {
         "connect": dict(group.connect),
-        "inPlace": [level.name for level in plan.levels[1:] if not is_counted(group, level.name)],
         "factors": [encode(factor) for factor in factors],
         "kernels": [variant.kernel for variant in group.variants],
         "kind": kind_of(group),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tilec.bounds.plan.groups import is_counted
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, constant_value
 from tilec.ir.plan import Group, Plan
@@ -44,7 +43,7 @@ class Factor:
 
 def least_times(plan: Plan, group: Group, device: DeviceSpec) -> tuple[Factor, ...]:
     """The factors of a group, the compute unit first, then level pairs from the lowest upward; none for what depends
-    on symbols or is not counted."""
+    on symbols."""
     factors: list[Factor] = []
     fitting, operations = units(plan, device), constant_value(group.cost.flops)
     if fitting and operations:
@@ -52,7 +51,7 @@ def least_times(plan: Plan, group: Group, device: DeviceSpec) -> tuple[Factor, .
         factors.append(Factor("compute", fitting[0].name, "", operations, rate, operations * PICO // rate))
     for roof in roofs(plan, device):
         moved = _moved(group, roof.level)
-        if moved and is_counted(group, roof.level):
+        if moved:
             least = moved * PICO // roof.bandwidth
             factors.append(Factor("memory", roof.passes, roof.level, moved, roof.bandwidth, least))
     return tuple(factors)

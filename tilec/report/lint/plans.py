@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tilec.analysis.ratios import group_ratios
-from tilec.analysis.totals import traffic_of
+from tilec.analysis.totals import moved_at, traffic_of
 from tilec.ir.expr import constant_value
 from tilec.ir.graph import Node
 from tilec.ir.plan import Group, Plan, Variant
@@ -62,7 +62,7 @@ def _wasteful(plan: Plan, group: Group, i: int, moved: Mapping[str, int], file: 
         yield from _padding(group, variant, Place(file, pointer=pointer("groups", i, "variants", j)))
     if moved[group.name] >= SHARE * sum(moved.values()):
         place = Place(file, pointer=pointer("groups", i))
-        yield from _uncoalesced(plan, group, moved[group.name], place)
+        yield from _uncoalesced(plan, group, place)
         yield from _far(group, place)
 
 
@@ -113,9 +113,10 @@ def _extents(node: Node) -> dict[str, int]:
     return {iterator: extent for iterator, extent in extents.items() if extent is not None}
 
 
-def _uncoalesced(plan: Plan, group: Group, moved: int, place: Place) -> Iterator[Finding]:
-    """Transacted bytes of the lowest level against the `moved` bytes."""
-    lowest = plan.levels[0]
+def _uncoalesced(plan: Plan, group: Group, place: Place) -> Iterator[Finding]:
+    """Bytes in transactions of the lowest level's data against those that tiles move of them."""
+    lowest, tiled = plan.levels[0], group.variants[0].levels[1:]
+    moved = next((constant_value(moved_at(group, name)) or 0 for name in tiled), 0)
     count = constant_value(group.cost.transactions[lowest.name]) if lowest.name in group.cost.transactions else None
     if not count or count * lowest.transaction < max(LEAST, UNCOALESCED * moved):
         return

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tilec.ir.expr import operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Plan, Refusal
-from tilec.scheduler.building.group_builder import TiledGroup, levels_of, plan_group
+from tilec.scheduler.building.group_builder import TiledGroup, memories_of, plan_group
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.refusals import edge_name
 from tilec.scheduler.target_model import TargetModel
@@ -40,7 +40,7 @@ def assemble_plan(
     return Plan(
         name=graph.name,
         device=target.name,
-        levels=levels_of(target),
+        levels=memories_of(target),
         symbols=graph.symbols,
         inputs=given.inputs,
         outputs=given.outputs,

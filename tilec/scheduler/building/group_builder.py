@@ -197,11 +197,19 @@ def _layouts(pieces: Sequence[tuple[object, Part, RegisterTile]]) -> Orders:
 
 
 def levels_of(target: TargetModel) -> tuple[PlanLevel, ...]:
-    """The plan's levels. Vector registers are handed out by the code generator's compiler, so their capacity is not
-    a limit of the plan; the register tile observes it."""
-    if target.vectors:
-        return (*target.levels[:-1], replace(target.levels[-1], capacity=None))
-    return target.levels
+    """The levels that hold tiles, as plans have them."""
+    return _planned(target.levels, target)
+
+
+def memories_of(target: TargetModel) -> tuple[PlanLevel, ...]:
+    """All levels of a device, as plans have them."""
+    return _planned(target.memories, target)
+
+
+def _planned(levels: tuple[PlanLevel, ...], target: TargetModel) -> tuple[PlanLevel, ...]:
+    """Vector registers are handed out by the code generator's compiler, so their capacity is not a limit of the plan;
+    the register tile observes it."""
+    return (*levels[:-1], replace(levels[-1], capacity=None)) if target.vectors else levels
 
 
 def plan_group(group: TiledGroup) -> Group:

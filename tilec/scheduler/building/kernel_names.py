@@ -10,7 +10,7 @@ from tilec.artifact import digest_object
 from tilec.ir.canonical_group import canonical_group
 from tilec.ir.decisions import signed
 from tilec.ir.graph import Node, Tensor
-from tilec.ir.plan import PlanLevel, Variant
+from tilec.ir.plan import PlanLevel, Variant, tile_levels
 from tilec.ir.text import text_of
 
 MAX_NAME_LENGTH = 40
@@ -35,7 +35,9 @@ def kernel_name(
         "tensors": {name: list(texts) for name, texts in group.form.tensors.items()},
         "outputs": list(group.form.outputs),
         "connect": sorted([*edge.split("->"), level] for edge, level in group.connect.items()),
-        "levels": [[level.name, level.units, level.managed, level.scope] for level in levels],
+        "levels": [
+            [level.name, level.units, level.managed, level.scope] for level in tile_levels(levels, variant.levels)
+        ],
         "guard": text_of(variant.guard),
         **signed(group.variant),
     }

@@ -14,6 +14,7 @@ from tilec.ir.plan import Cost, Group, Plan
 from tilec.ir.program import Program
 from tilec.ir.types import TTYPES, element_count, tensor_bytes
 from tilec.lower.counts.footprint import footprint
+from tilec.lower.counts.in_place import traffic_in_place
 from tilec.lower.counts.traffic import traffic
 from tilec.lower.counts.transactions import transactions
 from tilec.lower.lowering import lower
@@ -31,7 +32,7 @@ def with_costs(plan: Plan, programs: Mapping[str, Program] | None = None) -> Pla
             by_kernel[kernel] = _cost(group, plan, programs[kernel])
         groups.append(replace(group, cost=by_kernel[kernel]))
     counted = replace(plan, groups=tuple(groups))
-    return replace(counted, unfused_traffic=unfused_traffic(counted))
+    return replace(counted, unfused=unfused_traffic(counted))
 
 
 def lowered_programs(plan: Plan, advance: Advance = no_advance) -> dict[str, Program]:
@@ -50,12 +51,15 @@ def _cost(group: Group, plan: Plan, program: Program) -> Cost:
     ones."""
     variant = group.variants[0]
     if plan.symbols:
+        names = [level.name for level in plan.levels]
         core = variant.levels[min(1, len(variant.levels) - 1)]
-        read, written = {core: _total(_operands(group), plan)}, {core: _total(group.outputs, plan)}
+        passed = names[1 : names.index(core) + 1] or [core]
+        read = dict.fromkeys(passed, _total(_operands(group), plan))
+        written = dict.fromkeys(passed, _total(group.outputs, plan))
         requested = {variant.levels[0]: _least((*_operands(group), *group.outputs), plan)}
     else:
-        moved = traffic(program)
-        read = {level: Const(m.read) for level, m in moved.items()}
+        moved, in_place = traffic(program), traffic_in_place(program)
+        read = {level: Const(m.read + in_place.get(level, 0)) for level, m in moved.items()}
         written = {level: Const(m.written) for level, m in moved.items()}
         requested = {level: Const(n) for level, n in transactions(program).items()}
     return Cost(read, written, footprint(program), _flops(group), requested, group.cost.picoseconds)
@@ -109,8 +113,8 @@ def _arithmetic(body: Expr) -> int:
             return 0
 
 
-def unfused_traffic(plan: Plan) -> Expr:
-    """Bytes that the lowest level would move if no edge were connected, with the same tiles.
+def unfused_traffic(plan: Plan) -> dict[str, Expr]:
+    """Bytes that the lowest level that tiles are loaded into would move if no edge were connected, with the same tiles.
 
     It is the plan's traffic plus every tensor inside a group, written once and read once by each node that reads it.
     """
@@ -119,24 +123,26 @@ def unfused_traffic(plan: Plan) -> Expr:
         produced = {node.name for node in group.nodes}
         inside = [t for node in group.nodes for t in operands(node.expr) if t in produced]
         inside += [name for name in produced if name not in group.outputs]
-        moved = [*(level[1] for level in _first(group, plan)), _total(sorted(inside), plan)]
-        for size in moved:
+        for size in (_moved(group), _total(sorted(inside), plan)):
             total = simplify(Binary("+", total, size))
-    return total
+    levels = dict.fromkeys(_filled(group) for group in plan.groups)
+    return dict.fromkeys(list(levels)[:1], total)
 
 
-def lowest_traffic(plan: Plan) -> Expr:
-    """Bytes that all groups of a costed plan move between the lowest level and the next one that they use."""
+def tiled_traffic(plan: Plan) -> Expr:
+    """Bytes that all groups of a costed plan move between the lowest level and the next one that holds their tiles."""
     total: Expr = Const(0)
     for group in plan.groups:
-        for _, moved in _first(group, plan):
-            total = simplify(Binary("+", total, moved))
+        total = simplify(Binary("+", total, _moved(group)))
     return total
 
 
-def _first(group: Group, plan: Plan) -> list[tuple[str, Expr]]:
-    """Bytes that a group reads from and writes to the lowest level, counted at the first level above it that the group
-    uses."""
-    names = [level.name for level in plan.levels[1:]]
-    tables = (group.cost.read, group.cost.written)
-    return [next(((n, table[n]) for n in names if n in table), (names[0], Const(0))) for table in tables]
+def _moved(group: Group) -> Expr:
+    level, zero = _filled(group), Const(0)
+    return Binary("+", group.cost.read.get(level, zero), group.cost.written.get(level, zero))
+
+
+def _filled(group: Group) -> str:
+    """The lowest level that a group loads tiles into, of those whose traffic is counted."""
+    levels = group.variants[0].levels[1:]
+    return next((name for name in levels if name in group.cost.read), levels[0] if levels else "")

@@ -111,7 +111,7 @@ class GroupCosts:
         apart = sum(self.single[n] for n in members)
         bound = roofline(problem, members)
         if bound >= apart * self.gain:
-            return refusal("", "", "slower", **cost_numbers(bound, apart, problem))
+            return refusal("", "", "slower", **cost_numbers(bound, apart, problem, self.gain))
         level = problem.target.levels[problem.target.core]
         least, rough = problem.look(members)
         if least > problem.target.capacity:
@@ -130,14 +130,16 @@ class GroupCosts:
         if not tile.fits:
             return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=problem.target.capacity)
         if tile.objective >= apart * self.gain:
-            return refusal("", "", "slower", **cost_numbers(tile.objective, apart, problem))
+            return refusal("", "", "slower", **cost_numbers(tile.objective, apart, problem, self.gain))
         return tile.objective
 
 
-def cost_numbers(joined: float, apart: float, problem: FusionProblem) -> dict[str, int | str]:
-    """Costs of a group and of its pieces as a refusal has them: whole picoseconds or bytes."""
+def cost_numbers(joined: float, apart: float, problem: FusionProblem, gain: float = 1.0) -> dict[str, int | str]:
+    """Costs of a group and of its pieces as a refusal has them: whole picoseconds or bytes; where the group costs less,
+    the `limit` that it does not stay below."""
     unit = PICO if problem.objective == "time" else 1
-    return {"joined": int(joined * unit), "apart": int(apart * unit)}
+    numbers: dict[str, int | str] = {"joined": int(joined * unit), "apart": int(apart * unit)}
+    return numbers | ({"limit": int(apart * gain * unit)} if joined < apart else {})
 
 
 def _all_lead_to_last(problem: FusionProblem, members: Sequence[int]) -> bool:

@@ -148,7 +148,7 @@ def partition_refusals(
                 reason = (
                     refusal("", "", "cycle")
                     if gains
-                    else refusal("", "", "slower", **cost_numbers(reason, apart, problem))
+                    else refusal("", "", "slower", **cost_numbers(reason, apart, problem, costs.gain))
                 )
             reasons[edge_name(tensor, name)] = Refusal(edge_name(tensor, name), reason.code, reason.numbers)
     return reasons

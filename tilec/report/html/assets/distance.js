@@ -11,14 +11,14 @@ function distance() {
       fill(holder, h("p", { class: "none" }, plan.symbols.length ? "Sizes are symbols: bounds need them bound (--shape)." : "This plan was made without bounds (--no-bounds)."));
       return;
     }
-    const level = ratio.level;
+    const level = boundedLevel(plan);
     const rows = alike(plan, level);
     const most = Math.max(1, ...rows.map(({ use }) => Math.max(use.moved, use.known)));
     const few = all ? rows : rows.slice(0, 10);
     fill(holder,
       h("p", { class: "whole-line" }, TWO && h("b", { class: `side side-${SIDES[shown.plan]}` }, SIDES[shown.plan]),
-        ` All groups together move `, h("strong", {}, roundBytes(ratio.moved_bytes)), ` at ${level}; `, roundBytes(ratio.known_bytes), " are known to be enough, ", roundBytes(ratio.least_bytes), " are proved necessary.",
-        ratio.uncounted_groups ? ` ${several(ratio.uncounted_groups, "group")} read something in place and are not compared one by one.` : ""),
+        ` All groups together move `, h("strong", {}, roundBytes(ratio.moved_bytes)), ` at ${ratio.level}; `, roundBytes(ratio.known_bytes), " are known to be enough, ", roundBytes(ratio.least_bytes), " are proved necessary.",
+        level && level !== ratio.level ? ` One by one they are compared at ${level}.` : ""),
       h("ol", { class: "distances" }, few.map(({ group, n, use, same }) => h("li", {},
         h("button", { type: "button", class: "plain", onclick: () => open(n, shown.plan, true), "aria-label": `Group ${n + 1}, ${group.operators}: ${same > 1 ? `one of ${same} alike, ` : ""}moves ${bytes(use.moved)}, ${bytes(use.known)} known, ${bytes(use.least)} proved` },
           h("span", { class: "name" }, h("span", { class: `dot ${group.kind}`, "aria-hidden": "true" }), h("span", { class: "cut", title: group.operators }, group.operators), same > 1 && h("span", { class: "count" }, `${same} alike`)),
@@ -34,6 +34,11 @@ function distance() {
   draw();
   return section("distance", "How far from the least", lede,
     legend(["at-mark proved", "proved necessary"], ["at-mark known", "known to be enough"], ["at-mark moved", "moved by this plan"]), holder);
+}
+
+/** The lowest level at which groups have bounds of their own. */
+function boundedLevel(plan) {
+  return plan.levels.map((level) => level.name).find((name) => plan.groups.some((group) => group.levels[name]?.known));
 }
 
 /** Groups with a known least at a level, one of each kernel with how many are alike. */

@@ -29,7 +29,7 @@ function opened(plan, group, n) {
   const total = plan.groups.reduce((sum, each) => sum + each.time, 0);
   const facts = [
     ["predicted", roundTime(group.time || null), total && group.time ? `${percent(group.time / total)} of the run` : ""],
-    ["traffic", roundBytes(group.traffic), group.inPlace.includes(lowest(plan, group)) ? "not all counted" : `at ${lowest(plan, group) ?? "no level"}`],
+    ["traffic", roundBytes(group.traffic), `at ${lowest(plan, group) ?? "no level"}`],
     ["operations", rounded(operations, group.operations, "operations"), group.time && isNumber(group.operations) ? rate(group.operations / (group.time / 1e12)) : ""],
     isNumber(group.measured) && ["measured", roundTime(group.measured), group.time ? `${times(group.measured / group.time)} the predicted time` : ""],
     ["limited by", group.limit ? limitName(group.limit) : "?", group.limit ? `${time(group.limit.least)} of ${time(group.time)}` : ""],
@@ -122,7 +122,6 @@ function trafficTab(plan, group, n) {
   });
   return [
     table("Traffic by level", [["level"], ["read", "right"], ["written", "right"], ["transactions", "right"], ["held", "right"], ["least known", "right"], ["proved", "right"]], rows),
-    inPlaceNote(group),
     h("h4", {}, "Ski slope"), slopeChart(plan, group),
     groupRoofline(n),
   ];
@@ -134,11 +133,6 @@ function groupRoofline(n) {
   if (!spotsOf([plan], 0).some((spot) => spot.n === n)) return null;
   const { element } = figure(null, (width) => rooflineChart(width, [plan], 0, n), legend([`dot ${TWO ? `side-${SIDES[plan]}` : current().groups[n].kind}`, "this group"], ["dot other", "other groups"], ["line roof", "bandwidth or compute unit"]));
   return [h("h4", {}, "Roofline"), element];
-}
-
-function inPlaceNote(group) {
-  const levels = group.inPlace.filter((level) => level in group.levels);
-  return levels.length ? h("p", { class: "note" }, `At ${levels.join(" and ")} something is read where it lies, one level down: that is not counted there.`) : null;
 }
 
 function programTab(plan, group) {

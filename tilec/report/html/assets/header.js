@@ -51,17 +51,17 @@ function badge(plan, n) {
 /** The figures of all plans, each with the one before it. */
 function figures() {
   const total = (plan) => plan.totals;
-  const lowestName = (plan) => plan.levels[0].name;
+  const lowestPair = (plan) => `${plan.levels[0].name} → ${plan.levels[1]?.name ?? plan.levels[0].name}`;
   const tiles = [
     figureTile("Predicted time", total, (t) => t.predicted_picoseconds, time, "picoseconds", () => {
       const measured = PLANS.at(-1).verdict.run?.latency_us;
       return isNumber(measured) ? `${time(measured * 1e6)} when it was verified` : "of one run, by the cost model";
     }),
-    figureTile(`${lowestName(PLANS.at(-1))} traffic`, total, (t) => t.traffic_bytes, bytes, "bytes", (t) =>
+    figureTile(`${lowestPair(PLANS.at(-1))}`, total, (t) => t.traffic_bytes, bytes, "bytes", (t) =>
       isNumber(t.traffic_bytes) && isNumber(t.unfused_traffic_bytes) && t.unfused_traffic_bytes > 0
         ? t.traffic_bytes < t.unfused_traffic_bytes ? `${percent(1 - t.traffic_bytes / t.unfused_traffic_bytes)} less than ${bytes(t.unfused_traffic_bytes)} unfused` : `${bytes(t.unfused_traffic_bytes)} unfused` : "between the groups"),
     figureTile("Over the least known", total, (t) => (t.ratio?.known_bytes ? t.ratio.moved_bytes / t.ratio.known_bytes : null), times, "times", (t) =>
-      t.ratio ? `${bytes(t.ratio.known_bytes)} known at ${t.ratio.level}, ${bytes(t.ratio.least_bytes)} proved${t.ratio.uncounted_groups ? `; ${several(t.ratio.uncounted_groups, "group")} not all counted` : ""}` : "the plan has no bounds"),
+      t.ratio ? `${bytes(t.ratio.known_bytes)} known at ${t.ratio.level}, ${bytes(t.ratio.least_bytes)} proved` : "the plan has no bounds"),
     figureTile("Groups", total, (t) => t.groups, separated, "groups", (t) =>
       `of ${several(t.nodes, "node")}; ${several(t.kernels, "different kernel")}`, (t) => kinds(t.kinds)),
     figureTile("Compiled", (plan) => plan.placement, (p) => p.compiled, separated, "nodes", (p) =>

@@ -2,7 +2,7 @@
 
 function levels() {
   return section("levels", "Traffic and time by level",
-    "Bytes that all groups move between a level and the next lower one of the plan, beside the time that they take at the bandwidth of every memory on the way. What a cache on the way keeps takes less.",
+    "Bytes that all groups move between a level and the next lower one, beside the time that they take at its bandwidth. Those of caches that hold no tiles are predicted, others are counted on the tile programs.",
     PLANS.map((plan, n) => levelPlan(plan, n)));
 }
 
@@ -23,8 +23,7 @@ function levelPlan(plan, side) {
       && h("p", { class: "held" }, h("span", { class: "quiet" }, "fullest group "), about.capacity === null ? bytes(use.footprint_bytes) : meter(use.footprint_bytes, about.capacity));
     return h("div", { class: "level-card" },
       h("h3", {}, `${below} ⇄ ${name}`, h("span", { class: "quiet" }, described(about))),
-      bars, held, plan.groups.every((group) => group.inPlace.includes(name))
-        && h("p", { class: "quiet small" }, `Operands are read where they lie, one level down, so what ${name} reads is not counted.`),
+      bars, held,
       h("p", { class: "quiet small" }, isNumber(use.transacted_bytes) && use.transactions ? `${separated(use.transactions)} transactions of ${about.transaction} bytes at ${name} for what goes on to higher levels: ${bytes(use.transacted_bytes)}` : ""));
   });
   const whole = totals[plan.levels[0].name];

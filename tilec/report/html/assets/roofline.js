@@ -34,11 +34,11 @@ function roofline() {
 function spotsOf(sides, option) {
   return sides.flatMap((side) => {
     const plan = PLANS[side];
-    const pair = countedPairs(plan)[option];
+    const pair = pairs(plan)[option];
     const total = plan.groups.reduce((sum, group) => sum + group.time, 0);
     if (!pair || !plan.device.known) return [];
     return plan.groups.map((group, n) => ({
-      plan, side, group, n, x: intensity(group, pair[0]), y: group.operations / (group.time / 1e12), part: group.time / total, partial: group.inPlace.includes(pair[0]),
+      plan, side, group, n, x: intensity(group, pair[0]), y: group.operations / (group.time / 1e12), part: group.time / total,
     })).filter((spot) => spot.x && spot.group.time);
   });
 }
@@ -46,10 +46,8 @@ function spotsOf(sides, option) {
 /** What the chart leaves out, and how to read it. */
 function rooflineNote(spots) {
   const without = PLANS.reduce((sum, plan) => sum + plan.groups.length, 0) - spots.length;
-  const partial = spots.filter((spot) => spot.partial).length;
   return [
     without ? `${several(without, "group")} without operations, bytes or a predicted time ${without === 1 ? "is" : "are"} not drawn.` : "",
-    partial ? `${several(partial, "group")} with a dashed ring ${partial === 1 ? "reads" : "read"} something in place that is not counted: truly further left.` : "",
     "A group above a sloped roof is predicted to find its bytes in a faster memory.",
   ].filter(Boolean).join(" ");
 }

@@ -34,6 +34,5 @@ function slopeChart(plan, group) {
 function noSlope(plan, group) {
   if (plan.symbols.length) return "No ski slope: sizes are symbols. Bind them with --shape.";
   if (!plan.totals.ratio) return "No ski slope: this plan was made without bounds (--no-bounds).";
-  const levels = group.inPlace.join(", ");
-  return `No ski slope: the group reads something in place${levels ? ` at ${levels}` : ""}, so not all that it moves is counted, and its traffic cannot be set against a bound.`;
+  return "No ski slope: nothing in the group is bounded.";
 }

@@ -63,11 +63,6 @@ function pairs(plan) {
     .filter(([level]) => plan.groups.some((group) => level in group.levels));
 }
 
-/** Those at which some group copies all that it reads, so that its bytes are counted. */
-function countedPairs(plan) {
-  return pairs(plan).filter(([level]) => plan.groups.some((group) => level in group.levels && !group.inPlace.includes(level)));
-}
-
 /** The lowest level at which a group moves anything. */
 function lowest(plan, group) {
   return plan.levels.slice(1).map((level) => level.name).find((level) => group.levels[level]?.moved);
