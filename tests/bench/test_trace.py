@@ -23,7 +23,7 @@ def test_a_group_stands_beside_its_roofline() -> None:
     rate = max(unit.rate for unit in host().compute if set(unit.inputs) == {"f32"})
     bandwidth = host().bandwidth("dram")
     assert bandwidth is not None
-    assert group.least >= max(group.bytes / bandwidth, OPERATIONS / rate), "and at other levels"
+    assert group.least >= 0.999 * max(group.bytes / bandwidth, OPERATIONS / rate), "and at other levels"
     assert group.roofline == pytest.approx(group.least / 5e-6)
     assert (call.bytes, call.operations, call.roofline) == (0, 0, None)
 

@@ -87,6 +87,13 @@ def test_what_data_index_is_met_once_at_most() -> None:
     assert cache_traffic(few.program(), cache(1 << 20))["T"].distinct == 10 * 16 * 4
 
 
+def test_one_index_of_data_beside_a_window_of_the_same_tensor() -> None:
+    """A gathered row without iterators in its index has fewer spans than the window."""
+    texts = ["Y[s, c] = T[I[0], c] + T[s, c]"]
+    case = Case(texts, {"s": 8, "c": 16}, {"T": (1000, 16), "I": (1,)}, levels=LEVELS, ttypes={"I": "i64"})
+    assert cache_traffic(case.program(), cache(1 << 20))["T"].distinct == (8 + 1) * 16 * 4
+
+
 def test_caches_are_the_levels_without_tiles() -> None:
     levels = schedule(attention(), device("zen5-avx512")).levels
     assert [level.name for level in levels] == ["dram", "l3", "l2", "l1", "reg"]

@@ -29,7 +29,7 @@ class ContiguousAccess:
     @property
     def gathered(self) -> bool:
         """Whether its indices are data."""
-        return bool(self.outer)
+        return len(self.inner) < len(self.below.shape)
 
 
 def contiguous_accesses(program: Transfers) -> Iterator[ContiguousAccess]:
