@@ -13,8 +13,8 @@ from tilec.bench.candidate import Builder, Timer
 from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
-from tilec.scheduler.building.cache_costs import priced
 from tilec.scheduler.building.subplan import subplan
+from tilec.scheduler.schedule import recounted_plan
 from tilec.spec.device import DeviceSpec
 from tilec.spec.resolve import resolve_device
 
@@ -41,7 +41,7 @@ def product(rows: int) -> Plan:
         kernel=f"rows{rows}",
     )
     group = replace(group, variants=(tiled,))
-    return priced(subplan([group], group.outputs, whole.tensors, whole.levels, whole.device))
+    return recounted_plan(subplan([group], group.outputs, whole.tensors, whole.levels, whole.device), None)
 
 
 def rows_of(plan: Plan) -> int:

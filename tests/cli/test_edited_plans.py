@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from cli import models
+
 Document = dict[str, Any]
 
 
@@ -57,10 +59,71 @@ def test_an_edited_plan_is_priced_as_it_stands(cli, build):
     edit(build, one_row)
     ran = cli("diff", "old.json", "model.tilec", *limits)
     assert ran.code == 1
-    assert f"stale costs of 1 group ({stored['name']}): bytes are counted anew" in " ".join(ran.err.split())
+    assert f"stale costs of 1 group ({stored['name']}) are counted anew" in " ".join(ran.err.split())
     told = json.loads(cli("inspect", "model.tilec/2-plan.json", "--json").out)
     before = json.loads(cli("inspect", "old.json", "--json").out)
     assert told["per_level"][core]["read_bytes"] > before["per_level"][core]["read_bytes"]
+
+
+@pytest.fixture
+def gpu_plan(cli, tmp_path: Path) -> Path:
+    """The folder of a plan for an a100, which has been edited: a task makes one number."""
+    models.mlp(tmp_path / "model.onnx", 256)
+    assert cli("compile", "model.onnx", "--device", "a100", "--to", "schedule", "-o", "gpu").code == 0
+    (tmp_path / "old.json").write_bytes((tmp_path / "gpu" / "2-plan.json").read_bytes())
+    edit(tmp_path / "gpu", one_number)
+    return tmp_path / "gpu"
+
+
+def one_number(group: Document) -> None:
+    variant = variant_of(group)
+    name, indices = group["nodes"][-1]["expr"]["text"].split("]")[0].split("[")
+    variant["tiles"]["smem"] = {name: dict.fromkeys(indices.split(", "), 1)}
+    variant["kernel"] = "by_hand"
+
+
+def predicted(cli, plan: str) -> int:
+    return int(json.loads(cli("inspect", plan, "--json").out)["predicted_picoseconds"])
+
+
+def test_the_time_of_an_edited_plan_is_predicted_anew(cli, gpu_plan):
+    """A limit holds though the file still says the old time; the plan before the edit keeps its own."""
+    groups = json.loads((gpu_plan.parent / "old.json").read_text())["groups"]
+    stored = sum(group["cost"]["picoseconds"] for group in groups)
+    assert predicted(cli, "old.json") == stored
+    assert predicted(cli, "gpu/2-plan.json") > stored
+    assert cli("diff", "old.json", "old.json", "--fail-on", "time=+0%").code == 0
+    ran = cli("diff", "old.json", "gpu", "--fail-on", "time=+0%")
+    assert ran.code == 1
+    assert "time (picoseconds) grew by" in ran.err
+
+
+def test_a_time_that_cannot_be_predicted_is_said_to_be_old(cli, gpu_plan):
+    """The device of the plan is not here; named, it counts, and another one is refused."""
+    (gpu_plan.parent / "slow.yaml").write_text(
+        cli("device", "show", "a100").out.replace("name: a100", "name: a100-slow")
+    )
+    assert cli("schedule", "gpu", "--device", "slow.yaml", "-o", "other").code == 0
+    plan = gpu_plan.parent / "other" / "2-plan.json"
+    edit(plan.parent, one_number)
+    (gpu_plan.parent / "moved.json").write_bytes(plan.read_bytes())
+    ran = cli("diff", "old.json", "moved.json", "--fail-on", "time=+0%")
+    assert ran.code == 0
+    assert "predicted times may be from before the edit" in " ".join(ran.err.split())
+    assert cli("diff", "old.json", "moved.json", "--fail-on", "time=+0%", "--device", "slow.yaml").code == 1
+    assert "no plan was made for 'v100'" in cli("diff", "old.json", "moved.json", "--device", "v100").err
+
+
+def test_lint_tells_the_costs_that_an_edit_made_stale(cli, gpu_plan):
+    assert "stale-costs" not in cli("lint", "old.json").out
+    ran = cli("lint", "gpu/2-plan.json", "--strict", "--json")
+    assert ran.code == 1
+    finding, of_plan = (each for each in json.loads(ran.out)["findings"] if each["code"] == "stale-costs")
+    assert finding["pointer"] == "/groups/0/cost"
+    assert " predicted, not " in finding["message"]
+    assert " bytes read at smem, not " in finding["message"]
+    assert finding["fix"]
+    assert of_plan["pointer"] == "/unfused"
 
 
 def code(build: Path) -> str:

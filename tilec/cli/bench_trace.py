@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tilec.artifact import Json, digest_object
 from tilec.cli.console import Console
 from tilec.cli.options import known_device
-from tilec.cli.plan_origin import planned_device
+from tilec.cli.plan_origin import plan_as_it_stands, planned_device
 from tilec.pipeline import FILES, StageInput, read_source
 
 if TYPE_CHECKING:
@@ -53,11 +53,10 @@ def trace_model(
 ) -> TracedModel:
     """Run a compiled model on the inputs of the first seed and profile its groups."""
     from tilec.bench.trace import events, shares, traced
-    from tilec.pipeline import read_plan
     from tilec.verify.inputs import Draw, random_inputs
 
     source = read_source("plan", build.folder / FILES["plan"])
-    plan = read_plan(source.artifact, source.body, source.place).plan
+    plan = plan_as_it_stands(source).plan
     with console.stage(f"trace {plan.name}"):
         runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
     group_shares = shares(plan, runs, device)

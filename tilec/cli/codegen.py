@@ -42,8 +42,8 @@ def codegen(
     tilec codegen p.json -o build/
     tilec codegen model.tilec/ --print-between-passes
     """
+    from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.cli.summary import placement_line, plan_line
-    from tilec.pipeline import read_plan
 
     stage = stage_named("codegen")
     source = read_source("plan", plan)
@@ -54,7 +54,7 @@ def codegen(
     if job is None:
         return
     console.note(placement_line(source.body))
-    read = read_plan(source.artifact, source.body, source.place)
+    read = plan_as_it_stands(source)
     console.note(plan_line(read.plan))
     if read.note:
         console.note(f"{source.place}: {read.note}")

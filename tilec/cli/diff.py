@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilec.cli.completion import devices
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson
 from tilec.cli.page import Page
@@ -15,7 +16,8 @@ from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
     from tilec.analysis.change import PlanDiff
-    from tilec.artifact import Artifact
+    from tilec.pipeline import StageInput
+    from tilec.spec.device import DeviceSpec
 
 CHANGED = 3
 
@@ -52,6 +54,16 @@ def diff(
             "nodes, constants, calls, arena and scratch grew more, or a group is another; may be repeated.",
         ),
     ] = None,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--device",
+            metavar="NAME|FILE",
+            help="The device of an edited plan, for its predicted time (default: device.yaml beside it, or its name); "
+            "may be repeated.",
+            autocompletion=devices,
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Tell what differs between two plans: groups, tiles, connections, traffic, refusals; or two graphs, or kernels.
@@ -64,17 +76,19 @@ def diff(
 
     Groups and nodes are matched by what they compute; names alone are no difference. Of two folders the plans are
     compared. Traffic without a level is that of the lowest one, transactions and a footprint without a level are
-    those of any. Markdown has no more than the 65,536 characters of a comment.
+    those of any. An edited plan has the costs that its decisions come to. Markdown has no more than the 65,536
+    characters of a comment.
     """
     from tilec.analysis.limits import LimitExceeded, exceeded, parse_limits
     from tilec.report.diff_json import diff_to_json
     from tilec.report.diff_markdown import diff_markdown
     from tilec.report.diff_text import diff_text
+    from tilec.spec.resolve import resolve_device
 
     limits = parse_limits(fail_on or ())
     if str(old) == str(new) == "-":
         raise UsageError("both cannot come from standard input", hint="Name a file for one of them.")
-    result = _diff(console, *_both(old, new))
+    result = _diff(console, *_both(old, new), [resolve_device(name) for name in device or ()])
     beyond = exceeded(result, limits)
     if json or form is Format.JSON:
         console.json(diff_to_json(result))
@@ -86,8 +100,8 @@ def diff(
         raise typer.Exit(CHANGED)
 
 
-def _both(old: Path, new: Path) -> "tuple[tuple[Artifact, str], tuple[Artifact, str]]":
-    """The two artifacts with the names of their files; both of one kind.
+def _both(old: Path, new: Path) -> "tuple[StageInput, StageInput]":
+    """The two artifacts; both of one kind.
 
     Raises UsageError and ArtifactError for artifacts that cannot be read or compared.
     """
@@ -100,16 +114,13 @@ def _both(old: Path, new: Path) -> "tuple[tuple[Artifact, str], tuple[Artifact, 
     return first, second
 
 
-def _artifact(path: Path, texts: "dict[Path, str]", kind: str) -> "tuple[Artifact, str]":
+def _artifact(path: Path, texts: "dict[Path, str]", kind: str) -> "StageInput":
     from tilec.artifact import parse_artifact
-    from tilec.pipeline import read_source
+    from tilec.pipeline import StageInput, read_source
 
     if path not in texts:
-        source = read_source(kind, path)
-        assert source.artifact is not None
-        return source.artifact, source.place
-    place = "standard input" if str(path) == "-" else str(path)
-    return parse_artifact(texts[path], kind, place), place
+        return read_source(kind, path)
+    return StageInput(path, parse_artifact(texts[path], kind, "standard input" if str(path) == "-" else str(path)))
 
 
 def _text(path: Path) -> str:
@@ -135,21 +146,27 @@ def _kind(text: str) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _diff(console: Console, old: "tuple[Artifact, str]", new: "tuple[Artifact, str]") -> "PlanDiff":
-    """The diff of two artifacts of one kind."""
+def _diff(console: Console, old: "StageInput", new: "StageInput", devices: "list[DeviceSpec]") -> "PlanDiff":
+    """The diff of two artifacts of one kind. Raises UsageError for a device that neither was made for."""
     from tilec.analysis.diff import diff_plans
     from tilec.analysis.diff_graphs import diff_graphs
     from tilec.analysis.diff_kernels import diff_kernels
+    from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.ir.codec import graph_from_json
-    from tilec.pipeline import read_plan
 
-    (first, place), (second, other) = old, new
-    if first.kind == "plan":
-        plans = [(at, read_plan(artifact, artifact.body, at)) for artifact, at in (old, new)]
-        for at, each in plans:
+    assert old.artifact is not None
+    assert new.artifact is not None
+    wanted = {source.artifact.inputs.get("device") for source in (old, new) if source.artifact is not None}
+    for device in devices:
+        if device.digest() not in wanted:
+            hint = "Name the file that `tilec schedule` had, or leave it out."
+            raise UsageError(f"no plan was made for {device.name!r} as it is in this file", "--device", hint)
+    if old.artifact.kind == "plan":
+        plans = [plan_as_it_stands(source, devices) for source in (old, new)]
+        for source, each in zip((old, new), plans, strict=True):
             if each.note:
-                console.note(f"{at}: {each.note}")
-        return diff_plans(plans[0][1].plan, plans[1][1].plan)
-    if first.kind == "graph":
-        return diff_graphs(graph_from_json(first.body, place), graph_from_json(second.body, other))
-    return diff_kernels(first.body, second.body)
+                console.note(f"{source.place}: {each.note}")
+        return diff_plans(plans[0].plan, plans[1].plan)
+    if old.artifact.kind == "graph":
+        return diff_graphs(graph_from_json(old.body, old.place), graph_from_json(new.body, new.place))
+    return diff_kernels(old.body, new.body)

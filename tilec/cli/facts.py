@@ -92,9 +92,11 @@ def _port(graph: "Graph", port: "Port") -> Facts:
 def _plan(artifact: Artifact, path: Path) -> Facts:
     from tilec.analysis.statistics import statistics, statistics_to_json
     from tilec.cli.options import known_device
-    from tilec.pipeline import StageInput, read_plan
+    from tilec.cli.plan_origin import plan_as_it_stands
+    from tilec.pipeline import StageInput
 
-    plan = read_plan(artifact, artifact.body, str(path)).plan
+    read = plan_as_it_stands(StageInput(path, artifact))
+    plan = read.plan
     facts = plan_summary(plan)
     numbers = statistics_to_json(statistics(plan))
     refused = Counter(refusal.code for refusal in plan.refusals)
@@ -106,6 +108,7 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
         **{name: facts[name] for name in ("groups", "stitched", "register_fused", "single")},
         **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
         "per_level": numbers["levels"],
+        **({"stale_costs": list(read.stale)} if read.stale else {}),
         **_energy(plan, known_device(StageInput(path, artifact))),
         "prepared_weights": len(plan.prepared),
         "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),

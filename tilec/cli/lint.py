@@ -12,6 +12,8 @@ from tilec.errors import UsageError, did_you_mean
 from tilec.version import __version__
 
 if TYPE_CHECKING:
+    from tilec.artifact import Artifact
+    from tilec.ir.plan import Plan
     from tilec.report.lint.finding import Finding
 
 _FORMATS = ("table", "json", "sarif", "github")
@@ -80,7 +82,7 @@ def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
             hint = "Devices and recipes end in .yaml; `tilec compile` writes artifacts."
             raise UsageError("there is nothing to look at in this folder", name, hint)
         for each in inside:
-            yield str(each), lint_file(each)
+            yield str(each), lint_file(each, _recounted)
         return
     known = {kind: packaged(kind) for kind in ("devices", "recipes")}
     kind = next((kind for kind, names in known.items() if name in names), None)
@@ -88,10 +90,20 @@ def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
         if not path.exists() and path.suffix not in (".yaml", ".yml", ".json"):
             near = did_you_mean(name, [each for names in known.values() for each in names])
             raise UsageError("no such file", name, f"Did you mean {near!r}?" if near else None)
-        yield name, lint_file(path)
+        yield name, lint_file(path, _recounted)
         return
     file = f"{kind}/{name}.yaml"
     yield file, lint_text(known[kind][name].read_text(encoding="utf-8"), file, None)
+
+
+def _recounted(artifact: "Artifact", plan: "Plan", file: str) -> "Plan":
+    """A legal plan with the costs that its decisions come to; predicted times stay where its device is not here."""
+    from tilec.cli.options import known_device
+    from tilec.cli.plan_origin import known_sizes
+    from tilec.pipeline import StageInput, counted_anew
+
+    source = StageInput(Path(file), artifact)
+    return counted_anew(plan, known_device(source), known_sizes(source)).plan
 
 
 def _artifacts() -> tuple[str, ...]:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from tilec.artifact import digest_object
-from tilec.cli.options import device_of
+from tilec.cli.options import device_of, known_device
 from tilec.errors import ArtifactError, TilecError, UsageError
-from tilec.pipeline import FILES, RECIPE_FILE, StageInput, read_source
+from tilec.pipeline import FILES, RECIPE_FILE, ReadPlan, StageInput, read_plan, read_source
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tilec.ir.graph import Graph
     from tilec.ir.plan import Plan
     from tilec.spec.device import DeviceSpec
@@ -125,6 +127,29 @@ def planned_sizes(source: StageInput, plan: "Plan", given: str | None) -> dict[s
         if sizes and digest_object(sizes) == source.artifact.inputs.get("sizes"):
             return sizes
     return assumed_sizes(recipe_without_device(given, {}, os.environ), plan.symbols)
+
+
+def plan_as_it_stands(source: StageInput, given: "Sequence[DeviceSpec]" = ()) -> ReadPlan:
+    """The plan of an artifact, the costs of an edited one counted anew for its device: one of the `given`, else its
+    file beside the plan, else the one of its name, whichever has the digest in the plan."""
+    if source.artifact is None or not source.artifact.edited:
+        return read_plan(source)
+    wanted = source.artifact.inputs.get("device")
+    device = next((each for each in given if each.digest() == wanted), None) or known_device(source)
+    return read_plan(source, device, known_sizes(source))
+
+
+def known_sizes(source: StageInput) -> dict[str, int] | None:
+    """The sizes that tiles of a plan with symbols were chosen for: the default ones, or those of recipe.yaml beside the
+    plan; None where the plan's digest is of others."""
+    from tilec.pipeline.steps.schedule import assumed_sizes
+
+    wanted = source.artifact.inputs.get("sizes") if source.artifact is not None else None
+    if wanted is None:
+        return {}
+    beside = _recipe_beside(source)
+    sizes = assumed_sizes(beside, source.body.get("symbols", ())) if beside is not None else {}
+    return sizes if digest_object(sizes) == wanted else None
 
 
 def _recipe_beside(source: StageInput) -> "CompileRecipe | None":

@@ -66,13 +66,14 @@ def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]
 
 def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
     from tilec.artifact import digest_object
+    from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.ir.verify.plan import check_plan
-    from tilec.pipeline import read_plan, read_run
+    from tilec.pipeline import read_run
     from tilec.report.html import Shown
 
     assert source.artifact is not None
     artifact = source.artifact
-    plan = read_plan(artifact, source.body, source.place).plan
+    plan = plan_as_it_stands(source, given).plan
     if problems := check_plan(plan):
         raise ArtifactError(f"illegal plan: {problems[0]}", source.place, "Undo the edit of the plan.")
     fitting = [device for device in given if device.digest() == artifact.inputs.get("device")]

@@ -93,9 +93,10 @@ def _node(node: "Node", **more: str) -> Facts:
 
 def _plan(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
     from tilec.artifact import encode
-    from tilec.pipeline import read_plan
+    from tilec.cli.plan_origin import plan_as_it_stands
+    from tilec.pipeline import StageInput
 
-    plan = read_plan(artifact, artifact.body, str(path)).plan
+    plan = plan_as_it_stands(StageInput(path, artifact)).plan
     for group, stored in zip(plan.groups, artifact.body["groups"], strict=True):
         row = {**stored, "cost": encode(group.cost)}
         names = [group.name, *(name for node in group.nodes for name in (node.name, node.op, *node.origin))]

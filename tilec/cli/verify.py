@@ -90,8 +90,8 @@ def _verified(
     console: Console, source: StageInput, recipe: str | None, given: dict[str, Any], model: Path | None
 ) -> "Artifact":
     """The report, written unless it is fresh. Raises VerificationMismatch when its verdict is a mismatch."""
+    from tilec.cli.plan_origin import plan_as_it_stands
     from tilec.cli.summary import placement_line, plan_line
-    from tilec.pipeline import read_plan
     from tilec.spec.probe import cache_folder
 
     stage = stage_named("verify")
@@ -100,7 +100,7 @@ def _verified(
         job_without_device(console, recipe, given, model), device=known_device(plan), cache=cache_folder() / "objects"
     )
     console.note(placement_line(plan.body))
-    console.note(plan_line(read_plan(plan.artifact, plan.body, plan.place).plan))
+    console.note(plan_line(plan_as_it_stands(plan).plan))
     return run_stage(stage, job, source, source.folder / stage.file)
 
 

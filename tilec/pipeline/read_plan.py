@@ -1,49 +1,71 @@
-"""A plan as it stands: one that was edited by hand has the bytes that its decisions come to, not those that it says."""
+"""A plan as it stands: one that was edited by hand has the costs that its decisions come to, not those that it says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tilec.pipeline.job import StageInput
 
 if TYPE_CHECKING:
-    from tilec.artifact import Artifact
     from tilec.ir.plan import Plan
+    from tilec.spec.device import DeviceSpec
+
+_MOST = 3
+"""Groups that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A plan, and the groups whose stored costs were those of other decisions. Their predicted times still are."""
+    """A plan with the costs that its decisions come to.
+
+    stale  groups of which the stored costs were those of other decisions
+    timed  whether predicted times are those of its decisions, too: not where an edited plan's device, or the sizes that
+           its symbols are taken for, are not known
+    """
 
     plan: Plan
     stale: tuple[str, ...] = ()
+    timed: bool = True
 
     @property
     def note(self) -> str:
-        """The groups with stale costs in one line; empty where there are none."""
-        if not self.stale:
-            return ""
-        few = ", ".join(self.stale[:3]) + (", ..." if len(self.stale) > 3 else "")
+        """What of the stored costs was stale, or may be, in one line; empty where nothing was."""
+        few = ", ".join(self.stale[:_MOST]) + (", ..." if len(self.stale) > _MOST else "")
         groups = "1 group" if len(self.stale) == 1 else f"{len(self.stale)} groups"
-        return f"stale costs of {groups} ({few}): bytes are counted anew, predicted times are from before the edit"
+        stale = f"stale costs of {groups} ({few})"
+        if self.timed:
+            return f"{stale} are counted anew" if self.stale else ""
+        before = "predicted times may be from before the edit, for its device or its sizes are not known here"
+        return f"{stale}: bytes are counted anew; {before}" if self.stale else f"edited: {before}"
 
 
-def read_plan(artifact: Artifact | None, body: Mapping[str, Any], place: str) -> ReadPlan:
-    """The plan in the body of an artifact. Raises ArtifactError with the path of an invalid value.
+def read_plan(source: StageInput, device: DeviceSpec | None = None, sizes: Mapping[str, int] | None = None) -> ReadPlan:
+    """The plan of an artifact. Raises ArtifactError with the path of an invalid value.
 
-    The costs of an edited plan are counted anew; of one that cannot be lowered they stay.
+    The costs of an edited plan are counted anew, its times for the `device` that it was made for and the `sizes` that
+    its symbols are taken for; without both, times stay. Those of one that cannot be lowered stay all.
     """
     from tilec.ir.codec import plan_from_json
     from tilec.ir.verify.plan import check_plan
-    from tilec.lower.checks.plan_errors import PlanError
-    from tilec.scheduler.building.cache_costs import priced
 
-    plan = plan_from_json(body, place)
-    if artifact is None or not artifact.edited or check_plan(plan):
+    plan = plan_from_json(source.body, source.place)
+    if source.artifact is None or not source.artifact.edited or check_plan(plan):
         return ReadPlan(plan)
+    return counted_anew(plan, device, sizes)
+
+
+def counted_anew(plan: Plan, device: DeviceSpec | None, sizes: Mapping[str, int] | None) -> ReadPlan:
+    """A legal plan with the costs that its decisions come to; as it is where no program comes of it."""
+    from tilec.lower.checks.plan_errors import PlanError
+    from tilec.scheduler.schedule import recounted_plan
+
+    known = sizes is not None or not plan.symbols
     try:
-        counted = priced(plan)
+        counted = recounted_plan(plan, device if known else None, sizes)
     except PlanError:
         return ReadPlan(plan)
     pairs = zip(counted.groups, plan.groups, strict=True)
-    return ReadPlan(counted, tuple(new.name for new, old in pairs if new.cost != old.cost))
+    stale = tuple(new.name for new, old in pairs if new.cost != old.cost)
+    return ReadPlan(counted, stale, known and device is not None)

@@ -106,7 +106,7 @@ def replay_search(
 
 def counted_plan(state: PlanState, decide: Decide | None = None) -> Plan:
     """The plan that is taken, its traffic counted, with the decisions about code of a back end's rules."""
-    return complete_plan(state.plan, decide)
+    return complete_plan(state, decide)
 
 
 def partition_options(steps: Sequence[object]) -> PartitionGroups:

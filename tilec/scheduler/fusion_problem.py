@@ -165,22 +165,14 @@ class FusionProblem:
         return tuple(self.core_tiles((n,))[0] for n in range(len(self.parts)))
 
     def tiles(self, number: int, within: Mapping[str, int] | None = None) -> tuple[RegisterTile, ...]:
-        """Register tiles of a part for how far its first node's iterators run in a core's tile, the largest first.
-
-        Where units of the highest level run side by side, smaller tiles may keep more of them busy.
-        """
+        """Register tiles of a part for how far its first node's iterators run in a core's tile, the largest first."""
         part, described = self.parts[number], self.descriptions[number]
         content = described.number
         key = (content, tuple(sorted((within or {}).items())))
         known = self.cache.registers.get(key)
         if known is None:
-            targets = [self.target]
-            if self.target.hides_latency_by_threads and part[0].expr.reduce:
-                targets += [
-                    replace(self.target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < self.target.registers
-                ]
-            tiles = [register_tile(part, self.graph, self.constants, t, self.numbers, within) for t in targets]
-            known = self.cache.registers[key] = tuple({tuple(tile.sizes.items()): tile for tile in tiles}.values())
+            known = register_options(part, self.graph, self.constants, self.target, self.numbers, within)
+            self.cache.registers[key] = known
             return known
         return tuple(replace(tile, vector=described.vector) for tile in known)
 
@@ -314,6 +306,25 @@ class FusionProblem:
         if key not in self.cache.looks:
             self.cache.looks[key] = look(self.tiling_problem(members, outputs, self.usual(members)))
         return self.cache.looks[key]
+
+
+def register_options(
+    part: Part,
+    graph: Graph,
+    constants: frozenset[str],
+    target: TargetModel,
+    numbers: Candidates,
+    within: Mapping[str, int] | None = None,
+) -> tuple[RegisterTile, ...]:
+    """The register tiles of a part that the search tries, the largest first.
+
+    Where units of the highest level run side by side, smaller tiles may keep more of them busy.
+    """
+    targets = [target]
+    if target.hides_latency_by_threads and part[0].expr.reduce:
+        targets += [replace(target, registers=n) for n in SMALLER_REGISTER_COUNTS if n < target.registers]
+    tiles = [register_tile(part, graph, constants, each, numbers, within) for each in targets]
+    return tuple({tuple(tile.sizes.items()): tile for tile in tiles}.values())
 
 
 def _renamed(expr: TensorExpr, names: Mapping[str, str]) -> TensorExpr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tilec.errors import UnsupportedError
@@ -20,6 +20,7 @@ from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
 from tilec.scheduler.memory_levels.hierarchical_search import require_levels
 from tilec.scheduler.minimum_capacity import require_capacity
 from tilec.scheduler.plan_candidates import PlanSearch, PlanState, search_plans
+from tilec.scheduler.predicted_times.plan_times import with_times
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.segments import with_call_ports
 from tilec.scheduler.select_passes import graph_passes, search_steps
@@ -51,18 +52,30 @@ def schedule(
     exist, LevelTooSmallError for a level that cannot hold one element's tile, UnsupportedError for floating-point
     numbers on a device that computes none.
     """
-    plan = search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes).plan
-    return complete_plan(plan, decide, partial(trace.advance, "lower"))
+    state = search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes)
+    return complete_plan(state, decide, partial(trace.advance, "lower"))
 
 
-def complete_plan(plan: Plan, decide: Decide | None = None, advance: Advance = no_advance) -> Plan:
-    """The plan with the costs of its groups, counted on their tile programs, and a back end's decisions about code."""
-    programs = lowered_programs(plan, advance)
-    counted = with_costs(plan, programs)
+def complete_plan(state: PlanState, decide: Decide | None = None, advance: Advance = no_advance) -> Plan:
+    """The plan that is taken with the costs of its groups, counted on their tile programs, their predicted times and a
+    back end's decisions about code."""
+    root = state.search.root
+    programs = lowered_programs(state.plan, advance)
+    counted = with_times(with_costs(state.plan, programs), root.target, root.numbers)
     decided = counted if decide is None else with_code_decisions(counted, programs, decide)
     pairs = zip(decided.groups, counted.groups, strict=True)
     renamed = {group.variants[0].kernel: programs[before.variants[0].kernel] for group, before in pairs}
     return with_cache_costs(decided, renamed)
+
+
+def recounted_plan(plan: Plan, device: DeviceSpec | None, sizes: Mapping[str, int] | None = None) -> Plan:
+    """The plan with the costs that its decisions come to, whatever costs it has; without its device predicted times
+    stay. Raises PlanError where no tile program comes of a group."""
+    programs = lowered_programs(plan)
+    counted = with_cache_costs(with_costs(plan, programs), programs)
+    if device is None:
+        return counted
+    return with_times(counted, target_model_of(device), _symbol_numbers(plan.symbols, sizes))
 
 
 def search_plan(
@@ -80,9 +93,14 @@ def search_plan(
     steps, plan_steps = search_steps(options)
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), options, trace)
     _require_capacity(drafts[0].graph, target)
-    numbers = Candidates({**dict.fromkeys(graph.symbols, DEFAULT_SYMBOL_SIZE), **(sizes or {})})
+    numbers = _symbol_numbers(graph.symbols, sizes)
     root = FusionProblem(graph, (), target, numbers, options.objective, frozenset())
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
+
+
+def _symbol_numbers(symbols: Sequence[str], sizes: Mapping[str, int] | None) -> Candidates:
+    """The sizes that symbols are taken for."""
+    return Candidates({**dict.fromkeys(symbols, DEFAULT_SYMBOL_SIZE), **(sizes or {})})
 
 
 def _drafts(draft: RewrittenGraph, options: ScheduleOptions, trace: Trace) -> tuple[RewrittenGraph, ...]:

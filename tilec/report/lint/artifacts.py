@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tilec.artifact import Artifact
 from tilec.ir.codec import graph_from_json, plan_from_json
+from tilec.ir.plan import Plan
 from tilec.ir.verify.graph import check_graph
+from tilec.ir.verify.plan import check_plan
+from tilec.report.lint.costs import check_costs
 from tilec.report.lint.finding import Finding, Place, pointer
 from tilec.report.lint.plans import check_plan_file
 
+Recount = Callable[[Artifact, Plan, str], Plan]
+"""A legal plan of an artifact in a file, with the costs that its decisions come to."""
 
-def check_artifact(artifact: Artifact, file: str) -> Iterator[Finding]:
-    """All errors and suspicious values of an artifact. Raises ArtifactError when it cannot be decoded."""
+
+def check_artifact(artifact: Artifact, file: str, recount: Recount | None = None) -> Iterator[Finding]:
+    """All errors and suspicious values of an artifact; stored costs are believed where nothing can `recount` them.
+    Raises ArtifactError when it cannot be decoded."""
     if artifact.edited:
         message = f"the {artifact.kind} was edited, or what it was made from"
         yield Finding("edited", Place(file, pointer=pointer("artifact")), message)
@@ -24,7 +31,10 @@ def check_artifact(artifact: Artifact, file: str) -> Iterator[Finding]:
                 yield Finding("illegal", Place(file), problem)
         case "plan":
             yield from _fallback(artifact.body, file)
-            yield from check_plan_file(plan_from_json(artifact.body, file), file)
+            stored = plan_from_json(artifact.body, file)
+            counted = stored if recount is None or check_plan(stored) else recount(artifact, stored, file)
+            yield from check_costs(stored, counted, file)
+            yield from check_plan_file(counted, file)
         case "report":
             yield from _report(artifact.body, file)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tilec.artifact import WRITERS, parse_artifact
 from tilec.errors import ArtifactError, ConfigError, UsageError
-from tilec.report.lint.artifacts import check_artifact
+from tilec.report.lint.artifacts import Recount, check_artifact
 from tilec.report.lint.devices import check_device
 from tilec.report.lint.finding import Finding, Place, place_of
 from tilec.report.lint.recipes import check_recipe
@@ -22,9 +22,11 @@ from tilec.spec.sweep import SweepRecipe
 _RECIPES: dict[str, type[Spec]] = {"compile": CompileRecipe, "bench": BenchRecipe, "bounds": BoundsRecipe}
 
 
-def lint_file(path: Path) -> list[Finding]:
-    """The findings of a device, recipe or artifact, errors first. Raises UsageError when the file is missing or of
-    another kind."""
+def lint_file(path: Path, recount: Recount | None = None) -> list[Finding]:
+    """The findings of a device, recipe or artifact, errors first; `recount` counts the costs of plans.
+
+    Raises UsageError when the file is missing or of another kind.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -33,15 +35,15 @@ def lint_file(path: Path) -> list[Finding]:
         raise UsageError("this is no text", str(path), "Devices, recipes and artifacts can be looked at.") from error
     except OSError as error:
         raise UsageError(f"cannot read the file: {error.strerror}", str(path)) from error
-    return lint_text(text, str(path), path.parent)
+    return lint_text(text, str(path), path.parent, recount)
 
 
-def lint_text(text: str, file: str, folder: Path | None) -> list[Finding]:
+def lint_text(text: str, file: str, folder: Path | None, recount: Recount | None = None) -> list[Finding]:
     """The findings of the text of a file, which may refer to files in `folder` (None: it comes with tilec)."""
     if file.endswith((".yaml", ".yml")):
         findings = _guarded(lambda: _yaml(text, file, folder), file)
     elif file.endswith(".json"):
-        findings = _guarded(lambda: _artifact(text, file), file)
+        findings = _guarded(lambda: _artifact(text, file, recount), file)
     else:
         raise UsageError("this is no .yaml or .json file", file, "Devices, recipes and artifacts can be looked at.")
     return sorted(findings, key=lambda each: (each.rule.severity != "error", each.place.line))
@@ -75,14 +77,14 @@ def _recipe_model(located: Located) -> type[Spec]:
     return _RECIPES.get(kind, CompileRecipe) if isinstance(kind, str) else CompileRecipe
 
 
-def _artifact(text: str, file: str) -> Iterator[Finding]:
+def _artifact(text: str, file: str, recount: Recount | None) -> Iterator[Finding]:
     try:
         kind = json.loads(text)["artifact"]["kind"]
     except (ValueError, KeyError, TypeError, RecursionError):
         kind = None
     artifact = parse_artifact(text, kind if isinstance(kind, str) and kind in WRITERS else "plan", file)
     try:
-        yield from check_artifact(artifact, file)
+        yield from check_artifact(artifact, file, recount)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         again = f"Run `tilec {WRITERS[artifact.kind]}` again."
         yield Finding("invalid", Place(file), f"this is no {artifact.kind}: {error}", again)

@@ -13,13 +13,6 @@ from tilec.ir.traffic import Traffic
 from tilec.ir.types import tensor_bytes
 from tilec.lower.counts.cache_traffic import CacheLevel, Touched, cache_levels, cache_traffic
 from tilec.lower.counts.retention import Run, traffic_of_runs
-from tilec.scheduler.building.plan_costs import lowered_programs, with_costs
-
-
-def priced(plan: Plan) -> Plan:
-    """The plan with the bytes that its decisions come to, whatever costs it has; predicted times stay."""
-    programs = lowered_programs(plan)
-    return with_cache_costs(with_costs(plan, programs), programs)
 
 
 def with_cache_costs(plan: Plan, programs: Mapping[str, Program]) -> Plan:

@@ -213,15 +213,8 @@ def _planned(levels: tuple[PlanLevel, ...], target: TargetModel) -> tuple[PlanLe
 
 
 def plan_group(group: TiledGroup) -> Group:
-    """The plan's group, its traffic not yet counted."""
-    return Group(
-        group.nodes[-1].name,
-        group.nodes,
-        group.outputs,
-        group.connect,
-        (group.variant,),
-        Cost({}, {}, {}, picoseconds=picoseconds(group.seconds)),
-    )
+    """The plan's group, its costs not yet counted."""
+    return Group(group.nodes[-1].name, group.nodes, group.outputs, group.connect, (group.variant,), Cost({}, {}, {}))
 
 
 def picoseconds(seconds: float) -> int:

@@ -7,6 +7,7 @@ rewritten, so that transposed, grouped and convolution weights need no special c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tilec.ir.algebra import simplify
@@ -30,6 +31,9 @@ from tilec.ir.types import TTYPES
 from tilec.scheduler.analysis.contraction import operands_of
 from tilec.scheduler.analysis.vector_iterator import Vector, is_panelled
 from tilec.scheduler.graph_passes.rewrite import with_value
+
+PACK = "pack"
+"""The operator of nodes that pack weights."""
 
 
 def pack_weights(
@@ -69,6 +73,29 @@ def pack_weights(
     return (expr if value is expr.value else with_value(expr, value)), graph
 
 
+def unpacked(expr: TensorExpr, packs: Mapping[str, TensorExpr]) -> TensorExpr:
+    """A node that reads constants as they were before they were packed; `packs` are the nodes that pack, by name.
+
+    rewrite:
+        P[b, k, i] = B[k, b*32 + i];  C[m, n] = sum(k, A[m, k] * P[n // 32, k, n % 32])
+        -> C[m, n] = sum(k, A[m, k] * B[k, n])
+    """
+    value = _unpacked(expr.value, packs)
+    return expr if value == expr.value else with_value(expr, value)
+
+
+def _unpacked(value: Expr, packs: Mapping[str, TensorExpr]) -> Expr:
+    if not isinstance(value, Access) or value.tensor not in packs:
+        return rebuild(value, lambda e: _unpacked(e, packs))
+    pack = packs[value.tensor]
+    stored = pack.value
+    while isinstance(stored, Call):
+        stored = stored.args[1]
+    assert isinstance(stored, Access)
+    here = dict(zip(pack.spatial, value.index, strict=True))
+    return Access(stored.tensor, tuple(simplify(substitute(index, here)) for index in stored.index))
+
+
 def _cuts(expr: TensorExpr, vector: Vector, width: int) -> bool:
     """Whether tiles of the width cut the vector iterator into more than one equal panel."""
     extent = constant_value(expr.domain[vector.iterator])
@@ -99,7 +126,7 @@ def _prepared(
     index = tuple(substitute(i, here) for i in access.index)
     body = _inside(Access(access.tensor, index), graph.tensors[access.tensor])
     node = TensorExpr(name, tuple(spatial), (), tuple(extents[i] for i in spatial), body)
-    return Node(simplify_tensor(node), "pack"), tuple(position)
+    return Node(simplify_tensor(node), PACK), tuple(position)
 
 
 def _inside(access: Access, tensor: Tensor) -> Expr:

@@ -1,6 +1,6 @@
 """Cost of every group, counted on its tile program: traffic, footprint, operations (Welder, 3.2).
 
-The predicted time of a group is the search's and is not changed.
+Predicted times are not changed (`tilec.scheduler.predicted_times`).
 """
 
 from __future__ import annotations

@@ -187,11 +187,9 @@ class HierarchicalSearch:
             inner = [(block, seconds) for _, block, seconds in above]
         whole = problem.facts[members[-1][-1].name].extents
         tiles = prod(-(-whole[iterator] // size) for iterator, size in group.sizes.items())
-        busy = -(-tiles // level.units) * sum(seconds for _, seconds in inner)
-        link = group.moved / problem.link
         blocks = tuple(block for block, _ in inner)
         nodes = tuple(node for block in blocks for node in block.nodes)
-        seconds = max(link, busy) + self.target.costs.exposed * min(link, busy)
+        seconds = tile_seconds(problem, group.moved, tiles, [seconds for _, seconds in inner])
         return Block(problem.level, nodes, group.sizes, group.order, inner=blocks), seconds
 
     def _core_blocks(
@@ -223,6 +221,14 @@ class HierarchicalSearch:
                 for tensor in operands(node.expr):
                     if problem.home.get(tensor, number) != number:
                         self.refused[edge_name(tensor, node.name)] = refusal(tensor, node.name, "closed", level=name)
+
+
+def tile_seconds(problem: LevelProblem, moved: int, tiles: int, inner: Sequence[float]) -> float:
+    """Seconds of a group of a level: `moved` bytes over its link, beside the groups `inner` of the next level in each
+    of its `tiles`."""
+    target, level = problem.target, problem.target.levels[problem.level]
+    busy, link = -(-tiles // level.units) * sum(inner), moved / problem.link
+    return max(link, busy) + target.costs.exposed * min(link, busy)
 
 
 def level_problem(

@@ -61,16 +61,17 @@ def register_blocking(
     target: TargetModel,
     numbers: Candidates,
     within: Mapping[str, int],
+    decided: Mapping[str, int] | None = None,
 ) -> RegisterBlocking:
     """The best tile of a reduction.
 
     `lanes` are the elements of a vector, `panels` says that weights are packed along the vector iterator, `within`
-    how far iterators run in a core's tile.
+    how far iterators run in a core's tile, `decided` which sizes are not to be chosen.
     """
     extents = {i: int(numbers.size(e)) for i, e in expr.domain.items()}
     extents |= {i: min(n, extents[i]) for i, n in within.items()}
     spatial = vector.iterator if vector.kind == "spatial" else ""
-    size = _grid(expr, vector, lanes, extents, target)
+    size = _grid(expr, vector, lanes, extents, target, decided or {})
     widths, which = np.unique(size.get(spatial, np.ones(1, np.int64)), return_inverse=True)
     vectors = np.asarray([vector_count(int(w), lanes) for w in widths])[which] if spatial else np.ones(1, np.int64)
     kinds = np.asarray([len(_lanes_used(int(w), lanes)) for w in widths])[which] if spatial else np.ones(1, np.int64)
@@ -143,21 +144,31 @@ def _narrower(
 
 
 def _grid(
-    expr: TensorExpr, vector: Vector, lanes: int, extents: Mapping[str, int], target: TargetModel
+    expr: TensorExpr,
+    vector: Vector,
+    lanes: int,
+    extents: Mapping[str, int],
+    target: TargetModel,
+    decided: Mapping[str, int],
 ) -> dict[str, Ints]:
     """Sizes of the vector iterator and of up to two row iterators, innermost first, as flat arrays: all that take no
-    more accumulators than there are."""
+    more accumulators than there are. A size that is decided is the only one, and every iterator with one has an
+    array."""
     most = target.accumulators
     if vector.kind == "spatial":
-        widths = np.asarray(_widths(extents[vector.iterator], lanes, most), np.int64)
-        found, held = {vector.iterator: widths}, np.asarray([vector_count(int(w), lanes) for w in widths], np.int64)
-        rows = [i for i in reversed(moving(expr)) if i != vector.iterator][:2]
+        along = vector.iterator
+        chosen = [decided[along]] if along in decided else _widths(extents[along], lanes, most)
+        widths = np.asarray(chosen, np.int64)
+        found, held = {along: widths}, np.asarray([vector_count(int(w), lanes) for w in widths], np.int64)
+        rows = [i for i in reversed(moving(expr)) if i != along][:2]
     else:
         found, held = dict[str, Ints](), np.ones(1, np.int64)
         rows, most = moving(expr)[-1:], min(most, target.costs.reduced_rows)
+    rows += [i for i in reversed(moving(expr)) if decided.get(i, 1) > 1 and i not in (*found, *rows)]
     for iterator in rows:
-        sizes = np.arange(1, max(1, min(extents[iterator], most)) + 1)
-        here, there = np.nonzero(held[:, None] * sizes <= most)
+        size = decided.get(iterator)
+        sizes = np.arange(1, max(1, min(extents[iterator], most)) + 1) if size is None else np.asarray([size], np.int64)
+        here, there = np.nonzero((held[:, None] * sizes <= most) | (size is not None))
         found = {i: n[here] for i, n in found.items()} | {iterator: sizes[there]}
         held = held[here] * sizes[there]
     return found

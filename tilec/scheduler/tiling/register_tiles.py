@@ -45,10 +45,12 @@ def register_tile(
     target: TargetModel,
     numbers: Candidates,
     within: Mapping[str, int] | None = None,
+    decided: Mapping[str, int] | None = None,
 ) -> RegisterTile:
     """The register tile of a part, for the node that begins it and everything computed on its result.
 
-    `within` says how far the first node's iterators run in a core's tile (absent: all of it).
+    `within` says how far the first node's iterators run in a core's tile (absent: all of it), `decided` which of its
+    sizes are not to be chosen.
     """
     anchor, final = part[0].expr, part[-1].expr
     vector = vector_of(anchor, graph, constants, target.costs)
@@ -59,14 +61,15 @@ def register_tile(
         panels = any(is_panelled(o, anchor, vector, constants) for o in operands_of(anchor))
         shapes = shapes_of([anchor], graph)
         rows = {i: n for i, n in (within or {}).items() if i != vector.iterator or not panels}
-        tile = register_blocking(anchor, vector, lanes, panels, shapes, target, numbers, rows)
+        tile = register_blocking(anchor, vector, lanes, panels, shapes, target, numbers, rows, decided)
         sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped
     else:
         vectors = target.costs.elementwise_vectors
         sizes = _elementwise(anchor, lanes, numbers, within or {}, worth < 1, vectors)
+        sizes |= {i: n for i, n in (decided or {}).items() if i in sizes}
         cycles = float(target.costs.tile_overhead)
         clipped = False
-    if not target.vectors:
+    if not target.vectors and not decided:
         held = (graph.tensors[node.name].ttype for node in part)
         sizes = _within(sizes, sum(element_bytes(PROMOTED_TTYPE if t in target.widened else t) for t in held), target)
     points = prod(vector_count(n, lanes) if i == lined else n for i, n in sizes.items())

@@ -1,0 +1,1 @@
+"""Predicted times of groups as their decisions stand, whoever took them."""
