@@ -75,7 +75,7 @@ schema: $(READY) ## write the JSON Schemas that editors check devices/ and recip
 	$(BIN)/tilec schema device > devices/device.schema.json
 	$(BIN)/tilec schema recipe > recipes/recipe.schema.json
 
-docs: $(READY) ## refresh the generated tables of docs/, and build it as a site in site/
+docs: $(READY) ## refresh what is generated in docs/, and build it as a site in site/
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(BIN)/python -m docs.reference
 	$(BIN)/mkdocs build --strict --quiet

@@ -1,6 +1,7 @@
-"""Tables of the manual that are generated from the code: `python -m docs.reference` writes them into its pages.
+"""Tables and outputs of the manual that are generated from the code: `python -m docs.reference` writes them into its
+pages.
 
-A page has a region between `<!-- generated: NAME -->` and `<!-- end -->` for each table.
+A page has a region between `<!-- generated: NAME -->` and `<!-- end -->` for each.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from docs.sessions import diff_session
 from tests.ledger import load
 from tilec.artifact import write_text
 from tilec.ir.plan import Variant
@@ -77,6 +79,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "search": search_table,
     "decisions": decision_table,
     "features": feature_table,
+    "diff": diff_session,
 }
 
 
