@@ -39,11 +39,13 @@ def test_places_are_aligned_as_the_device_asks() -> None:
     assert arena.size == 1024
 
 
+@pytest.mark.feature("W08", "B24")
 def test_a_chain_needs_two_tensors_at_a_time() -> None:
     chain = [Life(f"T{i}", 1000, i, i + 1) for i in range(10)]
     assert plan_memory(chain, ALIGNMENT).size == 2 * _padded(1000)
 
 
+@pytest.mark.feature("W08", "B24")
 def test_the_smallest_gap_that_fits_is_taken() -> None:
     lives = [
         Life("big", 6400, 0, 1),

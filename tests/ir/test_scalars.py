@@ -32,6 +32,7 @@ def test_inferred(text: str, kind: str) -> None:
     assert type_of(parse_expr(text), TENSORS) == kind
 
 
+@pytest.mark.feature("L05")
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -63,6 +63,7 @@ def measured(case: Case, value: float) -> Result:
     return result
 
 
+@pytest.mark.feature("L05")
 def test_nothing_overflows_before_it_leaves_the_group() -> None:
     narrow = replace(CHAIN, more={})
     assert np.all(measured(CHAIN, 400.0).outputs["O"] == 625)
@@ -80,6 +81,7 @@ def test_a_cast_rounds_inside_the_group() -> None:
     assert np.all(np.isinf(measured(cast, 400.0).outputs["O"]))
 
 
+@pytest.mark.feature("L05")
 def test_wide_tensors_take_four_bytes_and_what_leaves_two() -> None:
     held = [s.buffer for s in statements(CHAIN.program().body) if isinstance(s, Allocate)]
     assert {b.tensor: b.ttype for b in held} == {"X": "f16", "P": "f32", "D": "f32", "O": "f16"}

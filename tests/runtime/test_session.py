@@ -122,6 +122,24 @@ def test_concurrent_calls_have_arenas_of_their_own(folder, x):
     assert equal == [True] * 480
 
 
+@pytest.mark.feature("B22")
+def test_a_run_that_fails_leaves_its_session_as_it_was(folder, x, monkeypatch):
+    """Its working memory is given back, for the next call."""
+    session = load(folder)
+    expected = session.run({"x": x})["y"]
+    memory = session._executor.take_run()
+    session._executor.give_run(memory)
+
+    def failing(*_arguments: object) -> None:
+        raise RuntimeError
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(type(memory), "launch", failing)
+        session.run({"x": -x})
+    np.testing.assert_array_equal(session.run({"x": x})["y"], expected)
+    assert session._executor.take_run() is memory
+
+
 def test_sessions_come_and_go_while_others_run(folder, x):
     """Job blocks and code of a dropped session must outlive the helpers that still look at them."""
     expected = chain_reference(x, 12)

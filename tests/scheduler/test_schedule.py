@@ -4,7 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pytest
@@ -16,13 +16,16 @@ from scheduler.running import device, illegal, run_plan, tiny
 from tests.examples import examples
 from tests.random_graphs import Case
 from tests.random_plans import cases
+from tilec.analysis.statistics import statistics
+from tilec.analysis.totals import predicted
 from tilec.errors import ConfigError, UnsupportedError
 from tilec.ir.codec import plan_from_json, plan_to_json
-from tilec.ir.expr import operands, variables
+from tilec.ir.expr import constant_value, operands, variables
 from tilec.ir.graph import Graph, Inline
 from tilec.ir.plan import Plan
 from tilec.scheduler import schedule
 from tilec.scheduler.pipeline import GRAPH_PASSES
+from tilec.scheduler.plan_candidates import Fusion
 from tilec.scheduler.refusals import REASONS
 from tilec.scheduler.trace import RecordedTrace
 from tilec.spec.recipe import ScheduleOptions
@@ -123,6 +126,19 @@ def test_without_fusion_every_group_is_one_node() -> None:
     assert {r.code for r in plan.refusals} == {"fusion-off"}
     fused = planned("attention")
     assert len(fused.groups) < len(plan.groups)
+
+
+@pytest.mark.feature("W49")
+def test_more_fusion_connects_at_lower_levels_and_costs_less() -> None:
+    """Nothing, what shares registers, what a core's level holds together."""
+    plans = [schedule(attention(), device("a100"), ScheduleOptions(fusion=fusion)) for fusion in get_args(Fusion)]
+    connected = [{level for group in plan.groups for level in group.connect.values()} for plan in plans]
+    assert connected == [set(), {"reg"}, {"reg", "smem"}]
+    groups = [len(plan.groups) for plan in plans]
+    handed = [constant_value(statistics(plan).intermediate) or 0 for plan in plans]
+    times = [predicted(plan) for plan in plans]
+    for numbers in (groups, handed, times):
+        assert numbers == sorted(set(numbers), reverse=True), numbers
 
 
 @pytest.mark.feature("W15")

@@ -46,7 +46,11 @@ def test_every_number_says_its_source(name: str) -> None:
 @pytest.mark.feature("W30", "L07")
 def test_the_devices_of_the_papers_are_described() -> None:
     a100, v100, ipu = (resolve_device(name) for name in ("a100", "v100", "ipu-mk2"))
-    assert a100.level("smem").transaction.bytes == 128
+    tiles = {level.name: (level.transaction.element, level.transaction.shape) for level in a100.levels}
+    assert tiles == {"dram": (1, (32,)), "l2": (1, (32,)), "smem": (4, (32,)), "reg": (4, (1,))}
+    assert [a100.level(name).transaction.bytes for name in ("dram", "smem")] == [32, 128]
+    (product,) = (unit for unit in a100.compute if unit.inputs == ("f16", "f16"))
+    assert (product.accumulator, product.tile) == ("f32", {"m": 16, "n": 8, "k": 16})
     assert a100.bandwidth("dram") == 2_039_000_000_000
     assert v100.bandwidth("dram") == 900_000_000_000
     assert v100.level("smem").capacity == 96 * 1024

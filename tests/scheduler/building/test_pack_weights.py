@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from scheduler.graphs import assert_same, make_graph
 
+from tilec.ir.bind import simplify_tensor
 from tilec.ir.graph import Graph, Node
 from tilec.ir.text import tensor_text
 from tilec.scheduler.analysis.vector_iterator import vector_of
-from tilec.scheduler.building.pack_weights import pack_weights
+from tilec.scheduler.building.pack_weights import pack_weights, unpacked
 from tilec.spec.machine_costs import CpuCosts
 
 
@@ -21,6 +22,8 @@ def repacked(graph: Graph, width: int, made: dict[str, Node] | None = None) -> t
     expr, with_tensors = pack_weights(last.expr, vector, width, graph, constants, made)
     nodes = (*graph.nodes[:-1], *made.values(), replace(last, expr=expr))
     assert_same(graph, replace(with_tensors, nodes=nodes))
+    packs = {node.name: node.expr for node in made.values()}
+    assert simplify_tensor(unpacked(expr, packs)) == simplify_tensor(last.expr)
     return [tensor_text(node.expr) for node in made.values()], tensor_text(expr)
 
 

@@ -35,6 +35,20 @@ def test_bytes_of_poor_candidates_do_not_overflow() -> None:
     assert found.seconds[0] > found.seconds[1] > 0
 
 
+@pytest.mark.feature("W08")
+def test_windows_count_from_first_to_last_use() -> None:
+    """Of three products in a row one has its weights, what it reads and what it makes at a time."""
+    e = {"m": 8, "n": 64, "k": 64}
+    texts = ["h[m, n] = sum(k, x[m, k] * u[k, n])", "g[m, n] = sum(k, h[m, k] * v[k, n])"]
+    nodes = [(text, e) for text in (*texts, "y[m, n] = sum(k, g[m, k] * w[k, n])")]
+    graph = make_graph({"x": (8, 64), "u": (64, 64), "v": (64, 64), "w": (64, 64)}, nodes, ["y"])
+    fusion = problem_of(graph, target_model_of(device("a100")))
+    problem = fusion.tiling_problem((0, 1, 2), ("y",), fusion.usual((0, 1, 2)))
+    rows = np.asarray([1, 4])
+    held = estimate(problem, {"m": rows, "n": np.asarray(64)}, {}).held
+    assert held.tolist() == (4 * (64 * 64 + rows * (64 + 64))).tolist()
+
+
 @pytest.mark.feature("W07", "W08")
 def test_costly_inputs_of_a_concatenation_count_though_the_first_tile_reads_another() -> None:
     """Tiles that cut the image reduce all of it once each, a quarter of them."""

@@ -75,7 +75,7 @@ def test_accumulators_fit_the_registers(m: int, n: int, k: int, target: TargetMo
         assert tile.along == "n"
 
 
-@pytest.mark.feature("W22")
+@pytest.mark.feature("W19")
 @pytest.mark.parametrize(("m", "n", "k"), [(128, 768, 768), (50, 384, 384), (196, 256, 1024), (49, 512, 4608)])
 def test_large_products_get_tiles_without_waste(m: int, n: int, k: int) -> None:
     sizes = tile_of(product(m, n, k)).sizes
@@ -360,7 +360,7 @@ def test_what_caches_do_not_keep_is_read_in_long_runs() -> None:
     assert variant.order["l2"]["y"][-1] == "c" or "c" not in variant.tiles["l2"]["y"]
 
 
-@pytest.mark.feature("W22", "W24")
+@pytest.mark.feature("W21")
 @pytest.mark.parametrize(("m", "n", "k"), [(2048, 2048, 2048), (128, 768, 3072)])
 def test_what_a_task_passes_over_more_often_stays(m: int, n: int, k: int) -> None:
     """Of packed weights no lines are kept across tasks; streaming them would make the first of many passes wait."""

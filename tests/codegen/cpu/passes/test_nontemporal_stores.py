@@ -39,7 +39,6 @@ def script(case: Case, target: CpuTarget = AVX512, large: frozenset[str] = froze
     return "".join(function.script() for function in (kernel.function, *kernel.parts.values()))
 
 
-@pytest.mark.feature("W22")
 @pytest.mark.parametrize(
     ("ttype", "target", "name"),
     [
