@@ -95,25 +95,43 @@ def cost_terms(
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
     out = sum(problem.whole(t) for t in problem.outputs)
     final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
-    stream = (read + (2 * final if implicit else out / np.maximum(tasks, 1))) / target.refill
+    requested = {t: n * _rounded(problem, seen, t) for t, n in loaded.items()}
+    stored = sum(problem.whole(t) * _rounded(problem, seen, t) for t in problem.outputs) / np.maximum(tasks, 1)
+    stream = (sum(requested.values()) + (2 * final if implicit else stored)) / target.refill
     copied = sum((loaded[t] for t in problem.staged if t in loaded), start=np.asarray(0.0))
     for tensor, whole in _direct(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, rounds in loops.sums.items():
         if target.spills_sums or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * rounds * (rounds > 1)
-    work = _cycles(problem, seen, loops, _resident(problem, held, tasks)) / target.clock
-    task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copied / target.copy + costs.task
+    resident = _resident(problem, held, tasks)
+    work = _cycles(problem, seen, loops, resident) / target.clock
+    waits = costs.task + costs.round * (1 + sum(loops.rounds.values())) / resident
+    task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copied / target.copy + waits
     span = np.where(
         tasks == 1,
         task,
         np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + costs.imbalance * task)
         + (costs.join if target.launch == 0 else 0),
     )
-    drawn = _drawn(problem, loaded, seen, tasks)
+    drawn = _drawn(problem, requested, seen, tasks)
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * read + out
     return CostTerms(tasks, work, stream, copied / target.copy, task, span, drawn, target.launch, seconds, held, moved)
+
+
+def _rounded(problem: TilingProblem, seen: TileFootprints, tensor: str) -> Floats | float:
+    """Bytes in whole transactions over bytes, of a tensor whose windows are copied (W22).
+
+    A window moves run by run. A run that transactions do not divide begins anywhere that its length allows. Constants
+    are laid out for their tiles, and hardware that fetches lines is charged for them where they come from
+    (`_lowest`).
+    """
+    target = problem.target
+    if target.is_cached or tensor in problem.constants or tensor not in seen.windows:
+        return 1.0
+    run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers) * problem.bytes_of(tensor)
+    return np.asarray(1 + (target.transaction - np.gcd(run, target.transaction)) / run, np.float64)
 
 
 def direct(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -> frozenset[str]:
