@@ -96,8 +96,6 @@ class MachineCosts:
     comes and goes needs room beside what stays (medians of four runs: an image-restoration network whose rows are
     64 KiB apart 612 ms with all of it, 503 with 0.6 of it, 476 with 0.45; a transformer 120 with all, 111 with
     half)."""
-    kept_fraction: int = 4
-    """A cache keeps, until it is read, a tensor that takes no more than one part in so many of it."""
 
     @property
     def hiding_chains(self) -> int:
