@@ -167,6 +167,8 @@ class GpuCosts(MachineCosts):
     """Loads and arithmetic of different warps overlap."""
     cache_way: int = 0
     """Shared memory has no sets."""
+    staging_copy: float = 2
+    """A copy loads and stores; other warps compute addresses meanwhile."""
     round: float = 0.25e-6
     """Memory 290, shared memory 23 and two barriers of 20 cycles at 1.41 GHz."""
 

@@ -107,6 +107,9 @@ def cost_terms(
     resident = _resident(problem, held, tasks)
     work = _cycles(problem, seen, loops, resident) / target.clock
     waits = costs.task + costs.round * (1 + sum(loops.rounds.values())) / resident
+    drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes), tasks)
+    if not implicit:  # a copy takes as long as the narrowest link that it passes
+        stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
     task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copied / target.copy + waits
     span = np.where(
         tasks == 1,
@@ -114,7 +117,6 @@ def cost_terms(
         np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + costs.imbalance * task)
         + (costs.join if target.launch == 0 else 0),
     )
-    drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes), tasks)
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * read + out
     return CostTerms(tasks, work, stream, copied / target.copy, task, span, drawn, target.launch, seconds, held, moved)
