@@ -22,10 +22,10 @@ class TargetModel:
     """What the passes ask of a device. Bytes, bytes per second, cycles per second, seconds.
 
     `memories` are all levels of the device, lowest first, `levels` those that hold tiles, the last one register tiles;
-    `core` is the index of the level of a core (the last
-    one where a device has no level above it).  `links` are the bandwidths with which each level is filled from the
-    one before it, `draw` what a core that is alone draws of the lowest for its own.  `cache` is what the largest cache
-    below a core's level keeps, `transaction` the bytes that move at once on the way into it.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
+    `core` is the index of the level of a core (the last one where a device has no level above it).  `links` are the
+    bandwidths with which each level is filled from the one before it, `draw` what a core that is alone draws of the
+    lowest for its own.  `cache` is what the largest cache below a core's level keeps, `transaction` the bytes that move
+    at once on the way into it.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
     `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
     registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
     of all cores.  Half precision of the `widened` types, which no unit takes, is computed in f32.  `costs` are the

@@ -1,10 +1,10 @@
 """Measured constants of a class of machine: what a device file does not say, and yet every prediction needs.
 
 `MachineCosts` has the parameters that the search asks of any machine; `CpuCosts`, `GpuCosts` and `ScratchpadCosts` give
-them the values of their class, `CpuCosts` with those that only code for CPUs asks beside them.  The search reads them from its target
-model, code generators from their targets: what both know stands here once.  A ratio is a plain number; other units are
-in the docstrings.  Times were measured on Zen 5 (AVX-512) and, with AVX2, on the same machine, unless a parameter says
-otherwise.  A cycle is that of the target model: a core begins two multiply-adds of its width in it.
+them the values of their class, `CpuCosts` with those that only code for CPUs asks beside them.  The search reads them
+from its target model, code generators from their targets: what both know stands here once.  A ratio is a plain number;
+other units are in the docstrings.  Times were measured on Zen 5 (AVX-512) and, with AVX2, on the same machine, unless a
+parameter says otherwise.  A cycle is that of the target model: a core begins two multiply-adds of its width in it.
 """
 
 from __future__ import annotations

@@ -138,7 +138,9 @@ def _least(options: Sequence[Mapping[str, Floats]]) -> Mapping[str, Floats]:
     sums = np.stack(np.broadcast_arrays(*(sum(of.values(), start=np.zeros(1)) for of in options)))
     best = np.argmin(sums, axis=0)[None]
     return {
-        tensor: np.take_along_axis(np.stack([np.broadcast_to(of[tensor], sums.shape[1:]) for of in options]), best, 0)[0]
+        tensor: np.take_along_axis(np.stack([np.broadcast_to(of[tensor], sums.shape[1:]) for of in options]), best, 0)[
+            0
+        ]
         for tensor in options[0]
     }
 

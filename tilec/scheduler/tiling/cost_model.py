@@ -95,7 +95,7 @@ def cost_terms(
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
     out = sum(problem.whole(t) for t in problem.outputs)
     final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
-    requested = {t: n * _rounded(problem, seen, t) for t, n in loaded.items()}
+    requested = _requested(problem, seen, loops)
     stored = sum(problem.whole(t) * _rounded(problem, seen, t) for t in problem.outputs) / np.maximum(tasks, 1)
     stream = (sum(requested.values()) + (2 * final if implicit else stored)) / target.refill
     copied = sum((loaded[t] for t in problem.staged if t in loaded), start=np.asarray(0.0))
@@ -142,14 +142,21 @@ def task_walk(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, o
     usual = TaskWalk(order)
     if problem.target.is_cached or not problem.target.cache or len(order) < 2:
         return usual
+    walks = dict.fromkeys((usual, *task_walks(problem, sizes)))
+    return min(walks, key=lambda walk: float(np.max(drawn_from_below(problem, sizes, steps, walk))))
+
+
+def drawn_from_below(
+    problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, walk: TaskWalk | None = None
+) -> Floats:
+    """Bytes from and to the lowest level, past the caches, of tasks in the order of a walk, or in the best one."""
     tasks, loops, seen, _ = _held(problem, sizes, steps)
-    loaded = _loaded(problem, seen, loops)
-    loaded = {t: n * _rounded(problem, seen, t) for t, n in loaded.items()}
-    found = {
-        walk: float(np.max(drawn_bytes(problem, loaded, seen, tasks, sizes, walk)))
-        for walk in (usual, *task_walks(problem, sizes))
-    }
-    return min(found, key=lambda walk: found[walk])
+    return drawn_bytes(problem, _requested(problem, seen, loops), seen, tasks, sizes, walk)
+
+
+def _requested(problem: TilingProblem, seen: TileFootprints, loops: _Loops) -> dict[str, Floats]:
+    """Bytes of every operand that a task loads, in whole transactions where programs copy."""
+    return {t: n * _rounded(problem, seen, t) for t, n in _loaded(problem, seen, loops).items()}
 
 
 def _loaded(problem: TilingProblem, seen: TileFootprints, loops: _Loops) -> dict[str, Floats]:

@@ -214,6 +214,6 @@ def _striped(nest: ParallelNest, task: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     stripe, within = floor_parts(task, nest.stripe * inner)
     stripe, within = bind(stripe), bind(within)
     height = bind(tirx.Min(int64(nest.stripe), tirx.Sub(int64(first), tirx.Mul(stripe, int64(nest.stripe)))))
-    column = bind(tirx.FloorDiv(within, height))
+    column = bind(tirx.Div(within, height))
     along = tirx.Sub(within, tirx.Mul(column, height))
     return tirx.Add(tirx.Mul(stripe, int64(inner)), column), along
