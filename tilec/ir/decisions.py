@@ -122,7 +122,7 @@ def tiled_like(variant: V, node: str, name: str) -> V:
     values: dict[str, Any] = {}
     for of in decisions_of(type(variant)):
         table = getattr(variant, of.name)
-        if of.effect == "part":
+        if of.effect in ("part", "task order"):
             values[of.name] = {level: {name: nodes[node]} for level, nodes in table.items() if node in nodes}
         elif of.effect == "reduce loop":
             values[of.name] = {}

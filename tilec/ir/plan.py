@@ -132,6 +132,8 @@ class Variant:
     tiles        level -> node -> iterator -> tile size (absent: the whole box of the level below)
     steps        level -> node -> reduce iterator -> reduce step (absent: the whole extent)
     order        level -> node -> tile loops, outermost first (absent: order of the spatial iterators)
+    raster       level -> node -> tiles along the outermost tile loop that units take before the next tile along the
+                 loops inside it, so that those that run side by side share more operands (absent: 1)
     tails        level -> node -> tail policy (absent: shift where legal, else clip)
     loads        tensor -> levels at which it is copied on its way up (absent: every level above its home; a node that
                  indexes the tensor by data reads it at its home)
@@ -165,6 +167,9 @@ class Variant:
         metadata=decides(
             "order", "order of loops", _tables(NODE, Items(SPATIAL, distinct=True)), "part", always_signed=True
         ),
+    )
+    raster: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict, metadata=decides("raster", "raster", _tables(NODE, COUNT), "task order")
     )
     tails: Mapping[str, Mapping[str, Tail]] = field(
         default_factory=dict,

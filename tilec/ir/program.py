@@ -108,13 +108,18 @@ class Barrier:
 @dataclass(frozen=True, slots=True)
 class Loop:
     """`for variable in range(extent)`. `spread` iterations run side by side on the units of `scope`, in lockstep:
-    statements on lower levels inside are collective, statements on the scope's own level private to a unit."""
+    statements on lower levels inside are collective, statements on the scope's own level private to a unit.
+
+    Units take the iterations of nested spread loops in order, the innermost loop first. Where the outermost one has a
+    `stripe` of several, they take so many of its iterations for one of the loops inside it before the next one of
+    these (raster)."""
 
     variable: str
     extent: Expr
     body: tuple[Statement, ...]
     kind: Literal["serial", "spread"] = "serial"
     scope: str = ""
+    stripe: int = 1
 
 
 Statement = Allocate | Fill | LoadTiles | ComputeTile | StoreTiles | Barrier | Loop

@@ -78,8 +78,10 @@ def statement_text(statement: Statement) -> str:
             return f"store    {source}{part} to {target}{f' by {combine}' if combine != 'none' else ''}"
         case Barrier(scope):
             return f"barrier  {scope}"
-        case Loop(variable, extent, _, kind, scope):
-            return f"for {variable} in {text_of(extent)}" + (f" spread over {scope}:" if kind == "spread" else ":")
+        case Loop(variable, extent, _, kind, scope, stripe):
+            stripes = f" in stripes of {stripe}" if stripe != 1 else ""
+            spread = f" spread over {scope}" if kind == "spread" else ""
+            return f"for {variable} in {text_of(extent)}{spread}{stripes}:"
 
 
 def _lines(body: tuple[Statement, ...], indent: str) -> Iterator[str]:

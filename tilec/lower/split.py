@@ -20,10 +20,11 @@ class LoopHead:
     extent: Expr
     kind: Literal["serial", "spread"] = "serial"
     scope: str = ""
+    stripe: int = 1
 
     def around(self, body: Iterable[Statement]) -> Loop:
         """The loop with a body."""
-        return Loop(self.variable, self.extent, tuple(body), self.kind, self.scope)
+        return Loop(self.variable, self.extent, tuple(body), self.kind, self.scope, self.stripe)
 
 
 def nested(heads: Iterable[LoopHead], body: Iterable[Statement]) -> tuple[Statement, ...]:
@@ -117,6 +118,9 @@ def tile(s: LoweringContext, final: str, level: int, box: Box, accumulating: boo
         s.sizes.ranges[heads[0].variable] = (Const(0), Const(0))
     if spread:
         heads = tuple(replace(head, kind="spread", scope=s.scope(level)) for head in heads)
+        stripe = s.variant.raster.get(name, {}).get(final, 1)
+        if len(heads) > 1 and stripe > 1:
+            heads = (replace(heads[0], stripe=stripe), *heads[1:])
     return Tiling(heads, {**box, **{iterator: cut.piece for iterator, cut in pieces.items()}}, pieces)
 
 

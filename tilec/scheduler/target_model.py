@@ -14,7 +14,7 @@ from math import inf
 from tilec.ir.plan import PlanLevel, Pool, tile_levels
 from tilec.ir.types import HALVES
 from tilec.spec.device import DeviceSpec, Level
-from tilec.spec.machine_costs import CpuCosts, GpuCosts, MachineCosts
+from tilec.spec.machine_costs import CpuCosts, GpuCosts, MachineCosts, ScratchpadCosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class TargetModel:
     """What the passes ask of a device. Bytes, bytes per second, cycles per second, seconds.
 
     `memories` are all levels of the device, lowest first, `levels` those that hold tiles, the last one register tiles;
-    `core` is the index of the level of a core (the last
-    one where a device has no level above it).  `links` are the bandwidths with which each level is filled from the
-    one before it, `draw` what a core that is alone draws of the lowest for its own.  `cache` is what the largest cache
-    below a core's level keeps.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
+    `core` is the index of the level of a core (the last one where a device has no level above it).  `links` are the
+    bandwidths with which each level is filled from the one before it, `draw` what a core that is alone draws of the
+    lowest for its own.  `cache` is what the largest cache below a core's level keeps, `transaction` the bytes that move
+    at once on the way into it.  `near` is what the level above a core's holds, `lanes_bytes` the width of a vector,
     `registers` their number (`vectors`: whether there are any).  A core reads `feed` bytes a cycle from its level into
     registers, fills it with `refill` bytes a second and copies within it at `copy`.  `peak` counts operations a second
     of all cores.  Half precision of the `widened` types, which no unit takes, is computed in f32.  `costs` are the
@@ -49,6 +49,7 @@ class TargetModel:
     links: tuple[float, ...] = ()
     draw: float = inf
     cache: int = 0
+    transaction: int = 1
     peak: float = 1.0
     widened: frozenset[str] = frozenset()
     costs: MachineCosts = CpuCosts()
@@ -117,7 +118,7 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
     staged = {i for i, level in enumerate(device.levels[:core]) if level.managed == "explicit"}
     chosen = sorted({0, *staged, core, len(device.levels) - 1})
     vector = device.vector
-    costs = CpuCosts() if vector else GpuCosts()
+    costs = _class_costs(device)
     lanes_bytes = vector.bytes if vector else 4
     peak = device.float_rate or max(unit.rate for unit in device.compute)
     below = device.level_names[max(0, core - 1)]
@@ -144,10 +145,19 @@ def target_model_of(device: DeviceSpec) -> TargetModel:
         links=_links(device, chosen, own),
         draw=_links(device, chosen, own, readers=1)[chosen.index(core)],
         cache=max((level.capacity for level in device.levels[1:core] if level.managed == "implicit"), default=0),
+        transaction=max(device.levels[0].transaction.bytes, device.levels[max(0, core - 1)].transaction.bytes),
         peak=float(peak),
         widened=HALVES - {ttype for unit in device.compute for ttype in unit.inputs},
         costs=costs,
     )
+
+
+def _class_costs(device: DeviceSpec) -> MachineCosts:
+    """The constants of the class of machines that a device belongs to, by what its cores have."""
+    if device.vector:
+        return CpuCosts()
+    threads = device.core_level != device.level_names[-1] and device.levels[-1].units > 1
+    return GpuCosts() if threads else ScratchpadCosts()
 
 
 def _memory(device: DeviceSpec, index: int) -> PlanLevel:

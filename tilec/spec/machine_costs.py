@@ -1,9 +1,10 @@
 """Measured constants of a class of machine: what a device file does not say, and yet every prediction needs.
 
-`MachineCosts` has the parameters that the search asks of any machine, `CpuCosts` those that only code for CPUs asks
-beside them.  The search reads them from its target model, code generators from their targets: what both know stands
-here once.  A ratio is a plain number; other units are in the docstrings.  Times were measured on Zen 5 (AVX-512) and,
-with AVX2, on the same machine, unless a parameter says otherwise.
+`MachineCosts` has the parameters that the search asks of any machine; `CpuCosts`, `GpuCosts` and `ScratchpadCosts` give
+them the values of their class, `CpuCosts` with those that only code for CPUs asks beside them.  The search reads them
+from its target model, code generators from their targets: what both know stands here once.  A ratio is a plain number;
+other units are in the docstrings.  Times were measured on Zen 5 (AVX-512) and, with AVX2, on the same machine, unless a
+parameter says otherwise.  A cycle is that of the target model: a core begins two multiply-adds of its width in it.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ class MachineCosts:
 
     task: float = 10e-9
     """Seconds that a task takes beside its work."""
+    round: float = 0.0
+    """Seconds for which a task waits in every round of its reduce loops, and once before them, whatever it loads:
+    latency and barriers.  Tasks that share a core hide it from each other."""
     join: float = 0.4e-6
     """Seconds until several cores have begun a launch and waited for each other, where launches themselves are free."""
     imbalance: float = 0.2
@@ -92,8 +96,6 @@ class MachineCosts:
     comes and goes needs room beside what stays (medians of four runs: an image-restoration network whose rows are
     64 KiB apart 612 ms with all of it, 503 with 0.6 of it, 476 with 0.45; a transformer 120 with all, 111 with
     half)."""
-    kept_fraction: int = 4
-    """A cache keeps, until it is read, a tensor that takes no more than one part in so many of it."""
 
     @property
     def hiding_chains(self) -> int:
@@ -150,4 +152,33 @@ class CpuCosts(MachineCosts):
 
 @dataclass(frozen=True, slots=True)
 class GpuCosts(MachineCosts):
-    """Parameters of machines whose cores run many threads."""
+    """Parameters of machines whose cores run many threads.
+
+    Latencies are those of Abdelkhalik et al., Demystifying the Nvidia Ampere Architecture through Microbenchmarking
+    (HPEC 2022): memory 290 cycles, second cache 200, shared memory 23.  Rates are those of compute capability 8.0 in
+    the CUDA programming guide: 64 multiply-adds, 32 words of shared memory, 4 warps begun a clock.
+    """
+
+    addition_latency: int = 0
+    """Other threads compute while one waits for its sum: `latency_chains` says how many there must be."""
+    loads: float = 1.0
+    """Words a cycle from shared memory into registers of a core: 32 a clock beside 64 multiply-adds."""
+    load_friction: float = 0.0
+    """Loads and arithmetic of different warps overlap."""
+    cache_way: int = 0
+    """Shared memory has no sets."""
+    staging_copy: float = 2
+    """A copy loads and stores; other warps compute addresses meanwhile."""
+    round: float = 0.25e-6
+    """Memory 290, shared memory 23 and two barriers of 20 cycles at 1.41 GHz."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchpadCosts(MachineCosts):
+    """Parameters of machines whose cores run one thread on a memory that programs fill.
+
+    Ratios are those of CPUs: no measurement of such a machine is at hand.
+    """
+
+    cache_way: int = 0
+    """A scratchpad has no sets."""

@@ -16,6 +16,7 @@ from tilec.codegen.cpu.emit.emit_kernel import emit
 from tilec.ir.lifetimes import statements
 from tilec.ir.plan import PlanLevel
 from tilec.ir.program import Allocate
+from tilec.ir.program_text import program_text
 
 L1 = PlanLevel("l1", None, 1, "implicit")
 
@@ -110,3 +111,23 @@ def test_intermediates_stay_in_scratch(name: str) -> None:
     between = {b.tensor for b in held if b.level in ("l2", "l1")} - {*case.inputs, *program.outputs}
     assert between
     assert kernel.scratch_bytes > 0
+
+
+@pytest.mark.parametrize("stripe", [2, 3, 64])
+def test_tasks_run_in_the_order_of_the_raster(tmp_path: Path, stripe: int) -> None:
+    """A kernel whose tasks go through stripes, the last one narrower, computes every tile once."""
+    case = Case(
+        ["C[m, n] = sum(k, A[m, k] * B[k, n])"],
+        {"m": 37, "n": 45, "k": 12},
+        {"A": (37, 12), "B": (12, 45)},
+        {"l2": {"C": {"m": 5, "n": 8}}},
+        more={"order": {"l2": {"C": ("m", "n")}}, "raster": {"l2": {"C": stripe}}},
+    )
+    program = case.program()
+    assert f"in stripes of {stripe}:" in program_text(program)
+    batch = Batch()
+    arrays = case.arrays(0)
+    kernel = batch.add(program, arrays, AVX512)
+    assert kernel.tasks == 8 * 6
+    (found,) = batch.run(tmp_path, threads=2)
+    assert close(found["C"], case.reference(arrays)["C"].astype(np.float32))

@@ -23,6 +23,12 @@ VAIN = {
     "tile at the lowest level": (replace(MATMUL, tiles={"dram": {"Y": {"m": 2}}}), "Y", "tile at dram", "whole"),
     "step at the lowest level": (replace(MATMUL, steps={"dram": {"C": {"k": 2}}}), "C", "reduce step at dram", "whole"),
     "order": (replace(MATMUL, more={"order": {"l2": {"C": ("n", "m")}}}), "C", "order of loops at l2", "of Y"),
+    "raster of one loop": (
+        replace(MATMUL, tiles={"l2": {"Y": {"m": 2}}}, more={"raster": {"l2": {"Y": 2}}}),
+        "Y",
+        "raster at l2",
+        "not spread over units along several loops",
+    ),
     "tail": (replace(MATMUL, more={"tails": {"reg": {"C": "clip"}}}), "C", "tail policy at reg", "of Y"),
     "layout of what is not loaded": (
         replace(ATTENTION, more={"loads": {"KT": ()}, "layouts": {"l2": {"KT": (0, 2, 1)}}}),

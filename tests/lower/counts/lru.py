@@ -125,10 +125,12 @@ class _Run:
             variables.append((inner.variable, inner.extent))
         sizes = [int(np.max(self._values(extent, env, 1))) for _, extent in variables]
         share = -(-sizes[0] // len(self.caches)) * prod(sizes[1:])
+        row, rest = np.divmod(np.arange(prod(sizes)), prod(sizes[1:]))
+        order = np.lexsort((row % loop.stripe, rest, row // loop.stripe))
         for number, cache in enumerate(self.caches):
             self.cache, end = cache, min((number + 1) * share, prod(sizes))
             for first in range(number * share, end, self.cores):
-                places = np.unravel_index(np.arange(first, min(first + self.cores, end)), sizes)
+                places = np.unravel_index(order[first : min(first + self.cores, end)], sizes)
                 at = {name: place for (name, _), place in zip(variables, places, strict=True)}
                 self.body(inner.body, {**env, **at}, len(places[0]))
         self.cache = self.caches[0]

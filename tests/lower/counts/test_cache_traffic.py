@@ -11,6 +11,7 @@ from scheduler.models import attention
 from scheduler.running import device
 
 from tilec.ir.plan import Plan, PlanLevel, tile_levels
+from tilec.ir.program_text import program_text
 from tilec.lower.counts.cache_traffic import CacheLevel, Touched, cache_levels, cache_traffic
 from tilec.lower.counts.retention import Run, traffic_of_runs
 from tilec.lower.lowering import lower
@@ -21,8 +22,8 @@ SMEM = PlanLevel("smem", None, 4, "explicit", "block")
 LEVELS = (DRAM, SMEM, PlanLevel("reg", None))
 
 
-def product(rows: int, columns: int, order: tuple[str, ...] = ("m", "n")) -> Case:
-    """256 x 256 x 256 in tiles of `rows` x `columns` at four blocks."""
+def product(rows: int, columns: int, order: tuple[str, ...] = ("m", "n"), stripe: int = 1) -> Case:
+    """256 x 256 x 256 in tiles of `rows` x `columns` at four blocks, in stripes of the outer loop."""
     return Case(
         ["C[m, n] = sum(k, A[m, k] * B[k, n])"],
         {"m": 256, "n": 256, "k": 256},
@@ -30,7 +31,7 @@ def product(rows: int, columns: int, order: tuple[str, ...] = ("m", "n")) -> Cas
         {"smem": {"C": {"m": rows, "n": columns}}},
         {"smem": {"C": {"k": 32}}},
         levels=LEVELS,
-        more={"order": {"smem": {"C": order}}},
+        more={"order": {"smem": {"C": order}}, "raster": {"smem": {"C": stripe}}},
     )
 
 
@@ -61,6 +62,22 @@ def test_a_product_moves_what_lines_move(tile: tuple[int, int], capacity: int, o
     ]
     assert 0.85 * near[1] <= fetched <= 1.15 * near[0]
     assert 2 * 256 * 256 * 4 <= predicted <= sum(t.fetched for t in cache_traffic(case.program(), cache(0)).values())
+
+
+@pytest.mark.parametrize("stripe", [2, 3, 4])
+def test_a_raster_moves_what_lines_move(stripe: int) -> None:
+    """Of 8 x 8 tiles four run at once: with a stripe of 2 every two of them share rows and every two columns. Where
+    stripes are ragged a cache that nearly holds one is left out."""
+    case = product(32, 32, stripe=stripe)
+    assert f"for m_C_smem in 8 spread over block in stripes of {stripe}:" in program_text(case.program())
+    for capacity in (1 << 16, 1 << 17)[: 1 if 8 % stripe else 2]:
+        fetched, _ = simulated(case, capacity)
+        predicted = sum(each.fetched for each in cache_traffic(case.program(), cache(capacity)).values())
+        assert predicted == pytest.approx(fetched, rel=0.2 if 8 % stripe else 0.15)
+    rows, square = (cache_traffic(product(32, 32, stripe=s).program(), cache(1 << 16)) for s in (1, 2))
+    whole = 256 * 256 * 4
+    assert (rows["A"].fetched, rows["B"].fetched) == (2 * whole, 8 * whole)
+    assert (square["A"].fetched, square["B"].fetched) == (4 * whole, 4 * whole)
 
 
 def test_tasks_side_by_side_fetch_what_they_share_once() -> None:

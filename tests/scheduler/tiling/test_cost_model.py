@@ -12,6 +12,8 @@ from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.target_model import target_model_of
 from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms, estimate
+from tilec.scheduler.tiling.task_tiles import task_tile
+from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
 
 @pytest.mark.feature("W07")
@@ -96,3 +98,51 @@ def test_the_work_of_few_tasks_is_dealt_to_all_cores() -> None:
     seconds = dict(zip((4, 5, 6, 8), rows([4, 5, 6, 8]).seconds, strict=True))
     assert min(seconds, key=lambda n: seconds[n]) in (4, 8)
     assert seconds[8] < seconds[6] < seconds[5]
+
+
+def transposed(transaction: int) -> TilingProblem:
+    """The transpose of a square on a GPU whose memory moves so many bytes at once."""
+    size = 1024
+    graph = make_graph({"x": (size, size)}, [("y[i, j] = x[j, i] + 1", {"i": size, "j": size})], ["y"])
+    fusion = problem_of(graph, replace(target_model_of(device("a100")), transaction=transaction))
+    return fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
+
+
+@pytest.mark.feature("W22")
+def test_short_runs_move_whole_transactions() -> None:
+    """Tiles 1x64 and 64x1 of a transpose move short runs either in or out, 32x32 runs of 128 bytes both ways."""
+    rows, columns = np.asarray([1, 64, 32]), np.asarray([64, 1, 32])
+    bytes_moved = 4.0 * rows * columns
+    for transaction in (4, 32, 512):
+        problem = transposed(transaction)
+        terms = cost_terms(problem, {"i": rows, "j": columns}, {})
+        read = bytes_moved * (1 + (transaction - np.gcd(4 * rows, transaction)) / (4 * rows))
+        stored = bytes_moved * (1 + (transaction - np.gcd(4 * columns, transaction)) / (4 * columns))
+        assert terms.stream * problem.target.refill == pytest.approx(read + stored)
+        assert (terms.moved == terms.moved[0]).all(), "traffic is bytes, not transactions"
+
+
+@pytest.mark.feature("W22")
+def test_long_transactions_lengthen_the_runs_of_tiles() -> None:
+    """With 4 KiB at once all runs of the chosen tile are longer than with 32 bytes."""
+
+    def shortest(transaction: int) -> int:
+        sizes = task_tile(transposed(transaction)).sizes
+        return min(sizes.get("i", 1024), sizes.get("j", 1024))
+
+    assert shortest(4096) > shortest(32)
+
+
+@pytest.mark.feature("W09", "W25")
+def test_every_round_of_a_reduce_loop_waits() -> None:
+    """Shorter steps of a product take longer, by the latency of each round, shared by the tasks of a core."""
+    e = {"m": 4096, "n": 4096, "k": 768}
+    graph = make_graph({"x": (4096, 768), "w": (768, 4096)}, [("y[m, n] = sum(k, x[m, k] * w[k, n])", e)], ["y"])
+    fusion = problem_of(graph, target_model_of(device("a100")))
+    problem = fusion.tiling_problem((0,), ("y",), fusion.usual((0,)))
+    steps = np.asarray([8, 32, 96])
+    terms = cost_terms(problem, {"m": np.asarray(128), "n": np.asarray(64)}, {"y": {"k": steps}})
+    assert terms.seconds[0] > terms.seconds[1] > terms.seconds[2]
+    latency, resident = problem.target.costs.round, np.minimum(16, problem.target.capacity // terms.held)
+    rest = terms.task - latency * (1 + 768 / steps) / resident
+    assert rest == pytest.approx(rest[0], rel=1e-9)

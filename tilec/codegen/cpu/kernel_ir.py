@@ -170,10 +170,12 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class ParallelNest:
-    """`spread` gives the variables of task loops, outermost first, with their extents; `body` is one task."""
+    """`spread` gives the variables of task loops, outermost first, with their extents; `body` is one task. Of the
+    outermost loop, `stripe` tasks come before the next one along the others."""
 
     spread: tuple[tuple[str, int], ...]
     body: tuple[Step, ...]
+    stripe: int = 1
 
     @property
     def tasks(self) -> int:

@@ -25,7 +25,8 @@ def kernel_text(kernel: KernelIR) -> str:
         lines += [f"function {part.name}({', '.join(part.variables)}):", *_lines(part.body, "  ")]
     for nest in kernel.nests:
         spread = ", ".join(f"{name} in {extent}" for name, extent in nest.spread)
-        lines += [f"parallel for {spread}:" if spread else "task:", *_lines(nest.body, "  ")]
+        stripes = f" in stripes of {nest.stripe}" if nest.stripe > 1 else ""
+        lines += [f"parallel for {spread}{stripes}:" if spread else "task:", *_lines(nest.body, "  ")]
     return "\n".join(lines) + "\n"
 
 

@@ -147,6 +147,8 @@ class Structure:
         self._integers(loop, (loop.extent,), position.loops)
         if loop.kind not in ("serial", "spread"):
             self._say(loop, f"runs {loop.kind}, neither serial nor spread")
+        if loop.stripe < 1 or (loop.stripe > 1 and loop.kind != "spread"):
+            self._say(loop, f"has a stripe of {loop.stripe}: spread loops have one of 1 or more, others none")
         if loop.kind == "spread" and loop.scope not in self.scopes:
             self._say(loop, f"no level has the scope {loop.scope}")
             return

@@ -12,18 +12,20 @@ from tilec.ir.decision_forms import Effect
 from tilec.ir.decisions import Entry, entries
 from tilec.ir.lifetimes import statements
 from tilec.ir.plan import Group, Plan, Refusal, Variant
-from tilec.ir.program import Allocate, Program
+from tilec.ir.program import Allocate, Loop, Program
 from tilec.lower.connected_parts import connected_parts
 from tilec.lower.lowering_context import LoweringContext, lowering_context
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What decisions can show in: the last node of the part of every node, by level; levels and tensors of buffers."""
+    """What decisions can show in: the last node of the part of every node, by level; levels and tensors of buffers;
+    scopes and stripes of spread loops."""
 
     s: LoweringContext
     final: Mapping[str, Mapping[str, str]]
     buffers: frozenset[tuple[str, str]]
+    striped: frozenset[tuple[str, int]]
 
 
 def unused_decisions(group: Group, variant: Variant, plan: Plan, program: Program) -> tuple[Refusal, ...]:
@@ -34,7 +36,8 @@ def unused_decisions(group: Group, variant: Variant, plan: Plan, program: Progra
         final[level] |= dict.fromkeys(part, part[-1])
     buffers = {(b.level, b.tensor) for b in program.parameters}
     buffers |= {(b.buffer.level, b.buffer.tensor) for b in statements(program.body) if isinstance(b, Allocate)}
-    effects, top = Effects(s, final, frozenset(buffers)), s.levels[-1].name
+    striped = frozenset((loop.scope, loop.stripe) for loop in statements(program.body) if isinstance(loop, Loop))
+    effects, top = Effects(s, final, frozenset(buffers), striped), s.levels[-1].name
     return tuple(
         Refusal(entry.subject, "unused", {"what": entry.decision.what, "level": entry.level or top, "why": why})
         for entry in entries(variant)
@@ -48,6 +51,16 @@ def _part(effects: Effects, entry: Entry) -> str:
     if final is None:
         return "tensors are whole there"
     return f"it follows the tile of {final} there" if final != entry.subject else ""
+
+
+def _task_order(effects: Effects, entry: Entry) -> str:
+    """Several tile loops of a part, spread over units."""
+    part = _part(effects, entry)
+    if part:
+        return part
+    level = next(n for n, level in enumerate(effects.s.levels) if level.name == entry.level)
+    striped = effects.s.spread(level) and (effects.s.scope(level), entry.value) in effects.striped
+    return "" if striped or entry.value == 1 else "its tiles there are not spread over units along several loops"
 
 
 def _reduce_loop(effects: Effects, entry: Entry) -> str:
@@ -73,6 +86,7 @@ def _unchecked(_effects: Effects, _entry: Entry) -> str:
 
 RULES: Mapping[Effect, Callable[[Effects, Entry], str]] = {
     "part": _part,
+    "task order": _task_order,
     "reduce loop": _reduce_loop,
     "shared loop": _shared_loop,
     "buffer": _buffer,

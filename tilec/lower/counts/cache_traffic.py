@@ -138,9 +138,11 @@ class _Access:
 
 def _split(passing: Sequence[ContiguousAccess], every: Transfers, rank: int, cache: CacheLevel) -> _Split:
     """The innermost spread loops run on all cores of an instance at once while there are cores for them; the one that
-    does not fit is cut into waves. Instances take consecutive parts of the outermost loop."""
-    nests = [tuple(a.variable for a in p.around if a.rank is not None and a.rank <= rank) for p in passing]
-    spread = max(nests, key=len, default=())
+    does not fit is cut into waves. Instances take consecutive parts of the outermost loop, and of a stripe of it the
+    iterations come innermost."""
+    nests = [tuple(a for a in p.around if a.rank is not None and a.rank <= rank) for p in passing]
+    longest = max(nests, key=len, default=())
+    spread = tuple(loop.variable for loop in longest)
     positions = every.positions
     trips = dict(positions.extents)
     left = max(1, cache.cores // cache.instances)
@@ -161,6 +163,10 @@ def _split(passing: Sequence[ContiguousAccess], every: Transfers, rank: int, cac
         instance, rest = f"{spread[0]} instance", f"{spread[0]} of instance"
         cut(spread[0], instance, rest, -(-positions.extents[spread[0]] // cache.instances))
         spread = (rest, *spread[1:])
+    if len(spread) > 1 and longest[0].stripe > 1:
+        stripe, along = f"{spread[0]} stripe", f"{spread[0]} of stripe"
+        cut(spread[0], stripe, along, longest[0].stripe)
+        spread = (stripe, *spread[1:], along)
     for variable in reversed(spread):
         extent = positions.extents[variable]
         if extent <= left:

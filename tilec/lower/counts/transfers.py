@@ -18,12 +18,13 @@ _ZERO = Const(0)
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """A loop around a statement: its variable, its extent, and the position of the level whose units it is spread over
-    (None: serial)."""
+    """A loop around a statement: its variable, its extent, the position of the level whose units it is spread over
+    (None: serial), and its stripe."""
 
     variable: str
     extent: Expr
     rank: int | None
+    stripe: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def transfers(program: Program, symbols: Mapping[str, int]) -> Transfers:
         for statement in body:
             if isinstance(statement, Loop):
                 rank = scopes[statement.scope] if statement.kind == "spread" else None
-                inner = Around(statement.variable, statement.extent, rank)
+                inner = Around(statement.variable, statement.extent, rank, statement.stripe)
                 positions.extents[statement.variable] = int(positions.table(statement.extent).values.max(initial=0))
                 yield from walk(statement.body, (*around, inner))
                 continue

@@ -18,7 +18,8 @@ class Block:
     `level` is an index into the target's levels, 1 for a whole group. `sizes` and `order` are the tile loops of the
     final (last) node, `steps` the reduce steps of any node at this level, `shared` the reductions in one of its reduce
     loops. `inner` are the blocks one level up in execution order, empty at the highest level. The last tiles of a
-    `clipped` block are narrower; otherwise they overlap the tiles before them where possible.
+    `clipped` block are narrower; otherwise they overlap the tiles before them where possible. Of the outermost tile
+    loop, `stripe` tiles come before the next one along the others.
     """
 
     level: int
@@ -29,6 +30,7 @@ class Block:
     inner: tuple[Block, ...] = ()
     shared: Mapping[str, Shared] = field(default_factory=dict)
     clipped: bool = False
+    stripe: int = 1
 
     @property
     def final(self) -> Node:

@@ -20,8 +20,9 @@ from tilec.scheduler.building.pack_weights import pack_weights
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
-from tilec.scheduler.tiling.cost_model import direct
+from tilec.scheduler.tiling.cost_model import direct, task_walk
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, kept_order, task_order
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
@@ -54,7 +55,8 @@ class GroupBuilder:
     packs    packed tensor -> the node that makes it
     layouts  last node of a core's block -> orders of dimensions of tensors in a core's level
     direct   last node of a core's block -> operands that are read where they lie, below the core's level
-    orders   loop orders by content
+    orders   orders of register tiles by content
+    walks    orders of tasks by content
     """
 
     graph: Graph
@@ -62,6 +64,7 @@ class GroupBuilder:
     layouts: dict[str, Orders] = field(default_factory=dict)
     direct: dict[str, frozenset[str]] = field(default_factory=dict)
     orders: dict[object, tuple[str, ...]] = field(default_factory=dict)
+    walks: dict[object, TaskWalk] = field(default_factory=dict)
 
     def aside(self) -> GroupBuilder:
         """A copy: what it builds leaves this builder as it is."""
@@ -85,11 +88,13 @@ class GroupBuilder:
         self.layouts[nodes[-1].name] = _layouts(pieces)
         self.direct[nodes[-1].name] = direct(tiling, *_arrays(tile))
         inner = inner if target.top != target.core_level else ()
-        key = (problem.key(members, tiling.outputs), tuple(tile.sizes.items()))
-        if key not in self.orders:
-            self.orders[key] = task_order(tiling, tile.sizes)
-        shared = chain.shared if chain is not None else {}
-        return Block(target.core, nodes, tile.sizes, self.orders[key], tile.steps, inner, shared)
+        steps_key = tuple((node, tuple(of.items())) for node, of in tile.steps.items())
+        key = (problem.key(members, tiling.outputs), tuple(tile.sizes.items()), steps_key)
+        if key not in self.walks:
+            sizes, steps = _arrays(tile)
+            self.walks[key] = task_walk(tiling, sizes, steps, task_order(tiling, tile.sizes))
+        walk, shared = self.walks[key], chain.shared if chain is not None else {}
+        return Block(target.core, nodes, tile.sizes, walk.order, tile.steps, inner, shared, stripe=walk.stripe)
 
     def _register_block(
         self, content: object, part: Part, register: RegisterTile, tiling: TilingProblem, problem: FusionProblem
@@ -113,6 +118,7 @@ class GroupBuilder:
         connect = {e: names[level] for e, level in block.connections().items()}
         tiles: dict[str, dict[str, Sizes]] = {}
         order: dict[str, dict[str, tuple[str, ...]]] = {}
+        raster: dict[str, dict[str, int]] = {}
         steps: dict[str, dict[str, Sizes]] = {}
         tails: dict[str, dict[str, Tail]] = {}
         layouts: Orders = {}
@@ -121,6 +127,8 @@ class GroupBuilder:
             if part.sizes:
                 tiles.setdefault(names[part.level], {})[part.final.name] = dict(part.sizes)
                 order.setdefault(names[part.level], {})[part.final.name] = part.order
+                if part.stripe > 1:
+                    raster.setdefault(names[part.level], {})[part.final.name] = part.stripe
                 if part.clipped:
                     tails.setdefault(names[part.level], {})[part.final.name] = "clip"
             if part.steps:
@@ -136,6 +144,7 @@ class GroupBuilder:
             steps=steps,
             kernel="",
             order=order,
+            raster=raster,
             tails=tails,
             loads=_loads(block, target, read_in_place),
             layouts={target.core_level: layouts} if layouts else {},

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.scheduler.analysis.window_propagation import extent_of, extents_of
+from tilec.scheduler.tiling.cache_reuse import TaskWalk, drawn_bytes, task_walks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem, ranging
@@ -90,30 +91,79 @@ def cost_terms(
     target, costs = problem.target, problem.target.costs
     tasks, loops, seen, held = _held(problem, sizes, steps, wide)
     implicit = target.is_cached
-    size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
-    loaded = {t: n * loops.times(t) * seen.share(t, filled=not implicit) for t, n in size.items()}
+    loaded = _loaded(problem, seen, loops)
     read: Floats = np.asarray(sum(loaded.values()), np.float64)
     out = sum(problem.whole(t) for t in problem.outputs)
     final = seen.elements[problem.final.tensor] * problem.bytes_of(problem.final.tensor)
-    stream = (read + (2 * final if implicit else out / np.maximum(tasks, 1))) / target.refill
+    requested = _requested(problem, seen, loops)
+    stored = sum(problem.whole(t) * _rounded(problem, seen, t) for t in problem.outputs) / np.maximum(tasks, 1)
+    stream = (sum(requested.values()) + (2 * final if implicit else stored)) / target.refill
     copied = sum((loaded[t] for t in problem.staged if t in loaded), start=np.asarray(0.0))
     for tensor, whole in _direct(problem, seen).items():
         copied = copied - np.where(whole, loaded[tensor], 0)
     for name, rounds in loops.sums.items():
         if target.spills_sums or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * rounds * (rounds > 1)
-    work = _cycles(problem, seen, loops, _resident(problem, held, tasks)) / target.clock
-    task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copied / target.copy + costs.task
+    resident = _resident(problem, held, tasks)
+    work = _cycles(problem, seen, loops, resident) / target.clock
+    waits = costs.task + costs.round * (1 + sum(loops.rounds.values())) / resident
+    drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes), tasks)
+    if not implicit:  # a copy takes as long as the narrowest link that it passes
+        stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
+    task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copied / target.copy + waits
     span = np.where(
         tasks == 1,
         task,
         np.maximum(-(-tasks // target.cores) * task, tasks * task / target.cores + costs.imbalance * task)
         + (costs.join if target.launch == 0 else 0),
     )
-    drawn = _drawn(problem, loaded, seen, tasks)
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * read + out
     return CostTerms(tasks, work, stream, copied / target.copy, task, span, drawn, target.launch, seconds, held, moved)
+
+
+def _rounded(problem: TilingProblem, seen: TileFootprints, tensor: str) -> Floats | float:
+    """Bytes in whole transactions over bytes, of a tensor whose windows are copied (W22).
+
+    A window moves run by run. A run that transactions do not divide begins anywhere that its length allows. Constants
+    are laid out for their tiles, and hardware that fetches lines is charged for them where they come from
+    (`drawn_bytes`).
+    """
+    target = problem.target
+    if target.is_cached or tensor in problem.constants or tensor not in seen.windows:
+        return 1.0
+    run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers) * problem.bytes_of(tensor)
+    return np.asarray(1 + (target.transaction - np.gcd(run, target.transaction)) / run, np.float64)
+
+
+def task_walk(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, order: tuple[str, ...]) -> TaskWalk:
+    """The walk through the tasks of one tile that draws the fewest bytes from below the caches; `order` where no other
+    draws fewer, and where hardware fills a core's level, which reads ahead along that order."""
+    usual = TaskWalk(order)
+    if problem.target.is_cached or not problem.target.cache or len(order) < 2:
+        return usual
+    walks = dict.fromkeys((usual, *task_walks(problem, sizes)))
+    return min(walks, key=lambda walk: float(np.max(drawn_from_below(problem, sizes, steps, walk))))
+
+
+def drawn_from_below(
+    problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, walk: TaskWalk | None = None
+) -> Floats:
+    """Bytes from and to the lowest level, past the caches, of tasks in the order of a walk, or in the best one."""
+    tasks, loops, seen, _ = _held(problem, sizes, steps)
+    return drawn_bytes(problem, _requested(problem, seen, loops), seen, tasks, sizes, walk)
+
+
+def _requested(problem: TilingProblem, seen: TileFootprints, loops: _Loops) -> dict[str, Floats]:
+    """Bytes of every operand that a task loads, in whole transactions where programs copy."""
+    return {t: n * _rounded(problem, seen, t) for t, n in _loaded(problem, seen, loops).items()}
+
+
+def _loaded(problem: TilingProblem, seen: TileFootprints, loops: _Loops) -> dict[str, Floats]:
+    """Bytes of every operand that a task loads."""
+    filled = not problem.target.is_cached
+    size = {t: seen.elements[t] * problem.bytes_of(t) for t in problem.operands if t in seen.elements}
+    return {t: n * loops.times(t) * seen.share(t, filled=filled) for t, n in size.items()}
 
 
 def direct(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps) -> frozenset[str]:
@@ -296,33 +346,11 @@ def _part_cycles(
     return cycles
 
 
-def _drawn(problem: TilingProblem, loaded: Mapping[str, Floats], seen: TileFootprints, tasks: Ints) -> Floats:
-    """Seconds that the lowest level takes for a group: cores share its bandwidth unevenly, and the one that is left
-    with a last task cannot draw all of it."""
+def _drawn(problem: TilingProblem, size: Floats, tasks: Ints) -> Floats:
+    """Seconds that the lowest level takes for so many bytes of a group: cores share its bandwidth unevenly, and the one
+    that is left with a last task cannot draw all of it."""
     target = problem.target
     readers, link = np.clip(tasks, 1, target.cores), target.links[target.core]
-    alone = _lowest(problem, loaded, seen, tasks) / np.minimum(link, target.draw * readers)
+    alone = size / np.minimum(link, target.draw * readers)
     idle = target.costs.imbalance * max(0.0, 1 - target.draw / link)
     return np.asarray(alone * (1 + np.where(tasks > 1, idle * readers / np.maximum(tasks, 1), 0)))
-
-
-def _lowest(problem: TilingProblem, loaded: Mapping[str, Floats], seen: TileFootprints, tasks: Ints) -> Floats:
-    """Bytes that must come from and go to the level below a core's, past what caches between them keep.
-
-    Of what no cache keeps until a neighbour is read, a run takes a line more than it has (measured: a depthwise
-    convolution of 510 channels 44 ms in runs of 64 bytes, 36 of 128, 24 of 2040).
-    """
-    target = problem.target
-    moved = [(tensor, np.asarray(problem.whole(tensor), np.float64)) for tensor in problem.outputs]
-    moved += [(tensor, tasks * size) for tensor, size in loaded.items()]
-    total: Floats = np.asarray(0.0)
-    for tensor, size in moved:
-        whole = problem.whole(tensor)
-        if target.cache // target.costs.kept_fraction < whole <= target.cache:
-            total = total + np.minimum(size, whole)
-        elif whole > target.cache:
-            total = total + size
-            if target.line and tensor in seen.windows and tensor not in problem.constants:
-                run = seen.run(tensor, problem.graph.tensors[tensor].shape, problem.numbers)
-                total = total + size * target.line / (run * problem.bytes_of(tensor))
-    return total

@@ -29,6 +29,10 @@ CHOICES = 12
 ROUGH = 4
 """The same for a first look."""
 
+WAVES = 8
+"""Whole waves of tasks that candidate sizes are made for, where there are more cores than sizes: of more, the last one
+is a small part."""
+
 MAX_CANDIDATES = 12000
 """Candidates of all iterators together."""
 
@@ -345,6 +349,10 @@ def candidates(
         axes = [_sizes(whole[i], grain[i], choices) for i in moving]
     if prod(len(axis) + len(finer[i]) for i, axis in zip(moving, axes, strict=True)) <= most:
         axes = [(*finer[i], *axis) for i, axis in zip(moving, axes, strict=True)]
+    cores = problem.target.cores
+    full = [sorted({*axis, *_waves(whole[i], grain[i], cores)}) for i, axis in zip(moving, axes, strict=True)]
+    if cores > choices and prod(map(len, full)) <= most:
+        axes = [tuple(axis) for axis in full]
     grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij", sparse=True) if moving else []
     return dict(zip(moving, grid, strict=True))
 
@@ -380,6 +388,12 @@ def _sizes(extent: int, grain: int, choices: int) -> tuple[int, ...]:
 def _finer(extent: int, grain: int) -> list[int]:
     """Sizes below a grain: powers of two and divisors of the extent, for work that is short of tasks."""
     return [n for n in range(1, min(extent, grain)) if extent % n == 0 or n & (n - 1) == 0]
+
+
+def _waves(extent: int, grain: int, cores: int) -> list[int]:
+    """Multiples of a grain that cut an extent into no more parts than some whole waves of tasks, one on each core."""
+    counts = [wave * cores for wave in range(1, WAVES + 1) if wave * cores * grain <= extent]
+    return [min(extent, -(-extent // (count * grain)) * grain) for count in counts]
 
 
 def _panelled(problem: TilingProblem) -> frozenset[str]:

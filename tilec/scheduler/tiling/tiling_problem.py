@@ -206,6 +206,23 @@ class TilingProblem:
         """What moves the nodes."""
         return movers(self.nodes)
 
+    def moved_by(self, tensor: str) -> frozenset[str]:
+        """Iterators of the final node that move the window of an operand."""
+        return self._operand_movers.get(tensor, frozenset())
+
+    @cached_property
+    def _operand_movers(self) -> dict[str, frozenset[str]]:
+        found: dict[str, frozenset[str]] = {}
+        for tensor in self.operands:
+            moving = (
+                self.movers[node].get(name, frozenset())
+                for _, seat, node in self.readers[tensor]
+                for names in seat.variables
+                for name in names
+            )
+            found[tensor] = frozenset().union(*moving)
+        return found
+
     @cached_property
     def wide(self) -> frozenset[str]:
         """Half precision tensors that are held as f32."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from math import prod
 
 from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
@@ -195,9 +196,24 @@ class _Printer:
 def _task_variables(nest: ParallelNest, task: PrimExpr) -> dict[str, PrimExpr]:
     """The variables of a nest's loops, under their names, from the number of the task."""
     values: dict[str, PrimExpr] = {}
-    rest = task
+    rest, along = task, None
+    if len(nest.spread) > 1 and nest.stripe > 1:
+        rest, along = _striped(nest, task)
     for name, extent in reversed(nest.spread[1:]):
         rest, values[name] = floor_parts(rest, extent)
     if nest.spread:
-        values[nest.spread[0][0]] = rest
+        values[nest.spread[0][0]] = rest if along is None else tirx.Add(tirx.Mul(rest, int64(nest.stripe)), along)
     return {name: IRBuilder.name(name, I.Bind(values[name])) for name, _ in nest.spread}
+
+
+def _striped(nest: ParallelNest, task: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
+    """The number of a task as if every stripe were one iteration of the outermost loop, and its place along the
+    stripe; the last stripe may be narrower."""
+    (_, first), *others = nest.spread
+    inner = prod(extent for _, extent in others)
+    stripe, within = floor_parts(task, nest.stripe * inner)
+    stripe, within = bind(stripe), bind(within)
+    height = bind(tirx.Min(int64(nest.stripe), tirx.Sub(int64(first), tirx.Mul(stripe, int64(nest.stripe)))))
+    column = bind(tirx.Div(within, height))
+    along = tirx.Sub(within, tirx.Mul(column, height))
+    return tirx.Add(tirx.Mul(stripe, int64(inner)), column), along

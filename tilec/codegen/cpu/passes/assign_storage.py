@@ -163,7 +163,8 @@ class _Resolver:
         """A nest of task loops with its body."""
         spread = tuple((loop.variable, self.number(loop.extent)) for loop in part.loops)
         empty = any(extent <= 0 for _, extent in spread)
-        return ParallelNest(spread, () if empty else self.task(part.loops, part.body, scope))
+        stripe = part.loops[0].stripe if part.loops else 1
+        return ParallelNest(spread, () if empty else self.task(part.loops, part.body, scope), stripe)
 
     def task(self, loops: tuple[Loop, ...], body: tuple[Statement, ...], scope: Scope) -> tuple[Step, ...]:
         """One task: versions of its loops chosen by conditions on their variables."""

@@ -17,7 +17,6 @@ from tilec.codegen.cpu.kernel_ir import (
     Function,
     If,
     KernelIR,
-    ParallelNest,
     Step,
     Tile,
     memories_of,
@@ -30,8 +29,7 @@ def outline_reductions(kernel: KernelIR) -> KernelIR:
     """The kernel with such loops as functions that it calls."""
     outliner = _Outliner(kernel)
     nests = tuple(
-        ParallelNest(nest.spread, outliner.steps(nest.body, tuple(name for name, _ in nest.spread)))
-        for nest in kernel.nests
+        replace(nest, body=outliner.steps(nest.body, tuple(name for name, _ in nest.spread))) for nest in kernel.nests
     )
     return replace(kernel, nests=nests, parts=tuple(outliner.parts))
 

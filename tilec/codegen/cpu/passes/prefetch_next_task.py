@@ -35,7 +35,7 @@ def prefetch_next_task(tree: KernelIR, costs: CpuCosts, results: Set[str], only:
 def _fetching(nest: ParallelNest, operands: Set[str], results: Set[str], least: int) -> ParallelNest:
     reached = list(_reached(nest.body, ()))
     longest = max((each for each in reached if each[0].reduce), key=_work, default=None)
-    if longest is None:
+    if longest is None or nest.stripe > 1:
         return nest
     found: dict[str, Prefetch] = {}
     for access, tile, loops in _waiting(reached, operands, results):
