@@ -31,11 +31,15 @@ def searched(of: Graph, device: str) -> PlanState:
     return search_plan(of, resolve_device(device), ScheduleOptions())
 
 
+def kept(name: str) -> Plan:
+    return plan_from_json(json.loads((FOLDER / f"{name}.json").read_text()), name)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_the_costs_of_kept_plans_are_those_of_their_decisions(name: str) -> None:
     """Bytes and times, on every device, whether tiles of several levels or of one."""
     for file in FOLDER.glob(f"{name}.*.json"):
-        plan = plan_from_json(json.loads(file.read_text()), file.name)
+        plan = kept(file.stem)
         counted = recounted_plan(plan, resolve_device(plan.device))
         assert [group.cost for group in counted.groups] == [group.cost for group in plan.groups], file.name
 
@@ -121,7 +125,7 @@ def test_reductions_that_share_a_loop_are_predicted_as_the_search_predicts_them(
 def test_another_decision_has_another_time() -> None:
     """Tiles at a core's level and in registers; the name of a kernel changes none."""
     device = resolve_device("a100")
-    plan = plan_from_json(json.loads((FOLDER / "nerf-mlp.a100.json").read_text()), "plan")
+    plan = recounted_plan(kept("nerf-mlp.a100"), device)
     (group,) = plan.groups
     (variant,) = group.variants
 
@@ -139,8 +143,24 @@ def test_another_decision_has_another_time() -> None:
     assert growth(tiles=halved("reg")) > 1
 
 
+def test_the_order_of_tasks_counts_where_a_cache_is_shared() -> None:
+    """Of a product whose operands exceed the cache below a core's level."""
+    extents = dict.fromkeys("mnk", 16_384)
+    text = "y[m, n] = sum(k, x[m, k] * w[n, k])"
+    graph = make_graph({"x": (16_384, 16_384), "w": (16_384, 16_384)}, [(text, extents)], ["y"])
+    plan = complete_plan(searched(graph, "a100"))
+    (group,) = plan.groups
+    row = replace(group.variants[0], order={**group.variants[0].order, "smem": {"y": ("m", "n")}}, raster={})
+    before, after = ([replace(group, variants=(each,))] for each in (group.variants[0], row))
+    device = resolve_device("a100")
+    times = [
+        recounted_plan(replace(plan, groups=tuple(of)), device).groups[0].cost.picoseconds for of in (before, after)
+    ]
+    assert times[0] == group.cost.picoseconds < times[1]
+
+
 def test_without_its_device_a_plan_keeps_its_times() -> None:
-    plan = plan_from_json(json.loads((FOLDER / "nerf-mlp.a100.json").read_text()), "plan")
+    plan = recounted_plan(kept("nerf-mlp.a100"), resolve_device("a100"))
     wrong = replace(plan, groups=tuple(replace(g, cost=replace(g.cost, picoseconds=7)) for g in plan.groups))
     assert [g.cost.picoseconds for g in recounted_plan(wrong, None).groups] == [7]
     assert recounted_plan(wrong, resolve_device("a100")) == plan

@@ -21,6 +21,7 @@ from tilec.scheduler.fusion_problem import register_options
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.predicted_times.planned_group import PlannedGroup
 from tilec.scheduler.target_model import TargetModel
+from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.common_iterators import common_iterators
 from tilec.scheduler.tiling.cost_model import cost_terms
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
@@ -49,7 +50,8 @@ def core_seconds(planned: PlannedGroup, block: Block, target: TargetModel, aroun
     whole = {i: problem.extent(i) for i in problem.final.spatial}
     sizes = {i: np.asarray(n, np.int64) for i, n in {**whole, **block.sizes}.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in block.steps.items()}
-    return float(np.max(cost_terms(replace(problem, tiles=registers), sizes, steps).seconds))
+    walk = TaskWalk(block.order, block.stripe)
+    return float(np.max(cost_terms(replace(problem, tiles=registers), sizes, steps, walk=walk).seconds))
 
 
 def planned_parts(planned: PlannedGroup, block: Block, target: TargetModel) -> list[PlannedPart]:

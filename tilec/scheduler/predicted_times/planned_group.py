@@ -63,6 +63,7 @@ class PlannedGroup:
             tuple(self._block(level + 1, members) for members in self._connected(nodes, level + 1)) if above else (),
             variant.shared if level == self.target.core else {},
             variant.tails.get(name, {}).get(final) == "clip",
+            variant.raster.get(name, {}).get(final, 1),
         )
 
     def _connected(self, nodes: Sequence[Node], level: int) -> list[tuple[Node, ...]]:

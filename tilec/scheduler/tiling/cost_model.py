@@ -85,9 +85,13 @@ def estimate_without_steps(problem: TilingProblem, sizes: Mapping[str, Ints]) ->
 
 
 def cost_terms(
-    problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, wide: TileFootprints | None = None
+    problem: TilingProblem,
+    sizes: Mapping[str, Ints],
+    steps: Steps,
+    wide: TileFootprints | None = None,
+    walk: TaskWalk | None = None,
 ) -> CostTerms:
-    """What the prediction is made of."""
+    """What the prediction is made of, for tasks in the order of a walk, or in the best one."""
     target, costs = problem.target, problem.target.costs
     tasks, loops, seen, held = _held(problem, sizes, steps, wide)
     implicit = target.is_cached
@@ -107,7 +111,7 @@ def cost_terms(
     resident = _resident(problem, held, tasks)
     work = _cycles(problem, seen, loops, resident) / target.clock
     waits = costs.task + costs.round * (1 + sum(loops.rounds.values())) / resident
-    drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes), tasks)
+    drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes, walk), tasks)
     if not implicit:  # a copy takes as long as the narrowest link that it passes
         stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
     task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copied / target.copy + waits
