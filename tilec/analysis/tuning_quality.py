@@ -1,4 +1,4 @@
-"""Quality of the cost model on the candidates that a tuning record holds: rank correlation and loss of the first choice.
+"""Quality of the cost model on the candidates of a tuning record: rank correlation and loss of the first choice.
 
 The search takes the candidate that is predicted best; the record says what it would have gained by measuring.
 """
