@@ -10,6 +10,11 @@ from onnx import TensorProto, helper
 
 from cli import models
 from cli.test_main import ENVIRONMENT
+from tilec.ir.expr import Const
+from tilec.ir.plan import Variant
+from tilec.scheduler.tuning.decision import Decision
+from tilec.scheduler.tuning.record import Entry, Record, Trial, record_text
+from tilec.scheduler.tuning.signature import Signature
 
 
 def test_a_model_as_text(cli, tmp_path):
@@ -89,8 +94,8 @@ def test_a_compiled_folder(cli, build):
     assert found["graph"]["placement"] == {"compiled": 4, "total": 4}
     assert found["plan"]["groups"] == found["plan"]["launches"] > 0
     assert found["plan"]["traffic_bytes"] > 0
-    lowest = next(iter(found["plan"]["per_level"].values()))
-    assert lowest["transacted_bytes"] >= found["plan"]["traffic_bytes"]
+    lowest, core = (found["plan"]["per_level"][name] for name in ("dram", "l2"))
+    assert lowest["transacted_bytes"] >= core["read_bytes"] + core["written_bytes"]
     assert lowest["transactions"] > 0
     assert found["plan"]["fused_patterns"] == 1
     assert "  fused patterns            1" in text.splitlines()
@@ -236,3 +241,15 @@ def test_a_name_that_nothing_has(cli, build):
     assert "model.tilec: nothing is called 'relv'\n  Did you mean 'relu'?" in ran.err
     (build.parent / "empty").mkdir()
     assert cli("inspect", "empty", "--select", "h2").code == 2
+
+
+def test_a_tuning_record(cli, tmp_path):
+    """How well the cost model knew the candidates that were measured."""
+    decided = (Decision({}, (Variant(Const(True), ("dram",), {}, {}, ""),)),)
+    trials = tuple(Trial(decided, measured, predicted) for measured, predicted in ((300, 100), (200, 110), (400, 130)))
+    entry = Entry(Signature("s", "MatMul", (), ("f32[4]",)), {"device": "d"}, trials, 1)
+    (tmp_path / "tuning.json").write_text(record_text(Record().merged(entry)))
+    facts = json.loads(cli("inspect", "tuning.json", "--json").out)
+    assert (facts["kind"], facts["groups"], facts["correlation"], facts["largest_loss"]) == ("tuning", 1, 0.5, 0.5)
+    assert [row["group"] for row in facts["per_group"]] == ["MatMul f32[4]"]
+    assert "  largest loss              0.5\n" in cli("inspect", "tuning.json").out

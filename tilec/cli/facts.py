@@ -32,6 +32,8 @@ def facts_of(path: Path) -> dict[str, Facts]:
         by_kind = {kind: facts for each in there for kind, facts in facts_of(each).items()}
         ran = read_run(path)
         return {**by_kind, "run": _run(ran)} if ran else by_kind
+    if path.suffix == ".json" and _is_record(path):
+        return {"tuning": _tuning(path)}
     if path.suffix == ".json":
         artifact = read_artifact_of_any_kind(path)
         about: Facts = {"file": path.name, "written_by": f"tilec {WRITERS[artifact.kind]}", "edited": artifact.edited}
@@ -42,6 +44,42 @@ def facts_of(path: Path) -> dict[str, Facts]:
             again = f"Run `tilec {WRITERS[artifact.kind]}` again."
             raise ArtifactError(f"this is no {artifact.kind}: {error}", str(path), again) from error
     return {"model": model_facts(path)}
+
+
+def _is_record(path: Path) -> bool:
+    """Whether a file is a tuning record, which is none of the artifacts of stages."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, Mapping) and document.get("kind") == "tuning"
+
+
+def _tuning(path: Path) -> Facts:
+    """How well the cost model knew the candidates that a tuning record holds."""
+    from tilec.analysis.tuning_quality import model_quality, quality_totals
+    from tilec.pipeline.record_file import read_record
+
+    def number(value: float) -> float | None:
+        return None if value != value else round(value, 3)
+
+    groups = model_quality(read_record(path))
+    totals = {name: number(value) for name, value in quality_totals(groups).items()}
+    return {
+        "file": path.name,
+        **totals,
+        "per_group": [
+            {
+                "group": each.group,
+                "candidates": each.candidates,
+                "correlation": number(each.correlation),
+                "loss": number(each.loss),
+                "predicted_over_measured": number(each.ratio),
+                "picoseconds": round(each.seconds * 1e12),
+            }
+            for each in groups
+        ],
+    }
 
 
 def read_artifact_of_any_kind(path: Path) -> Artifact:

@@ -19,10 +19,12 @@ AGAIN = "Undo the edit, or remove the file and measure again with --profile."
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A candidate and its time; None where it could not be built or run."""
+    """A candidate and its time; None where it could not be built or run. `predicted` is the time by the cost model, 0
+    where the record is older than that."""
 
     decisions: tuple[Decision, ...]
     picoseconds: int | None
+    predicted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

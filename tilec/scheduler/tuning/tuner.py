@@ -106,7 +106,7 @@ class Tuner:
         first = [decided.index(each) for each in decided]
         distinct = [n for n, place in enumerate(first) if n == place]
         seconds = dict(zip(distinct, self._tuning.measure([with_costs(plans[n]) for n in distinct]), strict=True))
-        trials = tuple(_trial(decided[n], seconds[place]) for n, place in enumerate(first))
+        trials = tuple(_trial(decided[n], seconds[place], plans[n]) for n, place in enumerate(first))
         times = {n: trial.picoseconds for n, trial in enumerate(trials) if trial.picoseconds is not None}
         if not times:
             self.sources["no candidate could be built and run"] += 1
@@ -129,8 +129,9 @@ class Tuner:
         return f"group {self._done + 1}{of}, {group.operators} {', '.join(group.makes)}"
 
 
-def _trial(decided: tuple[Decision, ...], seconds: float | None) -> Trial:
-    return Trial(decided, None if seconds is None else round(seconds * 1e12))
+def _trial(decided: tuple[Decision, ...], seconds: float | None, plan: Plan) -> Trial:
+    predicted = sum(group.cost.picoseconds for group in plan.groups)
+    return Trial(decided, None if seconds is None else round(seconds * 1e12), predicted)
 
 
 def _summary(trials: Sequence[Trial], best: int, distinct: int) -> str:
