@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -226,3 +226,26 @@ def segmented_curve(
         reached.append(best(ways))
     mapspace = f"all cuts into at most {MAX_PRODUCTS} operators, {_mapspace(fusion, scheme, ragged)}"
     return choices.curve(mapspace, reached[-1])
+
+
+def parallel_pairs(chain: ProductChain, units: int, rows: bool = False) -> list[tuple[int, int]]:
+    """Bytes of buffer of one unit and of traffic of all, where `units` share the rows of two or more fused operators,
+    with `rows` those mappings only whose last operator has whole rows.
+
+    Heads that all operators have alike are batches: each has rows of its own. Empty where there are fewer rows than
+    units.
+    """
+    operators = _headless(chain.operators)
+    if operators[0].m < units:
+        return []
+    found = fused.fused(operators, "ffmt", 1, True, units)
+    pairs = zip(found.buffer.tolist(), found.traffic.tolist(), strict=True)
+    return [pair for row, pair in enumerate(pairs) if not rows or found.choices(row)[-1].n == "whole"]
+
+
+def _headless(operators: Sequence[Product]) -> Sequence[Product]:
+    """The operators with a batch for every head where all have the same heads, and rows are few enough."""
+    one = operators[0]
+    if len({(each.heads, each.batches) for each in operators}) > 1 or one.m * one.heads > fused.MAX_RAGGED_ROWS:
+        return operators
+    return [replace(each, m=each.m * each.heads, batches=each.batches * each.heads, heads=1) for each in operators]

@@ -14,3 +14,14 @@ MAPSPACES: dict[Kind, str] = {
         " one operand in slices of its tile (or windows that slide), no recomputation, no multi-level outer tiling"
     ),
 }
+
+PARALLEL = "parallel"
+"""The name of the larger mapspace in tasks that run side by side."""
+
+
+def parallel_mapspace(units: int) -> str:
+    """The description of the larger mapspace in tasks for so many units."""
+    return (
+        f"oro+ in at least {units} tasks, each from an empty buffer of its own: all tiles of some iterators apart,"
+        " those of one more divided; partial sums of a cut reduction written and read again"
+    )
