@@ -18,10 +18,7 @@ MAPSPACES: dict[Kind, str] = {
 PARALLEL = "parallel"
 """The name of the larger mapspace in tasks that run side by side."""
 
-
-def parallel_mapspace(units: int) -> str:
-    """The description of the larger mapspace in tasks for so many units."""
-    return (
-        f"oro+ in at least {units} tasks, each from an empty buffer of its own: all tiles of some iterators apart,"
-        " those of one more divided; partial sums of a cut reduction written and read again"
-    )
+PARALLEL_MEANING = (
+    "oro+ in at least as many tasks as there are units, each from an empty buffer of its own: all tiles of some"
+    " iterators apart, those of one more divided; partial sums of a cut reduction written and read again"
+)

@@ -14,10 +14,10 @@ from tilec.bounds.einsum.curve import Curve
 from tilec.bounds.einsum.einsum import Einsum
 from tilec.bounds.einsum.loop_orders import modes
 from tilec.bounds.einsum.loops import Space, without_halo
-from tilec.bounds.einsum.mapspaces import MAPSPACES, parallel_mapspace
+from tilec.bounds.einsum.mapspaces import MAPSPACES, PARALLEL_MEANING
 from tilec.bounds.einsum.oro import divisors
 from tilec.bounds.einsum.search import count_mappings, pareto
-from tilec.bounds.einsum.task_grids import most_tasks
+from tilec.bounds.einsum.task_limit import most_tasks
 
 SPACE = Space(ragged=True, snake=True, streams=True)
 
@@ -47,8 +47,8 @@ def parallel(einsum: Einsum, units: int, capacity: int | None = None, whole: fro
     where there are fewer iterations than units, or none fits.
     """
     if units > most_tasks(einsum, whole):
-        return Curve(parallel_mapspace(units), 0, ())
-    return _curve(einsum, replace(SPACE, units=units), parallel_mapspace(units), capacity, whole)
+        return Curve(PARALLEL_MEANING, 0, ())
+    return _curve(einsum, replace(SPACE, units=units), PARALLEL_MEANING, capacity, whole)
 
 
 def _curve(

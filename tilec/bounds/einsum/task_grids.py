@@ -27,16 +27,6 @@ from tilec.bounds.einsum.loops import NEVER, ONE, ZERO, Ints, Space
 from tilec.bounds.einsum.operand_traffic import times, total
 
 
-def most_tasks(einsum: Einsum, whole: frozenset[str] = frozenset()) -> int:
-    """The largest number of tasks: an element of the output each, and a part of one reduction where it is cut.
-
-    Iterators in `whole` are not cut.
-    """
-    cuttable = {dim: extent for dim, extent in einsum.extents.items() if dim not in whole}
-    reductions = [cuttable[dim] for dim in einsum.plain & cuttable.keys() - einsum.output.dims]
-    return prod(cuttable[dim] for dim in cuttable if dim in einsum.output.dims) * max(reductions, default=1)
-
-
 @dataclass(frozen=True)
 class Grid:
     """Iterators whose tiles are `apart`, and the one whose tiles are divided among tasks, if any."""

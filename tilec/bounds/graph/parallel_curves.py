@@ -12,7 +12,7 @@ from typing import Protocol
 from tilec.bounds.chain.segments import parallel_pairs
 from tilec.bounds.einsum.curve import Curve
 from tilec.bounds.einsum.einsum import Einsum
-from tilec.bounds.einsum.task_grids import most_tasks
+from tilec.bounds.einsum.task_limit import most_tasks
 from tilec.bounds.graph.interval_curves import CurveCache, IntervalCurves, columns
 from tilec.bounds.graph.intervals import NodeInterval, Surroundings
 
