@@ -31,7 +31,7 @@ _REGION = re.compile(r"(<!-- planned: traffic -->\n).*?(<!-- end -->)", re.DOTAL
 
 def row(model: str) -> str:
     """The row of a network: on every device the bytes of the lowest pair of levels, planned and attainable, and those
-    that go into tiles."""
+    that go into tiles, planned and attainable in tasks for all cores."""
     with TemporaryDirectory() as folder:
         path = Path(folder, f"{model}.onnx")
         export(model, path)
@@ -52,7 +52,11 @@ def _cells(plan: Plan) -> Iterator[str]:
     yield bytes_text(ratio.bound.known)
     yield "?" if ratio.times is None else f"{ratio.times:.2f}"
     tiled = next(level for level in plan.unfused if level != lowest(plan))
+    above = plan_ratio(plan, tiled)
     yield bytes_text(constant_value(at_level(plan, tiled)))
+    parallel = above.bound.parallel if above is not None else None
+    yield "-" if parallel is None else bytes_text(parallel)
+    yield "-" if above is None or above.parallel_times is None else f"{above.parallel_times:.2f}"
 
 
 def head() -> list[str]:
@@ -62,7 +66,7 @@ def head() -> list[str]:
         levels = [level.name for level in resolve_device(device).levels]
         core = resolve_device(device).core_level
         below, above = f"{levels[0]}->{levels[1]}", f"{levels[levels.index(core) - 1]}->{core}"
-        texts += [f"{device}: {below}", "attainable", "ratio", above]
+        texts += [f"{device}: {below}", "attainable", "ratio", above, "parallel", "ratio"]
     return ["| " + " | ".join(texts) + " |", "|" + "---|" * len(texts)]
 
 

@@ -22,7 +22,7 @@ def test_all_groups_are_compared_together():
     assert plan_ratio(bound_plan(), "reg") is None
     assert (ratio.times, times_text(ratio)) == (1.4375, "1.44x")
     assert ratio_to_json(ratio) == {
-        "known_bytes": 8192, "least_bytes": 4096, "level": "smem", "moved_bytes": 11776,
+        "known_bytes": 8192, "least_bytes": 4096, "level": "smem", "moved_bytes": 11776, "parallel_bytes": None,
     }  # fmt: skip
     assert plan_ratio(plan(*layers())) is None
 

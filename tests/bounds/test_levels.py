@@ -36,6 +36,16 @@ def test_traffic_is_that_of_all_instances_at_the_bandwidth_below() -> None:
     assert [level.instances for level in level_capacities(resolve_device("ipu-mk2"))] == [1, 1]
 
 
+@pytest.mark.feature("O10")
+def test_cores_and_what_lies_below_need_tasks_for_all_of_them() -> None:
+    def units(device: str) -> dict[str, int]:
+        return {level.level: level.units for level in level_capacities(resolve_device(device))}
+
+    assert units("a100") == {"l2": 1, "smem": 108, "reg": 1}
+    assert units("avx2") == {"l3": 2, "l2": 8, "l1": 1, "reg": 1}
+    assert set(units("ipu-mk2").values()) == {1}
+
+
 @pytest.mark.feature("O09")
 def test_accumulators_above_shared_memory_spare_it_traffic() -> None:
     curve = oro_plus(parse_einsum("C[m,n] = sum(k, A[m,k] * B[k,n])", {"m": 4096, "n": 4096, "k": 4096}, 32))

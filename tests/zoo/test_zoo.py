@@ -98,7 +98,7 @@ def test_weights_are_raw_data() -> None:
         ({"name": "bert_base"}, "no model 'bert_base'", "Did you mean 'bert-base'?"),
         ({"name": "alexnet"}, "no model 'alexnet'", "mobilenet-v2, shufflenet-v2"),
         ({"name": "nafnet", "form": "fuse"}, "no form 'fuse'", "did you mean fused?"),
-        ({"name": "nafnet", "seq": 4}, "no sequence", "bert-base"),
+        ({"name": "restormer", "seq": 4}, "no sequence", "bert-base"),
         ({"name": "nafnet", "batch": 0}, "batch 0 is less than 1", "1 or more"),
         ({"name": "bert-base", "seq": 0}, "seq 0 is less than 1", "1 or more"),
         ({"name": "bert-base", "seq": 513}, "seq 513 is more than 512", "tables"),

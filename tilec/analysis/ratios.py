@@ -23,6 +23,11 @@ class Ratio:
         """Moved bytes over best known bytes; None where none is known."""
         return self.moved / self.bound.known if self.bound.known else None
 
+    @property
+    def parallel_times(self) -> float | None:
+        """Moved bytes over the best known bytes in tasks for all units; None where none are known."""
+        return self.moved / self.bound.parallel if self.bound.parallel else None
+
 
 def plan_ratio(plan: Plan, level: str | None = None) -> Ratio | None:
     """The ratio of all groups together at a level, the lowest that has a bound where none is given; None without a
@@ -51,4 +56,5 @@ def ratio_to_json(ratio: Ratio) -> dict[str, Any]:
         "least_bytes": ratio.bound.least,
         "level": ratio.level,
         "moved_bytes": ratio.moved,
+        "parallel_bytes": ratio.bound.parallel,
     }

@@ -19,13 +19,15 @@ NOT_JOINT = "each level's bound holds by itself, no mapping need attain all of t
 @dataclass(frozen=True)
 class LevelCapacity:
     """Between `below` and `level`: `capacity` bytes in one of `instances`, `bandwidth` in bytes/s of all together
-    (None: no limit). Traffic of a bound is that of all instances."""
+    (None: no limit). Traffic of a bound is that of all instances. At least as many tasks as `units` keep all of them
+    busy that hold tasks of their own: the instances of a core's level and of those below."""
 
     level: str
     below: str
     capacity: int
     instances: int
     bandwidth: int | None
+    units: int = 1
 
 
 def level_capacities(device: DeviceSpec) -> tuple[LevelCapacity, ...]:
@@ -37,7 +39,8 @@ def level_capacities(device: DeviceSpec) -> tuple[LevelCapacity, ...]:
         pooled = level.units if level.neighbours_readable else 1
         capacity = pooled * _capacity_above(device, position)
         instances = device.instances(level.name) // pooled
-        result.append(LevelCapacity(level.name, below.name, capacity, instances, device.bandwidth(below.name)))
+        units = instances if position <= device.index(device.core_level) else 1
+        result.append(LevelCapacity(level.name, below.name, capacity, instances, device.bandwidth(below.name), units))
     return tuple(result)
 
 

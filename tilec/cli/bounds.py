@@ -63,6 +63,9 @@ def bounds(
             autocompletion=devices,
         ),
     ] = None,
+    units: Annotated[
+        int, typer.Option("--units", min=1, help="Bound tasks for so many units with a --capacity each, too.")
+    ] = 1,
     mapspace: Annotated[
         Mapspace | None, typer.Option("--mapspace", help="What is searched. [all; of a workload what it says]")
     ] = None,
@@ -82,15 +85,18 @@ def bounds(
     tilec bounds model.tilec/ --capacity 1MiB --capacity 40MiB --json
 
     oro is the published curve (tiles divide their extents), oro+ searches more; both are attained by the mapping
-    beside them. lb is what nothing stays below. Of a model there are every distinct contraction and chain, and the
-    whole graph, whose best known traffic is no bound. A level of a device is bounded at the capacity of one instance
-    and everything above it; the levels' bounds are not attained together. Without --capacity and --device CSV and
-    JSON hold whole curves.
+    beside them. parallel is oro+ in tasks for all units of a level, or --units, which have a buffer each: a single
+    buffer lets one unit do everything. lb is what nothing stays below. Of a model there are every distinct contraction
+    and chain, and the whole graph, whose best known traffic is no bound. A level of a device is bounded at the capacity
+    of one instance and everything above it; the levels' bounds are not attained together. Without --capacity and
+    --device CSV and JSON hold whole curves.
     """
     if json and csv == "-":
         raise UsageError("--json and --csv - both write to standard output", hint="Give --csv a file.")
     target = device_of(device)
-    ats = [*capacities(capacity or ()), *levels_of(target)]
+    if units > 1 and not capacity:
+        raise UsageError("--units needs the capacity of a unit", hint="Add --capacity, or name a --device.")
+    ats = [*capacities(capacity or (), units), *levels_of(target)]
     if plot is not None:
         from tilec.report.bounds.picture import require_drawable
 

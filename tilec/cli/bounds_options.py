@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from tilec.spec.device import DeviceSpec
 
 
-def capacities(texts: Iterable[str]) -> "list[At]":
-    """The capacities of --capacity. Raises UsageError for a size without a valid unit."""
+def capacities(texts: Iterable[str], units: int = 1) -> "list[At]":
+    """The capacities of --capacity, each of `units`. Raises UsageError for a size without a valid unit."""
     from tilec.analysis.bounds.rows import at_capacity
 
     result = []
     for text in (part for given in texts for part in given.split(",")):
         try:
-            result.append(at_capacity(text))
+            result.append(at_capacity(text, units))
         except ValueError as error:
             raise UsageError(str(error), "--capacity") from None
     return result

@@ -90,12 +90,11 @@ def report(
     from tilec.pipeline.sweep import sweep
     from tilec.report.sweep import sweep_cells, sweep_csv, sweep_to_json
     from tilec.spec.located import validate
-    from tilec.spec.resolve import packaged
     from tilec.spec.sweep import SweepRecipe
 
     flags = {"models": models, "devices": device, "fusion": fusion, "shapes": _sizes(shape), "bounds": bounds}
     located, given = _merged(recipe, flags)
-    folder = Path(recipe).parent if recipe is not None and recipe not in packaged("recipes") else Path()
+    folder = _folder(recipe) if recipe is not None else Path()
     folders = {key: Path() if key in given else folder for key in _FILES}
     if "workloads" in located.data:
         from tilec.cli.study import study
@@ -114,6 +113,14 @@ def report(
     if failed := [row for row in rows if row.found is None]:
         messages = dict.fromkeys(f"{row.model} on {row.device}: {row.error}" for row in failed)
         raise IncompleteSweep(f"{len(failed)} of {len(rows)} combinations have no plan", hint="\n  ".join(messages))
+
+
+def _folder(recipe: str) -> Path:
+    """The folder of a recipe, beside which stand the files that it names."""
+    from tilec.spec.resolve import packaged
+
+    file = packaged("recipes").get(recipe, Path(recipe))
+    return file.parent if isinstance(file, Path) else Path()
 
 
 _FILES = ("models", "workloads", "devices")

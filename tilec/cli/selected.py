@@ -113,7 +113,8 @@ def _group(group: "Group", plan: "Plan", row: Mapping[str, Any]) -> Facts:
     cost = row["cost"]
     costs = {f"{name}_bytes": cost[name] for name in ("read", "written", "footprint")}
     costs["transactions"] = cost.get("transactions", {})
-    costs["known_bytes"] = {level: each.get("known") for level, each in row.get("bounds", {}).items()}
+    for name in ("known", "parallel"):
+        costs[f"{name}_bytes"] = {level: each.get(name) for level, each in row.get("bounds", {}).items()}
     return {
         "name": group.name,
         "operators": [node.op for node in group.nodes],

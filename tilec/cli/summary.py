@@ -35,12 +35,14 @@ def placement_line(body: Mapping[str, Any]) -> str:
 
 
 def plan_summary(plan: Plan) -> dict[str, Json]:
-    """Groups by kind, traffic between the lowest level and the next and at every pair of levels in bytes, transactions
-    of the lowest level (expressions while sizes are unbound), predicted time (null where there is none)."""
+    """Groups by kind, traffic between the lowest level and the next and at every pair of levels in bytes with the
+    bounds of all groups together, transactions of the lowest level (expressions while sizes are unbound), predicted
+    time (null where there is none)."""
     kinds = [kind_of(group) for group in plan.groups]
     bottom, ratio = plan.levels[0].name, plan_ratio(plan)
     return {
         "bounds": ratio_to_json(ratio) if ratio is not None else None,
+        "bounds_by_level": {pair(plan, at.level): ratio_to_json(at) for at in _ratios(plan)},
         "groups": len(kinds),
         "level": bottom,
         "levels": {pair(plan, level.name): _value(at_level(plan, level.name)) for level in plan.levels[1:]},
@@ -54,9 +56,15 @@ def plan_summary(plan: Plan) -> dict[str, Json]:
     }
 
 
+def _ratios(plan: Plan) -> list[Ratio]:
+    ratios = (plan_ratio(plan, level) for level in plan.bounds)
+    return [ratio for ratio in ratios if ratio is not None]
+
+
 def plan_line(plan: Plan) -> str:
     """`plan: 37 groups (12 stitched, 21 register-fused, 4 single), dram->l2 98 MiB (unfused 112), l2->smem 604 MiB
-    (unfused 812), predicted 1.2 ms`; with bounds `(unfused 112, attainable 91: 1.06x)`.
+    (unfused 812), predicted 1.2 ms`; with bounds `(unfused 112, attainable 91: 1.06x)`,
+    where several units need tasks `(unfused 812, attainable 91: 6.63x, parallel 403: 1.50x)`.
 
     The first pair of levels is the lowest; the other that is told is filled with tiles.
     """
@@ -82,10 +90,13 @@ def _pair(plan: Plan, level: str) -> str:
 
 
 def _known(ratio: Ratio, shift: int) -> str:
-    """The best known traffic with the ratio to it."""
+    """The best known traffic with the ratio to it, of one unit and in tasks for all units."""
     if ratio.bound.known is None:
         return ""
-    return f", attainable {_short(ratio.bound.known / (1 << shift))}: {times_text(ratio)}"
+    text = f", attainable {_short(ratio.bound.known / (1 << shift))}: {times_text(ratio)}"
+    if ratio.bound.parallel is None or ratio.parallel_times is None:
+        return text
+    return f"{text}, parallel {_short(ratio.bound.parallel / (1 << shift))}: {ratio.parallel_times:.2f}x"
 
 
 def verified_line(report: Mapping[str, Any]) -> str:
@@ -129,8 +140,10 @@ def plan_details(plan: Plan) -> list[str]:
 
 
 def _beside(ratio: Ratio) -> str:
-    """`4.00 MiB, 1.27x of 3.15 MiB known, at least 1.50 MiB`."""
+    """`4.00 MiB, 1.27x of 3.15 MiB known, 1.10x of 3.64 MiB in parallel, at least 1.50 MiB`."""
     known = f"{times_text(ratio)} of {bytes_text(ratio.bound.known)} known, " if ratio.bound.known is not None else ""
+    if ratio.bound.parallel is not None and ratio.parallel_times is not None:
+        known += f"{ratio.parallel_times:.2f}x of {bytes_text(ratio.bound.parallel)} in parallel, "
     return f"{bytes_text(ratio.moved)}, {known}at least {bytes_text(ratio.bound.least)}"
 
 

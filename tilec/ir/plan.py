@@ -233,10 +233,12 @@ class Cost:
 @dataclass(frozen=True, slots=True)
 class Bound:
     """Data-movement bound in bytes between a level and the one below: `least` is a proven lower bound, `known` the
-    traffic of the best known mapping (None: none fits)."""
+    traffic of the best known mapping (None: none fits), `parallel` that of the best known one in at least as many tasks
+    as the level has instances (None where it has one, or none fits)."""
 
     least: int
     known: int | None = None
+    parallel: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

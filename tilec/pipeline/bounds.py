@@ -7,13 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from tilec.analysis.bounds.subject import Slope, Subject, of_einsum
-from tilec.bounds.einsum.cache import cached
+from tilec.analysis.bounds.subject import Attained, Slope, Subject, of_einsum
+from tilec.bounds.einsum.cache import cached, cached_parallel
 from tilec.bounds.einsum.einsum import Einsum, parse_einsum
 from tilec.bounds.einsum.mapspaces import Kind
 from tilec.errors import ArtifactError, ConfigError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from tilec.analysis.bounds.whole import InTasks
+    from tilec.bounds.graph.parallel_curves import FindParallel
     from tilec.ir.graph import Graph
     from tilec.pipeline.job import Advance, Listener
     from tilec.spec.bounds import BoundsRecipe
@@ -24,12 +26,17 @@ def einsum_subject(
 ) -> Subject:
     """The subject of an Einsum's text. Raises ConfigError and UnsupportedError as `parse_einsum` does."""
     einsum = parse_einsum(text, sizes, bits)
-    return of_einsum(einsum, slopes_of(einsum, kinds))
+    return of_einsum(einsum, slopes_of(einsum, kinds), find=_in_tasks(kinds))
 
 
 def slopes_of(einsum: Einsum, kinds: Sequence[Kind]) -> list[Slope]:
     """The curves of one Einsum, from the cache where they are known."""
     return [Slope.of(kind, cached(einsum, kind)) for kind in kinds]
+
+
+def _in_tasks(kinds: Sequence[Kind]) -> FindParallel | None:
+    """The curves in tasks, which are of the larger mapspace."""
+    return cached_parallel if "oro+" in kinds else None
 
 
 def workload(name: str) -> BoundsRecipe:
@@ -69,7 +76,7 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
     for each in single:
         advance(len(found), total)
         einsum = lettered(each, graph)
-        found.append(of_einsum(einsum, slopes_of(einsum, kinds), each.name, len(each.nodes)))
+        found.append(of_einsum(einsum, slopes_of(einsum, kinds), each.name, len(each.nodes), _in_tasks(kinds)))
     for chain in linked:
         advance(len(found), total)
         found.append(of_chain(chain, kinds))
@@ -77,7 +84,20 @@ def graph_subjects(graph: Graph, kinds: Sequence[Kind], capacities: Sequence[int
     curve = graph_curve(graph, lambda einsum: cached(einsum, kinds[-1]), kinds[-1] == "oro+", capacities)
     advance(total, total)
     width = max((operand.bits for each in single for operand in each.einsum.inputs), default=0)
-    return [*found, of_graph(graph.name, len(graph.nodes), curve, width)]
+    parallel = _graph_in_tasks(graph) if "oro+" in kinds else None
+    return [*found, of_graph(graph.name, len(graph.nodes), curve, width, parallel)]
+
+
+def _graph_in_tasks(graph: Graph) -> InTasks:
+    from tilec.bounds.graph.best_known import parallel_known
+
+    def find(capacity: int, units: int) -> Attained | str:
+        point = parallel_known(graph, cached_parallel, capacity, units)
+        if point is None:
+            return f"nothing fits in {units} tasks"
+        return Attained(point.buffer_bytes, point.traffic_bytes, None, point.mapping)
+
+    return find
 
 
 def read_graph(source: str, shapes: Mapping[str, int], listener: Listener) -> Graph:

@@ -160,6 +160,7 @@ def _imported(path: Path, sizes: Mapping[str, int], fallback: Literal["allow", "
 
 
 def _planned(head: Row, graph: Graph | TilecError, device: DeviceSpec, recipe: SweepRecipe) -> Row:
+    from tilec.bounds.plan.bound_violations import mapping_of
     from tilec.pipeline.plan_bounds import plan_with_bounds
     from tilec.scheduler import schedule
     from tilec.spec.recipe import ScheduleOptions
@@ -170,6 +171,7 @@ def _planned(head: Row, graph: Graph | TilecError, device: DeviceSpec, recipe: S
     try:
         plan = schedule(graph, device, options)
         ratio = plan_ratio(plan_with_bounds(plan, device)) if recipe.bounds else None
-        return replace(head, found=statistics(plan), energy=plan_energy(plan, device), ratio=ratio)
+        tiles = "; ".join(dict.fromkeys(map(mapping_of, plan.groups))) if recipe.tiles else ""
+        return replace(head, found=statistics(plan), energy=plan_energy(plan, device), ratio=ratio, tiles=tiles)
     except TilecError as error:
         return replace(head, error=error.message)

@@ -15,8 +15,9 @@ from tilec.report.formatting import bytes_text, energy_text, time_text
 
 _ENERGY = "energy_femtojoules"
 _BOUNDS = ("attainable_bytes", "least_bytes", "ratio")
-_OPTIONAL = (_ENERGY, *_BOUNDS)
-"""Columns printed on a terminal only where a row has a value: energies, if the device has them, and bounds, if
+_TILES = "tiles"
+_OPTIONAL = (_ENERGY, *_BOUNDS, _TILES)
+"""Columns printed on a terminal only where a row has a value: energies, if the device has them, bounds and tiles, if
 requested."""
 
 _NUMBERS = (
@@ -37,6 +38,7 @@ _HEADS = {
     "predicted_picoseconds": "predicted",
     _ENERGY: "energy",
     **dict(zip(_BOUNDS, ("attainable", "at least", "ratio"), strict=True)),
+    _TILES: "tiles",
 }
 """Map from column to its heading on a terminal."""
 
@@ -44,7 +46,7 @@ _HEADS = {
 @dataclass(frozen=True, slots=True)
 class Row:
     """One combination: `found` is its plan in numbers, or None with an `error`; `energy` where the device has figures,
-    `ratio` to the best known traffic where requested."""
+    `ratio` to the best known traffic and `tiles` where requested."""
 
     model: str
     device: str
@@ -54,6 +56,7 @@ class Row:
     error: str = ""
     energy: PlanEnergy | None = None
     ratio: Ratio | None = None
+    tiles: str = ""
 
 
 def sweep_to_json(rows: Sequence[Row]) -> dict[str, Any]:
@@ -98,7 +101,8 @@ def _plan(row: Row) -> dict[str, Any] | None:
     if row.found is None:
         return None
     energy = {_ENERGY: row.energy.femtojoules, "energy_leaves_out": list(row.energy.untold)} if row.energy else {}
-    return {**statistics_to_json(row.found), **energy, **_bounds(row.ratio)}
+    tiles = {_TILES: row.tiles} if row.tiles else {}
+    return {**statistics_to_json(row.found), **energy, **_bounds(row.ratio), **tiles}
 
 
 def _bounds(ratio: Ratio | None) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class SweepRecipe(Spec):
     )
     objective: Literal["time", "traffic", "footprint"] = Field(default="time", description="what plans minimise")
     bounds: bool = Field(default=False, description="whether traffic is compared with the least known")
+    tiles: bool = Field(default=False, description="whether the tiles and steps of the plan's kernels are told")
     fallback: Literal["allow", "refuse"] = Field(default="allow", description="whether operators may be left out")
 
     @field_validator("fusion")

@@ -5,13 +5,15 @@ from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.forms import Size
 from tilec.zoo.shapes import halves, view
 
-PIXELS, WIDTH, LEVELS = 256, 16, 3
+WIDTH, LEVELS = 16, 3
 EPSILON = 1e-6
 
 
 def build(graph: GraphBuilder, size: Size) -> None:
-    """3x256x256 images to restored images of the same shape: a U-Net with one block per level."""
-    image = cnn.image(graph, size, PIXELS)
+    """3 x seq x seq images to restored images of the same shape: a U-Net with one block per level; seq is a multiple of
+    8."""
+    pixels = cnn.pixels(graph, size, 2**LEVELS)
+    image = cnn.image(graph, size, pixels)
     # Images are padded to a multiple of 2^LEVELS and cut again; here both change nothing.
     padded = image if graph.fused else graph.node("Pad", image, graph.indices(*[0] * 8), mode="constant")
     tensor = cnn.conv(graph, padded, "intro", 3, WIDTH, 3, pad=1)
@@ -25,12 +27,12 @@ def build(graph: GraphBuilder, size: Size) -> None:
     for level in range(LEVELS):
         wide = cnn.conv(graph, tensor, f"ups.{level}.0", channels, 2 * channels, 1, bias=None)
         channels //= 2
-        raised = cnn.pixel_shuffle(graph, wide, channels, PIXELS >> (LEVELS - level), 2, size)
+        raised = cnn.pixel_shuffle(graph, wide, channels, pixels >> (LEVELS - level), 2, size)
         tensor = _block(graph, graph.node("Add", raised, skips.pop()), f"decoders.{level}.0", channels)
     restored = graph.node("Add", cnn.conv(graph, tensor, "ending", WIDTH, 3, 3, pad=1), padded)
     if not graph.fused:
         restored = _crop(graph, restored, image)
-    graph.output(restored, "output", [size.batch, 3, PIXELS, PIXELS])
+    graph.output(restored, "output", [size.batch, 3, pixels, pixels])
 
 
 def _block(graph: GraphBuilder, tensor: str, name: str, channels: int) -> str:

@@ -52,7 +52,12 @@ MODELS = {
     ),
     "swin-t": Entry("swin", "Swin-T: images 3x224x224 in shifted windows of 7x7 patches to 1000 logits"),
     "mobilevit-s": Entry("mobilevit", "MobileViT-S: images 3x256x256 by convolutions and transformers to 1000 logits"),
-    "nafnet": Entry("nafnet", "NAFNet(3, 16, 1, [1, 1, 1], [1, 1, 1]): restores images 3x256x256"),
+    "nafnet": Entry(
+        "nafnet",
+        "NAFNet(3, 16, 1, [1, 1, 1], [1, 1, 1]): restores images 3x256x256 (--seq pixels)",
+        seq=256,
+        symbol=256,
+    ),
     "restormer": Entry("restormer", "Restormer: restores images 3x256x256 by attention between channels"),
     "bsrn": Entry("bsrn", "BSRN x4: images 3x256x256 to 3x1024x1024"),
     "conformer": Entry("conformer", "Conformer: 12 layers of 512 channels over 512 frames", seq=512),

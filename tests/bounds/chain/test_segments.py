@@ -8,7 +8,14 @@ from work import calls
 
 from bounds import fusing
 from tilec.bounds.chain.chain import Product, ProductChain
-from tilec.bounds.chain.segments import ChainCurve, chain_curve, segmented_curve, unfused_curve
+from tilec.bounds.chain.segments import (
+    ChainCurve,
+    chain_curve,
+    parallel_pairs,
+    parallel_segments,
+    segmented_curve,
+    unfused_curve,
+)
 from tilec.bounds.einsum.oro import oro
 from tilec.bounds.einsum.oro_plus import oro_plus
 
@@ -94,3 +101,20 @@ def test_nothing_fits_a_byte() -> None:
     curve = segmented_curve(BLOCK)
     assert curve.at(1) is None
     assert curve.at(10**12) == curve.points[-1]
+
+
+@pytest.mark.feature("O10")
+def test_units_share_rows_and_each_keeps_weights_of_its_own() -> None:
+    """Two products whose weights fit: one unit reads them once, four units once each; heads are rows of batches."""
+    chain = ProductChain((Product("a", 16, 4, 8, heads=2), Product("b", 16, 8, 4, heads=2)))
+    rows, weights = 2 * 16 * 2 * 4, 2 * 2 * (4 * 8 + 8 * 4)
+    assert [parallel_pairs(chain, units)[-1][1] for units in (1, 2, 4, 8)] == [
+        2 * rows + weights * max(1, units // 2) for units in (1, 2, 4, 8)
+    ]
+    assert parallel_pairs(chain, 33) == []
+    assert parallel_pairs(chain, 32)
+    whole = 10**6
+    least = [parallel_segments(chain, units, whole) for units in (2, 4, 32)]
+    assert least[0] == 2 * rows + weights
+    assert least == sorted(least, key=float)  # type: ignore[arg-type]
+    assert parallel_segments(chain, 4, 3) is None

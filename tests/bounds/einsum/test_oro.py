@@ -91,6 +91,7 @@ def test_grouped_queries_need_the_same_buffer_for_every_number_of_groups(groups:
     text = "O[g,j,m,n] = sum(k, I[g,j,m,k] * W[g,k,n])"
     curve = oro(parse_einsum(text, {"g": groups, "j": 32 // groups, "m": 4096, "k": 128, "n": 4096}))
     assert curve.largest_useful_buffer == 528_512  # 128 x 4096 weights, a row of inputs, a row of results
+    assert curve.points[-1].accesses == 32 * 4096 * (128 + 4096) + groups * 128 * 4096
 
 
 def test_a_convolution_moves_less_than_the_matrix_formula_claims() -> None:

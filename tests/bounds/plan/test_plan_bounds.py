@@ -46,7 +46,11 @@ def test_every_group_and_the_whole_have_bounds(found: Graph, device: str) -> Non
         assert each.known is not None
         assert 0 < each.least <= each.known
     # Small networks fit the level: all moves once.
-    assert made.bounds[level] == Bound(compulsory(found), compulsory(found))
+    assert replace(made.bounds[level], parallel=None) == Bound(compulsory(found), compulsory(found))
+    units = {each.level: each.units for each in level_capacities(resolve_device(device))}
+    for name, each in ((name, each) for g in (made, *made.groups) for name, each in g.bounds.items()):
+        assert (each.parallel is None) == (units[name] == 1)
+        assert each.parallel is None or each.parallel >= (each.known or 0)
     for g in made.groups:
         moved = (constant_value(g.cost.read[level]) or 0) + (constant_value(g.cost.written[level]) or 0)
         assert moved >= g.bounds[level].least

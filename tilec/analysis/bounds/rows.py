@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilec.analysis.bounds.subject import LB, Attained, Subject
+from tilec.bounds.einsum.mapspaces import PARALLEL
 from tilec.bounds.levels import LevelCapacity
 from tilec.spec.units import BYTES
 
@@ -20,11 +21,12 @@ _OF_MANY = (1 << 16, 1 << 20, 1 << 24)
 
 @dataclass(frozen=True)
 class At:
-    """A capacity in bytes, as it was written; the device level it belongs to, if any."""
+    """A capacity in bytes, as it was written, of each of `units`; the device level it belongs to, if any."""
 
     capacity: int
     text: str
     level: LevelCapacity | None = None
+    units: int = 1
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,9 @@ class Row:
         return self.traffic / self.subject.compulsory
 
 
-def at_capacity(text: str) -> At:
-    """A capacity in its written form: `40MiB`, `40MB`. Raises ValueError for any other form."""
-    return At(BYTES.parse(text), text.strip())
+def at_capacity(text: str, units: int = 1) -> At:
+    """A capacity in its written form: `40MiB`, `40MB`, of each of `units`. Raises ValueError for any other form."""
+    return At(BYTES.parse(text), text.strip(), units=units)
 
 
 def at_bytes(size: int) -> At:
@@ -60,7 +62,7 @@ def at_bytes(size: int) -> At:
 
 def at_levels(levels: Sequence[LevelCapacity]) -> list[At]:
     """The capacities of a device's levels."""
-    return [At(level.capacity, f"{level.below} -> {level.level}", level) for level in levels]
+    return [At(level.capacity, f"{level.below} -> {level.level}", level, level.units) for level in levels]
 
 
 def usual_capacities(subject: Subject) -> list[At]:
@@ -76,7 +78,7 @@ def some_capacities() -> list[At]:
 
 
 def rows_of(subject: Subject, ats: Sequence[At]) -> Iterator[Row]:
-    """The curves of a subject and its provable bound at every capacity."""
+    """The curves of a subject, its bound in tasks for several units, and its provable bound at every capacity."""
     for at in ats:
         for slope in subject.slopes:
             point = slope.at(at.capacity)
@@ -85,8 +87,16 @@ def rows_of(subject: Subject, ats: Sequence[At]) -> Iterator[Row]:
                 yield Row(subject, at, slope.name, None, because=f"nothing fits, {least} bytes are the least")
             else:
                 yield Row(subject, at, slope.name, point.traffic_bytes, point)
+        if at.units > 1 and subject.parallel is not None:
+            yield _parallel(subject, at, subject.parallel(at.capacity, at.units))
         lower = subject.lower(at.capacity)
         yield Row(subject, at, LB, lower.traffic_bytes, because=lower.because)
         for real in subject.measured:
             if real.capacity == at.capacity:
                 yield Row(subject, at, MEASURED, real.traffic, because=real.name)
+
+
+def _parallel(subject: Subject, at: At, found: Attained | str) -> Row:
+    if isinstance(found, str):
+        return Row(subject, at, PARALLEL, None, because=found)
+    return Row(subject, at, PARALLEL, found.traffic_bytes, found)

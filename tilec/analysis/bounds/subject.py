@@ -9,11 +9,13 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tilec.bounds.einsum.lower import LowerBound, compulsory, lb
+from tilec.bounds.einsum.task_limit import most_tasks
 
 if TYPE_CHECKING:
     from tilec.bounds.area import Design
     from tilec.bounds.einsum.curve import Curve
     from tilec.bounds.einsum.einsum import Einsum
+    from tilec.bounds.graph.parallel_curves import FindParallel
 
 LB = "lb"
 LB_MEANING = (
@@ -74,7 +76,8 @@ class Subject:
 
     `text` describes the computation, `sizes` and `bits` its extents and element widths, `count` its number of
     occurrences. `compulsory` is the compulsory traffic in bytes; `operations` count a multiply-add as two. `slopes` are
-    ordered by rising freedom of their mapspaces; `lower` is the provable bound at a capacity in bytes. `width` is the
+    ordered by rising freedom of their mapspaces; `lower` is the provable bound at a capacity in bytes. `parallel` is
+    the best mapping in tasks for so many units with a capacity each, or the reason why there is none. `width` is the
     width of the widest multiplied element in bits. `notes` are lines for people, `mountains` the designs of a die by
     slope.
     """
@@ -92,6 +95,7 @@ class Subject:
     notes: tuple[str, ...] = ()
     measured: tuple[Measured, ...] = ()
     mountains: Mapping[str, Sequence[Design]] = field(default_factory=dict)
+    parallel: Callable[[int, int], Attained | str] | None = None
 
     @property
     def largest_useful_buffer(self) -> int:
@@ -99,8 +103,10 @@ class Subject:
         return max(slope.largest_useful_buffer for slope in self.slopes)
 
 
-def of_einsum(einsum: Einsum, slopes: Sequence[Slope], name: str = "", count: int = 1) -> Subject:
-    """The subject of one Einsum with its curves."""
+def of_einsum(
+    einsum: Einsum, slopes: Sequence[Slope], name: str = "", count: int = 1, find: FindParallel | None = None
+) -> Subject:
+    """The subject of one Einsum with its curves; `find` gives those in tasks."""
     bits = {operand.tensor: operand.bits for operand in einsum.operands}
     return Subject(
         name=name or einsum.output.tensor,
@@ -113,4 +119,15 @@ def of_einsum(einsum: Einsum, slopes: Sequence[Slope], name: str = "", count: in
         lower=lambda capacity: lb(einsum, capacity),
         width=max((operand.bits for operand in einsum.inputs), default=0),
         count=count,
+        parallel=None if find is None else lambda capacity, units: _in_tasks(einsum, find, capacity, units),
     )
+
+
+def _in_tasks(einsum: Einsum, find: FindParallel, capacity: int, units: int) -> Attained | str:
+    most = most_tasks(einsum)
+    if most < units:
+        return f"{most} elements of the output and parts of the reduction are fewer than {units} units"
+    point = find(einsum, units, capacity, frozenset()).at(capacity)
+    if point is None:
+        return f"nothing fits in {units} tasks"
+    return Attained(point.buffer_bytes, point.traffic_bytes, point.accesses, point.mapping)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilec.analysis.bounds.subject import Attained, Measured, Slope, Subject
 from tilec.bounds.chain.chain import ProductChain
-from tilec.bounds.chain.segments import ChainCurve, Segment, segmented_curve
+from tilec.bounds.chain.segments import ChainCurve, Segment, parallel_segments, segmented_curve
 from tilec.bounds.einsum.lower import LowerBound, compulsory, lb
 from tilec.bounds.graph.best_known import GraphCurve
 from tilec.bounds.graph.chains import FoundChain
@@ -15,6 +15,9 @@ from tilec.bounds.workload import Bounds, Study, bounds_of, chain_of_part, einsu
 from tilec.spec.bounds import BoundsRecipe
 
 BEST_KNOWN = "best known"
+
+InTasks = Callable[[int, int], Attained | str]
+"""The best mapping at a capacity in tasks for some units, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,20 @@ def of_chain(occurrence: FoundChain, mapspaces: Sequence[str]) -> Subject:
         lower=lambda _: LowerBound(least, "compulsory"),
         width=_width(chain),
         count=occurrence.count,
+        parallel=_chain_in_tasks(chain) if "oro+" in mapspaces else None,
     )
+
+
+def _chain_in_tasks(chain: ProductChain) -> InTasks:
+    """The best cut of a chain in tasks for some units, as `Subject.parallel`."""
+
+    def find(capacity: int, units: int) -> Attained | str:
+        moved = parallel_segments(chain, units, capacity)
+        if moved is None:
+            return f"nothing fits in {units} tasks"
+        return Attained(capacity, moved, None, f"the best cut in {units} tasks")
+
+    return find
 
 
 def _products(chain: ProductChain) -> str:
@@ -81,8 +97,9 @@ def _bits(chain: ProductChain) -> dict[str, int]:
     return {"I": first.input_bits, **weights, "O": chain.operators[-1].output_bits}
 
 
-def of_graph(name: str, nodes: int, curve: GraphCurve, width: int) -> Subject:
-    """The subject of a whole graph; `width` is the width of the widest multiplied element in bits."""
+def of_graph(name: str, nodes: int, curve: GraphCurve, width: int, parallel: InTasks | None = None) -> Subject:
+    """The subject of a whole graph; `width` is the width of the widest multiplied element in bits, `parallel` the best
+    known cut in tasks."""
     points = (Attained(p.buffer_bytes, p.traffic_bytes, None, p.mapping) for p in curve.points)
     return Subject(
         name=name,
@@ -94,6 +111,7 @@ def of_graph(name: str, nodes: int, curve: GraphCurve, width: int) -> Subject:
         slopes=(Slope(BEST_KNOWN, curve.mapspace, tuple(points)),),
         lower=curve.lower,
         width=width,
+        parallel=parallel,
     )
 
 

@@ -79,13 +79,14 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class AtLevel:
-    """What a group moves at a level, the least that any mapping and the best known one move there (None: not known),
-    and its footprint; None where they depend on symbols."""
+    """What a group moves at a level, the least that any mapping, the best known one, and the best known one in tasks
+    for all units move there (None: not known), and its footprint; None where they depend on symbols."""
 
     level: str
     moved: int | None
     least: int | None
     known: int | None
+    parallel: int | None
     footprint: int | None
 
 
@@ -194,8 +195,11 @@ def at_levels(group: Group, plan: Plan) -> list[AtLevel]:
         moved = sum(size for size in sizes if size is not None) if sizes and None not in sizes else None
         proved, held = group.bounds.get(level.name), group.cost.footprint.get(level.name)
         if moved is not None or held is not None:
-            least, known = (proved.least, proved.known) if proved is not None else (None, None)
-            levels.append(AtLevel(level.name, moved, least, known, constant_value(held) if held is not None else None))
+            footprint = constant_value(held) if held is not None else None
+            if proved is None:
+                levels.append(AtLevel(level.name, moved, None, None, None, footprint))
+            else:
+                levels.append(AtLevel(level.name, moved, proved.least, proved.known, proved.parallel, footprint))
     return levels
 
 

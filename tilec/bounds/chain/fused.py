@@ -20,7 +20,7 @@ from tilec.errors import UnsupportedError
 _CHUNK = 1 << 20
 """Number of mappings costed at once."""
 
-_MAX_RAGGED_ROWS = 1 << 20
+MAX_RAGGED_ROWS = 1 << 20
 """Maximal number of rows in batches: every tile size up to it is tried."""
 
 
@@ -45,12 +45,12 @@ class Mappings:
 def _rows(segment: Sequence[Product], ragged: bool) -> Ints:
     """Candidate tiles of rows; of ragged ones the smallest of those with equal numbers of tiles in every batch.
 
-    Raises UnsupportedError for more than `_MAX_RAGGED_ROWS` rows in batches.
+    Raises UnsupportedError for more than `MAX_RAGGED_ROWS` rows in batches.
     """
     extent, batches = segment[0].m, {each.batches: each for each in segment if each.batches > 1}
     if not ragged or not batches:
         return np.array(sizes(extent, ragged), np.int64)
-    if extent > _MAX_RAGGED_ROWS:
+    if extent > MAX_RAGGED_ROWS:
         raise UnsupportedError(f"{extent} rows are more than ragged tiles are counted for", segment[0].name,
                                "Bound fewer batches, or use perfect factors (oro).")  # fmt: skip
     tiles = np.arange(1, extent + 1)
@@ -60,14 +60,16 @@ def _rows(segment: Sequence[Product], ragged: bool) -> Ints:
     return tiles[np.sort(least)]
 
 
-def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bool) -> Mappings:
-    """The front of all mappings of two or more operators that are fused.
+def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bool, units: int = 1) -> Mappings:
+    """The front of all mappings of two or more operators that are fused, in at least as many tiles of rows as `units`,
+    which have a buffer each and share the tiles.
 
     Raises UnsupportedError for too many operators or rows and for counts that exceed 64 bits.
     """
     if sum(3 * each.macs * _bits(each) for each in segment) >= 2**62:
         raise UnsupportedError("more words than can be counted", segment[0].name, "Bound a smaller problem.")
     rows = _rows(segment, ragged)
+    rows = rows[-(-segment[0].m // rows) >= units]
     tried = tuple(plans(segment, fusion, ragged, beyond(fusion, scheme, ragged)))
     parts: list[Ints] = []
     costed = 0
@@ -75,7 +77,7 @@ def fused(segment: Sequence[Product], fusion: Fusion, scheme: Scheme, ragged: bo
         step = max(1, _CHUNK // (len(rows) * len(each.picks[0])))
         for start in range(0, len(each.widths), step):
             widths = np.array(each.widths[start : start + step], np.int64)
-            bits = _cost(segment, each, rows, widths[:, None], scheme)
+            bits = _cost(segment, each, rows, widths[:, None], scheme, units)
             costed += bits[0].size
             buffer, traffic = (-(-part.ravel() // 8) for part in bits)
             best = front(buffer, traffic)
@@ -108,7 +110,7 @@ def tile(product: Product, choice: Choice, rows: Ints, width: Ints) -> dict[str,
 
 
 def words(
-    segment: Sequence[Product], position: int, choice: Choice, rows: Ints, width: Ints
+    segment: Sequence[Product], position: int, choice: Choice, rows: Ints, width: Ints, units: int = 1
 ) -> tuple[Ints, Ints, Ints]:
     """Words of I, W and O that one operator moves; a tensor passed on inside the segment moves none (Orojenesis,
     backing store accesses)."""
@@ -119,12 +121,14 @@ def words(
     over = {**trips, "k": ONE, "n": ONE} if choice.all_kept else trips
     return (
         templates.input_words(choice.template, product, trips) if position == 0 else none,
-        templates.weight_words(choice.template, product, over, rows, np.array(choice.kept)),
+        templates.weight_words(choice.template, product, over, rows, np.array(choice.kept), units),
         templates.output_words(choice.template, product, trips) if position == len(segment) - 1 else none,
     )
 
 
-def _cost(segment: Sequence[Product], tried: Plans, rows: Ints, widths: Ints, scheme: Scheme) -> tuple[Ints, Ints]:
+def _cost(
+    segment: Sequence[Product], tried: Plans, rows: Ints, widths: Ints, scheme: Scheme, units: int
+) -> tuple[Ints, Ints]:
     """Bits of buffer and of traffic by combination, width and rows."""
     traffic, placed = [], []
     for position, (alternatives, pick) in enumerate(zip(tried.alternatives, tried.picks, strict=True)):
@@ -132,7 +136,7 @@ def _cost(segment: Sequence[Product], tried: Plans, rows: Ints, widths: Ints, sc
         moved, inputs, weights, outputs = [], [], [], []
         for choice in alternatives:
             tiles = tile(product, choice, rows, widths)
-            i, w, o = words(segment, position, choice, rows, widths)
+            i, w, o = words(segment, position, choice, rows, widths, units)
             moved.append(i * product.input_bits + w * product.weight_bits + o * product.output_bits)
             inputs.append(tiles["m"] * tiles["k"] * product.heads * product.input_bits)
             weights.append(_resident_words(product, choice, tiles) * product.heads * product.weight_bits)

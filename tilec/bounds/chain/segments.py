@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from tilec.bounds.chain.choices import MAX_PRODUCTS, Fusion
 from tilec.bounds.chain.extended_templates import MEANING
 from tilec.bounds.chain.fused import Mappings
 from tilec.bounds.chain.step_curves import StepCurve, best, in_turn
-from tilec.bounds.einsum.cache import cached
+from tilec.bounds.einsum.cache import cached, cached_parallel
 from tilec.bounds.einsum.curve import Curve
+from tilec.bounds.einsum.task_limit import most_tasks
 
 _ROOM = {
     1: "room for the largest operator and all kept weights",
@@ -226,3 +228,46 @@ def segmented_curve(
         reached.append(best(ways))
     mapspace = f"all cuts into at most {MAX_PRODUCTS} operators, {_mapspace(fusion, scheme, ragged)}"
     return choices.curve(mapspace, reached[-1])
+
+
+def parallel_pairs(chain: ProductChain, units: int, rows: bool = False) -> list[tuple[int, int]]:
+    """Bytes of buffer of one unit and of traffic of all, where `units` share the rows of two or more fused operators,
+    with `rows` those mappings only whose last operator has whole rows.
+
+    Heads that all operators have alike are batches: each has rows of its own. Empty where there are fewer rows than
+    units.
+    """
+    operators = _headless(chain.operators)
+    if operators[0].m < units:
+        return []
+    found = fused.fused(operators, "ffmt", 1, True, units)
+    pairs = zip(found.buffer.tolist(), found.traffic.tolist(), strict=True)
+    return [pair for row, pair in enumerate(pairs) if not rows or found.choices(row)[-1].n == "whole"]
+
+
+def parallel_segments(chain: ProductChain, units: int, capacity: int) -> int | None:
+    """The least bytes over all cuts of a chain into operators alone in tasks for all units, or in fewer where it has
+    fewer, and fused ones whose rows the units share; None where nothing fits `capacity` bytes of each."""
+    least: list[float] = [0]
+    for end in range(1, len(chain.operators) + 1):
+        ways = [least[-1] + _alone_in_tasks(chain.operators[end - 1], units, capacity)]
+        for first in range(max(0, end - MAX_PRODUCTS), end - 1):
+            part = ProductChain(chain.operators[first:end])
+            moved = [traffic for buffer, traffic in parallel_pairs(part, units) if buffer <= capacity]
+            ways.append(least[first] + min(moved, default=inf))
+        least.append(min(ways))
+    return int(least[-1]) if isfinite(least[-1]) else None
+
+
+def _alone_in_tasks(product: Product, units: int, capacity: int) -> float:
+    einsum = product.einsum()
+    point = cached_parallel(einsum, min(units, most_tasks(einsum)), capacity).at(capacity)
+    return inf if point is None else point.traffic_bytes
+
+
+def _headless(operators: Sequence[Product]) -> Sequence[Product]:
+    """The operators with a batch for every head where all have the same heads, and rows are few enough."""
+    one = operators[0]
+    if len({(each.heads, each.batches) for each in operators}) > 1 or one.m * one.heads > fused.MAX_RAGGED_ROWS:
+        return operators
+    return [replace(each, m=each.m * each.heads, batches=each.batches * each.heads, heads=1) for each in operators]

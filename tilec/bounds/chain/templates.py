@@ -61,14 +61,17 @@ def output_words(template: Template, product: Product, trips: Trips) -> Ints:
     return product.output_words * (2 * _fetches(template, trips, "mn") - 1)
 
 
-def weight_words(template: Template, product: Product, trips: Trips, tile: Ints, resident: NDArray[np.bool_]) -> Ints:
-    """Words of W that are read, with tiles of `tile` rows: once per batch where W is kept, else for every tile.
+def weight_words(
+    template: Template, product: Product, trips: Trips, tile: Ints, resident: NDArray[np.bool_], units: int = 1
+) -> Ints:
+    """Words of W that are read with tiles of `tile` rows: where W is kept once per batch, and by each of `units` that
+    share the rows; else for every tile.
 
     A tile of rows that reaches into several batches reads the W of each.
     """
     inner = template.loops[template.loops.index("m") + 1 :]
     stays = resident & (times([ONE, *(trips[loop] for loop in inner)]) == 1)
-    return product.weight_words * np.where(stays, product.batches, visits(product, trips["m"], tile))
+    return product.weight_words * np.where(stays, max(product.batches, units), visits(product, trips["m"], tile))
 
 
 def visits(product: Product, trips: Ints, tile: Ints) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -24,12 +25,35 @@ def cached(einsum: Einsum, kind: Kind = "oro+", folder: Path | None = None) -> C
     `folder` is `bounds` in tilec's cache folder by default. An unreadable or invalid file is rewritten; a file that
     cannot be written is skipped. Raises the errors of `oro` and `oro_plus`.
     """
-    path = (folder or _default_folder()) / f"{key(einsum, kind)}.json"
+    return _kept(einsum, key(einsum, kind), lambda: _worked_out(einsum, kind), folder)
+
+
+def cached_parallel(
+    einsum: Einsum,
+    units: int,
+    capacity: int | None = None,
+    whole: frozenset[str] = frozenset(),
+    folder: Path | None = None,
+) -> Curve:
+    """The curve of an Einsum in at least `units` tasks (`parallel`) from the cache, else computed and cached."""
+
+    def compute() -> Curve:
+        from tilec.bounds.einsum.oro_plus import parallel
+
+        return parallel(einsum, units, capacity, whole)
+
+    at = [einsum.dims.index(dim) for dim in sorted(whole)]
+    return _kept(einsum, key(einsum, "oro+", [units, capacity, at]), compute, folder)
+
+
+def _kept(einsum: Einsum, name: str, compute: Callable[[], Curve], folder: Path | None) -> Curve:
+    """The curve in the file of a key, else computed and written there."""
+    path = (folder or _default_folder()) / f"{name}.json"
     with suppress(OSError, ValueError, LookupError, TypeError):
         return _from_json(json.loads(path.read_text(encoding="utf-8")), einsum)
     from tilec.artifact import write_text
 
-    curve = _worked_out(einsum, kind)
+    curve = compute()
     with suppress(TilecError):
         write_text(path, json.dumps(_to_json(curve, einsum), separators=(",", ":")))
     return curve
@@ -46,8 +70,9 @@ def _worked_out(einsum: Einsum, kind: Kind) -> Curve:
     return oro_plus(einsum)
 
 
-def key(einsum: Einsum, kind: Kind) -> str:
-    """Content key of a curve as a file name: extents, indices, element sizes, the mapspace and the engine's version.
+def key(einsum: Einsum, kind: Kind, tasks: Sequence[object] = ()) -> str:
+    """Content key of a curve as a file name: extents, indices, element sizes, the mapspace and the engine's version;
+    units, capacity and whole iterators of a curve in `tasks`.
 
     Iterators go by their positions and tensors have no names. Guards do not count: boxes include the elements they
     exclude.
@@ -57,7 +82,7 @@ def key(einsum: Einsum, kind: Kind) -> str:
         [operand.bits, [sorted((at[dim], c) for dim, c in rank) for rank in operand.ranks if rank]]
         for operand in einsum.operands
     ]
-    content = [ENGINE, MAPSPACES[kind], list(einsum.extents.values()), operands]
+    content = [ENGINE, MAPSPACES[kind], list(einsum.extents.values()), operands, *tasks]
     return sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 
@@ -79,6 +104,7 @@ def _to_json(curve: Curve, einsum: Einsum) -> dict[str, Any]:
             [at[dim] for dim in point.mapping.order],
             streamed.get(point.mapping.streamed, -1),
             at.get(point.mapping.sliding, -1),
+            [(at[dim], count) for dim, count in point.mapping.tasks],
         ]
         for point in curve.points
     ]
@@ -91,12 +117,13 @@ def _from_json(data: Any, einsum: Einsum) -> Curve:
     dims, labels = einsum.dims, (*einsum.labels, None)
     snake = bool(data["snake"])
     points = []
-    for needed, accesses, traffic, sizes, order, streamed, sliding in data["points"]:
+    for needed, accesses, traffic, sizes, order, streamed, sliding, *grid in data["points"]:
         tiles = dict(zip(dims, sizes, strict=True))
         loops = tuple(dims[position] for position in order)
         window = None if sliding < 0 else dims[sliding]
-        mapping = Mapping.of(einsum, tiles, loops, labels[streamed], window, snake=snake)
+        tasks = tuple((dims[position], int(count)) for each in grid for position, count in each)
+        mapping = Mapping.of(einsum, tiles, loops, labels[streamed], window, snake=snake, tasks=tasks)
         points.append(Point(needed, accesses, traffic, mapping))
-    if not points:
-        raise ValueError("a curve has points")
+    if not points and data["mappings"]:
+        raise ValueError("a curve of mappings has points")
     return Curve(str(data["mapspace"]), int(data["mappings"]), tuple(points))

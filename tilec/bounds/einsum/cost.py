@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as Map
+from math import prod
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from tilec.bounds.einsum.einsum import Einsum
 from tilec.bounds.einsum.loop_orders import Mode, Orders, Stream, buffers
 from tilec.bounds.einsum.loops import Ints, Space
 from tilec.bounds.einsum.mapping import Mapping
+from tilec.bounds.einsum.task_grids import Grid, TaskOrders
 
 
 def footprint(einsum: Einsum, tiles: Map[str, int], streamed: str | None = None, sliding: str | None = None) -> int:
@@ -23,8 +25,14 @@ def accesses(einsum: Einsum, mapping: Mapping) -> dict[str, int]:
 
     A partial sum that is evicted is written and read again; the first read is left out: 2 * evicted - |output|.
     """
-    orders = Orders(einsum, _arrays(mapping.tiles), Space(ragged=True, snake=mapping.snake))
-    words = orders.moved(mapping.order, _mode(einsum, mapping.streamed, mapping.sliding))
+    mode, tasks = _mode(einsum, mapping.streamed, mapping.sliding), dict(mapping.tasks)
+    space = Space(ragged=True, snake=mapping.snake, units=prod(tasks.values()))
+    if tasks:
+        cut = [dim for dim, count in mapping.tasks if count < mapping.trips[dim]]
+        grid = Grid(frozenset(tasks) - frozenset(cut), *cut)
+        words = TaskOrders(einsum, _arrays(mapping.tiles), space).moved_in(grid, mapping.order, mode)
+    else:
+        words = Orders(einsum, _arrays(mapping.tiles), space).moved(mapping.order, mode)
     return {label: int(moved) for label, moved in zip(einsum.labels, words, strict=True)}
 
 

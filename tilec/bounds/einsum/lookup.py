@@ -38,6 +38,18 @@ class Reached:
         return traffic
 
 
+class Within:
+    """Traffic of the best point so far within one capacity: nothing that needs more is of use."""
+
+    def __init__(self, capacity: int, traffic: Ints, otherwise: int) -> None:
+        self._capacity = capacity
+        self._least = int(traffic.min(initial=otherwise))
+
+    def within(self, needed: Ints) -> Ints:
+        """That traffic for whatever fits, nothing for the rest."""
+        return np.where(needed <= self._capacity, self._least, -1)
+
+
 def _entry(needed: Ints) -> Ints:
     """The table entry with the largest buffer below `needed`, whichever way the conversion rounds."""
     return (needed.astype(np.float64).view(np.int64) - 1) >> _BITS

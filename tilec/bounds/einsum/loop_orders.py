@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilec.bounds.einsum.einsum import Einsum, Rank
 from tilec.bounds.einsum.loops import ONE, ZERO, Ints, Space, cut, results
@@ -79,12 +80,12 @@ class Orders:
 
     def traffic(self, modes: Sequence[Mode]) -> list[Ints]:
         """Bits moved by every tiling under its best loop order, for each mode."""
-        streamed = list(dict.fromkeys(_operand(mode) for mode in modes))
+        streamed = list(dict.fromkeys(operand_of(mode) for mode in modes))
         best = {frozenset[str](): [ZERO for _ in streamed]}
         for size in range(1, len(self._loops) + 1):
             best = {frozenset(inside): self._best(inside, best, streamed) for inside in combinations(self._loops, size)}
         (added,) = best.values()
-        return [added[streamed.index(_operand(mode))] + self._fixed(mode) for mode in modes]
+        return [added[streamed.index(operand_of(mode))] + self._fixed(mode) for mode in modes]
 
     def fetched(self, order: Sequence[str], mode: Mode = None) -> list[Ints]:
         """Words that enter the buffer under one loop order, outermost first, per operand, the output last."""
@@ -106,30 +107,44 @@ class Orders:
 
         Loops of one trip are left out.
         """
-        best = {frozenset[str](): [ZERO]}
-        choices: dict[frozenset[str], Ints] = {}
-        for size in range(1, len(self._loops) + 1):
-            for loops in combinations(self._loops, size):
-                inside = frozenset(loops)
-                options = [self._option(loop, inside, best, [_operand(mode)])[0] for loop in loops]
-                costs = np.stack([np.broadcast_to(option, tilings) for option in options])
-                choices[inside] = np.argmin(costs, axis=0)
-                best[inside] = [costs.min(axis=0)]
-        repeated = [np.broadcast_to(self._dims[loop].trips > 1, tilings) for loop in self._loops]
-        shape = len(choices) + len(repeated), tilings
-        table = np.array([*choices.values(), *repeated], np.int64).reshape(shape)
+        choices, _ = self._choices(mode, tilings)
+        repeated = self._repeated(tilings)
+        table = np.array([*choices.values(), *repeated], np.int64).reshape(len(choices) + len(repeated), tilings)
         first, kind = _kinds(table)
         orders = []
         for column in table[:, first].T.tolist():
             places = dict(zip(choices, column, strict=False))
             turning = dict(zip(self._loops, column[len(choices) :], strict=True))
-            remaining, order = list(self._loops), []
-            while remaining:
-                loop = remaining.pop(places[frozenset(remaining)])
-                if turning[loop]:
-                    order.append(loop)
-            orders.append(tuple(order))
+            orders.append(self._order(self._loops, places, turning))
         return [orders[each] for each in kind.tolist()]
+
+    def _choices(self, mode: Mode, tilings: int) -> tuple[dict[frozenset[str], Ints], dict[frozenset[str], Ints]]:
+        """For every set of inner loops the position of the outermost one in their best order, and the bits it moves."""
+        best = {frozenset[str](): [ZERO]}
+        choices: dict[frozenset[str], Ints] = {}
+        for size in range(1, len(self._loops) + 1):
+            for loops in combinations(self._loops, size):
+                inside = frozenset(loops)
+                options = [self._option(loop, inside, best, [operand_of(mode)])[0] for loop in loops]
+                costs = np.stack([np.broadcast_to(option, tilings) for option in options])
+                choices[inside] = np.argmin(costs, axis=0)
+                best[inside] = [costs.min(axis=0)]
+        return choices, {inside: bits for inside, (bits,) in best.items()}
+
+    def _repeated(self, tilings: int) -> list[NDArray[np.bool_]]:
+        """Whether each loop has more than one trip."""
+        return [np.broadcast_to(self._dims[loop].trips > 1, tilings) for loop in self._loops]
+
+    def _order(
+        self, loops: Sequence[str], places: Mapping[frozenset[str], int], turning: Mapping[str, bool]
+    ) -> tuple[str, ...]:
+        """The order of `loops` in which the outermost of every rest stands at its place."""
+        remaining, order = list(loops), []
+        while remaining:
+            loop = remaining.pop(places[frozenset(remaining)])
+            if turning[loop]:
+                order.append(loop)
+        return tuple(order)
 
     def _fixed(self, mode: Mode) -> Ints:
         """Bits that move under any order: first tiles and the streamed operand, less the results' first reads."""
@@ -182,5 +197,6 @@ def _kinds(table: Ints) -> tuple[Ints, Ints]:
     return first, kind
 
 
-def _operand(mode: Mode) -> int | None:
+def operand_of(mode: Mode) -> int | None:
+    """The position of the streamed operand."""
     return None if mode is None else mode.operand

@@ -20,6 +20,8 @@ from tilec.bounds.einsum.einsum import Einsum
 Ints = NDArray[np.int64]
 ZERO = np.zeros((), np.int64)
 ONE = np.ones((), np.int64)
+NEVER = np.iinfo(np.int64).max
+"""Traffic of what cannot be."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,14 @@ class Space:
     """Freedoms of mappings beyond perfect tiles, loops in one direction, and operands kept for a whole tile.
 
     `ragged` tiles need not divide their extent. `snake` lets loops turn. `streams` lets one operand pass through the
-    buffer in slices while the others keep their tiles.
+    buffer in slices while the others keep their tiles. At least `units` tasks share the work, each with a buffer of its
+    own (`task_grids`); a single one otherwise.
     """
 
     ragged: bool = False
     snake: bool = False
     streams: bool = False
+    units: int = 1
 
 
 @dataclass(frozen=True)

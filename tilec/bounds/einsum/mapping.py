@@ -15,13 +15,17 @@ results of a product take 4 + 2 + 1 words, not 4 + 2 + 2.
 from __future__ import annotations
 
 from collections.abc import Mapping as Map
+from math import prod
 from typing import NamedTuple
 
 from tilec.bounds.einsum.einsum import Einsum
 
+Tasks = tuple[tuple[str, int], ...]
+"""Number of tasks along iterators; empty where one task does everything."""
+
 
 class Mapping(NamedTuple):
-    """`tiles` and `trips` of every iterator; `order` of the loops over tiles, outermost first.
+    """`tiles` and `trips` of every iterator; `order` of the loops over tiles, outermost first, in one of the `tasks`.
 
     The last tile of an iterator is smaller where tiles do not divide the extent. Loops of one trip are left out of
     `order`. `streamed` is the label of the operand that passes in slices, `sliding` the iterator along which they are
@@ -34,6 +38,7 @@ class Mapping(NamedTuple):
     streamed: str | None = None
     sliding: str | None = None
     snake: bool = False
+    tasks: Tasks = ()
 
     @classmethod
     def of(
@@ -45,15 +50,19 @@ class Mapping(NamedTuple):
         sliding: str | None = None,
         *,
         snake: bool = False,
+        tasks: Tasks = (),
     ) -> Mapping:
         """The mapping with the trips that `tiles` take."""
         trips = {dim: -(-einsum.extents[dim] // tile) for dim, tile in tiles.items()}
-        return cls(tiles, trips, order, streamed, sliding, snake)
+        return cls(tiles, trips, order, streamed, sliding, snake, tasks)
 
     def __str__(self) -> str:
-        loops = " ".join(f"{dim}:{self.trips[dim]}" for dim in self.order)
+        number = dict(self.tasks)
+        loops = " ".join(f"{dim}:{-(-self.trips[dim] // number.get(dim, 1))}" for dim in self.order)
         tile = " ".join(f"{dim}:{size}" for dim, size in self.tiles.items() if size > 1)
         turns = " to and fro" if self.snake and len(self.order) > 1 else ""
         windows = f" that slide along {self.sliding}" if self.sliding else ""
         streamed = f", {self.streamed} in slices{windows}" if self.streamed else ""
-        return f"loops {loops or '-'}{turns}, tile {tile or '-'}{streamed}"
+        along = " ".join(f"{dim}:{count}" for dim, count in self.tasks)
+        tasks = f"{prod(number.values())} tasks {along}, " if self.tasks else ""
+        return f"{tasks}loops {loops or '-'}{turns}, tile {tile or '-'}{streamed}"

@@ -14,3 +14,11 @@ MAPSPACES: dict[Kind, str] = {
         " one operand in slices of its tile (or windows that slide), no recomputation, no multi-level outer tiling"
     ),
 }
+
+PARALLEL = "parallel"
+"""The name of the larger mapspace in tasks that run side by side."""
+
+PARALLEL_MEANING = (
+    "oro+ in at least as many tasks as there are units, each from an empty buffer of its own: all tiles of some"
+    " iterators apart, those of one more divided; partial sums of a cut reduction written and read again"
+)

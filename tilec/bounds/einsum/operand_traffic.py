@@ -99,6 +99,22 @@ class Steps:
             repeats.append(self._dims[loop].trips - 1)
         return times([known, *repeats])
 
+    def starts(self, apart: frozenset[str]) -> Ints:
+        """Words of the first tiles of all tasks, one for every tile of the iterators `apart`."""
+        words = []
+        for group, dims in self._components:
+            chosen = [
+                [(name, size, n) for size, n in (self._dims[name].standing if name in apart else self._first(name))]
+                for name in sorted(dims)
+            ]
+            cases = [({name: size for name, size, _ in case}, [n for _, _, n in case]) for case in product(*chosen)]
+            words.append(total([times([*(extent(rank, sizes) for rank in group), *n]) for sizes, n in cases]))
+        repeats = [dim.trips for name, dim in self._dims.items() if name in apart - self._operand.dims]
+        return times([*words, *repeats])
+
+    def _first(self, name: str) -> tuple[tuple[Ints, Ints], ...]:
+        return ((self._dims[name].tile, ONE),)
+
     def streamed(self, sliding: str | None) -> Ints:
         """Words fetched where every tile reads all its slices anew, sliding windows only their new elements."""
         used, streams = self._operand.dims, self._operand.streamable

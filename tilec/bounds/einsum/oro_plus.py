@@ -6,6 +6,7 @@ operand in slices up to 1.3 times less where the buffer has only a few words.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isqrt
 
 from tilec.bounds.einsum.blocks import Candidates
@@ -13,9 +14,10 @@ from tilec.bounds.einsum.curve import Curve
 from tilec.bounds.einsum.einsum import Einsum
 from tilec.bounds.einsum.loop_orders import modes
 from tilec.bounds.einsum.loops import Space, without_halo
-from tilec.bounds.einsum.mapspaces import MAPSPACES
+from tilec.bounds.einsum.mapspaces import MAPSPACES, PARALLEL_MEANING
 from tilec.bounds.einsum.oro import divisors
 from tilec.bounds.einsum.search import count_mappings, pareto
+from tilec.bounds.einsum.task_limit import most_tasks
 
 SPACE = Space(ragged=True, snake=True, streams=True)
 
@@ -34,14 +36,38 @@ def oro_plus(einsum: Einsum) -> Curve:
     partial sums, and sets of elements that are no boxes can move less. Raises UnsupportedError where the counts exceed
     64 bits.
     """
-    sizes = {dim: tile_sizes(extent) for dim, extent in einsum.extents.items()}
-    mappings = count_mappings([len(tiles) for tiles in sizes.values()]) * len(modes(einsum, SPACE))
-    seed = {dim: divisors(extent) for dim, extent in einsum.extents.items()}
-    points = pareto(einsum, _undominated(einsum, sizes), SPACE, _undominated(einsum, seed))
-    return Curve(MAPSPACES["oro+"], mappings, points)
+    return _curve(einsum, SPACE, MAPSPACES["oro+"])
 
 
-def _undominated(einsum: Einsum, candidates: Candidates) -> Candidates:
+def parallel(einsum: Einsum, units: int, capacity: int | None = None, whole: frozenset[str] = frozenset()) -> Curve:
+    """The least traffic over the mappings of `oro_plus` in at least `units` tasks that run side by side (`task_grids`).
+
+    The capacity is that of one unit, the traffic that of all. Never below `oro_plus`, and equal to it where its tasks
+    share nothing. With a `capacity` in bytes only the best point within it. Iterators in `whole` are not cut. No points
+    where there are fewer iterations than units, or none fits.
+    """
+    if units > most_tasks(einsum, whole):
+        return Curve(PARALLEL_MEANING, 0, ())
+    return _curve(einsum, replace(SPACE, units=units), PARALLEL_MEANING, capacity, whole)
+
+
+def _curve(
+    einsum: Einsum,
+    space: Space,
+    mapspace: str,
+    capacity: int | None = None,
+    whole: frozenset[str] = frozenset(),
+) -> Curve:
+    sizes, seed = (
+        {dim: [extent] if dim in whole else find(extent) for dim, extent in einsum.extents.items()}
+        for find in (tile_sizes, divisors)
+    )
+    mappings = count_mappings([len(tiles) for tiles in sizes.values()]) * len(modes(einsum, space))
+    candidates, start = _undominated(einsum, sizes, whole), _undominated(einsum, seed, whole)
+    return Curve(mapspace, mappings, pareto(einsum, candidates, space, start, capacity))
+
+
+def _undominated(einsum: Einsum, candidates: Candidates, whole: frozenset[str]) -> Candidates:
     """The candidates without tiles of iterators that occur in every operand (batch), which bring no reuse.
 
     Where tiles of such an iterator do not overlap, tiles of 1 under an outermost loop process one batch after another.
@@ -49,6 +75,6 @@ def _undominated(einsum: Einsum, candidates: Candidates) -> Candidates:
     batch = {
         dim
         for dim in einsum.dims
-        if without_halo(einsum, dim) and all(dim in operand.dims for operand in einsum.operands)
+        if dim not in whole and without_halo(einsum, dim) and all(dim in operand.dims for operand in einsum.operands)
     }
     return {dim: [1] if dim in batch else tiles for dim, tiles in candidates.items()}

@@ -12,8 +12,9 @@ from tilec.bounds.einsum.curve import Point
 from tilec.bounds.einsum.einsum import Einsum, Operand
 from tilec.bounds.einsum.loop_orders import Mode, Orders, modes
 from tilec.bounds.einsum.loops import Ints, Space
-from tilec.bounds.einsum.mapping import Mapping
+from tilec.bounds.einsum.mapping import Mapping, Tasks
 from tilec.bounds.einsum.operand_traffic import total
+from tilec.bounds.einsum.task_grids import TaskOrders
 from tilec.errors import UnsupportedError
 
 _HEAP = 31 << 20
@@ -32,11 +33,18 @@ def count_mappings(choices: Sequence[int]) -> int:
     return sum(ways * factorial(loops) for loops, ways in enumerate(by_loops))
 
 
-def pareto(einsum: Einsum, candidates: Candidates, space: Space, seed: Candidates | None = None) -> tuple[Point, ...]:
+def pareto(
+    einsum: Einsum,
+    candidates: Candidates,
+    space: Space,
+    seed: Candidates | None = None,
+    capacity: int | None = None,
+) -> tuple[Point, ...]:
     """The Pareto-optimal points over the product of candidate tiles.
 
     `seed` are tiles among the candidates, a small product to start from: the better its points, the more blocks are
-    dropped. Raises UnsupportedError where the counts exceed 64 bits.
+    dropped. With a `capacity` in bytes only the best point within it. Raises UnsupportedError where the counts exceed
+    64 bits.
     """
     np.empty(_HEAP, np.uint8)  # else arrays are unmapped and mapped again, page by page: half of the time
     words = prod(einsum.extents.values())
@@ -44,7 +52,7 @@ def pareto(einsum: Einsum, candidates: Candidates, space: Space, seed: Candidate
         raise UnsupportedError(f"{words} iterations are more than can be counted", einsum.text,
                                "Bound a smaller problem; traffic scales with the batch.")  # fmt: skip
     streaming = modes(einsum, space)
-    search = Search(einsum, space, streaming)
+    search = Search(einsum, space, streaming, capacity)
     if seed is None or not candidates:
         search.try_product(candidates)
     else:
@@ -67,12 +75,10 @@ def _points(einsum: Einsum, rows: Ints, modes: Sequence[Mode], space: Space) -> 
     for index, mode in enumerate(modes):
         of_mode = rows[:, rows[2] == index]
         sizes, count = of_mode[3:], of_mode.shape[1]
-        orders = Orders(einsum, dict(zip(dims, sizes, strict=True)), space)
-        best = orders.best_orders(mode, count)
-        words = {order: np.broadcast_to(total(orders.moved(order, mode)), count).tolist() for order in set(best)}
+        words, orders, tasks = _best_orders(einsum, dict(zip(dims, sizes, strict=True)), space, mode, count)
         streamed, sliding = (einsum.labels[mode.operand], mode.sliding) if mode else (None, None)
-        columns = (*(-(-of_mode[:2] // 8)).tolist(), sizes.T.tolist(), (-(-extents // sizes)).T.tolist(), best)
-        for i, (needed, traffic, tiles, trips, order) in enumerate(zip(*columns, strict=True)):
+        columns = (*(-(-of_mode[:2] // 8)).tolist(), sizes.T.tolist(), (-(-extents // sizes)).T.tolist())
+        for needed, traffic, tiles, trips, accesses, order, grid in zip(*columns, words, orders, tasks, strict=True):
             mapping = Mapping(
                 dict(zip(dims, tiles, strict=True)),
                 dict(zip(dims, trips, strict=True)),
@@ -80,6 +86,24 @@ def _points(einsum: Einsum, rows: Ints, modes: Sequence[Mode], space: Space) -> 
                 streamed,
                 sliding,
                 space.snake,
+                grid,
             )
-            points.append(Point(needed, words[order][i], traffic, mapping))
+            points.append(Point(needed, accesses, traffic, mapping))
     return tuple(sorted(points, key=lambda point: (point.buffer_bytes, -point.traffic_bytes)))
+
+
+def _best_orders(
+    einsum: Einsum, tiles: dict[str, Ints], space: Space, mode: Mode, count: int
+) -> tuple[list[int], list[tuple[str, ...]], list[Tasks]]:
+    """Words, loop order and tasks of each of `count` tilings."""
+    if space.units == 1:
+        orders = Orders(einsum, tiles, space)
+        best = orders.best_orders(mode, count)
+        words = {order: np.broadcast_to(total(orders.moved(order, mode)), count).tolist() for order in set(best)}
+        return [words[order][i] for i, order in enumerate(best)], best, [() for _ in best]
+    grids = TaskOrders(einsum, tiles, space)
+    chosen = grids.best_grids(mode, count)
+    kinds = {(each.grid, each.order) for each in chosen}
+    moved = {kind: np.broadcast_to(total(grids.moved_in(*kind, mode)), count).tolist() for kind in kinds}
+    in_tasks = [moved[each.grid, each.order][i] for i, each in enumerate(chosen)]
+    return in_tasks, [each.order for each in chosen], [each.tasks for each in chosen]

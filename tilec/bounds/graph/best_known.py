@@ -22,6 +22,7 @@ from tilec.bounds.graph.contractions import require_bound
 from tilec.bounds.graph.interval_curves import CurveCache, Find, Floats, IntervalCurves
 from tilec.bounds.graph.intervals import NodeInterval, Surroundings, intervals_from
 from tilec.bounds.graph.order import chained
+from tilec.bounds.graph.parallel_curves import FindParallel, ParallelCurves
 from tilec.bounds.graph.resident import resident_from
 from tilec.ir.graph import Graph
 
@@ -132,14 +133,28 @@ def best_known(graph: Graph, find: Find, capacity: int, known: CurveCache | None
     """
     around = _in_order(graph)
     curves = IntervalCurves(around, find, True, known)
-    grid = np.array([capacity], np.int64)
     positions = range(len(around.order))
     intervals = [
         interval
         for first in positions
         for interval in (*intervals_from(first, around), *resident_from(first, around, capacity))
     ]
-    traffic, cuts = _least(intervals, curves, grid)
+    return _best_cut(intervals, curves, capacity)
+
+
+def parallel_known(
+    graph: Graph, find: FindParallel, capacity: int, units: int, known: CurveCache | None = None
+) -> GraphPoint | None:
+    """The best known traffic of all `units` together, each with `capacity` bytes, where the work of every interval is
+    cut into tasks for them (`parallel_curves`). None when nothing fits. Raises UsageError while sizes are symbolic."""
+    around = _in_order(graph)
+    curves = ParallelCurves(around, find, units, capacity, known)
+    intervals = [each for first in range(len(around.order)) for each in intervals_from(first, around)]
+    return _best_cut(intervals, curves, capacity)
+
+
+def _best_cut(intervals: Sequence[NodeInterval], curves: IntervalCurves, capacity: int) -> GraphPoint | None:
+    traffic, cuts = _least(intervals, curves, np.array([capacity], np.int64))
     if not isfinite(traffic[0]):
         return None
     return GraphPoint(capacity, int(traffic[0]), _cut(intervals, cuts[:, 0]))

@@ -91,7 +91,7 @@ class IntervalCurves:
         key = self._signature(reader.node)
         if key not in self._known.singles:
             self._known.singles[key] = self._find(reader.einsum)
-        whole = _columns(reader, interval.chain) if interval.rows and interval.chain else frozenset()
+        whole = columns(reader, interval.chain) if interval.rows and interval.chain else frozenset()
         extents = reader.einsum.extents
         return [
             (point.buffer_bytes, point.traffic_bytes)
@@ -109,6 +109,6 @@ class IntervalCurves:
         ]
 
 
-def _columns(reader: Reader, chain: ProductChain) -> frozenset[str]:
+def columns(reader: Reader, chain: ProductChain) -> frozenset[str]:
     """Iterators of a contraction that form rows of its output."""
     return reader.columns | (reader.shared if chain.operators[0].heads > 1 else frozenset())

@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from tilec.bounds.einsum.cache import cached_parallel
 from tilec.bounds.einsum.lower import product_loads
-from tilec.bounds.graph.best_known import best_known
+from tilec.bounds.graph.best_known import best_known, parallel_known
 from tilec.bounds.graph.compulsory import compulsory
 from tilec.bounds.graph.contractions import bytes_of, contraction_of
 from tilec.bounds.graph.interval_curves import CurveCache, Find
+from tilec.bounds.graph.parallel_curves import FindParallel
 from tilec.bounds.levels import LevelCapacity
 from tilec.bounds.plan.groups import group_graph, plan_graph
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Bound, Plan
 
 
-def with_bounds(plan: Plan, levels: Iterable[LevelCapacity], find: Find) -> Plan:
+def with_bounds(
+    plan: Plan, levels: Iterable[LevelCapacity], find: Find, find_parallel: FindParallel = cached_parallel
+) -> Plan:
     """The plan with bounds at the capacities of a device's `levels`; unchanged while sizes are symbolic.
 
-    `find` gives the curve of one contraction. All groups together are bounded above the lowest level and at the lowest
-    level that holds tiles. A group has bounds at the levels that hold its tiles, for a cache may hold what earlier
-    groups left.
+    `find` gives the curve of one contraction, `find_parallel` that in tasks for the units of a level. All groups
+    together are bounded above the lowest level and at the lowest level that holds tiles. A group has bounds at the
+    levels that hold its tiles, for a cache may hold what earlier groups left.
     """
     if plan.symbols:
         return plan
-    sizes = {each.level: each.capacity for each in levels}
-    tiled = [name for name in _tiled(plan) if name in sizes]
-    capacities = {level: sizes[level] for level in tiled}
-    curves = CurveCache()
+    sizes = {each.level: each for each in levels}
+    tiled = {name: sizes[name] for name in _tiled(plan) if name in sizes}
+    search = _Search(find, find_parallel, CurveCache())
     by_kernels: dict[tuple[str, ...], Mapping[str, Bound]] = {}
     for group in plan.groups:
         key = tuple(variant.kernel for variant in group.variants)
         if key not in by_kernels:
             used = {name for variant in group.variants for name in variant.levels}
-            at = {level: size for level, size in capacities.items() if level in used}
-            by_kernels[key] = _bounds(group_graph(plan, group), at, find, curves) if at else {}
+            at = [each for level, each in tiled.items() if level in used]
+            by_kernels[key] = search.bounds(group_graph(plan, group), at) if at else {}
     groups = tuple(replace(g, bounds=by_kernels[tuple(variant.kernel for variant in g.variants)]) for g in plan.groups)
-    whole = {level: sizes[level] for level in (lowest(plan), *list(capacities)[:1]) if level in sizes}
-    bounds = _bounds(plan_graph(plan), whole, find, curves)
-    return replace(plan, groups=groups, capacities={**whole, **capacities}, bounds=bounds)
+    whole = {level: sizes[level] for level in (lowest(plan), *list(tiled)[:1]) if level in sizes}
+    bounds = search.bounds(plan_graph(plan), list(whole.values()))
+    capacities = {level: each.capacity for level, each in {**whole, **tiled}.items()}
+    return replace(plan, groups=groups, capacities=capacities, bounds=bounds)
 
 
 def lowest(plan: Plan) -> str:
@@ -77,9 +81,24 @@ def product_leasts(graph: Graph, capacities: Iterable[int]) -> list[int]:
     return [max((leaving + product_loads(e, capacity) for e in outside), default=0) for capacity in capacities]
 
 
-def _bounds(graph: Graph, capacities: Mapping[str, int], find: Find, curves: CurveCache) -> dict[str, Bound]:
-    result: dict[str, Bound] = {}
-    for (level, capacity), proved in zip(capacities.items(), leasts(graph, capacities.values()), strict=True):
-        point = best_known(graph, find, capacity, curves)
-        result[level] = Bound(proved, point.traffic_bytes if point is not None else None)
-    return result
+@dataclass(frozen=True)
+class _Search:
+    """How the curves of contractions are found, and those that are known."""
+
+    find: Find
+    find_parallel: FindParallel
+    curves: CurveCache
+
+    def bounds(self, graph: Graph, levels: Sequence[LevelCapacity]) -> dict[str, Bound]:
+        """The bounds of a graph at levels."""
+        proved = leasts(graph, [each.capacity for each in levels])
+        return {each.level: self._bound(graph, each, least) for each, least in zip(levels, proved, strict=True)}
+
+    def _bound(self, graph: Graph, level: LevelCapacity, proved: int) -> Bound:
+        point = best_known(graph, self.find, level.capacity, self.curves)
+        known = point.traffic_bytes if point is not None else None
+        if level.units == 1 or known is None:
+            return Bound(proved, known)
+        # A chain of heads apart can move less than the chain of all heads that is known for one unit.
+        tasks = parallel_known(graph, self.find_parallel, level.capacity, level.units, self.curves)
+        return Bound(proved, known, max(known, tasks.traffic_bytes) if tasks is not None else None)

@@ -9,15 +9,18 @@ from typing import Any
 
 from tilec.analysis.bounds.rows import MEASURED, At, Row, rows_of
 from tilec.analysis.bounds.subject import LB, LB_MEANING, Attained, Subject
+from tilec.bounds.einsum.mapspaces import PARALLEL, PARALLEL_MEANING
 from tilec.bounds.levels import NOT_JOINT
 
 _SUBJECT = ("name", "count", "sizes")
 _POINT = ("traffic_bytes", "accesses_words", "buffer_bytes", "mapping")
 
 
-def meanings(subjects: Sequence[Subject]) -> dict[str, str]:
+def meanings(subjects: Sequence[Subject], ats: Sequence[At] = ()) -> dict[str, str]:
     """Map from mapspace to its description."""
     descriptions = {slope.name: slope.meaning for subject in subjects for slope in subject.slopes}
+    if any(at.units > 1 for at in ats) and any(subject.parallel is not None for subject in subjects):
+        descriptions[PARALLEL] = PARALLEL_MEANING
     return {**descriptions, LB: LB_MEANING}
 
 
@@ -47,7 +50,10 @@ def _cells(point: Attained) -> list[object]:
 
 def bounds_to_json(subjects: Sequence[Subject], ats: Sequence[At]) -> dict[str, Any]:
     """All subjects as plain data: bounds at the capacities, or whole curves without capacities."""
-    data: dict[str, Any] = {"mapspaces": meanings(subjects), "subjects": [_subject(each, ats) for each in subjects]}
+    data: dict[str, Any] = {
+        "mapspaces": meanings(subjects, ats),
+        "subjects": [_subject(each, ats) for each in subjects],
+    }
     if any(at.level for at in ats):
         data["levels"] = NOT_JOINT
     return data
@@ -75,7 +81,7 @@ def _subject(subject: Subject, ats: Sequence[At]) -> dict[str, Any]:
 
 def _at(at: At, rows: Sequence[Row]) -> dict[str, Any]:
     bounds = {row.mapspace: _bound(row) for row in rows if row.mapspace != MEASURED}
-    data: dict[str, Any] = {"capacity_bytes": at.capacity, **bounds}
+    data: dict[str, Any] = {"capacity_bytes": at.capacity, **({"units": at.units} if at.units > 1 else {}), **bounds}
     if real := {row.because: row.traffic for row in rows if row.mapspace == MEASURED}:
         data["measured_bytes"] = real
     if at.level is None:

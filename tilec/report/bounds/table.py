@@ -44,7 +44,7 @@ def cells(subject: Subject, ats: Sequence[At]) -> list[list[str]]:
 
 def footer(subjects: Sequence[Subject], ats: Sequence[At]) -> list[str]:
     """The meaning of each mapspace, and the remark that bounds of several levels do not hold jointly."""
-    by_name = meanings(subjects)
+    by_name = meanings(subjects, ats)
     width = max(map(len, by_name))
     lines = [f"{name:<{width}}  {meaning}" for name, meaning in by_name.items()]
     return [*lines, f"levels: {NOT_JOINT}"] if any(at.level for at in ats) else lines

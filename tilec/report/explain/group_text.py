@@ -28,11 +28,11 @@ def group_text(explanation: GroupExplanation) -> str:
         lines += ["", f"{explanation.untold} blocks at a core's level: ask for one with --node"]
     if explanation.levels:
         lines += ["", "bytes by level"]
-        rows = [["", "moved", "least", "best known", "footprint"]]
+        rows = [["", "moved", "least", "best known", "parallel", "footprint"]]
         for at in explanation.levels:
-            numbers = (at.moved, at.least, at.known, at.footprint)
+            numbers = (at.moved, at.least, at.known, at.parallel, at.footprint)
             rows.append([at.level, *("-" if n is None else f"{n:,}" for n in numbers)])
-        lines += table(rows, right=(1, 2, 3, 4))
+        lines += table(rows, right=(1, 2, 3, 4, 5))
     if explanation.bytes:
         lines += ["", "where the bytes go"]
         rows = [["", "", "read", "written", "tensor has", "times"]]

@@ -71,5 +71,5 @@ def _level(group: Group, level: str) -> dict[str, Any]:
     }
     if level in group.bounds:
         bound = group.bounds[level]
-        data |= {"known": bound.known, "least": bound.least}
+        data |= {"known": bound.known, "least": bound.least, "parallel": bound.parallel}
     return data

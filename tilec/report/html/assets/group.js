@@ -118,10 +118,10 @@ function trafficTab(plan, group, n) {
   const rows = plan.levels.filter((level) => level.name in group.levels).map((level) => {
     const use = group.levels[level.name];
     return [level.name, roundBytes(use.read), roundBytes(use.written), rounded(separated, use.transactions, `of ${level.transaction} bytes`), roundBytes(use.footprint),
-      "known" in use ? roundBytes(use.known) : "–", "least" in use ? roundBytes(use.least) : "–"];
+      "known" in use ? roundBytes(use.known) : "–", use.parallel ? roundBytes(use.parallel) : "–", "least" in use ? roundBytes(use.least) : "–"];
   });
   return [
-    table("Traffic by level", [["level"], ["read", "right"], ["written", "right"], ["transactions", "right"], ["held", "right"], ["least known", "right"], ["proved", "right"]], rows),
+    table("Traffic by level", [["level"], ["read", "right"], ["written", "right"], ["transactions", "right"], ["held", "right"], ["least known", "right"], ["in parallel", "right"], ["proved", "right"]], rows),
     h("h4", {}, "Ski slope"), slopeChart(plan, group),
     groupRoofline(n),
   ];

@@ -4,7 +4,7 @@ function slopeChart(plan, group) {
   const slope = plan.slopes[group.slope];
   if (!slope) return h("p", { class: "none" }, noSlope(plan, group));
   const points = Object.entries(group.levels).filter(([, use]) => "least" in use)
-    .map(([level, use]) => ({ level, x: plan.levels.find((each) => each.name === level).bounded, y: use.moved, known: use.known, least: use.least }));
+    .map(([level, use]) => ({ level, x: plan.levels.find((each) => each.name === level).bounded, y: use.moved, known: use.known, least: use.least, parallel: use.parallel }));
   const draw = (width) => {
     const x = { binary: true, label: "capacity of the buffer", text: bytes };
     const y = { binary: true, label: "traffic", text: bytes };
@@ -22,7 +22,7 @@ function slopeChart(plan, group) {
     for (const point of points) {
       const label = `${point.level}: moves ${bytes(point.y)}${point.known ? `, ${times(point.y / point.known)} the known ${bytes(point.known)}` : ""}`;
       top.append(s("line", { class: "mark", x1: X(point.x), x2: X(point.x), y1: MARGIN.top, y2: bottom }),
-        s("g", { role: "img", tabindex: "0", class: "spot", "aria-label": label, ...tipped(() => [`This plan at ${point.level}`, `${bytes(point.y)} moved within ${bytes(point.x)}`, point.known ? `${times(point.y / point.known)} the least known, ${bytes(point.known)}` : "nothing known fits", `${bytes(point.least)} proved`]) },
+        s("g", { role: "img", tabindex: "0", class: "spot", "aria-label": label, ...tipped(() => [`This plan at ${point.level}`, `${bytes(point.y)} moved within ${bytes(point.x)}`, point.known ? `${times(point.y / point.known)} the least known, ${bytes(point.known)}` : "nothing known fits", point.parallel && `${times(point.y / point.parallel)} the least known in tasks for all units, ${bytes(point.parallel)}`, `${bytes(point.least)} proved`].filter(Boolean)) },
           s("circle", { cx: X(point.x), cy: Y(point.y), r: 7 })),
         s("text", { class: "spot-name", x: Math.min(X(point.x), right - 40), y: Math.max(Y(point.y) - 13, MARGIN.top + 12), "text-anchor": "middle" }, point.level));
     }
