@@ -41,9 +41,10 @@ from tilec.scheduler.refusals import refusal
 from tilec.scheduler.schedule import complete_plan, search_plan
 from tilec.scheduler.state import GroupSet, LegalGroup, LevelDecision, Members, SearchState, SearchStep
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms
+from tilec.scheduler.tiling.cache_reuse import TaskWalk
+from tilec.scheduler.tiling.cost_model import CostTerms, cost_terms, drawn_by_walk
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.task_tiles import TaskTile, task_tiles
+from tilec.scheduler.tiling.task_tiles import TaskTile, task_order, task_tiles
 from tilec.scheduler.trace import RecordedTrace, Step, TraceEntry
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
@@ -91,6 +92,7 @@ __all__ = [
     "register_options",
     "replay_search",
     "roofline",
+    "walks_of",
     "with_parts_alone",
 ]
 
@@ -128,6 +130,17 @@ def cost_terms_of(problem: FusionProblem, members: Sequence[int], tile: TaskTile
     sizes = {i: np.asarray(n, np.int64) for i, n in {**whole, **tile.sizes}.items()}
     steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
     return cost_terms(tiling, sizes, steps)
+
+
+def walks_of(problem: FusionProblem, members: Sequence[int], tile: TaskTile) -> dict[TaskWalk, float]:
+    """Orders of the tasks of a tile, the one first that its loops have by themselves, and the bytes from and to the
+    lowest level in each; none where the order is that of hardware that reads ahead."""
+    tiling = problem.tiling_problem(tuple(members), problem.leaving(members), tile.registers)
+    if tiling.target.is_cached or not tiling.target.cache:
+        return {}
+    sizes = {i: np.asarray(n, np.int64) for i, n in tile.sizes.items()}
+    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in tile.steps.items()}
+    return drawn_by_walk(tiling, sizes, steps, TaskWalk(task_order(tiling, tile.sizes)))
 
 
 def register_options(problem: FusionProblem, number: int) -> tuple[tuple[RegisterTile, TaskTile], ...]:

@@ -4,15 +4,19 @@ import json
 
 import pytest
 from report.explain.replays import replayed
+from scheduler.graphs import make_graph
 
 from tilec.analysis.explain.group import MOST, explain_group
 from tilec.analysis.explain.node import explain_node
+from tilec.analysis.explain.replay import replay
 from tilec.analysis.explain.summary import same, summarised
 from tilec.artifact import encode
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import tile_levels
 from tilec.report.explain.group_text import group_text, node_text
 from tilec.report.explain.summary_text import summary_text
+from tilec.spec.recipe import ScheduleOptions
+from tilec.spec.resolve import resolve_device
 
 CASES = [
     ("mobilenet-v2", "avx2"),
@@ -53,6 +57,21 @@ def test_the_tile_of_the_plan_is_the_taken_one():
         (block,) = explain_group(found, found.plan, group).blocks
         assert group.variants[0].tiles.get("l2", {}).get(group.name, {}) == block.candidates[0].candidate.tile
         assert abs(group.cost.picoseconds - block.joined) <= 1
+
+
+def test_orders_of_tasks_show_where_a_shared_cache_is_small():
+    """The order and the raster of the plan come first, and draw the fewest bytes of those that are listed."""
+    e = dict.fromkeys("mnk", 2048)
+    product = make_graph({"A": (2048, 2048), "B": (2048, 2048)}, [("C[m, n] = sum(k, A[m, k] * B[k, n])", e)], ["C"])
+    found = replay(product, resolve_device("a100[levels.l2.capacity=6MiB]"), ScheduleOptions())
+    (group,) = found.plan.groups
+    (variant,) = group.variants
+    (block,) = explain_group(found, found.plan, group).blocks
+    drawn = [walk.drawn_bytes for walk in block.walks]
+    assert drawn == sorted(set(drawn))
+    assert block.walks[0].order == variant.order["smem"]["C"]
+    assert block.walks[0].stripe == variant.raster["smem"]["C"] > 1
+    assert "orders of its tasks, the taken one first" in group_text(explain_group(found, found.plan, group))
 
 
 def test_a_node_knows_its_part_and_its_edges():

@@ -16,14 +16,15 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a tile is predicted to cost: the number of `tasks`; in picoseconds what a task computes, streams, copies and
-    takes in all, what all tasks take on all cores (`span`), what the lowest level takes (`drawn`), the `launch`, and
-    the whole; bytes that a core's level holds and that tasks move."""
+    """What a tile is predicted to cost: the number of `tasks`; in picoseconds what a task computes, streams, copies,
+    waits and takes in all, what all tasks take on all cores (`span`), what the lowest level takes (`drawn`), the
+    `launch`, and the whole; bytes that a core's level holds and that tasks move."""
 
     tasks: int
     compute: int
     stream: int
     copy: int
+    wait: int
     task: int
     span: int
     drawn: int
@@ -50,7 +51,8 @@ def candidate(problem: FusionProblem, members: Sequence[int], tile: TaskTile) ->
     """A tile of a group of parts in whole numbers."""
     terms = cost_terms_of(problem, members, tile)
     times = {
-        name: _pico(getattr(terms, name)) for name in ("compute", "stream", "copy", "task", "span", "drawn", "launch")
+        name: _pico(getattr(terms, name))
+        for name in ("compute", "stream", "copy", "wait", "task", "span", "drawn", "launch")
     }
     finals = [problem.parts[number][-1].name for number in members]
     return Candidate(

@@ -20,6 +20,7 @@ from tilec.scheduler.explain_search import (
     RegisterTile,
     TaskTile,
     program_objection,
+    walks_of,
 )
 
 MOST = 8
@@ -52,9 +53,20 @@ class PartExplanation:
 
 
 @dataclass(frozen=True, slots=True)
+class WalkExplanation:
+    """An order of tasks, outermost loop first, with the stripe of that loop (1: no raster), and the bytes that pass
+    between the lowest level and the caches above it."""
+
+    order: tuple[str, ...]
+    stripe: int
+    drawn_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class BlockExplanation:
     """What a core's level holds together: its parts, what they cost by themselves and joined, the candidates for its
-    tile, the taken one first, and the term that decides what it takes."""
+    tile, the taken one first, and the term that decides what it takes; orders of its tasks, the taken one first, where
+    caches below see a difference."""
 
     level: str
     unit: str
@@ -63,6 +75,7 @@ class BlockExplanation:
     joined: int
     limit: str
     candidates: tuple[Ranked, ...]
+    walks: tuple[WalkExplanation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +152,15 @@ def block_explanation(group: LegalGroup, builder: GroupBuilder) -> BlockExplanat
         whole(tile.objective, problem),
         _limit(ranked[0].candidate, problem),
         ranked,
+        _walks(problem, members, tile),
     )
+
+
+def _walks(problem: FusionProblem, members: tuple[int, ...], tile: TaskTile) -> tuple[WalkExplanation, ...]:
+    found = sorted(walks_of(problem, members, tile).items(), key=lambda item: item[1])
+    distinct = {round(size): walk for walk, size in reversed(found)}
+    every = tuple(WalkExplanation(walk.order, walk.stripe, size) for size, walk in sorted(distinct.items()))
+    return every[:MOST] if len(every) > 1 else ()
 
 
 def _part(problem: FusionProblem, number: int, register: RegisterTile) -> PartExplanation:
@@ -181,7 +202,12 @@ def _limit(tile: Candidate, problem: FusionProblem) -> str:
     of, target = tile.prediction, problem.target
     if of.drawn > of.span:
         return f"bandwidth of {target.levels[target.core - 1].name}"
-    work = {"computing": of.compute, f"filling {target.levels[target.core].name}": of.stream, "copies": of.copy}
+    work = {
+        "computing": of.compute,
+        f"filling {target.levels[target.core].name}": of.stream,
+        "copies": of.copy,
+        "latency": of.wait,
+    }
     most = max(work, key=lambda name: work[name])
     return "the launch" if of.launch > of.span else most
 

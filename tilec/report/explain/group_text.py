@@ -92,6 +92,14 @@ def _block_lines(block: BlockExplanation) -> Iterator[str]:
     for head, ranked in zip(heads, block.candidates, strict=True):
         if ranked.refused is not None:
             yield f"  {head}: no program, {ranked.refused.text}"
+    if block.walks:
+        yield ""
+        yield "orders of its tasks, the taken one first"
+        rows = [["", "outermost loop first", "stripe", "from and to the lowest level"]]
+        for place, walk in enumerate(block.walks):
+            head = str(place) if place else "taken"
+            rows.append([head, " ".join(walk.order), str(walk.stripe), f"{walk.drawn_bytes:,}"])
+        yield from table(rows, right=(2, 3))
 
 
 def _state(connected: str | None, reason: Refusal | None) -> str:

@@ -17,12 +17,27 @@ ROWS = 24
 def candidate_rows(candidates: Sequence[Candidate], heads: Sequence[str]) -> list[str]:
     """Candidates in rows, terms of their predictions in columns."""
     rows = [
-        ["", "tile", "steps", "tasks", "compute", "stream", "copy", "task", "span", "lowest", "all", "held", "moved"]
+        [
+            "",
+            "tile",
+            "steps",
+            "tasks",
+            "compute",
+            "stream",
+            "copy",
+            "wait",
+            "task",
+            "span",
+            "lowest",
+            "all",
+            "held",
+            "moved",
+        ]
     ]
     for head, each in zip(heads, candidates, strict=True):
         of = each.prediction
         steps = " ".join(f"{node}:{fact_text(dict(sizes))}" for node, sizes in each.steps.items())
-        times = (of.compute, of.stream, of.copy, of.task, of.span, of.drawn, of.picoseconds)
+        times = (of.compute, of.stream, of.copy, of.wait, of.task, of.span, of.drawn, of.picoseconds)
         rows.append(
             [
                 head,
@@ -34,7 +49,7 @@ def candidate_rows(candidates: Sequence[Candidate], heads: Sequence[str]) -> lis
                 f"{of.moved_bytes:,}",
             ]
         )
-    return table(rows, right=range(3, 13))
+    return table(rows, right=range(3, 14))
 
 
 def amount(value: int, unit: str) -> str:

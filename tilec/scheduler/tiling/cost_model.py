@@ -52,14 +52,15 @@ class Estimate:
 @dataclass(frozen=True, slots=True)
 class CostTerms:
     """What the predicted time is made of, for every candidate: the number of tasks, the seconds of one (`compute` and
-    `stream` overlap, `copy` adds to them), of all of them on all cores (`span`) and of what they draw from the lowest
-    level (`drawn`), of which the longer counts beside the `launch`; bytes that a core's level holds, and that all
-    tasks move."""
+    `stream` overlap, `copy` and the latency of its rounds, `wait`, add to them), of all of them on all cores (`span`)
+    and of what they draw from the lowest level (`drawn`), of which the longer counts beside the `launch`; bytes that a
+    core's level holds, and that all tasks move."""
 
     tasks: Ints
     compute: Floats
     stream: Floats
     copy: Floats
+    wait: Floats
     task: Floats
     span: Floats
     drawn: Floats
@@ -110,11 +111,12 @@ def cost_terms(
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * rounds * (rounds > 1)
     resident = _resident(problem, held, tasks)
     work = _cycles(problem, seen, loops, resident) / target.clock
-    waits = costs.task + costs.round * (1 + sum(loops.rounds.values())) / resident
+    copy = copied / target.copy
+    wait: Floats = np.asarray(costs.task + costs.round * (1 + sum(loops.rounds.values())) / resident)
     drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes, walk), tasks)
     if not implicit:  # a copy takes as long as the narrowest link that it passes
         stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))
-    task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copied / target.copy + waits
+    task = np.maximum(work, stream) + costs.exposed * np.minimum(work, stream) + copy + wait
     span = np.where(
         tasks == 1,
         task,
@@ -123,7 +125,7 @@ def cost_terms(
     )
     seconds = target.launch + np.maximum(span, drawn)
     moved = tasks * read + out
-    return CostTerms(tasks, work, stream, copied / target.copy, task, span, drawn, target.launch, seconds, held, moved)
+    return CostTerms(tasks, work, stream, copy, wait, task, span, drawn, target.launch, seconds, held, moved)
 
 
 def _rounded(problem: TilingProblem, seen: TileFootprints, tensor: str) -> Floats | float:
@@ -146,8 +148,16 @@ def task_walk(problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, o
     usual = TaskWalk(order)
     if problem.target.is_cached or not problem.target.cache or len(order) < 2:
         return usual
+    drawn = drawn_by_walk(problem, sizes, steps, usual)
+    return min(drawn, key=lambda walk: drawn[walk])
+
+
+def drawn_by_walk(
+    problem: TilingProblem, sizes: Mapping[str, Ints], steps: Steps, usual: TaskWalk
+) -> dict[TaskWalk, float]:
+    """Bytes from and to the lowest level in the order of every walk that there is to choose, the `usual` one first."""
     walks = dict.fromkeys((usual, *task_walks(problem, sizes)))
-    return min(walks, key=lambda walk: float(np.max(drawn_from_below(problem, sizes, steps, walk))))
+    return {walk: float(np.max(drawn_from_below(problem, sizes, steps, walk))) for walk in walks}
 
 
 def drawn_from_below(
