@@ -100,7 +100,10 @@ def _verified(
         job_without_device(console, recipe, given, model), device=known_device(plan), cache=cache_folder() / "objects"
     )
     console.note(placement_line(plan.body))
-    console.note(plan_line(plan_as_it_stands(plan).plan))
+    read = plan_as_it_stands(plan)
+    console.note(plan_line(read.plan))
+    if read.note:
+        console.note(f"{plan.place}: {read.note}")
     return run_stage(stage, job, source, source.folder / stage.file)
 
 
