@@ -53,7 +53,7 @@ def with_constants(case: Case, arrays: dict[str, np.ndarray]) -> Graph:
 
 @pytest.mark.feature("W21", "W32", "A02", "A05")
 @pytest.mark.parametrize("kind", DEVICES)
-@examples(20, seed=3)
+@examples(12, seed=3)
 @given(case=cases())
 def test_random_graphs_compute_what_they_say(kind: str, case: Case) -> None:
     arrays = case.arrays()
@@ -69,7 +69,10 @@ def test_random_graphs_compute_what_they_say(kind: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize("kind", DEVICES)
-@pytest.mark.parametrize("graph", [attention(), attention(1, 1), convolutions(), convolutions(8)])
+@pytest.mark.parametrize(
+    "graph",
+    [attention(), pytest.param(attention(1, 1), marks=pytest.mark.slow), convolutions(8), convolutions()],
+)
 def test_networks_compute_what_they_say(kind: str, graph: Graph) -> None:
     plan = schedule(graph, DEVICES[kind])
     assert illegal(plan) == []
@@ -100,7 +103,7 @@ def test_symbols_stay_and_every_size_computes_the_same() -> None:
 @pytest.mark.feature("W47")
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=() if n in (*KINDS, "a100-ssd") else pytest.mark.slow) for n in sorted(packaged("devices"))],
+    [pytest.param(n, marks=() if n in KINDS else pytest.mark.slow) for n in sorted(packaged("devices"))],
 )
 def test_any_device_gets_a_legal_plan(name: str) -> None:
     plan = schedule(attention(), device(name))
@@ -147,10 +150,10 @@ def test_plans_survive_json_and_are_the_same_every_time() -> None:
 
 def test_passes_are_seen_and_chosen() -> None:
     trace = RecordedTrace()
-    schedule(attention(), tiny(), trace=trace)
+    schedule(convolutions(), tiny(), trace=trace)
     names = [each.name for each in GRAPH_PASSES]
     assert [entry.step.name for entry in trace.entries][: len(names)] == names
-    plan = schedule(attention(), tiny(), ScheduleOptions(passes=("inline_scalars",)))
+    plan = schedule(attention(), tiny(), ScheduleOptions(fusion="none", passes=("inline_scalars",)))
     assert illegal(plan) == []
     assert any(node.name == "q_split" for group in plan.groups for node in group.nodes)
     with pytest.raises(ConfigError, match="no pass of schedule is called 'compos'") as caught:
