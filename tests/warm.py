@@ -19,8 +19,9 @@ NEEDED = ("onnx", "onnxruntime", "tilec.bench.candidate", "tilec.codegen.driver"
 @pytest.fixture(autouse=True, scope="module")
 def warm_processes() -> Iterator[None]:
     """Inside a module that imports this, remote objects live in forks."""
-    get_context("forkserver").set_forkserver_preload(list(NEEDED))
+    context = get_context("forkserver")
+    context.set_forkserver_preload(list(NEEDED))
     forkserver.ensure_running()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote, "START", "forkserver")
+        patch.setattr(remote, "CONTEXT", context)
         yield

@@ -19,18 +19,8 @@ NAME = "llama-layer-decode"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
     """A folder with a model, and a build folder made by `compile` for this machine; never changed."""
-    return compiled(NAME, tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def made_small(tmp_path_factory) -> Path:
-    """The same for a model that compiles in no time, where several processes compile it."""
-    return compiled("nerf-mlp", tmp_path_factory)
-
-
-def compiled(name: str, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    miniature(name, "decomposed", folder)
+    miniature(NAME, "decomposed", folder)
     tilec("compile", "model.onnx", "--device", "host", "-o", "build", folder=folder)
     return folder
 
@@ -79,9 +69,9 @@ def avx512() -> str:
     return " ".join(name for name in found if "AVX512" in name or name == "X86_V4")
 
 
-def test_a_fresh_build_is_skipped_stage_by_stage_and_says_so(made_small, tmp_path):
+def test_a_fresh_build_is_skipped_stage_by_stage_and_says_so(made, tmp_path):
     folder = tmp_path / "copy"
-    shutil.copytree(made_small, folder, symlinks=True)
+    shutil.copytree(made, folder, symlinks=True)
     before = contents(folder / "build")
     ran = tilec("compile", "model.onnx", "--device", "host", "-o", "build", folder=folder)
     said = ran.stderr.splitlines()[:4]
@@ -89,11 +79,12 @@ def test_a_fresh_build_is_skipped_stage_by_stage_and_says_so(made_small, tmp_pat
     assert contents(folder / "build") == before
 
 
-def test_make_builds_stage_by_stage_and_does_nothing_the_second_time(made_small, tmp_path):
+def test_make_builds_stage_by_stage_and_does_nothing_the_second_time(made, tmp_path):
     root = Path(__file__).parents[2]
     shutil.copy(root / "recipes" / "Makefile.example", tmp_path / "Makefile")
-    shutil.copy(made_small / "model.onnx", tmp_path)
-    device = made_small / "build" / "device.yaml"
+    miniature("nerf-mlp", "decomposed", tmp_path)
+    device = made / "build" / "device.yaml"
+    stage("compile", "model.onnx", "--device", device, "-o", "same", folder=tmp_path)
     command = ["make", f"TILEC={sys.executable} -m tilec", f"DEVICE={device}"]
 
     def make():
@@ -105,7 +96,7 @@ def test_make_builds_stage_by_stage_and_does_nothing_the_second_time(made_small,
     assert started(make()) == ["import", "schedule", "codegen", "verify"]
     build = tmp_path / "model.tilec"
     before = {path: os.stat(path).st_mtime_ns for path in build.iterdir()}
-    assert contents(build) == contents(made_small / "build")
+    assert contents(build) == contents(tmp_path / "same")
     assert "Nothing to be done" in make().stdout
     assert {path: os.stat(path).st_mtime_ns for path in build.iterdir()} == before
     os.utime(build / "2-plan.json")

@@ -34,12 +34,13 @@ DEVICES = {"cpu": tiny(), "gpu": tiny("explicit", 64)}
 
 
 GRAPHS = {"attention": attention, "convolutions": convolutions}
+NETWORKS = {**GRAPHS, "attention of one row": lambda: attention(1, 1), "small convolutions": lambda: convolutions(8)}
 
 
 @cache
-def planned(graph: str, fusion: Literal["none", "full"] = "full") -> Plan:
-    """The plan of a network for a small processor."""
-    return schedule(GRAPHS[graph](), tiny(), ScheduleOptions(fusion=fusion))
+def planned(graph: str, fusion: Literal["none", "full"] = "full", kind: str = "cpu") -> Plan:
+    """The plan of a network for a small processor, or for a small GPU."""
+    return schedule(NETWORKS[graph](), DEVICES[kind], ScheduleOptions(fusion=fusion))
 
 
 def with_constants(case: Case, arrays: dict[str, np.ndarray]) -> Graph:
@@ -70,11 +71,10 @@ def test_random_graphs_compute_what_they_say(kind: str, case: Case) -> None:
 
 @pytest.mark.parametrize("kind", DEVICES)
 @pytest.mark.parametrize(
-    "graph",
-    [attention(), pytest.param(attention(1, 1), marks=pytest.mark.slow), convolutions(8), convolutions()],
+    "name", [*GRAPHS, pytest.param("attention of one row", marks=pytest.mark.slow), "small convolutions"]
 )
-def test_networks_compute_what_they_say(kind: str, graph: Graph) -> None:
-    plan = schedule(graph, DEVICES[kind])
+def test_networks_compute_what_they_say(kind: str, name: str) -> None:
+    graph, plan = NETWORKS[name](), planned(name, kind=kind)
     assert illegal(plan) == []
     expected = values_of(graph)
     found = run_plan(plan, inputs_of(graph))
