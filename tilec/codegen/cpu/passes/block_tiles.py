@@ -1,8 +1,8 @@
 """Every tile with its blocking: as the plan says for the full tile of a node, by a rule for all other tiles.
 
-The full tile of a node is the largest of those that a kernel computes it in, of several the one with the most code at
-a point: that of a concatenation where it may read any operand.  Others are narrower: the last ones along an iterator,
-pieces between the operands of a concatenation.  Such a tile takes the plan's vector iterator as long as it
+The full tile of a node is the largest of those that a kernel computes it in, of several reductions the one with the
+most code at a step: over a concatenation where it may read any operand.  Others are narrower: the last ones along an
+iterator, pieces between the operands of a concatenation.  Such a tile takes the plan's vector iterator as long as it
 holds two points along it, and is otherwise cut by `best_choice` for its own size; so are copies and fills.
 """
 
@@ -44,7 +44,7 @@ def block_tiles(tree: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecis
 
 
 def full_tiles(body: Iterable[Tile]) -> dict[str, Tile]:
-    """Node -> the first of its tiles with the most points, of those with the most alternatives."""
+    """Node -> the first of its tiles with the most points; of reductions, of those with the most alternatives."""
     full: dict[str, Tile] = {}
     for tile in body:
         if tile.node and (tile.node not in full or _size(full[tile.node]) < _size(tile)):
@@ -53,7 +53,7 @@ def full_tiles(body: Iterable[Tile]) -> dict[str, Tile]:
 
 
 def _size(tile: Tile) -> tuple[int, int]:
-    return _points(tile), alternatives(tile)
+    return _points(tile), alternatives(tile) if tile.reduce else 0
 
 
 def _points(tile: Tile) -> int:
