@@ -17,8 +17,15 @@ def _numbers(ttype: str, *shape: int):
     return np.random.default_rng(shape).integers(limits.min, limits.max, shape, ttype, endpoint=True)
 
 
-@pytest.mark.parametrize("ttype", ["uint8", "int8"])
-@pytest.mark.parametrize("group", [1, 4])
+@pytest.mark.parametrize(
+    ("ttype", "group"),
+    [
+        ("uint8", 4),
+        ("int8", 1),
+        pytest.param("uint8", 1, marks=pytest.mark.slow),
+        pytest.param("int8", 4, marks=pytest.mark.slow),
+    ],
+)
 def test_quantized_convolution(tmp_path: Path, ttype: str, group: int) -> None:
     zeros = np.array(100, ttype), np.zeros(12, np.int8), np.array(5, ttype)
     scales = np.float32(0.02), np.linspace(0.01, 0.05, 12, dtype=np.float32), np.float32(0.7)
@@ -42,7 +49,7 @@ def test_quantized_product_and_dynamic_quantization(tmp_path: Path) -> None:
     check(path, feeds, tolerance=0)
 
 
-@pytest.mark.parametrize("kind", OUTPUTS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=() if k == "LSTM" else pytest.mark.slow) for k in OUTPUTS])
 def test_recurrence_in_both_directions(tmp_path: Path, kind: str) -> None:
     arrays = operands(kind, (3, 2, 5, 7), directions=2, lengths=(3, 1))
     options = {"hidden_size": 7, "direction": "bidirectional", "outputs": OUTPUTS[kind]}

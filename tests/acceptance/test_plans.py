@@ -32,6 +32,8 @@ DEVICES = tuple(sorted(path.stem for path in (Path(__file__).parents[2] / "devic
 WAYS = ("full", "register", "none")
 MACHINES = ("a100", "mi250", "ipu-mk2", "zen5-avx512")
 """Devices whose plans of small models run whole on the tile machine in every test run."""
+QUICK = (*MACHINES, "avx2", "a100-ssd", "v100-16g-host", "snowcat")
+"""One device of each hierarchy of levels."""
 
 
 @cache
@@ -68,14 +70,21 @@ def check(graph: Graph, name: str, objective: str, lowered: bool = True) -> None
         assert moved == sorted(moved)
 
 
-@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in DEVICES])
 def test_more_fusion_is_never_predicted_worse(name):
     check(small("nerf-mlp"), name, "time")
 
 
-@pytest.mark.parametrize("model", [pytest.param("bert-base", marks=pytest.mark.slow), "mobilenet-v2"])
-def test_more_fusion_of_other_operators_is_never_predicted_worse(model):
-    check(small(model), "a100", "time")
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        pytest.param("bert-base", "a100", marks=pytest.mark.slow),
+        pytest.param("mobilenet-v2", "a100", marks=pytest.mark.slow),
+        ("mobilenet-v2", "neon"),
+    ],
+)
+def test_more_fusion_of_other_operators_is_never_predicted_worse(model, name):
+    check(small(model), name, "time")
 
 
 @pytest.mark.slow

@@ -82,8 +82,9 @@ def test_a_fresh_build_is_skipped_stage_by_stage_and_says_so(made, tmp_path):
 def test_make_builds_stage_by_stage_and_does_nothing_the_second_time(made, tmp_path):
     root = Path(__file__).parents[2]
     shutil.copy(root / "recipes" / "Makefile.example", tmp_path / "Makefile")
-    shutil.copy(made / "model.onnx", tmp_path)
+    miniature("nerf-mlp", "decomposed", tmp_path)
     device = made / "build" / "device.yaml"
+    stage("compile", "model.onnx", "--device", device, "-o", "same", folder=tmp_path)
     command = ["make", f"TILEC={sys.executable} -m tilec", f"DEVICE={device}"]
 
     def make():
@@ -95,7 +96,7 @@ def test_make_builds_stage_by_stage_and_does_nothing_the_second_time(made, tmp_p
     assert started(make()) == ["import", "schedule", "codegen", "verify"]
     build = tmp_path / "model.tilec"
     before = {path: os.stat(path).st_mtime_ns for path in build.iterdir()}
-    assert contents(build) == contents(made / "build")
+    assert contents(build) == contents(tmp_path / "same")
     assert "Nothing to be done" in make().stdout
     assert {path: os.stat(path).st_mtime_ns for path in build.iterdir()} == before
     os.utime(build / "2-plan.json")

@@ -46,15 +46,28 @@ def test_where_maxima_lie(tmp_path: Path, order: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "padding"), [("linear", "zeros"), ("linear", "border"), ("nearest", "reflection"), ("cubic", "reflection")]
+    ("mode", "padding"),
+    [
+        ("linear", "zeros"),
+        pytest.param("linear", "border", marks=pytest.mark.slow),
+        pytest.param("nearest", "reflection", marks=pytest.mark.slow),
+        ("cubic", "reflection"),
+    ],
 )
 def test_grid_sample(tmp_path: Path, mode: str, padding: str) -> None:
     grid = np.random.default_rng(1).uniform(-1.8, 1.8, (2, 5, 7, 2)).astype(F32)
     compiles(tmp_path, "GridSample", normal(2, 3, 5, 4), grid, mode=mode, padding_mode=padding)
 
 
-@pytest.mark.parametrize("mode", ["avg", "max"])
-@pytest.mark.parametrize("ratio", [0, 2])
+@pytest.mark.parametrize(
+    ("mode", "ratio"),
+    [
+        ("avg", 2),
+        ("max", 0),
+        pytest.param("avg", 0, marks=pytest.mark.slow),
+        pytest.param("max", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_roi_align(tmp_path: Path, mode: str, ratio: int) -> None:
     options = {"mode": mode, "sampling_ratio": ratio, "output_height": 3, "output_width": 2, "spatial_scale": 0.5}
     compiles(tmp_path, "RoiAlign", normal(2, 3, 8, 9), REGIONS, IMAGES, known=[] if ratio else [1], **options)
@@ -74,8 +87,15 @@ def test_deformable_convolution(tmp_path: Path) -> None:
     compiles(tmp_path, "DeformConv", normal(*shape), normal(*weight, seed=2), 2 * arrays[0], bias, arrays[1], **options)
 
 
-@pytest.mark.parametrize("size", [5, 512])
-@pytest.mark.parametrize("inverse", [0, 1])
+@pytest.mark.parametrize(
+    ("size", "inverse"),
+    [
+        (512, 0),
+        (5, 1),
+        pytest.param(5, 0, marks=pytest.mark.slow),
+        pytest.param(512, 1, marks=pytest.mark.slow),
+    ],
+)
 def test_dft(tmp_path: Path, size: int, inverse: int) -> None:
     compiles(tmp_path, "DFT", normal(3, size, 2), inverse=inverse)
     if not inverse:

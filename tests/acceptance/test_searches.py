@@ -13,7 +13,7 @@ from acceptance.building import assert_close, check, compiled
 RANDOM = np.random.default_rng(5)
 
 
-@pytest.mark.parametrize("reduction", ["none", "add", "max"])
+@pytest.mark.parametrize("reduction", ["none", "add", pytest.param("max", marks=pytest.mark.slow)])
 def test_scatters(tmp_path: Path, reduction: str) -> None:
     indices = RANDOM.integers(-17, 17, (5, 31))
     path, feeds = single(
@@ -33,8 +33,9 @@ def test_top_k_with_ties(tmp_path: Path, shape: tuple[int, int], k: int) -> None
     check(path, feeds)
 
 
-def test_a_running_sum_of_a_long_row_backwards(tmp_path: Path) -> None:
-    path, feeds = single(tmp_path, "CumSum", normal(3, 5001), np.int64(1), known=[1], exclusive=1, reverse=1)
+@pytest.mark.parametrize("length", [301, pytest.param(5001, marks=pytest.mark.slow)])
+def test_a_running_sum_of_a_long_row_backwards(tmp_path: Path, length: int) -> None:
+    path, feeds = single(tmp_path, "CumSum", normal(3, length), np.int64(1), known=[1], exclusive=1, reverse=1)
     check(path, feeds)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from acceptance.building import FORMS, check_draws
-from acceptance.miniatures import LONG, SMALL, miniature
+from acceptance.miniatures import SMALL, miniature
 
-QUICK = {("conformer", "fused")}
-QUICK |= {(name, FORMS[place % 2]) for place, name in enumerate(name for name in SMALL if name not in LONG)}
-"""One form of each model that compiles quickly, by turns, and the conformer."""
+QUICK = {
+    *(("mobilenet-v2", "fused"), ("unet", "fused"), ("resnet-50", "fused"), ("vgg16", "decomposed")),
+    *(("bert-base", "decomposed"), ("llama-layer-decode", "fused"), ("nerf-mlp", "fused")),
+}
+"""Convolutions of every kind, pooling, upsampling, normalisation, attention with and without a cache: about 17 s."""
 CASES = [
     pytest.param(name, form, marks=[] if (name, form) in QUICK else [pytest.mark.slow])
     for name in SMALL

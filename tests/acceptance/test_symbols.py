@@ -18,7 +18,7 @@ from tilec.scheduler import schedule
 from tilec.spec.resolve import resolve_device
 
 QUICK = {
-    *(("mobilenet-v2", "fused"), ("vgg16", "decomposed"), ("nerf-mlp", "fused"), ("llama-layer-decode", "fused")),
+    *(("vgg16", "decomposed"), ("nerf-mlp", "fused"), ("llama-layer-decode", "fused")),
     ("llama-layer-prefill", "decomposed"),
 }
 """Every set of symbols, in either form; layers of attention in place of networks of them."""

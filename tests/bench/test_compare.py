@@ -16,6 +16,11 @@ from tilec.errors import UsageError
 from tilec.verify.remote import Remote
 
 
+@pytest.fixture(autouse=True, scope="module")
+def warm_processes():
+    """Here they begin as they do for users."""
+
+
 def fake(path: Path, seconds: float, who: str) -> Runner:
     """A runner that takes `seconds` and writes into a log when it runs."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli import models
+from tests.warm import warm_processes  # noqa: F401
 from tilec.cli import app
 from tilec.spec.probe import probed_text
 

@@ -28,7 +28,7 @@ def test_what_was_wrong_once(case: Path, worker: Worker) -> None:
     assert finding is None, f"{finding.kind}: {finding.detail}\n{text_of(model)}"
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, 1, *(pytest.param(part, marks=pytest.mark.slow) for part in (2, 3))])
 def test_random_models(part: int, worker: Worker) -> None:
     for index in range(part, MODELS, 4):
         model = draw(0, index, NODES)

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+from tests.acceptance.miniatures import LONG
 from tests.acceptance.miniatures import SMALL as MINIATURES
 from tests.importer.reference import compare, constants, normal, onnxruntime, run, save
 from tilec import zoo
@@ -38,6 +39,11 @@ OTHER_TURNS = [
     for turn, form in enumerate(FORMS)
 ]
 """The same, where the quick tests take the other form of each."""
+SYMBOLIC_TURNS = [
+    pytest.param(*turn.values, marks=turn.marks or (pytest.mark.slow if turn.values[0] in LONG else ()))
+    for turn in TURNS
+]
+"""The first turns; the quick tests leave out models that take long and say little that others do not."""
 SIZES = {"batch": 2, "seq": 5, "past": 6}
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -98,7 +104,7 @@ def test_zoo_models_compute_what_the_reference_computes(tmp_path: Path, name: st
 
 
 @pytest.mark.usefixtures("small_zoo")
-@pytest.mark.parametrize(("name", "form"), TURNS)
+@pytest.mark.parametrize(("name", "form"), SYMBOLIC_TURNS)
 @pytest.mark.feature("B01")
 def test_symbolic_zoo_models(tmp_path: Path, name: str, form: Any) -> None:
     path = zoo.export(name, tmp_path / "m.onnx", form=form, dynamic=True)

@@ -68,7 +68,7 @@ def check(case: Case) -> None:
 
 
 @pytest.mark.feature("W07", "W08", "W31")
-@examples(80, seed=5)
+@examples(60, seed=5)
 @given(cases())
 def test_random_plans(case: Case) -> None:
     check(case)
@@ -96,7 +96,7 @@ def check_mistake(case: Case, data: st.DataObject) -> None:
     assert agrees(result, case.reference(arrays))
 
 
-@examples(150, seed=5)
+@examples(100, seed=5)
 @given(cases(operators=3), st.data())
 def test_random_mistakes(case: Case, data: st.DataObject) -> None:
     check_mistake(case, data)

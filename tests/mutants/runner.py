@@ -23,7 +23,8 @@ LIMIT = 600
 
 _LEFT_OUT = (".*", "demo", "build", "dist")
 
-_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--tb=line", "--hypothesis-profile=unshrunk")
+_OPTIONS = ("-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=line", "--hypothesis-profile=unshrunk")
+"""Tests that `make test` runs have to find a fault: slow ones are left out."""
 
 _STATUS: dict[int, Status] = {0: "SURVIVED", 1: "killed"}
 """pytest's exit code -> what became of the mutant; with any other one no test has looked at it."""

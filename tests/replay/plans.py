@@ -24,7 +24,7 @@ QUICK = ("avx2", "a100")
 
 LONG = (
     *(("nafnet", "avx2"), ("nafnet", "a100"), ("shufflenet-v2", "avx2"), ("shufflenet-v2", "a100")),
-    ("llama-layer-decode", "a100"),
+    *(("llama-layer-decode", "a100"), ("bert-base", "a100")),
 )
 """What takes longest to plan on these devices: left to `make replay` as well."""
 

@@ -52,7 +52,7 @@ def check(sandbox: Sandbox, folder: Path, case: Case) -> None:
             break
 
 
-QUICK = {"model": 40, "spec": 20, "artifact": 20}
+QUICK = {"model": 24, "spec": 12, "artifact": 12}
 """How many of each kind every run takes; the rest is slow."""
 
 

@@ -12,6 +12,11 @@ from tilec.errors import UsageError
 from tilec.verify.remote import Remote, RemoteError
 
 
+@pytest.fixture(autouse=True, scope="module")
+def warm_processes():
+    """Here they begin as they do for users."""
+
+
 class Echo:
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix

@@ -18,6 +18,10 @@ _CAUSES = {
 """What a signal means that a process does not send itself."""
 
 
+CONTEXT = multiprocessing.get_context("spawn")
+"""How a process begins: fresh, since a fork of this one would have its memory and its locks."""
+
+
 class RemoteError(TilecError):
     """The process of a remote object died or its object failed."""
 
@@ -31,9 +35,8 @@ class Remote:
 
     def __init__(self, name: str, factory: Callable[..., Any], *arguments: Any) -> None:
         self.name = name
-        context = multiprocessing.get_context("spawn")
-        self._connection, child_end = context.Pipe()
-        self._process = context.Process(target=_serve, args=(child_end, factory, arguments), daemon=True)
+        self._connection, child_end = CONTEXT.Pipe()
+        self._process = CONTEXT.Process(target=_serve, args=(child_end, factory, arguments), daemon=True)
         with _undisturbed():
             self._process.start()
         child_end.close()

@@ -10,7 +10,7 @@ from tests.scheduler.rescaled import ROWS, normalized, planned
 from tilec.machine import execute
 
 TARGETS = (AVX512, AVX2, NEON)
-ON_CPU = ("every node on its own", "everything in registers", "members at the ends of parts", "mean and variance")
+ON_CPU = ("every node on its own", "everything in registers", "mean and variance")
 
 
 @pytest.mark.feature("W09")

@@ -188,16 +188,16 @@ def test_the_plan_of_a_long_row_is_compiled(tmp_path: Path) -> None:
 
 @pytest.mark.feature("W09", "W16")
 def test_variance_of_long_rows_takes_one_pass() -> None:
-    extents = {"s": 6, "r": 900}
-    texts = [*normalized(900), "Y[s, r] = (A[s, r] - U[s]) / sqrt(S[s] + 0.001)"]
-    graph = make_graph({"A": (6, 900)}, [(text, extents) for text in texts], ["Y"])
+    extents = {"s": 3, "r": 600}
+    texts = [*normalized(600), "Y[s, r] = (A[s, r] - U[s]) / sqrt(S[s] + 0.001)"]
+    graph = make_graph({"A": (3, 600)}, [(text, extents) for text in texts], ["Y"])
     plan = planned(graph, tiny(), ScheduleOptions(fusion="full", objective="traffic"))
     (loop,) = [group for group in plan.groups if shared(group)]
     assert {"T", "Q", "V"} < set(shared(loop))
     assert len(plan.tensors) > len(graph.tensors)
     moved = sum(group.cost.read["l2"].value for group in plan.groups if isinstance(group.cost.read["l2"], Const))
-    assert moved < 3 * 6 * 900 * 4, "once for the statistics, once for the result"
-    rows = (np.random.default_rng(3).standard_normal((6, 900)) + 1e3).astype(np.float32)
+    assert moved < 3 * 3 * 600 * 4, "once for the statistics, once for the result"
+    rows = (np.random.default_rng(3).standard_normal((3, 600)) + 1e3).astype(np.float32)
     wide = rows.astype(np.float64)
     exact = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 0.001)
     np.testing.assert_allclose(run_plan(plan, {"A": rows})["Y"], exact, atol=5e-4)
@@ -216,7 +216,7 @@ def test_a_loop_that_no_program_fits_is_done_without() -> None:
 
 
 def test_copies_stay_in_the_parts_of_their_nodes() -> None:
-    extents = {"m": 6, "n": 700}
+    extents = {"m": 3, "n": 600}
     texts = [
         "X[m] = max(n, A[m, n])",
         "D[m, n] = A[m, n] - X[m]",
@@ -225,7 +225,7 @@ def test_copies_stay_in_the_parts_of_their_nodes() -> None:
         "Z[m] = sum(n, W[m, n])",
         "R[m, n] = E[m, n] / Z[m]",
     ]
-    graph = make_graph({"A": (6, 700), "B": (700,)}, [(text, extents) for text in texts], ["R"])
+    graph = make_graph({"A": (3, 600), "B": (600,)}, [(text, extents) for text in texts], ["R"])
     options = ScheduleOptions(fusion="full", objective="traffic", passes=())
     plan = planned(graph, tiny(), options)
     (loop,) = [group for group in plan.groups if shared(group)]

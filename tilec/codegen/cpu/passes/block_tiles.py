@@ -1,7 +1,8 @@
 """Every tile with its blocking: as the plan says for the full tile of a node, by a rule for all other tiles.
 
-The full tile of a node is the largest of those that a kernel computes it in.  Others are narrower: the last ones along
-an iterator, pieces between the operands of a concatenation.  Such a tile takes the plan's vector iterator as long as it
+The full tile of a node is the largest of those that a kernel computes it in, of several reductions the one with the
+most code at a step: over a concatenation where it may read any operand.  Others are narrower: the last ones along an
+iterator, pieces between the operands of a concatenation.  Such a tile takes the plan's vector iterator as long as it
 holds two points along it, and is otherwise cut by `best_choice` for its own size; so are copies and fills.
 """
 
@@ -15,7 +16,7 @@ from tilec.codegen.cpu.blocking import Choice, best_choice, blocked
 from tilec.codegen.cpu.decisions import NodeDecision
 from tilec.codegen.cpu.kernel_ir import Blocking, Dim, For, If, KernelIR, Step, Tile, tiles
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.codegen.cpu.vectorize import lanes_of
+from tilec.codegen.cpu.vectorize import alternatives, lanes_of
 from tilec.ir.expr import accesses
 
 
@@ -43,12 +44,16 @@ def block_tiles(tree: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecis
 
 
 def full_tiles(body: Iterable[Tile]) -> dict[str, Tile]:
-    """Node -> the first of its tiles with the most points."""
+    """Node -> the first of its tiles with the most points; of reductions, of those with the most alternatives."""
     full: dict[str, Tile] = {}
     for tile in body:
-        if tile.node and (tile.node not in full or _points(full[tile.node]) < _points(tile)):
+        if tile.node and (tile.node not in full or _size(full[tile.node]) < _size(tile)):
             full[tile.node] = tile
     return full
+
+
+def _size(tile: Tile) -> tuple[int, int]:
+    return _points(tile), alternatives(tile) if tile.reduce else 0
 
 
 def _points(tile: Tile) -> int:
