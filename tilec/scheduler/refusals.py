@@ -38,9 +38,45 @@ def refusal(tensor: str, node: str, code: str, **numbers: int | str) -> Refusal:
     return Refusal(edge_name(tensor, node), code, numbers)
 
 
+WHOLE: dict[str, str] = {
+    "": "spread over partial results",
+    "results": "it has results enough to keep the device busy",
+    "short": "its results are sums of few elements",
+    "rates": "its arithmetic and its traffic at full rates take hardly less",
+    "slower": "no split is predicted to take clearly less",
+}
+"""Why a reduction was left whole: code -> what it means; the empty one for those that were spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionSpread:
+    """Whether a reduction was spread over partial results, and the figures behind that.
+
+    node      its name
+    results   results that it has
+    steps     elements that are reduced to each of them
+    units     results that the device works on at a time
+    whole     predicted picoseconds of the reduction by itself (0: not looked at)
+    split     those of the best split; where it was left whole because of `rates`, what they take at least
+    partials  partial results of each result, 1 where it was left whole
+    reason    a code of WHOLE
+    """
+
+    node: str
+    results: int
+    steps: int
+    units: int
+    whole: int = 0
+    split: int = 0
+    partials: int = 1
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class RewrittenGraph:
-    """A graph on its way to a plan, with the edges that passes refused to remove (edge -> refusal)."""
+    """A graph on its way to a plan, with the edges that passes refused to remove (edge -> refusal), and what was
+    decided about its reductions (node -> decision)."""
 
     graph: Graph
     refused: Mapping[str, Refusal] = field(default_factory=dict)
+    spread: Mapping[str, ReductionSpread] = field(default_factory=dict)
