@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Refusal
@@ -74,9 +74,22 @@ class ReductionSpread:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenGraph:
-    """A graph on its way to a plan, with the edges that passes refused to remove (edge -> refusal), and what was
-    decided about its reductions (node -> decision)."""
+    """A graph on its way to a plan, with the notes of its passes.
+
+    refused  edge -> why a pass did not remove it
+    spread   reduction -> whether it was spread over partial results
+    without  what plans are called for the passes that were left out
+    """
 
     graph: Graph
     refused: Mapping[str, Refusal] = field(default_factory=dict)
     spread: Mapping[str, ReductionSpread] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+
+    def followed(self, after: RewrittenGraph) -> RewrittenGraph:
+        """What a pass made of it, with the notes of those before."""
+        return replace(after, spread={**self.spread, **after.spread}, without=self.without)
+
+    def left_out(self, without: str) -> RewrittenGraph:
+        """The graph as it is, with a note that a pass did not run."""
+        return replace(self, without=(*self.without, without))

@@ -14,11 +14,11 @@ from tilec.ir.plan import Group, Plan
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """A whole plan that was compared: how far it fuses, whether passes computed elements again for it, what it comes
-    to (picoseconds or bytes), its groups, whether it was taken."""
+    """A whole plan that was compared: how far it fuses, what it does without for passes that were left out, what it
+    comes to (picoseconds or bytes), its groups, whether it was taken."""
 
     fusion: str
-    computes_again: bool
+    without: tuple[str, ...]
     cost: int
     groups: int
     taken: bool
@@ -59,7 +59,7 @@ def summarised(replay: Replay, plan: Plan) -> Summary:
     candidates = [
         CandidateRow(
             each.fusion,
-            each.computes_again,
+            each.draft.without,
             each.cost,
             sum(len(state.seconds) for state in each.legal),
             each is replay.best,

@@ -18,7 +18,7 @@ def summary_text(explanation: Summary, plan: str) -> str:
     lines += table(
         [
             [
-                f"fusion {each.fusion}" + (", computed again where read" if each.computes_again else ""),
+                ", ".join((f"fusion {each.fusion}", *each.without)),
                 amount(each.cost, explanation.unit),
                 f"{each.groups} groups",
                 "taken" if each.taken else "",
