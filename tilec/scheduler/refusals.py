@@ -43,6 +43,7 @@ WHOLE: dict[str, str] = {
     "results": "it has results enough to keep the device busy",
     "short": "its results are sums of few elements",
     "rates": "its arithmetic and its traffic at full rates take hardly less",
+    "share": "it takes little of what the graph takes",
     "slower": "no split is predicted to take clearly less",
 }
 """Why a reduction was left whole: code -> what it means; the empty one for those that were spread."""
@@ -57,7 +58,7 @@ class ReductionSpread:
     steps     elements that are reduced to each of them
     units     results that the device works on at a time
     whole     predicted picoseconds of the reduction by itself (0: not looked at)
-    split     those of the best split; where it was left whole because of `rates`, what they take at least
+    split     those of the splits that were made; where it was left whole, what it takes at full rates
     partials  partial results of each result, 1 where it was left whole
     reason    a code of WHOLE
     """

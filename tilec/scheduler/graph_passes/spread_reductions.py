@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import ClassVar
 
-from tilec.ir.expr import Expr, TensorExpr, constant_value
+from tilec.ir.expr import TensorExpr, accesses, constant_value
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.scheduler.analysis.access import stride
-from tilec.scheduler.analysis.contraction import is_contraction, operands_of
+from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.fusion.group_costs import PICO, roofline
 from tilec.scheduler.fusion_problem import FusionProblem
@@ -54,8 +54,15 @@ class SpreadReductions(ListedStep):
     without: ClassVar[str] = "reductions whole"
 
     gain: float = 0.9
-    """A reduction is split where that is predicted to take less than this fraction of it: what fusion saves later
-    differs little more."""
+    """A split is made where the chain that comes of it is predicted to take less than this fraction: fusion may make up
+    for less."""
+
+    near: float = 1.5
+    """A reduction that takes no more than so many times what its arithmetic and its traffic take at full rates is left
+    as it is."""
+
+    share: float = 0.01
+    """The same for reductions that could save no more than this part of what all of the graph take at full rates."""
 
     min_steps: int = 16
     """Elements of a result at least: a window of 3x3 is no reduction to share."""
@@ -69,7 +76,7 @@ class SpreadReductions(ListedStep):
     depth: int = 3
     """Splits of one reduction and of what comes of it at most."""
 
-    members: int = 4
+    members: int = 2
     """Reductions that differ, of those that are split alike, by which the split is chosen."""
 
     def run(self, draft: RewrittenGraph, problem: FusionProblem) -> RewrittenGraph:
@@ -93,11 +100,12 @@ class SpreadReductions(ListedStep):
         for node in graph.nodes:
             if node.expr.reduce and node.name not in constants:
                 alike.setdefault(costs.shape(node.expr), []).append(node)
+        full = sum(costs.least(node) for nodes in alike.values() for node in nodes)
         spread: dict[str, ReductionSpread] = {}
         chains: dict[str, ReductionChain] = {}
         tensors = dict(graph.tensors)
         for shape, nodes in alike.items():
-            splits, numbers = self._decided(shape, nodes, costs)
+            splits, numbers = self._decided(shape, nodes, costs, full * self.share)
             for node in nodes:
                 spread[node.name] = replace(numbers, node=node.name)
                 if splits:
@@ -110,34 +118,33 @@ class SpreadReductions(ListedStep):
         ]
         return RewrittenGraph(with_nodes(graph, rewritten, tensors), draft.refused, spread)
 
-    def _decided(self, shape: Shape, nodes: Sequence[Node], costs: ChainCosts) -> tuple[Splits, ReductionSpread]:
-        """The splits of reductions with equal extents, none where they do not pay, and the figures behind that."""
+    def _decided(
+        self, shape: Shape, nodes: Sequence[Node], costs: ChainCosts, worth: float
+    ) -> tuple[Splits, ReductionSpread]:
+        """The splits of reductions with equal extents, none where they do not pay, and the figures behind that; what
+        saves less than `worth` is not looked for."""
         _, spatial, reduce = shape
         results, steps, units = prod(spatial), prod(reduce), at_a_time(costs.problem.target)
         numbers = ReductionSpread("", results, steps, units)
         if results >= units or steps < self.min_steps or not results:
             return (), replace(numbers, reason="short" if steps < self.min_steps else "results")
         members = costs.distinct(nodes)[: self.members]
-        whole = sum(costs.seconds([node], {}) for node in members)
-        least = sum(costs.least(node) for node in members)
-        numbers = replace(numbers, whole=int(whole / len(members) * PICO), split=int(least / len(members) * PICO))
-        if least >= whole * self.gain:
-            return (), replace(numbers, reason="rates")
+        whole = sum(costs.seconds([node], {}) for node in members) / len(members)
+        least = sum(costs.least(node) for node in members) / len(members)
+        numbers = replace(numbers, whole=int(whole * PICO), split=int(least * PICO))
+        if whole <= least * self.near or (whole - least) * len(nodes) <= worth:
+            return (), replace(numbers, reason="rates" if whole <= least * self.near else "share")
         splits: Splits = ()
         best = whole
-        while len(splits) < self.depth:
-            trials = [((*splits, step)) for step in self._steps(members[0], splits, costs)]
-            timed = [(sum(costs.split_seconds(node, trial) for node in members), trial) for trial in trials]
-            seconds, found = min(timed, key=lambda each: each[0], default=(inf, splits))
+        while len(splits) < self.depth and best > least * self.near:
+            seconds, found = costs.best(members, [(*splits, step) for step in self._steps(members[0], splits, costs)], best)
             if seconds >= best * self.gain:
-                if not splits:
-                    numbers = replace(numbers, split=int(min(seconds, 1e6) / len(members) * PICO))
                 break
             best, splits = seconds, found
         if not splits:
             return (), replace(numbers, reason="slower")
-        chain = costs.chain(members[0], splits)
-        return splits, replace(numbers, split=int(best / len(members) * PICO), partials=costs.partials(chain))
+        partials = costs.partials(costs.chain(members[0], splits))
+        return splits, replace(numbers, split=int(best * PICO), partials=partials)
 
     def _steps(self, node: Node, splits: Splits, costs: ChainCosts) -> Iterator[tuple[int, ReductionSplit]]:
         """One more split of any reduction of a chain that has too few results."""
@@ -149,16 +156,8 @@ class SpreadReductions(ListedStep):
                 continue
             most = min(units // results, steps // 2)
             counts = [n for k in range(self.tried) if (n := (1 << most.bit_length() - 1) // self.spacing**k) > 1]
-            options = dict.fromkeys(s for n in counts for s in _splits(each.expr, reduce, n, costs.runs_inside(each)))
+            options = dict.fromkeys(split for n in counts for split in costs.splits(each, reduce, n))
             yield from ((place, split) for split in options)
-
-
-def _splits(expr: TensorExpr, extents: Sequence[int], parts: int, inside: bool) -> Iterator[ReductionSplit]:
-    """Splits into about so many partial results, in runs and interleaved; interleaved ones first where neighbours along
-    the last reduce iterator are neighbours `inside` a tensor."""
-    runs = _taken(expr, extents, range(len(extents)), parts, interleaved=False)
-    turns = _taken(expr, extents, range(len(extents) - 1, -1, -1), parts, interleaved=True)
-    yield from (split for split in ((turns, runs) if inside else (runs, turns)) if split)
 
 
 def _taken(
@@ -241,10 +240,20 @@ class ChainCosts:
         """A reduction after some splits."""
         return split_chain(node, splits, self.graph, self.constants)
 
-    def split_seconds(self, node: Node, splits: Splits) -> float:
-        """Predicted time of a reduction after some splits, infinite where they are none of it."""
-        chain = self.chain(node, splits)
-        return self.seconds(chain.nodes, chain.tensors) if chain.nodes else inf
+    def best(self, nodes: Sequence[Node], trials: Sequence[Splits], limit: float) -> tuple[float, Splits]:
+        """The splits with which some reductions take least on average, the first of several, if that is below a limit.
+
+        Where the partial reductions alone exceed what was found, their chains are not looked at.
+        """
+        found: tuple[float, Splits] = (limit, ())
+        for splits in trials:
+            chains = [self.chain(node, splits) for node in nodes]
+            if not all(chain.nodes for chain in chains):
+                continue
+            if sum(self.seconds(chain.nodes[:1], chain.tensors) for chain in chains) / len(nodes) < found[0]:
+                seconds = sum(self.seconds(chain.nodes, chain.tensors) for chain in chains) / len(nodes)
+                found = min(found, (seconds, splits), key=lambda each: each[0])
+        return found
 
     def seconds(self, nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> float:
         """Predicted time of a chain, cut into the groups that take least."""
@@ -264,11 +273,21 @@ class ChainCosts:
         first, last = (prod(self.shape(node.expr)[1]) for node in (chain.nodes[0], chain.nodes[-1]))
         return first // max(1, last)
 
-    def runs_inside(self, node: Node) -> bool:
-        """Whether neighbours along the last reduce iterator are neighbours in some operand."""
-        last = node.expr.reduce[-1]
-        shapes: Mapping[str, tuple[Expr, ...]] = {o.access.tensor: self.graph.tensors[o.access.tensor].shape for o in operands_of(node.expr) if o.access.tensor in self.graph.tensors}
-        steps = (stride(o.access, shapes[o.access.tensor], last, node.expr.domain[last]) for o in operands_of(node.expr) if o.access.tensor in shapes)
+    def splits(self, node: Node, extents: Sequence[int], parts: int) -> Iterator[ReductionSplit]:
+        """Splits of a reduction into about so many partial results: in runs, and, unless it is a contraction, whose
+        operands are loaded in blocks, interleaved; interleaved first where neighbours along the last reduce iterator
+        are neighbours in memory."""
+        expr = node.expr
+        runs = _taken(expr, extents, range(len(extents)), parts, interleaved=False)
+        turns = _taken(expr, extents, range(len(extents) - 1, -1, -1), parts, interleaved=True)
+        both = (runs,) if is_contraction(expr) else (turns, runs) if self._in_line(expr) else (runs, turns)
+        yield from (split for split in both if split)
+
+    def _in_line(self, expr: TensorExpr) -> bool:
+        """Whether neighbours along the last reduce iterator are neighbours in an operand."""
+        last = expr.reduce[-1]
+        known = [a for a in accesses(expr) if a.tensor in self.graph.tensors]
+        steps = (stride(a, self.graph.tensors[a.tensor].shape, last, expr.domain[last]) for a in known)
         return any(step is not None and constant_value(step) == 1 for step in steps)
 
     def _problem(self, nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> FusionProblem:
