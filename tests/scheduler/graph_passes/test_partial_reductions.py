@@ -102,7 +102,8 @@ def test_a_split_reduction_has_the_same_value(op, body, shape, axes, ttype) -> N
     if after is None:
         return
     (partial, final) = after.nodes
-    assert isinstance(partial.expr.body, Reduce) and isinstance(final.expr.body, Reduce)
+    assert isinstance(partial.expr.body, Reduce)
+    assert isinstance(final.expr.body, Reduce)
     assert {partial.expr.body.op, final.expr.body.op} == {op}
     found = result(after, arrays)
     assert found.dtype == arrays["x"].dtype
@@ -116,7 +117,8 @@ def test_a_split_reduction_has_the_same_value(op, body, shape, axes, ttype) -> N
 def test_what_is_split_reads_neighbours_or_every_so_many() -> None:
     graph = make_graph({"x": (4, 96)}, [("y[m] = sum(k, x[m, k])", {"m": 4, "k": 96})], ["y"])
     runs, turns = (split(graph, [AxisSplit(0, 8, interleaved)]) for interleaved in (False, True))
-    assert runs is not None and turns is not None
+    assert runs is not None
+    assert turns is not None
     assert [tensor_text(node.expr) for node in runs.nodes] == [
         "y_partial1[m, k1] = sum(k2, x[m, k1 * 12 + k2])",
         "y[m] = sum(k1, y_partial1[m, k1])",

@@ -6,6 +6,7 @@ connected at a core's level, threads of one core combine what each of them reduc
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tilec.ir.bind import simplify_tensor
@@ -74,35 +75,55 @@ def split_into_partials(
         extents that are split into a number of parts are constants
         integers have no neutral element of max and min: parts divide these
     """
-    expr, table = node.expr, graph.ttypes
+    expr = node.expr
     assert isinstance(expr.body, Reduce)
-    kind = type_of(expr.value, table)
-    ttype = graph.tensors[node.name].ttype if is_weak(kind) else kind
-    if ttype in HALVES and expr.body.op in ("sum", "prod"):
-        ttype = PROMOTED_TTYPE
-        expr = replace(expr, body=replace(expr.body, body=Call(ttype, (expr.value,))))
-    made = _partial(expr, split, ttype)
-    if made is None:
+    value, ttype = _accumulated(expr, graph)
+    axes = _axes(expr, split)
+    if axes is None or (axes.guards and _neutral(expr.body.op, ttype) is None):
         return None
-    partial, shared = made
-    partial = replace(partial, tensor=fresh(f"{node.name}_partial", graph.tensors))
-    partial = _in_storage_order(partial, constants)
-    reduce = tuple(i for i in partial.spatial if i in shared)
-    domain = {**partial.domain, **expr.domain}
-    access = Access(partial.tensor, tuple(map(Var, partial.spatial)))
+    name = fresh(f"{node.name}_partial", graph.tensors)
+    partial = _in_storage_order(_partial(name, expr, value, axes, ttype), constants)
+    reduce = tuple(i for i in partial.spatial if i in axes.parts)
     final = replace(
         expr,
         reduce=reduce,
-        extents=tuple(domain[i] for i in (*expr.spatial, *reduce)),
-        body=Reduce(expr.body.op, reduce, access),
+        extents=tuple(axes.domain[i] for i in (*expr.spatial, *reduce)),
+        body=Reduce(expr.body.op, reduce, Access(name, tuple(map(Var, partial.spatial)))),
     )
     tensor = Tensor(partial.shape, ttype)
     return PartialReduction(replace(node, expr=partial), replace(node, expr=simplify_tensor(final)), tensor)
 
 
-def _partial(expr: TensorExpr, split: ReductionSplit, ttype: str) -> tuple[TensorExpr, frozenset[str]] | None:
-    """The reduction of every part, and those of its spatial iterators that number parts; None where there is none."""
-    assert isinstance(expr.body, Reduce)
+def _accumulated(expr: TensorExpr, graph: Graph) -> tuple[Expr, str]:
+    """The body of a reduction in the type in which it is accumulated, and that type: half precision is summed in
+    single."""
+    kind = type_of(expr.value, graph.ttypes)
+    ttype = graph.tensors[expr.tensor].ttype if is_weak(kind) else kind
+    if ttype in HALVES and expr.reducer in ("sum", "prod"):
+        return Call(PROMOTED_TTYPE, (expr.value,)), PROMOTED_TTYPE
+    return expr.value, ttype
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """Iterators of a reduction after a split.
+
+    parts   new spatial iterators: which partial result
+    reduce  what every partial result reduces over
+    values  old iterator -> its value
+    guards  conditions under which there is an element
+    domain  extents of all
+    """
+
+    parts: tuple[str, ...]
+    reduce: tuple[str, ...]
+    values: Mapping[str, Expr]
+    guards: tuple[Expr, ...]
+    domain: Mapping[str, Expr]
+
+
+def _axes(expr: TensorExpr, split: ReductionSplit) -> _Axes | None:
+    """The iterators after a split; None where an extent is no constant, or nothing is left to reduce."""
     domain, taken = expr.domain, set(iterator_names(expr))
     at = {axis.position: axis for axis in split}
     parts: list[str] = []
@@ -111,11 +132,8 @@ def _partial(expr: TensorExpr, split: ReductionSplit, ttype: str) -> tuple[Tenso
     guards: list[Expr] = []
     for position, iterator in enumerate(expr.reduce):
         axis = at.get(position)
-        if axis is None:
-            reduce.append(iterator)
-            continue
-        if not axis.parts:
-            parts.append(iterator)
+        if axis is None or not axis.parts:
+            (reduce if axis is None else parts).append(iterator)
             continue
         extent = constant_value(domain[iterator])
         if extent is None or not 1 < axis.parts <= extent:
@@ -133,19 +151,24 @@ def _partial(expr: TensorExpr, split: ReductionSplit, ttype: str) -> tuple[Tenso
         reduce.append(step)
     if not parts or all(constant_value(domain[i]) == 1 for i in reduce):
         return None
-    value = substitute(expr.body.body, values)
-    if guards:
-        neutral = _neutral(expr.body.op, ttype)
-        if neutral is None:
-            return None
-        condition = guards[0]
-        for guard in guards[1:]:
-            condition = Binary("and", condition, guard)
-        value = Call("where", (condition, value, neutral))
-    spatial = (*parts, *expr.spatial)
-    extents = tuple(domain[i] for i in (*spatial, *reduce))
-    body = Reduce(expr.body.op, tuple(reduce), value)
-    return simplify_tensor(TensorExpr(expr.tensor, spatial, tuple(reduce), extents, body)), frozenset(parts)
+    return _Axes(tuple(parts), tuple(reduce), values, tuple(guards), domain)
+
+
+def _partial(name: str, expr: TensorExpr, value: Expr, axes: _Axes, ttype: str) -> TensorExpr:
+    """The reduction of every part."""
+    assert isinstance(expr.body, Reduce)
+    body, neutral = substitute(value, axes.values), _neutral(expr.body.op, ttype)
+    if axes.guards and neutral is not None:
+        body = Call("where", (_all(axes.guards), body, neutral))
+    spatial = (*axes.parts, *expr.spatial)
+    extents = tuple(axes.domain[i] for i in (*spatial, *axes.reduce))
+    return simplify_tensor(TensorExpr(name, spatial, axes.reduce, extents, Reduce(expr.body.op, axes.reduce, body)))
+
+
+def _all(guards: Sequence[Expr]) -> Expr:
+    """All of some conditions."""
+    first, *others = guards
+    return Binary("and", first, _all(others)) if others else first
 
 
 def _neutral(op: str, ttype: str) -> Const | None:
