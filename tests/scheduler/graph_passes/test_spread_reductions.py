@@ -149,10 +149,10 @@ def assert_runs(graph: Graph, target: DeviceSpec) -> Plan:
 
 
 @pytest.mark.feature("B11")
-@pytest.mark.parametrize("shape", [(5, 96), (3, 97), (1, 1000), (2, 13)])
+@pytest.mark.parametrize("shape", [(5, 384), (3, 499), (1, 1000), (2, 13)])
 def test_rows_on_a_device_with_threads(shape: tuple[int, int]) -> None:
     """Also extents that no number of parts divides, whose last part is shorter."""
-    plan = assert_runs(norm(*shape), tiny("explicit", threads=64))
+    plan = assert_runs(norm(*shape), device("a100"))
     assert (shape == (2, 13)) != any("partial" in node.name for group in plan.groups for node in group.nodes)
 
 
