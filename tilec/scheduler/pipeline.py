@@ -28,10 +28,10 @@ from tilec.scheduler.graph_passes.compose import compose
 from tilec.scheduler.graph_passes.fold_movement import fold_movement
 from tilec.scheduler.graph_passes.inline_scalars import inline_scalars
 from tilec.scheduler.graph_passes.rematerialize import rematerialize
-from tilec.scheduler.graph_passes.spread_reductions import SpreadReductions
 from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
 from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
+from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tilec.errors import ConfigError, did_you_mean
 from tilec.scheduler import pipeline
-from tilec.scheduler.graph_passes.spread_reductions import SpreadReductions
 from tilec.scheduler.pipeline import GraphPass
 from tilec.scheduler.plan_candidates import PlanStep
+from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
 from tilec.spec.recipe import ScheduleOptions
 

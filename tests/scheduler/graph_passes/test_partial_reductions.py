@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler.graphs import make_graph
@@ -74,7 +73,6 @@ EXTENTS = st.sampled_from([1, 2, 3, 5, 7, 8, 12, 13, 17, 24])
 AXES = st.tuples(*(st.none() | st.tuples(st.integers(0, 24), st.booleans()) for _ in range(2)))
 
 
-@pytest.mark.feature("B11")
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     st.sampled_from(["sum", "max", "min", "prod"]),

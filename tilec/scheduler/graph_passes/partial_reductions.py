@@ -1,4 +1,4 @@
-"""A reduction as partial results that are reduced in their turn: the algebra of spreading it over units (B11, W26).
+"""A reduction as partial results that are reduced in their turn: the algebra of spreading it over units.
 
 Which units compute the partial results is no matter of this rewrite.  Where the edge between the two reductions is
 connected at a core's level, threads of one core combine what each of them reduced; where it is not, tasks do.

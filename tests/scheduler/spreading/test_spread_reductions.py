@@ -20,9 +20,9 @@ from tilec.machine import execute
 from tilec.report.explain.reductions_text import spread_text
 from tilec.scheduler import schedule
 from tilec.scheduler.fusion_problem import FusionProblem
-from tilec.scheduler.graph_passes.reduction_splits import number_of_parts
-from tilec.scheduler.graph_passes.spread_reductions import SpreadReductions
 from tilec.scheduler.refusals import ReductionSpread, RewrittenGraph
+from tilec.scheduler.spreading.reduction_splits import number_of_parts
+from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.target_model import target_model_of
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
@@ -58,7 +58,6 @@ def predicted(plan: Plan) -> int:
     return sum(group.cost.picoseconds for group in plan.groups)
 
 
-@pytest.mark.feature("B11")
 def test_a_global_mean_takes_about_what_its_bytes_take() -> None:
     """An image of 1 MB: by a thread for each channel 800 us and more, its bytes alone 0.5."""
     graph, a100 = mean(), device("a100")
@@ -72,7 +71,6 @@ def test_a_global_mean_takes_about_what_its_bytes_take() -> None:
     assert decision.split * 50 < decision.whole
 
 
-@pytest.mark.feature("B11", "W26")
 def test_rows_are_shared_by_threads_of_one_core() -> None:
     """Partial results stay in the core's level: one kernel reads a row once."""
     plan = schedule(norm(128, 768), device("a100"))
@@ -148,7 +146,6 @@ def assert_runs(graph: Graph, target: DeviceSpec) -> Plan:
     return plan
 
 
-@pytest.mark.feature("B11")
 @pytest.mark.parametrize("shape", [(5, 384), (3, 499), (1, 1000), (2, 13)])
 def test_rows_on_a_device_with_threads(shape: tuple[int, int]) -> None:
     """Also extents that no number of parts divides, whose last part is shorter."""

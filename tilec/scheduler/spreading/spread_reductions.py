@@ -1,4 +1,4 @@
-"""Reductions with too few results to keep a device busy are spread over its units (B11, W26; split-K).
+"""Reductions with too few results to keep a device busy are spread over its units (split-K).
 
 One unit that adds up a whole image, or one thread a row, leaves all others idle.  Whether partial results pay, how many
 and of which elements is predicted for every reduction by the costs that the search itself goes by: the partial and the
@@ -16,7 +16,10 @@ from typing import ClassVar
 from tilec.ir.graph import Node
 from tilec.scheduler.fusion.group_costs import PICO
 from tilec.scheduler.fusion_problem import FusionProblem
-from tilec.scheduler.graph_passes.chain_costs import (
+from tilec.scheduler.graph_passes.partial_reductions import ReductionSplit
+from tilec.scheduler.graph_passes.rewrite import constant_tensors, with_nodes
+from tilec.scheduler.refusals import ReductionSpread, RewrittenGraph
+from tilec.scheduler.spreading.chain_costs import (
     ChainCosts,
     PartialChain,
     Shape,
@@ -24,10 +27,7 @@ from tilec.scheduler.graph_passes.chain_costs import (
     on_core,
     split_chain,
 )
-from tilec.scheduler.graph_passes.partial_reductions import ReductionSplit
-from tilec.scheduler.graph_passes.reduction_splits import splits_into
-from tilec.scheduler.graph_passes.rewrite import constant_tensors, with_nodes
-from tilec.scheduler.refusals import ReductionSpread, RewrittenGraph
+from tilec.scheduler.spreading.reduction_splits import splits_into
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.trace import ListedStep
 
