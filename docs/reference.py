@@ -45,18 +45,20 @@ def recipe_tables() -> str:
 
 def pass_table() -> str:
     """The passes over the graph, in the order in which they run."""
-    rows = [[f"`{each.name}`", each.rule, "yes" if each.optional else ""] for each in GRAPH_PASSES]
-    return _table(["pass", "rule", "optional"], rows)
+    rows = [[f"`{each.name}`", each.rule, _options(each), each.without] for each in GRAPH_PASSES]
+    return _table(["pass", "rule", "options", "plans without it"], rows)
 
 
 def search_table() -> str:
     """The steps of the search, in the order in which they run, with their options."""
-    rows = []
-    for step in SEARCH:
-        values = {each.name: getattr(step, each.name) for each in fields(step)}
-        options = [f"`{name}={value:g}`" for name, value in values.items() if isinstance(value, int | float)]
-        rows.append([f"`{step.name}`", step.rule, " ".join(options)])
+    rows = [[f"`{step.name}`", step.rule, _options(step)] for step in SEARCH]
     return _table(["step", "rule", "options"], rows)
+
+
+def _options(step: Any) -> str:
+    """The thresholds of a pass or step."""
+    values = {each.name: getattr(step, each.name) for each in fields(step)}
+    return " ".join(f"`{name}={value:g}`" for name, value in values.items() if isinstance(value, int | float))
 
 
 def decision_table() -> str:

@@ -23,7 +23,7 @@ from tilec.lower.lowering import lower
 from tilec.machine import execute
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.graph_passes.rewrite import live
-from tilec.scheduler.pipeline import GRAPH_PASSES
+from tilec.scheduler.pipeline import GRAPH_PASSES, GraphPass
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.spec.resolve import resolve_device
 
@@ -71,7 +71,7 @@ def network(name: str, pixels: int) -> Network:
         graph = import_model(zoo.export(name, Path(folder) / "model.onnx", seq=pixels)).graph
     draft = RewrittenGraph(live(graph))
     for step in GRAPH_PASSES:
-        draft = step.run(draft)
+        draft = step.rewrite(draft) if isinstance(step, GraphPass) else draft
     return Network(draft.graph, fuse_registers(draft.graph).parts)
 
 

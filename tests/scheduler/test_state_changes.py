@@ -7,6 +7,7 @@ from scheduler.graphs import make_graph
 from scheduler.running import device
 
 from tilec.scheduler import schedule
+from tilec.scheduler.pipeline import GRAPH_PASSES
 from tilec.scheduler.state_changes import changes, whole_plan
 from tilec.scheduler.trace import RecordedTrace
 from tilec.spec.recipe import ScheduleOptions
@@ -37,7 +38,7 @@ def test_what_the_steps_of_a_small_search_changed() -> None:
     trace = RecordedTrace()
     schedule(make_graph({"x": (5, 32)}, ROWS, ["y"]), device("zen5-avx512"), ScheduleOptions(), trace)
     lines = []
-    for entry in trace.entries[6:]:
+    for entry in trace.entries[len(GRAPH_PASSES) :]:
         plan = whole_plan(entry.after)
         if plan in ("", "fusion full"):
             lines += [f"{entry.step.name}:", *(f"  {line}" for line in changes(entry.before, entry.after))]

@@ -21,6 +21,7 @@ from tilec.scheduler.fusion.partition import PartitionGroups
 from tilec.scheduler.fusion.register_parts import FuseRegisters
 from tilec.scheduler.fusion.split_parts import SplitParts
 from tilec.scheduler.fusion.tune_groups import TuneGroups
+from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.align_iterators import align_iterators
 from tilec.scheduler.graph_passes.choose_layouts import choose_layouts
 from tilec.scheduler.graph_passes.compose import compose
@@ -30,6 +31,7 @@ from tilec.scheduler.graph_passes.rematerialize import rematerialize
 from tilec.scheduler.memory_levels.hierarchical_search import PartitionLevels
 from tilec.scheduler.plan_candidates import ComparePlans, PlanStep
 from tilec.scheduler.refusals import RewrittenGraph
+from tilec.scheduler.spreading.spread_reductions import SpreadReductions
 from tilec.scheduler.state import SearchStep
 
 
@@ -37,18 +39,23 @@ from tilec.scheduler.state import SearchStep
 class GraphPass:
     """A rewrite of the whole graph.
 
-    rule      the rule that it goes by, one sentence
-    run       the rewrite; edges that it leaves, with the reason, are noted beside the graph
-    optional  the graph without it is planned as well, and compared: it does not pay on every device
+    rule     the rule that it goes by, one sentence
+    rewrite  the rewrite; edges that it leaves, with the reason, are noted beside the graph
+    without  what plans of the graph without it are called, which are compared as well: it does not pay on every device;
+             empty: there are none
     """
 
     name: str
     rule: str
-    run: Callable[[RewrittenGraph], RewrittenGraph]
-    optional: bool = False
+    rewrite: Callable[[RewrittenGraph], RewrittenGraph]
+    without: str = ""
+
+    def run(self, draft: RewrittenGraph, _problem: FusionProblem) -> RewrittenGraph:
+        """The rewritten graph, the same for all targets."""
+        return self.rewrite(draft)
 
 
-GRAPH_PASSES: tuple[GraphPass, ...] = (
+GRAPH_PASSES: tuple[GraphPass | SpreadReductions, ...] = (
     GraphPass("inline_scalars", "constants of one element become literals of what reads them", inline_scalars),
     GraphPass(
         "compose",
@@ -75,10 +82,12 @@ GRAPH_PASSES: tuple[GraphPass, ...] = (
         "rematerialize",
         "cheap elementwise producers are computed again in the reductions that read each element once",
         rematerialize,
-        optional=True,
+        without="nothing computed twice",
     ),
+    SpreadReductions(),
 )
-"""Passes over the graph in the order in which they run."""
+"""Passes over the graph in the order in which they run; a pass that decides by predicted times is a frozen value whose
+fields are its thresholds."""
 
 PARTITION = PartitionGroups()
 

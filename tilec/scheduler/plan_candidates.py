@@ -35,7 +35,7 @@ class PlanSearch:
     graph    the graph as it was given
     options  the recipe's options
     root     the problem without parts: graph, target, objective, and the cache
-    drafts   the graph after its passes; behind it, where that differs, without what passes compute again
+    drafts   the graph after its passes; behind it, where that differs, after all but optional ones, last after none
     steps    the steps that lead to groups
     """
 
@@ -49,7 +49,7 @@ class PlanSearch:
     def candidate(self, draft: RewrittenGraph, fusion: Fusion, tuner: Tuner | None = None) -> PlanCandidate:
         """The plan of a draft with a way to fuse, outlined; a tuner chooses its tiles."""
         builder = GroupBuilder(draft.graph)
-        label = f"fusion {fusion}" + (", nothing computed twice" if draft is not self.drafts[0] else "")
+        label = ", ".join((f"fusion {fusion}", *draft.without))
         options = self.options.model_copy(update={"fusion": fusion})
         starts = []
         for segment in segments_of(draft.graph):
@@ -76,11 +76,6 @@ class PlanCandidate:
     def tuner(self) -> Tuner | None:
         """What chooses tiles; None: the first is taken."""
         return self.outline[0].tuner
-
-    @property
-    def computes_again(self) -> bool:
-        """Whether elements are computed again where they are read."""
-        return len(self.search.drafts) > 1 and self.draft is self.search.drafts[0]
 
     @cached_property
     def legal(self) -> tuple[SearchState, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Refusal
@@ -38,9 +38,59 @@ def refusal(tensor: str, node: str, code: str, **numbers: int | str) -> Refusal:
     return Refusal(edge_name(tensor, node), code, numbers)
 
 
+WHOLE: dict[str, str] = {
+    "": "spread over partial results",
+    "results": "it has results enough to keep the device busy",
+    "short": "its results are sums of few elements",
+    "rates": "its arithmetic and its traffic at full rates take hardly less",
+    "share": "it takes little of what the graph takes",
+    "slower": "no split is predicted to take clearly less",
+}
+"""Why a reduction was left whole: code -> what it means; the empty one for those that were spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReductionSpread:
+    """Whether a reduction was spread over partial results, and the figures behind that.
+
+    node      its name
+    results   results that it has
+    steps     elements that are reduced to each of them
+    units     results that the device works on at a time
+    whole     predicted picoseconds of the reduction by itself (0: not looked at)
+    split     those of the splits that were made; where it was left whole, what it takes at full rates
+    partials  partial results of each result, 1 where it was left whole
+    reason    a code of WHOLE
+    """
+
+    node: str
+    results: int
+    steps: int
+    units: int
+    whole: int = 0
+    split: int = 0
+    partials: int = 1
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class RewrittenGraph:
-    """A graph on its way to a plan, with the edges that passes refused to remove (edge -> refusal)."""
+    """A graph on its way to a plan, with the notes of its passes.
+
+    refused  edge -> why a pass did not remove it
+    spread   reduction -> whether it was spread over partial results
+    without  what plans are called for the passes that were left out
+    """
 
     graph: Graph
     refused: Mapping[str, Refusal] = field(default_factory=dict)
+    spread: Mapping[str, ReductionSpread] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+
+    def followed(self, after: RewrittenGraph) -> RewrittenGraph:
+        """What a pass made of it, with the notes of those before."""
+        return replace(after, spread={**self.spread, **after.spread}, without=self.without)
+
+    def left_out(self, without: str) -> RewrittenGraph:
+        """The graph as it is, with a note that a pass did not run."""
+        return replace(self, without=(*self.without, without))

@@ -91,10 +91,10 @@ def search_plan(
     _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)
-    drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), options, trace)
-    _require_capacity(drafts[0].graph, target)
     numbers = _symbol_numbers(graph.symbols, sizes)
     root = FusionProblem(graph, (), target, numbers, options.objective, frozenset())
+    drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
+    _require_capacity(drafts[-1].graph, target)
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
 
 
@@ -103,14 +103,18 @@ def _symbol_numbers(symbols: Sequence[str], sizes: Mapping[str, int] | None) -> 
     return Candidates({**dict.fromkeys(symbols, DEFAULT_SYMBOL_SIZE), **(sizes or {})})
 
 
-def _drafts(draft: RewrittenGraph, options: ScheduleOptions, trace: Trace) -> tuple[RewrittenGraph, ...]:
-    """The graph after all passes and, unless a recipe names it, after all but an optional one that changes it."""
+def _drafts(
+    draft: RewrittenGraph, root: FusionProblem, options: ScheduleOptions, trace: Trace
+) -> tuple[RewrittenGraph, ...]:
+    """The graph after all passes and, unless a recipe names it, after all but an optional one that changes it; last
+    that without any of these."""
     drafts = [draft]
     for each in graph_passes(options):
-        rewritten = [each.run(before) for before in drafts]
+        rewritten = [before.followed(each.run(before, root)) for before in drafts]
         trace.record(each, drafts[0], rewritten[0])
-        if each.optional and each.name not in (options.passes or ()) and rewritten[0].graph is not drafts[0].graph:
-            rewritten += drafts
+        if each.without and each.name not in (options.passes or ()):
+            pairs = zip(drafts, rewritten, strict=True)
+            rewritten += [before.left_out(each.without) for before, after in pairs if after.graph is not before.graph]
         drafts = rewritten
     return tuple(drafts)
 

@@ -14,7 +14,7 @@ from tilec.ir.expr import operands
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.text import tensor_text, text_of
 from tilec.scheduler.explain_search import FusionProblem, register_options
-from tilec.scheduler.refusals import edge_name
+from tilec.scheduler.refusals import ReductionSpread, edge_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ class RegisterOption:
 @dataclass(frozen=True, slots=True)
 class NodeExplanation:
     """Where a node is. `part` are the nodes that share registers with it, `options` the register tiles that were tried
-    for them by themselves, `block` what a core's level holds together around it."""
+    for them by themselves, `block` what a core's level holds together around it, `spread` what was decided about
+    partial results of a reduction."""
 
     node: str
     op: str
@@ -53,6 +54,7 @@ class NodeExplanation:
     reads: tuple[EdgeState, ...]
     readers: tuple[EdgeState, ...]
     block: BlockExplanation | None
+    spread: ReductionSpread | None
 
 
 def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
@@ -89,6 +91,7 @@ def explain_node(replay: Replay, plan: Plan, node: str) -> NodeExplanation:
         tuple(state(edge_name(t, node)) for t in dict.fromkeys(operands(this.expr)) if t in results),
         tuple(state(edge_name(node, each.name)) for each in nodes if node in operands(each.expr)),
         block,
+        replay.state.search.drafts[0].spread.get(node),
     )
 
 

@@ -10,15 +10,16 @@ from tilec.analysis.explain.replay import Replay, unit_of
 from tilec.analysis.totals import traffic_of
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
+from tilec.scheduler.refusals import ReductionSpread
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
-    """A whole plan that was compared: how far it fuses, whether passes computed elements again for it, what it comes
-    to (picoseconds or bytes), its groups, whether it was taken."""
+    """A whole plan that was compared: how far it fuses, what it does without for passes that were left out, what it
+    comes to (picoseconds or bytes), its groups, whether it was taken."""
 
     fusion: str
-    computes_again: bool
+    without: tuple[str, ...]
     cost: int
     groups: int
     taken: bool
@@ -40,6 +41,14 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ReductionRow:
+    """Reductions about which the same was decided, whether to spread them over partial results, by the same figures."""
+
+    nodes: tuple[str, ...]
+    decision: ReductionSpread
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """What a plan decided; `same` tells whether the search comes to it again."""
 
@@ -50,6 +59,7 @@ class Summary:
     unit: str
     same: bool
     candidates: tuple[CandidateRow, ...]
+    reductions: tuple[ReductionRow, ...]
     groups: tuple[GroupRow, ...]
     refused: Mapping[str, int]
 
@@ -59,7 +69,7 @@ def summarised(replay: Replay, plan: Plan) -> Summary:
     candidates = [
         CandidateRow(
             each.fusion,
-            each.computes_again,
+            each.draft.without,
             each.cost,
             sum(len(state.seconds) for state in each.legal),
             each is replay.best,
@@ -74,6 +84,7 @@ def summarised(replay: Replay, plan: Plan) -> Summary:
         unit_of(replay.options.objective if replay.options.objective == "traffic" else "time"),
         same(plan, replay.plan),
         tuple(candidates),
+        _reductions(replay),
         tuple(_row(number, group, plan, replay) for number, group in enumerate(plan.groups, 1)),
         _counted(reason.code for reason in replay.plan.refusals),
     )
@@ -102,6 +113,14 @@ def _row(number: int, group: Group, plan: Plan, replay: Replay) -> GroupRow:
         constant_value(traffic_of(group, plan)),
         _counted(beside),
     )
+
+
+def _reductions(replay: Replay) -> tuple[ReductionRow, ...]:
+    """What was decided about the reductions of the graph, for one row of those that are split alike each."""
+    alike: dict[ReductionSpread, list[str]] = {}
+    for name, decision in replay.state.search.drafts[0].spread.items():
+        alike.setdefault(replace(decision, node=""), []).append(name)
+    return tuple(ReductionRow(tuple(names), decision) for decision, names in alike.items())
 
 
 def _counted(codes: Iterable[str]) -> dict[str, int]:

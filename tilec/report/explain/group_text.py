@@ -8,6 +8,7 @@ from tilec.analysis.explain.group import BlockExplanation, GroupExplanation
 from tilec.analysis.explain.node import NodeExplanation
 from tilec.ir.plan import Refusal
 from tilec.report.explain.layout import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
+from tilec.report.explain.reductions_text import spread_text
 from tilec.report.formatting import fact_text, time_text
 
 
@@ -58,6 +59,8 @@ def node_text(explanation: NodeExplanation) -> str:
         if states:
             lines += ["", title]
             lines += table([[state.edge, _state(state.connected, state.reason)] for state in states])
+    if explanation.spread is not None:
+        lines += ["", f"reduction of {spread_text(explanation.spread)}"]
     if explanation.part:
         lines += [
             "",

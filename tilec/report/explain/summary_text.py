@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilec.analysis.explain.summary import Summary
 from tilec.report.explain.layout import amount, some, table, text_of_lines
+from tilec.report.explain.reductions_text import spread_text
 from tilec.report.formatting import time_text
 from tilec.scheduler.refusals import REASONS
 
@@ -18,7 +19,7 @@ def summary_text(explanation: Summary, plan: str) -> str:
     lines += table(
         [
             [
-                f"fusion {each.fusion}" + (", computed again where read" if each.computes_again else ""),
+                ", ".join((f"fusion {each.fusion}", *each.without)),
                 amount(each.cost, explanation.unit),
                 f"{each.groups} groups",
                 "taken" if each.taken else "",
@@ -27,6 +28,9 @@ def summary_text(explanation: Summary, plan: str) -> str:
         ],
         right=(1,),
     )
+    if explanation.reductions:
+        lines += ["", "reductions"]
+        lines += table([[some(each.nodes, 1), spread_text(each.decision)] for each in explanation.reductions])
     lines += ["", "groups"]
     rows = [["", "group", "operators", "nodes", "connected at", "predicted", "bytes", "not connected"]]
     for group in explanation.groups:
