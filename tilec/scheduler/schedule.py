@@ -81,7 +81,7 @@ def search_plan(
     numbers = Candidates({**dict.fromkeys(graph.symbols, DEFAULT_SYMBOL_SIZE), **(sizes or {})})
     root = FusionProblem(graph, (), target, numbers, options.objective, frozenset())
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
-    _require_capacity(drafts[-1].graph, target)
+    _require_capacity(drafts[0].graph, target)
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
 
 
