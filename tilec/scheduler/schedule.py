@@ -94,7 +94,7 @@ def search_plan(
     numbers = _symbol_numbers(graph.symbols, sizes)
     root = FusionProblem(graph, (), target, numbers, options.objective, frozenset())
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
-    _require_capacity(drafts[-1].graph, target)
+    _require_capacity(drafts[0].graph, target)
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
 
 
