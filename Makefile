@@ -80,8 +80,9 @@ docs: $(READY) ## refresh what is generated in docs/, and build it as a site in 
 	$(BIN)/python -m docs.reference
 	$(BIN)/mkdocs build --strict --quiet
 
-docs-tables: $(READY) ## plan the zoo anew for the table of traffic against bounds, e.g. ARGS="nerf-mlp"; takes half an hour
-	PYTHONPATH=. $(BIN)/python -m docs.traffic $(ARGS)
+docs-tables: $(READY) ## plan anew for the tables and examples of docs/, e.g. ARGS="figure-2 diff"; all take an hour
+	PYTHONPATH=. $(BIN)/python -m docs.planned $(ARGS)
+	$(if $(ARGS),,PYTHONPATH=. $(BIN)/python -m docs.traffic)
 
 clean: ## remove what the other targets made
 	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -10,13 +10,14 @@ import typer.main
 from cli.conftest import cli  # noqa: F401
 
 from docs.picture import svg
+from docs.planned import REGIONS, kept
 from docs.reference import refreshed
 from docs.traffic import row, rows_of
 from tilec.cli.app import app
 from tilec.cli.plan_origin import plan_of
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
-from tilec.spec.resolve import parse_device, resolve_device
+from tilec.spec.resolve import parse_device, recipe_source, resolve_device
 from tilec.spec.source import Source
 from tilec.spec.sweep import SweepRecipe
 
@@ -133,3 +134,18 @@ def test_rows_of_traffic_are_those_of_plans():
     """One network is planned anew; `make docs-tables` writes all rows."""
     rows = rows_of((ROOT / "docs/benchmarks.md").read_text())
     assert rows["nerf-mlp"] == row("nerf-mlp"), "run `make docs-tables`"
+
+
+@pytest.mark.parametrize("name", ["figure-2"])
+def test_planned_examples_are_fresh(name):
+    """Those that are planned in a second; `make docs-tables` writes all."""
+    assert kept(name) == REGIONS[name].lines(), f"run `make docs-tables ARGS={name}`"
+
+
+@pytest.mark.parametrize("name", ["sensitivity", "studies/host-memory"])
+def test_tables_have_a_row_for_every_size_of_their_recipe(name):
+    source = recipe_source(name)
+    recipe = validate(SweepRecipe, parse_yaml(source.text, source.place))
+    sizes = [(model.model, size) for model in recipe.models for size in model.shapes["seq"]]
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in kept(name.removeprefix("studies/"))[3:-1]]
+    assert [(model, int(size.split()[0])) for model, size in rows] == sizes, "run `make docs-tables`"

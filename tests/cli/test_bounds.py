@@ -187,3 +187,32 @@ def test_an_einsum_needs_no_heavy_library_and_a_known_one_no_numpy(tmp_path):
     heavy = ("onnx", "onnxruntime", "tvm", "tvm_ffi", "matplotlib", "rich", "tilec.importer", "tilec.scheduler")
     assert heavy_libraries(heavy, tmp_path) == ""
     assert heavy_libraries((*heavy, "numpy"), tmp_path) == ""
+
+
+@pytest.mark.feature("O10")
+def test_tasks_for_many_units(cli):
+    arguments = ("bounds", GEMM, "--dims", "m=128,n=768,k=768")
+    rows = [line for line in cli(*arguments, "--device", "a100").out.splitlines() if "tasks m:" in line]
+    assert [row.split()[:3] for row in rows] == [["parallel", "12.0", "MiB"]]
+    told = json.loads(cli(*arguments, "--capacity", "448KiB", "--units", "108", "--json").out)
+    (at,) = told["subjects"][0]["bounds"]
+    assert (at["units"], at["parallel"]["traffic_bytes"]) == (108, 12 << 20)
+    assert at["parallel"]["traffic_bytes"] > at["oro+"]["traffic_bytes"]
+    assert "parallel" in told["mapspaces"]
+    none = json.loads(
+        cli("bounds", "y[i] = x[i] * x[i]", "--dims", "i=4", "--capacity", "1KiB", "--units", "5", "--json").out
+    )
+    assert none["subjects"][0]["bounds"][0]["parallel"]["because"].endswith("are fewer than 5 units")
+    oro = cli(*arguments, "--capacity", "448KiB", "--units", "108", "--mapspace", "oro").out
+    assert "parallel" not in oro
+    assert cli(*arguments, "--units", "108").err.startswith("error: --units needs the capacity of a unit")
+
+
+@pytest.mark.feature("O10")
+def test_tasks_of_a_model(cli, tmp_path):
+    models.mlp(tmp_path / "mlp.onnx")
+    told = json.loads(cli("bounds", "mlp.onnx", "--capacity", "64KiB", "--units", "4", "--json").out)
+    for subject in told["subjects"]:
+        (at,) = subject["bounds"]
+        known = at.get("best known") or at.get("oro+ fused") or at["oro+"]
+        assert at["parallel"]["traffic_bytes"] >= known["traffic_bytes"]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from report.plans import layers, plan
 
 from tilec.cli.summary import plan_details, plan_line, plan_summary, verify_details
@@ -30,9 +31,9 @@ def test_the_same_as_json():
     assert plan_summary(predicted(0))["predicted_picoseconds"] is None
 
 
-def bounds_of(known, groups=3):
+def bounds_of(known, groups=3, parallel=None):
     made = predicted(0)
-    bound = {"smem": Bound(2048, known)}
+    bound = {"smem": Bound(2048, known, parallel)}
     some = tuple(replace(g, bounds=bound if n < groups else {}) for n, g in enumerate(made.groups))
     return replace(made, groups=some, bounds=bound, capacities={"smem": 65536})
 
@@ -56,3 +57,14 @@ def test_counterexamples_are_told_with_their_mapping():
     found = {"group": "r", "level": "smem", "moved": 5, "bound": 9, "because": "2 runs", "mapping": "smem r m:4"}
     (line,) = verify_details({"below_known": [found]}, {})
     assert line == "  r moves 5 bytes at smem, less than the known 9 (2 runs): smem r m:4"
+
+
+@pytest.mark.feature("O10")
+def test_tasks_for_all_units_stand_beside_what_one_unit_attains():
+    made = bounds_of(8192, parallel=10240)
+    assert plan_line(made) == START + "11.5 KiB (unfused 32, attainable 8: 1.44x, parallel 10: 1.15x)"
+    told = plan_summary(made)
+    assert told["bounds_by_level"] == {"dram->smem": told["bounds"]}
+    assert told["bounds"]["parallel_bytes"] == 10240
+    detail = plan_details(bounds_of(2304, parallel=3072))[0]
+    assert detail.endswith(", smem 4.5 KiB, 2.00x of 2.2 KiB known, 1.50x of 3.0 KiB in parallel, at least 2.0 KiB")

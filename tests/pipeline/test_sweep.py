@@ -6,9 +6,11 @@ import pytest
 from cli import models
 
 from tilec.errors import ConfigError
+from tilec.ir.expr import constant_value
 from tilec.pipeline.sweep import sweep
 from tilec.report.sweep import Row
 from tilec.spec.located import parse_yaml, validate
+from tilec.spec.resolve import packaged, recipe_source
 from tilec.spec.sweep import SweepRecipe
 
 
@@ -111,3 +113,33 @@ def test_traffic_is_compared_with_the_least_known_where_that_is_asked_for(tmp_pa
     assert compared.ratio is not None
     assert compared.ratio.bound.known is not None
     assert compared.ratio.moved >= compared.ratio.bound.known >= compared.ratio.bound.least > 0
+
+
+@pytest.mark.feature("W56")
+def test_the_search_finds_one_kernel_for_matmul_and_softmax() -> None:
+    """98304 x 64 x 128 on a V100 (Welder, figure 2), as the recipe plans it: only operands and results move."""
+    name = "studies/matmul-softmax"
+    source, file = recipe_source(name), packaged("recipes")[name]
+    located = parse_yaml(source.text, source.place)
+    assert isinstance(file, Path)
+    places = {"models": file.parent, "devices": file.parent}
+    none, full = sweep(validate(SweepRecipe, located), located, lambda *_: None, places)
+    assert none.found is not None
+    assert full.found is not None
+    assert (none.fusion, full.fusion, full.found.groups) == ("none", "full", 1)
+    compulsory = 4 * (98304 * 64 + 64 * 128 + 98304 * 128)
+    assert constant_value(full.found.traffic) == compulsory
+    assert (constant_value(none.found.traffic) or 0) > 3 * compulsory
+    # The paper measures 1.26 against one kernel each.
+    assert none.found.picoseconds > 1.26 * full.found.picoseconds
+    assert full.tiles.startswith("smem P i:")
+    assert none.tiles.count("smem") == none.found.kernels
+
+
+@pytest.mark.feature("W51")
+def test_the_sweep_over_sizes_has_gains_of_fusion_for_three_kinds_of_network() -> None:
+    located = parse_yaml(recipe_source("sensitivity").text, "sensitivity.yaml")
+    recipe = validate(SweepRecipe, located)
+    assert {model.model for model in recipe.models} == {"bert-base", "nafnet", "conformer"}
+    assert all(len(model.shapes["seq"]) >= 3 for model in recipe.models)
+    assert recipe.fusion == ("none", "full")

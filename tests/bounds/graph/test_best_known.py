@@ -11,8 +11,8 @@ from bounds.graphs import attention, graph, mlp
 from tilec.bounds.chain.segments import chain_curve, segmented_curve
 from tilec.bounds.einsum.einsum import parse_einsum
 from tilec.bounds.einsum.oro import oro
-from tilec.bounds.einsum.oro_plus import oro_plus
-from tilec.bounds.graph.best_known import Cut, GraphCurve, best_known, graph_curve
+from tilec.bounds.einsum.oro_plus import oro_plus, parallel
+from tilec.bounds.graph.best_known import Cut, GraphCurve, best_known, graph_curve, parallel_known
 from tilec.bounds.graph.interval_curves import CurveCache
 from tilec.bounds.graph.intervals import NodeInterval, Surroundings, intervals_from
 from tilec.bounds.graph.resident import resident_from
@@ -177,3 +177,26 @@ def test_the_best_known_at_one_capacity_is_the_point_of_the_curve(made: Callable
         best = best_known(found, oro_plus, capacity, known)
         assert (best and best.traffic_bytes) == (point and point.traffic_bytes)
     assert bool(known.singles) is bool(known.runs) is True
+
+
+@pytest.mark.feature("O10")
+def test_units_need_tasks_of_every_contraction() -> None:
+    """One product moves what it does alone; what has fewer elements than units is cut as far as it can be."""
+    text, e = "y[m, n] = sum(k, a[m, k] * b[k, n])", {"m": 12, "n": 18, "k": 8}
+    product, einsum = graph({"a": (12, 8), "b": (8, 18)}, [(text, e)], ["y"]), parse_einsum(text, e, 32)
+    for units, capacity in ((4, 400), (10, 900), (10**6, 64)):
+        point = parallel_known(product, parallel, capacity, units)
+        (alone,) = parallel(einsum, min(units, 12 * 18 * 8), capacity).points
+        assert point is not None
+        assert point.traffic_bytes == alone.traffic_bytes
+
+
+@pytest.mark.feature("O10")
+@pytest.mark.parametrize("made", [mlp, attention])
+def test_no_graph_moves_less_in_more_tasks(made: Callable[[], Graph]) -> None:
+    found = made()
+    for capacity in (512, 4096, 1 << 20):
+        one = best_known(found, oro_plus, capacity)
+        points = [parallel_known(found, parallel, capacity, units) for units in (2, 4, 8)]
+        moved = [each.traffic_bytes if each is not None else 10**9 for each in (one, *points)]
+        assert moved == sorted(moved)

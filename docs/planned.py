@@ -1,0 +1,193 @@
+"""Tables and examples of the manual with figures of plans: `python -m docs.planned [NAME ...]` plans anew.
+
+It writes them into their pages, all without names. A page has a region between `<!-- planned: NAME -->` and
+`<!-- end -->` for each; `docs.traffic` writes `traffic`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tilec.artifact import write_text
+from tilec.cli.summary import plan_line
+from tilec.importer import import_model
+from tilec.ir.expr import Expr, constant_value
+from tilec.ir.plan import Plan
+from tilec.pipeline.code_decisions import decide_for
+from tilec.pipeline.plan_bounds import plan_with_bounds
+from tilec.pipeline.sweep import sweep
+from tilec.report.formatting import bytes_text, time_text
+from tilec.report.sweep import Row
+from tilec.scheduler import schedule
+from tilec.spec.device import DeviceSpec
+from tilec.spec.located import Located, parse_yaml, validate
+from tilec.spec.resolve import packaged, recipe_source, resolve_device
+from tilec.spec.sweep import SweepRecipe
+from tilec.zoo import export
+
+DOCS = Path(__file__).parent
+
+_REGION = r"(<!-- planned: {} -->\n).*?(<!-- end -->)"
+
+FUSION = {
+    "models": ["resnet-50", "mobilenet-v2", "shufflenet-v2", "vgg16", "unet", "bert-base", "vit-s32", "nafnet",
+               "nerf-mlp", "llama-layer-prefill", "llama-layer-decode"],
+    "devices": ["zen5-avx512", "a100"],
+}  # fmt: skip
+"""The sweep of the table of fusion."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A region of a page and its lines, which take as long to make as their plans."""
+
+    page: str
+    lines: Callable[[], list[str]]
+
+
+def rows_of_recipe(name: str) -> list[Row]:
+    """The rows of a packaged sweep."""
+    source = recipe_source(name)
+    located = parse_yaml(source.text, source.place)
+    file = packaged("recipes")[name]
+    folder = file.parent if isinstance(file, Path) else Path()
+    return _rows(located, folder)
+
+
+def _rows(located: Located, folder: Path) -> list[Row]:
+    recipe = validate(SweepRecipe, located)
+    rows = sweep(recipe, located, lambda *_: None, {"models": folder, "devices": folder})
+    if wrong := [row for row in rows if row.found is None]:
+        raise SystemExit(f"{wrong[0].model}: {wrong[0].error}")
+    return rows
+
+
+def sensitivity() -> list[str]:
+    """Gains of full fusion over none, by size of the input."""
+    head = ["model", "size", "device", "traffic, none / full", "gain", "predicted, none / full", "gain"]
+    return _table(head, [_gain(*pair) for pair in _pairs(rows_of_recipe("sensitivity"))])
+
+
+def host_memory() -> list[str]:
+    """Bytes over the link to the host, with and without fusion."""
+    rows = []
+    for none, full in _pairs(rows_of_recipe("studies/host-memory")):
+        before, after = _traffic(none), _traffic(full)
+        image = f"{none.sizes['seq']} x {none.sizes['seq']}"
+        rows.append([none.model, image, none.device, bytes_text(before), bytes_text(after), f"{before / after:.0f}"])
+    return _table(["model", "image", "device", "none", "full", "times less"], rows)
+
+
+def figure_2() -> list[str]:
+    """MatMul and Softmax, alone and connected, with the tiles of the search."""
+    rows = [
+        [row.fusion, str(row.found.groups), bytes_text(_traffic(row)), time_text(row.found.picoseconds), row.tiles]
+        for row in rows_of_recipe("studies/matmul-softmax")
+        if row.found is not None
+    ]
+    return _table(["fusion", "kernels", "traffic", "predicted", "tiles"], rows)
+
+
+def fusion() -> list[str]:
+    """Groups, traffic and time of networks by fusion."""
+    rows = _rows(Located({"kind": "sweep", **FUSION}, {}, {}, "fusion"), Path())
+    cells = []
+    for three in zip(*(iter(rows),) * 3, strict=True):
+        found = [row.found for row in three if row.found is not None]
+        groups = " / ".join(str(each.groups) for each in found)
+        traffic = " / ".join(f"{_traffic(row) / 2**20:,.0f}" for row in three)
+        times = " / ".join(f"{each.picoseconds / 1e9:.3g}" for each in found)
+        cells.append([three[0].model, three[0].device, groups, traffic, times])
+    return _table(["model", "device", "groups", "traffic, MiB", "predicted, ms"], cells)
+
+
+def plan_of_bert() -> list[str]:
+    """The line of a plan with its bounds."""
+    return ["```text", plan_line(planned("bert-base", resolve_device("a100"))), "```"]
+
+
+def planned(model: str, device: DeviceSpec) -> Plan:
+    """The plan of a network of the zoo with its bounds."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"{model}.onnx")
+        export(model, path)
+        graph = import_model(path).graph
+    return plan_with_bounds(schedule(graph, device, decide=decide_for(device)), device)
+
+
+def _pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    """Rows without fusion, each with its row with full fusion."""
+    for none, full in zip(rows[::2], rows[1::2], strict=True):
+        assert (none.fusion, full.fusion, none.sizes) == ("none", "full", full.sizes)
+        yield none, full
+
+
+def _gain(none: Row, full: Row) -> list[str]:
+    assert none.found is not None
+    assert full.found is not None
+    moved, times = (_traffic(none), _traffic(full)), (none.found.picoseconds, full.found.picoseconds)
+    return [
+        none.model,
+        str(none.sizes["seq"]),
+        none.device,
+        " / ".join(map(bytes_text, moved)),
+        f"{moved[0] / moved[1]:.2f}",
+        " / ".join(map(time_text, times)),
+        f"{times[0] / times[1]:.2f}",
+    ]
+
+
+def _traffic(row: Row) -> int:
+    assert row.found is not None
+    return _number(row.found.traffic)
+
+
+def _number(size: Expr) -> int:
+    number = constant_value(size)
+    assert number is not None
+    return number
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return ["", *("| " + " | ".join(cells) + " |" for cells in (head,)), "|" + "---|" * len(head),
+            *("| " + " | ".join(cells) + " |" for cells in rows), ""]  # fmt: skip
+
+
+REGIONS: Mapping[str, Region] = {
+    "figure-2": Region("benchmarks.md", figure_2),
+    "plan-line": Region("bounds.md", plan_of_bert),
+    "sensitivity": Region("benchmarks.md", sensitivity),
+    "host-memory": Region("benchmarks.md", host_memory),
+    "fusion": Region("benchmarks.md", fusion),
+}
+"""Regions, those that are made fast first."""
+
+
+def kept(name: str) -> list[str]:
+    """The lines of a region as they stand in its page."""
+    found = re.search(_REGION.format(name), _text(REGIONS[name].page), re.DOTALL)
+    assert found is not None, name
+    return found.group(0).splitlines()[1:-1]
+
+
+def _text(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def main(names: Sequence[str]) -> None:
+    """Write some regions, all without any."""
+    for name in names or REGIONS:
+        region = REGIONS[name]
+        lines = "\n".join(region.lines())
+        pattern = re.compile(_REGION.format(name), re.DOTALL)
+        page = pattern.sub(lambda found, made=lines: f"{found[1]}{made}\n{found[2]}", _text(region.page))
+        write_text(DOCS / region.page, page)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
