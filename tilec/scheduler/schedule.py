@@ -81,7 +81,7 @@ def search_plan(
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), options, trace)
     _require_capacity(drafts[0].graph, target)
     numbers = Candidates({**dict.fromkeys(graph.symbols, DEFAULT_SYMBOL_SIZE), **(sizes or {})})
-    root = FusionProblem(graph, (), target, numbers, options.objective, frozenset())
+    root = FusionProblem(graph, (), target, numbers, options.objective, frozenset(), max_nodes=options.group_nodes)
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
 
 

@@ -163,6 +163,23 @@ def test_separate_keeps_parts() -> None:
     )
 
 
+@pytest.mark.feature("W16", "W48")
+def test_a_group_has_as_many_parts_as_gain_and_fit() -> None:
+    """Rows that pass through 28 reductions and back, on a level that holds them."""
+    problem = problem_of(layers(14), with_capacity(4096))
+    assert len(problem.parts) == 28
+    assert partition_parts(problem, {}, PartitionGroups()).groups == (tuple(range(28)),)
+
+
+def layers(count: int) -> Graph:
+    """Rows divided by their sums, again and again."""
+    nodes: list[tuple[str, dict[str, int | str]]] = []
+    for n in range(count):
+        nodes.append((f"a{n}[s] = sum(n, x{n}[s, n])", {**E}))
+        nodes.append((f"x{n + 1}[s, n] = x{n}[s, n] / a{n}[s]", {**E}))
+    return make_graph({"x0": (8, 6)}, nodes, [f"x{count}"])
+
+
 @pytest.mark.feature("W41")
 def test_layers_that_are_alike_are_decided_once() -> None:
     nodes = []

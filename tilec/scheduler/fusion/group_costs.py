@@ -20,16 +20,13 @@ from tilec.scheduler.refusals import refusal
 
 PICO = 1e12
 
-MAX_NODES = 128
-"""Nodes of a group of several parts at most.  A look at a group takes time in its nodes, and the local search looks at
-it once for every node; the largest groups at a core's level of networks in use have about 90."""
-
 
 @dataclass(frozen=True)
 class GroupCosts:
     """Costs of groups, by members and by content.
 
     gain    a group has to cost less than this fraction of its parts by themselves
+    barred  parts that may not be a group
     tried   group -> its cost, or why it is none
     alike   content of a group -> the same
     bounds  content of a group -> its lower bound, or why it is none
@@ -38,6 +35,7 @@ class GroupCosts:
 
     problem: FusionProblem
     gain: float
+    barred: frozenset[tuple[int, ...]] = frozenset()
     tried: dict[tuple[int, ...], float | Refusal] = field(default_factory=dict)
     alike: dict[object, float | Refusal] = field(default_factory=dict)
     bounds: dict[object, float | Refusal] = field(default_factory=dict)
@@ -103,9 +101,11 @@ class GroupCosts:
         if len(members) == 1:
             return self.single[members[0]]
         problem = self.problem
+        if members in self.barred:
+            return refusal("", "", "illegal", parts=len(members))
         nodes = sum(len(problem.parts[n]) for n in members)
-        if nodes > MAX_NODES:
-            return refusal("", "", "length", nodes=nodes, most=MAX_NODES)
+        if nodes > problem.max_nodes:
+            return refusal("", "", "length", nodes=nodes, most=problem.max_nodes)
         if not _all_lead_to_last(problem, members):
             return refusal("", "", "outputs-differ")
         apart = sum(self.single[n] for n in members)
