@@ -12,13 +12,17 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from tilec.ir.expr import operands
 from tilec.ir.plan import Refusal
 from tilec.scheduler.building.plan_costs import flops
 from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
 from tilec.scheduler.refusals import refusal
+from tilec.scheduler.tiling.further_sinks import further_sinks, is_connected, sinks_of
 
 PICO = 1e12
+
+CACHED_SINK_GAIN = 0.95
+"""Where hardware fills a core's level, results that are tiled together have to cost less than this fraction of other
+groups: a cache keeps what they share from one group to the next too, and nothing is measured of them yet."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,9 @@ class GroupCosts:
         nodes = sum(len(problem.parts[n]) for n in members)
         if nodes > problem.max_nodes:
             return refusal("", "", "length", nodes=nodes, most=problem.max_nodes)
-        if not _all_lead_to_last(problem, members):
-            return refusal("", "", "outputs-differ")
+        reason = _unaligned(problem, members)
+        if reason is not None:
+            return reason
         apart = sum(self.single[n] for n in members)
         bound = roofline(problem, members)
         if bound >= apart * self.gain:
@@ -129,9 +134,15 @@ class GroupCosts:
         tile = problem.core_tiles(members)[0]
         if not tile.fits:
             return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=problem.target.capacity)
-        if tile.objective >= apart * self.gain:
-            return refusal("", "", "slower", **cost_numbers(tile.objective, apart, problem, self.gain))
-        return tile.objective
+        clear = tile.objective / self._sink_gain(members)
+        if clear >= apart * self.gain:
+            return refusal("", "", "slower", **cost_numbers(clear, apart, problem, self.gain))
+        return clear
+
+    def _sink_gain(self, members: tuple[int, ...]) -> float:
+        """The fraction of its pieces that a group has to cost less than for its further sinks."""
+        nodes = [node for number in members for node in self.problem.parts[number]]
+        return CACHED_SINK_GAIN if self.problem.target.is_cached and sinks_of(nodes) else 1.0
 
 
 def cost_numbers(joined: float, apart: float, problem: FusionProblem, gain: float = 1.0) -> dict[str, int | str]:
@@ -142,15 +153,20 @@ def cost_numbers(joined: float, apart: float, problem: FusionProblem, gain: floa
     return numbers | ({"limit": int(apart * gain * unit)} if joined < apart else {})
 
 
-def _all_lead_to_last(problem: FusionProblem, members: Sequence[int]) -> bool:
-    """Whether the last node depends on all others."""
-    reached = {problem.parts[members[-1]][-1].name}
-    for number in reversed(members):
-        for node in reversed(problem.parts[number]):
-            if node.name not in reached:
-                return False
-            reached.update(operands(node.expr))
-    return True
+def _unaligned(problem: FusionProblem, members: Sequence[int]) -> Refusal | None:
+    """Why results of a group that its last node does not need cannot be tiled along with it (W06); None if they can,
+    or there are none."""
+    nodes = [node for number in members for node in problem.parts[number]]
+    sinks = sinks_of(nodes)
+    if not sinks:
+        return None
+    if problem.extents or problem.chain_of(members) is not None:
+        return refusal("", "", "outputs-differ", results=len(sinks) + 1, reason="held in a tile of another level")
+    if not is_connected(nodes):
+        return refusal("", "", "outputs-differ", results=len(sinks) + 1, reason="no common ancestor in the group")
+    if not further_sinks(nodes).aligned:
+        return refusal("", "", "outputs-differ", results=len(sinks) + 1, reason="no iterators move along")
+    return None
 
 
 def roofline(problem: FusionProblem, members: Sequence[int]) -> float:

@@ -5,7 +5,7 @@ Parts stand in an order in which they can run.  Dynamic programming finds the ch
 each one group or several single parts; an interval may look worse than its pieces before it is complete, so it grows
 until it exceeds the level, or none of several in a row has hope to gain.  Intervals only join neighbours of the order:
 afterwards any two groups that share an edge are tried as one, until nothing gains.  A group of any parts is allowed
-whose last node depends on all others.
+whose last node depends on all others, or whose other results are tiled along with it (`tiling.further_sinks`).
 """
 
 from __future__ import annotations
