@@ -73,11 +73,11 @@ _REMEDIES: dict[str, str] = {
     "illegal": "Keep the groups apart; results that leave the group from inside its reduce loops cause it.",
     "slower": "Nothing to mend if the prediction holds. `schedule --profile` times candidates of the groups; "
     "`objective: traffic` weighs bytes instead.",
-    "outputs-differ": "Results of one group read a common ancestor along iterators of equal extent. Where one is not needed, take it "
-    "out of the model's outputs.",
+    "outputs-differ": "Results of one group read a common ancestor along iterators of equal extent. Where one is not "
+    "needed, take it out of the model's outputs.",
     "not-affine": "Keep the reshape or transpose away from the reduction: let its sizes divide each other.",
     "choice": "Nothing to mend: the choice (Concat, Where, Pad) is computed once and stored.",
-    "length": "Raise schedule.group_nodes in the recipe where groups became too long; of expressions and parts nothing is to mend.",
+    "length": "Raise schedule.group_nodes in the recipe where a group became too long; nothing to mend of others.",
 }
 
 
