@@ -17,7 +17,7 @@ from tilec.spec.device import DeviceSpec
 from tilec.spec.resolve import resolve_device
 from tilec.zoo import export
 
-MODEL, DEVICE, ROWS, LIMIT = "nerf-mlp", "a100", 32, "time=+5%"
+MODEL, DEVICE, ROWS, LIMIT = "nerf-mlp", "a100", 16, "time=+5%"
 """What the example of a diff is about: a network that is planned in two seconds, the rows of an edited tile."""
 
 

@@ -13,7 +13,7 @@ from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Refusal
 from tilec.scheduler import schedule
-from tilec.scheduler.fusion.group_costs import MAX_NODES, GroupCosts
+from tilec.scheduler.fusion.group_costs import GroupCosts
 from tilec.scheduler.fusion.register_parts import FuseRegisters
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
@@ -21,6 +21,7 @@ from tilec.scheduler.graph_passes.rematerialize import rematerialize
 from tilec.scheduler.refusals import RewrittenGraph
 from tilec.scheduler.target_model import target_model_of
 from tilec.scheduler.trace import Step
+from tilec.spec.recipe import ScheduleOptions
 
 
 def chain(count: int, end: str = "y[s] = t[s] * 2.0") -> Graph:
@@ -41,7 +42,8 @@ def test_a_part_ends_after_some_nodes_and_the_edge_behind_it_says_so() -> None:
         graph, parted.parts, target_model_of(device("avx2")), Candidates(), "time", frozenset({"y"})
     )
     costs = GroupCosts(problem, 0.99)
-    assert costs.lower_bound((0, 1, 2)) == Refusal("->", "length", {"nodes": 3 * most, "most": MAX_NODES})
+    most_of_group = ScheduleOptions().group_nodes
+    assert costs.lower_bound((0, 1, 2, 3, 4)) == Refusal("->", "length", {"nodes": 300, "most": most_of_group})
     assert not isinstance(costs.lower_bound((0, 1)), Refusal)
 
 

@@ -24,6 +24,7 @@ from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import TaskTile, extents_in, fitted, look, ranked, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_box
 from tilec.scheduler.tiling.tiling_problem import Extents, Objective, TilingProblem
+from tilec.spec.recipe import ScheduleOptions
 
 CLOSE_LOOK_GAIN = 0.7
 """A closer look finds tiles that take no less than this fraction of what a first look found."""
@@ -44,6 +45,7 @@ class FusionProblem:
     objective  what is minimised: time, traffic or footprint
     outputs    tensors that must leave every group
     extents    node -> iterator -> its extent in the tile of the level below (absent: all of it)
+    max_nodes  nodes of a group of several parts at most
     chain      reductions that run in one loop in a group that holds all of them
     cache      what is remembered by content for this target
     """
@@ -55,6 +57,7 @@ class FusionProblem:
     objective: Objective
     outputs: frozenset[str]
     extents: Mapping[str, Extents] = field(default_factory=dict)
+    max_nodes: int = ScheduleOptions().group_nodes
     chain: SharedReductions | None = None
     cache: SearchCache = field(default_factory=SearchCache)
 

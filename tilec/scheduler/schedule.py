@@ -92,7 +92,7 @@ def search_plan(
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)
     numbers = _symbol_numbers(graph.symbols, sizes)
-    root = FusionProblem(graph, (), target, numbers, options.objective, frozenset())
+    root = FusionProblem(graph, (), target, numbers, options.objective, frozenset(), max_nodes=options.group_nodes)
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
     _require_capacity(drafts[0].graph, target)
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)

@@ -63,7 +63,8 @@ class SearchCache:
     registers    (part, extents in a core's tile) -> register tiles, the largest first
     tiles        group -> how many task tiles were asked for, and these, best first
     looks        group -> (bytes held at least, about what the objective comes to)
-    legal        (group, how many, candidates) -> places of the tiles whose programs are legal and fit
+    legal        (group, how many, candidates) -> share of a core's level that tiles are chosen for, places of those
+                 whose programs are legal and fit
     illegal      (group, candidates) -> why it has no such tile
     excess       kernel name -> times over the capacity of levels below a core's, and of those from it upward
     targets      the device from the level below a core's upward -> the cache for that target
@@ -75,7 +76,7 @@ class SearchCache:
     registers: dict[object, tuple[RegisterTile, ...]] = field(default_factory=dict)
     tiles: dict[object, tuple[int, tuple[TaskTile, ...]]] = field(default_factory=dict)
     looks: dict[object, tuple[int, float]] = field(default_factory=dict)
-    legal: dict[object, tuple[int, ...]] = field(default_factory=dict)
+    legal: dict[object, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
     illegal: dict[object, Refusal] = field(default_factory=dict)
     excess: dict[str, tuple[float, float]] = field(default_factory=dict)
     targets: dict[TargetModel, SearchCache] = field(default_factory=dict)

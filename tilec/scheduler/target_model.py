@@ -8,7 +8,7 @@ read from the lowest level again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from tilec.ir.plan import PlanLevel, Pool, tile_levels
@@ -75,6 +75,12 @@ class TargetModel:
         level = self.levels[self.core]
         whole = level.capacity or 1 << 62
         return int(whole * self.costs.usable_cache) if self.is_cached else whole
+
+    def with_room(self, share: float) -> TargetModel:
+        """The device with a share of what a core's level holds."""
+        level = self.levels[self.core]
+        smaller = replace(level, capacity=None if level.capacity is None else int(level.capacity * share))
+        return replace(self, levels=(*self.levels[: self.core], smaller, *self.levels[self.core + 1 :]))
 
     @property
     def line(self) -> int:

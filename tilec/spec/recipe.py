@@ -97,6 +97,9 @@ class ScheduleOptions(Spec):
         "leave the other kind as it is)",
     )
     closed: tuple[str, ...] = Field(default=(), description="levels below a core's at which nothing is connected")
+    group_nodes: int = Field(
+        default=256, gt=1, description="nodes of a group of several parts at most: a look at it takes time in them"
+    )
     budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly, or measured")
     profile: bool = Field(default=False, description="measure candidates on this machine, keep the times in a record")
     record: str | None = Field(

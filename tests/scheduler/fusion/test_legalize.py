@@ -7,14 +7,17 @@ from unittest import mock
 import pytest
 from scheduler.graphs import make_graph
 from scheduler.models import attention, convolutions
-from scheduler.running import device
+from scheduler.running import device, problem_of
 
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
+from tilec.ir.plan import Refusal
+from tilec.ir.program import Program
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.counts.footprint import footprint
 from tilec.lower.lowering import lower
 from tilec.scheduler.building.group_builder import GroupBuilder
+from tilec.scheduler.fusion import legalize as legalizing
 from tilec.scheduler.fusion.legalize import LegalizeGroups, illegality, legalize_groups
 from tilec.scheduler.fusion_problem import LOWERED_CANDIDATES, FusionProblem
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
@@ -65,12 +68,40 @@ def softmax(target: TargetModel) -> tuple[FusionProblem, GroupBuilder]:
     ), GroupBuilder(graph)
 
 
-def test_a_group_that_fits_nowhere_falls_apart() -> None:
+@pytest.mark.feature("W16", "W24")
+def test_a_group_that_fits_nowhere_falls_apart_into_the_cheapest_groups() -> None:
     gpu = target_model_of(device("a100"))
     small = replace(gpu, levels=(gpu.levels[0], replace(gpu.levels[1], capacity=1024), gpu.levels[2]))
     problem, builder = softmax(small)
-    assert [group.members for group in legalize_groups([(0, 1, 2, 3)], problem, builder)] == [(0,), (1,), (2,), (3,)]
+    pieces = legalize_groups([(0, 1, 2, 3)], problem, builder)
+    assert [group.members for group in pieces] == [(0, 1), (2, 3)]
+    assert sum(group.tiles[0].seconds for group in pieces) < sum(tile.seconds for tile in problem.singles)
     assert builder.packs == {}
+
+
+@pytest.mark.feature("W17", "W24")
+def test_tiles_are_chosen_for_less_room_where_programs_hold_more_than_predicted() -> None:
+    """The tile that is predicted best exceeds the level by a byte, and no other one is looked at."""
+    gpu = target_model_of(device("a100"))
+    small = replace(gpu, levels=(gpu.levels[0], replace(gpu.levels[1], capacity=4096), gpu.levels[2]))
+    graph = convolutions()
+    problem, builder = problem_of(graph, small), GroupBuilder(graph)
+    members = tuple(range(len(problem.parts)))
+    best = problem.core_tiles(members)[0]
+    plan = legalizing.single_group_plan(members, best, problem, builder)
+    held = int(footprint(lower(plan.groups[0], plan.groups[0].variants[0], plan))["smem"].value)  # type: ignore[union-attr]
+    with mock.patch.object(legalizing, "overflows", side_effect=lambda program: tighter(program, held - 1)):
+        (group,) = legalize_groups([members], problem, builder, options=LegalizeGroups(candidates=1))
+    assert group.members == members
+    assert (group.tiles[0].sizes, group.tiles[0].steps) != (best.sizes, best.steps)
+    assert group.tiles[0].seconds < sum(tile.seconds for tile in problem.singles)
+
+
+def tighter(program: Program, most: int) -> tuple[Refusal, ...]:
+    """That a program exceeds a level of some bytes, where it does."""
+    held = int(footprint(program)["smem"].value)  # type: ignore[union-attr]
+    numbers: dict[str, int | str] = {"level": "smem", "bytes": held, "capacity": most}
+    return (Refusal("", "capacity", numbers),) if held > most else ()
 
 
 def test_caches_need_no_second_look() -> None:

@@ -29,7 +29,7 @@ def products(widths: list[int]) -> FusionProblem:
 def test_stretches_are_all_parts_in_order(most: int) -> None:
     problem = products(list(range(3, 43)))
     with mock.patch.object(dividing, "MIN_PARTS", 1):
-        found = partition_work(problem, most, 16)
+        found = partition_work(problem, most)
     assert [n for own in found for n in own] == list(range(39))
     assert len(found) == most
     assert max(map(len, found)) - min(map(len, found)) <= len(found)
@@ -38,19 +38,19 @@ def test_stretches_are_all_parts_in_order(most: int) -> None:
 def test_what_is_alike_is_no_work_the_second_time() -> None:
     problem = products([8] * 40 + list(range(9, 49)))
     with mock.patch.object(dividing, "MIN_PARTS", 1):
-        first, second = partition_work(problem, 2, 16)
+        first, second = partition_work(problem, 2)
     assert len(first) > 1.3 * len(second)
 
 
 def test_little_work_is_not_divided() -> None:
-    assert partition_work(products(list(range(3, 9))), 8, 16) == (range(5),)
-    assert partition_work(products([3, 4]), 8, 16) == (range(1),)
+    assert partition_work(products(list(range(3, 9))), 8) == (range(5),)
+    assert partition_work(products([3, 4]), 8) == (range(1),)
 
 
 def test_what_stays_together_is_in_one_stretch() -> None:
     problem = products(list(range(3, 43)))
     vars(problem)["together"] = frozenset(range(10, 30))
     with mock.patch.object(dividing, "MIN_PARTS", 1):
-        starts = [own.start for own in partition_work(problem, 8, 16)]
+        starts = [own.start for own in partition_work(problem, 8)]
     assert not set(starts) & set(range(11, 30))
     assert len(starts) > 1

@@ -16,7 +16,7 @@ from tilec.ir.expr import constant_value, operands
 from tilec.ir.plan import Group, Plan, Refusal
 from tilec.ir.types import tensor_bytes
 from tilec.scheduler.explain_search import CLOSE_LOOK_GAIN
-from tilec.scheduler.refusals import edge_name, refusal
+from tilec.scheduler.refusals import edge_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def explain_edge(replay: Replay, tensor: str, node: str, relax: bool = True) -> 
         reason,
         _decided(steps, level, reason),
         steps,
-        _joined(join, replay.thresholds.max_parts) if join is not None else None,
+        _joined(join) if join is not None else None,
         below,
         _path(replay.fullest.plan, producer.name, reader.name) if reason is not None else (),
         below.relaxations if below is not None else relaxations(join) if tried and join is not None else (),
@@ -130,11 +130,10 @@ def _decided(steps: tuple[StepVerdict, ...], level: str | None, reason: Refusal 
     return steps[-1].step if steps else ""
 
 
-def _joined(join: Join, max_parts: int) -> Joined:
+def _joined(join: Join) -> Joined:
     problem = join.problem
     level = problem.target.levels[problem.target.core]
     held, rough = join.look
-    allowed = len(join.members) <= max_parts
     return Joined(
         level.name,
         unit_of(problem.objective),
@@ -147,8 +146,8 @@ def _joined(join: Join, max_parts: int) -> Joined:
         whole(rough * CLOSE_LOOK_GAIN, problem) if rough < inf else None,
         held,
         problem.target.capacity if level.capacity is not None else None,
-        candidate(problem, join.members, join.tile) if allowed else None,
-        join.verdict if allowed else refusal("", "", "length", parts=len(join.members), most=max_parts),
+        candidate(problem, join.members, join.tile),
+        join.verdict,
     )
 
 

@@ -26,7 +26,10 @@ NUMBERS: dict[str, dict[str, str]] = {
         "apart": "what the two groups cost as they are, in the same unit",
         "limit": "what the joined group does not stay below, where that is less than `apart`: a smaller gain is none",
     },
-    "outputs-differ": {},
+    "outputs-differ": {
+        "results": "results of the joined group that do not lead to each other, where it was looked at",
+        "reason": "why they cannot be tiled together",
+    },
     "not-affine": {"iterators": "the iterators that the consumer reduces over"},
     "choice": {
         "tensors": "reads of tensors in the consumer's expression",
@@ -34,7 +37,6 @@ NUMBERS: dict[str, dict[str, str]] = {
     },
     "length": {
         "accesses": "reads in the composed expression (when a movement is composed)",
-        "parts": "parts of the joined group (when groups are joined)",
         "nodes": "nodes of the joined group, or of the part with the consumer",
         "most": "the most that is looked at",
     },
@@ -51,10 +53,10 @@ _SAMPLES: dict[str, Refusal] = {
     "capacity": refusal("h1", "y", "capacity", level="smem", bytes=262144, capacity=166912, step=16),
     "illegal": refusal("h1", "y", "illegal", parts=5),
     "slower": refusal("h1", "y", "slower", joined=18400000, apart=15900000),
-    "outputs-differ": refusal("h0", "h1", "outputs-differ"),
+    "outputs-differ": refusal("h0", "h1", "outputs-differ", results=2, reason="no iterators move along"),
     "not-affine": refusal("x_r", "y", "not-affine", iterators="c, kh, kw"),
     "choice": refusal("cat", "y", "choice", tensors=4, readers=2),
-    "length": refusal("h7", "y", "length", parts=18, most=16),
+    "length": refusal("h7", "y", "length", nodes=260, most=256),
 }
 
 _REMEDIES: dict[str, str] = {
@@ -71,10 +73,11 @@ _REMEDIES: dict[str, str] = {
     "illegal": "Keep the groups apart; results that leave the group from inside its reduce loops cause it.",
     "slower": "Nothing to mend if the prediction holds. `schedule --profile` times candidates of the groups; "
     "`objective: traffic` weighs bytes instead.",
-    "outputs-differ": "Where one of the results is not needed, take it out of the model's outputs.",
+    "outputs-differ": "Results of one group read a common ancestor along iterators of equal extent. Where one is not "
+    "needed, take it out of the model's outputs.",
     "not-affine": "Keep the reshape or transpose away from the reduction: let its sizes divide each other.",
     "choice": "Nothing to mend: the choice (Concat, Where, Pad) is computed once and stored.",
-    "length": "Nothing to mend; cut the model's graph there if compile time matters.",
+    "length": "Raise schedule.group_nodes in the recipe where a group became too long; nothing to mend of others.",
 }
 
 

@@ -12,17 +12,17 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from tilec.ir.expr import operands
 from tilec.ir.plan import Refusal
 from tilec.scheduler.building.plan_costs import flops
 from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
 from tilec.scheduler.refusals import refusal
+from tilec.scheduler.tiling.further_sinks import further_sinks, is_connected, sinks_of
 
 PICO = 1e12
 
-MAX_NODES = 128
-"""Nodes of a group of several parts at most.  A look at a group takes time in its nodes, and the local search looks at
-it once for every node; the largest groups at a core's level of networks in use have about 90."""
+CACHED_SINK_GAIN = 0.95
+"""Where hardware fills a core's level, results that are tiled together have to cost less than this fraction of other
+groups: a cache keeps what they share from one group to the next too, and nothing is measured of them yet."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class GroupCosts:
     """Costs of groups, by members and by content.
 
     gain    a group has to cost less than this fraction of its parts by themselves
+    barred  parts that may not be a group
     tried   group -> its cost, or why it is none
     alike   content of a group -> the same
     bounds  content of a group -> its lower bound, or why it is none
@@ -38,6 +39,7 @@ class GroupCosts:
 
     problem: FusionProblem
     gain: float
+    barred: frozenset[tuple[int, ...]] = frozenset()
     tried: dict[tuple[int, ...], float | Refusal] = field(default_factory=dict)
     alike: dict[object, float | Refusal] = field(default_factory=dict)
     bounds: dict[object, float | Refusal] = field(default_factory=dict)
@@ -103,11 +105,14 @@ class GroupCosts:
         if len(members) == 1:
             return self.single[members[0]]
         problem = self.problem
+        if members in self.barred:
+            return refusal("", "", "illegal", parts=len(members))
         nodes = sum(len(problem.parts[n]) for n in members)
-        if nodes > MAX_NODES:
-            return refusal("", "", "length", nodes=nodes, most=MAX_NODES)
-        if not _all_lead_to_last(problem, members):
-            return refusal("", "", "outputs-differ")
+        if nodes > problem.max_nodes:
+            return refusal("", "", "length", nodes=nodes, most=problem.max_nodes)
+        reason = _unaligned(problem, members)
+        if reason is not None:
+            return reason
         apart = sum(self.single[n] for n in members)
         bound = roofline(problem, members)
         if bound >= apart * self.gain:
@@ -129,9 +134,15 @@ class GroupCosts:
         tile = problem.core_tiles(members)[0]
         if not tile.fits:
             return refusal("", "", "capacity", level=level.name, bytes=tile.held, capacity=problem.target.capacity)
-        if tile.objective >= apart * self.gain:
-            return refusal("", "", "slower", **cost_numbers(tile.objective, apart, problem, self.gain))
-        return tile.objective
+        clear = tile.objective / self._sink_gain(members)
+        if clear >= apart * self.gain:
+            return refusal("", "", "slower", **cost_numbers(clear, apart, problem, self.gain))
+        return clear
+
+    def _sink_gain(self, members: tuple[int, ...]) -> float:
+        """The fraction of its pieces that a group has to cost less than for its further sinks."""
+        nodes = [node for number in members for node in self.problem.parts[number]]
+        return CACHED_SINK_GAIN if self.problem.target.is_cached and sinks_of(nodes) else 1.0
 
 
 def cost_numbers(joined: float, apart: float, problem: FusionProblem, gain: float = 1.0) -> dict[str, int | str]:
@@ -142,15 +153,20 @@ def cost_numbers(joined: float, apart: float, problem: FusionProblem, gain: floa
     return numbers | ({"limit": int(apart * gain * unit)} if joined < apart else {})
 
 
-def _all_lead_to_last(problem: FusionProblem, members: Sequence[int]) -> bool:
-    """Whether the last node depends on all others."""
-    reached = {problem.parts[members[-1]][-1].name}
-    for number in reversed(members):
-        for node in reversed(problem.parts[number]):
-            if node.name not in reached:
-                return False
-            reached.update(operands(node.expr))
-    return True
+def _unaligned(problem: FusionProblem, members: Sequence[int]) -> Refusal | None:
+    """Why results of a group that its last node does not need cannot be tiled along with it (W06); None if they can,
+    or there are none."""
+    nodes = [node for number in members for node in problem.parts[number]]
+    sinks = sinks_of(nodes)
+    if not sinks:
+        return None
+    if problem.extents or problem.chain_of(members) is not None:
+        return refusal("", "", "outputs-differ", results=len(sinks) + 1, reason="held in a tile of another level")
+    if not is_connected(nodes):
+        return refusal("", "", "outputs-differ", results=len(sinks) + 1, reason="no common ancestor in the group")
+    if not further_sinks(nodes).aligned:
+        return refusal("", "", "outputs-differ", results=len(sinks) + 1, reason="no iterators move along")
+    return None
 
 
 def roofline(problem: FusionProblem, members: Sequence[int]) -> float:

@@ -20,17 +20,14 @@ from tilec.scheduler.parallel.work_partition import partition_work
 from tilec.scheduler.trace import Advance, no_advance
 
 
-def partition_intervals(
-    costs: GroupCosts, max_parts: int, advance: Advance = no_advance
-) -> tuple[tuple[int, ...], ...]:
-    """The cheapest cut of the parts' order into intervals of up to `max_parts` parts; parts that stay together are not
-    cut."""
-    whole = _Cuts(costs, max_parts, 0, advance)
-    first, *others = partition_work(costs.problem, process_count(), max_parts)
+def partition_intervals(costs: GroupCosts, patience: int, advance: Advance = no_advance) -> tuple[tuple[int, ...], ...]:
+    """The cheapest cut of the parts' order into intervals; one grows no further once `patience` in a row have no hope
+    to gain.  Parts that stay together are not cut."""
+    whole = _Cuts(costs, patience, 0, advance)
+    first, *others = partition_work(costs.problem, process_count())
     with ExitStack() as running:
         answers = [
-            running.enter_context(in_child_process(partial(_new_costs, costs, max_parts, stretch)))
-            for stretch in others
+            running.enter_context(in_child_process(partial(_new_costs, costs, patience, stretch))) for stretch in others
         ]
         whole.go_to(first.stop)
         for stretch, answer in zip(others, answers, strict=True):
@@ -40,10 +37,10 @@ def partition_intervals(
     return whole.groups()
 
 
-def _new_costs(costs: GroupCosts, max_parts: int, stretch: range) -> tuple[dict[Any, Any], ...]:
+def _new_costs(costs: GroupCosts, patience: int, stretch: range) -> tuple[dict[Any, Any], ...]:
     """Entries that a stretch of the order adds to the tables by content."""
     before = [len(memory) for memory in costs.memories]
-    _Cuts(costs, max_parts, stretch.start).go_to(stretch.stop)
+    _Cuts(costs, patience, stretch.start).go_to(stretch.stop)
     return tuple(
         dict(islice(memory.items(), count, None)) for memory, count in zip(costs.memories, before, strict=True)
     )
@@ -55,7 +52,7 @@ class _Cuts:
     of their groups begins."""
 
     costs: GroupCosts
-    max_parts: int
+    patience: int
     first: int
     advance: Advance = no_advance
     best: list[float] = field(default_factory=lambda: [0.0])
@@ -85,14 +82,20 @@ class _Cuts:
         where = next(start for start in range(end - 1, -1, -1) if start not in inside)
         least = self._before(where) + costs.total([tuple(range(where, end))]) if end not in inside else inf
         promising: list[tuple[float, int]] = []
-        for start in range(where - 1, max(self.first - 1, end - 1 - self.max_parts), -1):
+        nearest, worse = least, 0
+        for start in range(where - 1, self.first - 1, -1):
             if start in inside or end in inside or self._before(start) == inf or not problem.joins(start, end):
                 continue
             bound = costs.lower_bound(tuple(range(start, end)))
+            worse += 1
             if not isinstance(bound, Refusal):
-                promising.append((self._before(start) + problem.look(tuple(range(start, end)))[1], start))
+                about = self._before(start) + problem.look(tuple(range(start, end)))[1]
+                promising.append((about, start))
+                nearest, worse = min(nearest, about), worse if about >= nearest else 0
             elif bound.code in ("capacity", "length"):
                 break  # what is put before these parts takes room as well
+            if worse > self.patience:
+                break
         for _, start in sorted(promising):
             cost = costs.cost(tuple(range(start, end)), least - self._before(start))
             if not isinstance(cost, Refusal) and self._before(start) + cost < least:

@@ -47,9 +47,6 @@ class LocalSearch(SearchStep):
     gain: float = 0.99
     """A change is made where it is predicted to cost less than this fraction: less is noise."""
 
-    max_parts: int = 16
-    """Parts of a group at most."""
-
     def applies(self, state: SearchState) -> bool:
         """Bytes that groups hold are no sum; groups of several problems are not compared."""
         options = state.options
@@ -82,7 +79,7 @@ def local_search(
     ends = [sum(map(len, changed[: n + 1])) for n in range(len(changed))]
     members = tuple(tuple(range(end - len(group), end)) for end, group in zip(ends, changed, strict=True))
     new = replace(problem, parts=tuple(parts))
-    reasons = partition_refusals(GroupCosts(new, options.gain), members, refused, options.max_parts)
+    reasons = partition_refusals(GroupCosts(new, options.gain), members, refused)
     return new, Partition(members, reasons)
 
 
@@ -163,14 +160,25 @@ class _Search:
         """What a group is predicted to cost, without bound where it may not be or cannot stay below a limit."""
         if not group:
             return 0.0
-        key = tuple(tuple(node.name for node in part) for part in group)
+        key = _names(group)
         if key not in self.costs:
-            alone = replace(self.problem, parts=group, outputs=frozenset(self._leaving(group)))
-            price = GroupCosts(alone, self.options.gain).cost(tuple(range(len(group))), limit)
+            price = self._costs_of(group).cost(tuple(range(len(group))), limit)
             if isinstance(price, Refusal):
                 return inf
             self.costs[key] = price
         return self.costs[key]
+
+    def lower_bound(self, group: Group) -> float:
+        """What a group costs at least, without bound where it may not be."""
+        if not group:
+            return 0.0
+        known = self.costs.get(_names(group))
+        bound = self._costs_of(group).lower_bound(tuple(range(len(group)))) if known is None else known
+        return inf if isinstance(bound, Refusal) else bound
+
+    def _costs_of(self, group: Group) -> GroupCosts:
+        alone = replace(self.problem, parts=group, outputs=frozenset(self._leaving(group)))
+        return GroupCosts(alone, self.options.gain)
 
     def _leaving(self, group: Group) -> tuple[str, ...]:
         """Tensors that others or the model's outputs need."""
@@ -203,11 +211,11 @@ class _Search:
         before = (self.cost(producer) + self.cost(reader)) * self.options.gain
         gaining: list[tuple[float, tuple[Group, Group]]] = []
         for first, second in self._changed(producer, reader):
-            if max(len(first), len(second)) <= self.options.max_parts:
-                price = self.cost(second, before)
-                price += self.cost(first, before - price) if price < before else inf
-                if price < before:
-                    gaining.append((price, (first, second)))
+            rest = before - self.lower_bound(first)
+            price = self.cost(second, rest) if rest > 0 else inf
+            price += self.cost(first, before - price) if price < before else inf
+            if price < before:
+                gaining.append((price, (first, second)))
         return [trial for _, trial in sorted(gaining, key=lambda each: each[0])]
 
     def _changed(self, producer: Group, reader: Group) -> Iterator[tuple[Group, Group]]:
@@ -256,6 +264,10 @@ class _Search:
     def _ordered(self, groups: Sequence[Group]) -> list[Group]:
         ranks = [self.places[group[-1][-1].name] for group in groups]
         return [groups[n] for n in execution_order(self._needs(groups), ranks)]
+
+
+def _names(group: Group) -> Names:
+    return tuple(tuple(node.name for node in part) for part in group)
 
 
 def _places(new: Group, *groups: Group) -> Places:

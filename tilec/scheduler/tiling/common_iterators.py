@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tilec.ir.expr import Expr, TensorExpr, Var, accesses, constant_value
 from tilec.ir.graph import Node
+from tilec.scheduler.tiling.further_sinks import sinks_of, twins
 
 SharedIterator = Mapping[str, Mapping[str, str]]
 """Iterator of the final node -> node -> its iterator that moves along."""
@@ -44,6 +45,11 @@ def _followed(iterator: str, nodes: Sequence[Node]) -> dict[str, str] | None:
     """What moves along with an iterator of the last node in each node, None if it is not one iterator everywhere."""
     made = {node.name: node.expr for node in nodes}
     names = {nodes[-1].name: iterator}
+    for sink in sinks_of(nodes):
+        twin = twins(nodes[-1].expr, made[sink]).get(iterator)
+        if twin is None:
+            return None
+        names[sink] = twin
     for node in reversed(nodes):
         if node.name not in names:
             return None

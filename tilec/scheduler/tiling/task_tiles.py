@@ -151,7 +151,7 @@ def _step_gain(target: TargetModel, steps: Mapping[str, Mapping[str, object]]) -
 def least_held(problem: TilingProblem) -> int:
     """Bytes that a core's level must hold at least: one element of the final node, all reductions one by one."""
     one = np.asarray(1, np.int64)
-    sizes = {i: one for i, e in zip(problem.final.spatial, problem.final.shape, strict=True) if constant_value(e) != 1}
+    sizes = dict.fromkeys(_tiled(problem), one)
     cut = [*_steppable(problem), *((problem.chain.leader,) if problem.chain is not None else ())]
     steps = {name: dict.fromkeys(problem.sharing(name)[name], one) for name in cut}
     return int(estimate(problem, sizes, steps).held[0])
@@ -169,6 +169,7 @@ def smaller(problem: TilingProblem, tile: TaskTile) -> Iterator[TaskTile]:
                 tile = replace(tile, steps={**tile.steps, name: steps})
                 yield tile
     sizes = {i: tile.sizes.get(i, problem.extent(i)) for i in problem.final.spatial}
+    sizes = {i: n for i, n in sizes.items() if not problem.sinks.names or i in problem.sinks.aligned}
     while sizes and sizes[longest := max(sizes, key=lambda i: sizes[i])] > 1:
         sizes[longest] //= 2
         yield replace(tile, sizes={i: n for i, n in sizes.items() if n < problem.extent(i)})
@@ -337,8 +338,7 @@ def candidates(
     What depends on few iterators stays small, and most of what windows are made of does.  `fine` allows tiles smaller
     than register tiles, but for the vector iterator of packed weights.
     """
-    final = problem.final
-    moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if constant_value(e) != 1]
+    moving = _tiled(problem)
     grain = _grain(problem, fine)
     whole = {i: problem.extent(i) for i in moving}
     panelled = _panelled(problem)
@@ -355,6 +355,13 @@ def candidates(
         axes = [tuple(axis) for axis in full]
     grid = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij", sparse=True) if moving else []
     return dict(zip(moving, grid, strict=True))
+
+
+def _tiled(problem: TilingProblem) -> list[str]:
+    """Iterators of the final node that tiles may cut: with further sinks those that these move along."""
+    final, sinks = problem.final, problem.sinks
+    moving = [i for i, e in zip(final.spatial, final.shape, strict=True) if constant_value(e) != 1]
+    return [i for i in moving if i in sinks.aligned] if sinks.names else moving
 
 
 def _grain(problem: TilingProblem, fine: bool) -> dict[str, int]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilec.ir.expr import Access, Const, Expr, TensorExpr, accesses, operands
 from tilec.ir.graph import Graph, Node
-from tilec.ir.group_windows import Flags, GroupWindows, is_partition
+from tilec.ir.group_windows import Flags, GroupWindows, align, is_partition
 from tilec.ir.intervals import Candidates
 from tilec.ir.propagate import propagate
 from tilec.ir.types import TTYPES
@@ -33,6 +33,7 @@ from tilec.scheduler.analysis.window_propagation import (
     volume,
     width,
 )
+from tilec.scheduler.tiling.further_sinks import sinks_of, twins
 
 
 def element_bytes(ttype: str) -> int:
@@ -151,13 +152,17 @@ def _windows(
     found: dict[str, Ints] = {}
     outside: dict[str, Window] = {}
     gathered: dict[str, Ints] = {}
-    shares: dict[str, Floats | float] = {final.name: 1.0}
+    sinks = sinks_of(nodes)
+    shares: dict[str, Floats | float] = {final.name: 1.0, **dict.fromkeys(sinks, 1.0)}
     fills: dict[str, Floats | float] = {}
     kept: dict[str, GuardedRead] = dict(known.kept) if known is not None else {}
     for node in reversed(nodes):
         around = known is not None and node.name not in inside
         placed = known.boxes.get(node.name) if known is not None and around else None
-        placed = placed if around else _placed(walk, node.expr, steps.get(node.name, {}), numbers)
+        if node.name in sinks and not around:
+            placed = _aligned(node.expr, final.expr, tile, steps.get(node.name, {}), numbers)
+        elif not around:
+            placed = _placed(walk, node.expr, steps.get(node.name, {}), numbers)
         if placed is None:
             continue
         boxes[node.name] = placed
@@ -208,6 +213,14 @@ def _placed(
     return None if window is None else {**whole, **dict(zip(expr.spatial, window, strict=True))}
 
 
+def _aligned(sink: TensorExpr, final: TensorExpr, tile: Box, steps: Mapping[str, Ints], numbers: Candidates) -> Box:
+    """The box of a further sink."""
+    own = tile_box(sink, {}, steps, numbers)
+    whole: dict[str, Ends] = {i: (0, n) for i, n in extents_of(final, numbers).items() if i in final.spatial}
+    region, piece = {i: own[i] for i in sink.spatial}, {i: tile[i] for i in final.spatial}
+    return own | align(sink, region, final, whole, piece, CandidateEnds())[0]
+
+
 def _product(share: Floats | float, kept: GuardedRead, moving: Set[str]) -> Floats | float:
     """A share of those tiles that have points along all `moving` iterators."""
     for iterator in sorted(kept.keys() & moving):
@@ -225,6 +238,8 @@ def movers(nodes: Sequence[Node]) -> Movers:
     made = {node.name: node.expr for node in nodes}
     found = {name: dict.fromkeys(expr.spatial, frozenset[str]()) for name, expr in made.items()}
     found[nodes[-1].name] = {i: frozenset({i}) for i in nodes[-1].expr.spatial}
+    for sink in sinks_of(nodes):
+        found[sink] |= {twin: frozenset({i}) for i, twin in twins(nodes[-1].expr, made[sink]).items()}
     for node in reversed(nodes):
         own = found[node.name]
         for seat in read_indices(node.expr):

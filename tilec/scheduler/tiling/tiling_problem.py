@@ -20,6 +20,7 @@ from tilec.scheduler.graph_passes.rematerialize import arithmetic
 from tilec.scheduler.online.shared_reductions import SharedReductions
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.common_iterators import CommonIterators, common_iterators
+from tilec.scheduler.tiling.further_sinks import FurtherSinks, further_sinks
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.tile_footprints import Movers, element_bytes, movers, shapes_of
 
@@ -200,6 +201,11 @@ class TilingProblem:
     def rows(self) -> CommonIterators:
         """Iterators that all nodes share."""
         return common_iterators(self.nodes)
+
+    @cached_property
+    def sinks(self) -> FurtherSinks:
+        """Results that the final node does not need."""
+        return further_sinks(self.nodes)
 
     @cached_property
     def movers(self) -> Movers:
