@@ -399,6 +399,7 @@ def _finer(extent: int, grain: int) -> list[int]:
 
 def _waves(extent: int, grain: int, cores: int) -> list[int]:
     """Multiples of a grain that cut an extent into no more parts than some whole waves of tasks, one on each core."""
+    grain = max(1, grain)
     counts = [wave * cores for wave in range(1, WAVES + 1) if wave * cores * grain <= extent]
     return [min(extent, -(-extent // (count * grain)) * grain) for count in counts]
 
