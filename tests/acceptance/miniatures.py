@@ -44,7 +44,7 @@ SMALL = {
         "mobilevit",
         {"PIXELS": PIXELS, "STEM": 4, "LAST": 20, "CLASSES": 10, "EXPANSION": 2, "HEADS": 2, "STAGES": MOBILEVIT},
     ),
-    "nafnet": ("nafnet", {"PIXELS": PIXELS, "WIDTH": 4, "LEVELS": 1}),
+    "nafnet": ("nafnet", {"WIDTH": 4, "LEVELS": 1}),
     "restormer": (
         "restormer",
         {"PIXELS": PIXELS, "CHANNELS": 4, "BLOCKS": (1, 1), "HEADS": (1, 2), "REFINEMENT": 1, "EXPANSION": 1.5},
@@ -64,7 +64,7 @@ LONG = ("gpt2", "vit-b16", "swin-t", "mobilevit-s", "restormer", "bsrn", "confor
 """Models that take long to plan and compile even when small, or say little that others do not."""
 
 SEQ = {"bert-base": 7, "gpt2": 7, "conformer": 6, "nerf-mlp": 37, "llama-layer-prefill": 5, "llama-layer-decode": 6}
-SEQ |= dict.fromkeys(("vgg16", "unet"), PIXELS)
+SEQ |= dict.fromkeys(("vgg16", "unet", "nafnet"), PIXELS)
 
 SYMBOLS = {
     "bert-base": {"batch": 1, "seq": 7},

@@ -44,7 +44,7 @@ MODELS = {
 }
 """What is planned: a model of the zoo made small, its form, whether its sizes are symbols."""
 
-SMALLER = {"nafnet": ("nafnet", {"PIXELS": 16, "WIDTH": 4, "LEVELS": 1})}
+SMALLER = {"nafnet": ("nafnet", {"WIDTH": 4, "LEVELS": 1})}
 """Models that are still large as miniatures."""
 
 FOLDER = Path(__file__).parent / "golden"
