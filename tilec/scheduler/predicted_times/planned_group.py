@@ -48,7 +48,7 @@ class PlannedGroup:
     @cached_property
     def block(self) -> Block:
         """The tree of the blocks of the levels: what is connected at a level is a block of it."""
-        return self._block(1, self.nodes)
+        return self._block(min(1, self.target.core), self.nodes)
 
     def _block(self, level: int, nodes: Sequence[Node]) -> Block:
         name, final, variant = self.target.levels[level].name, nodes[-1].name, self.variant
