@@ -154,7 +154,7 @@ def test_rows_on_a_device_with_threads(shape: tuple[int, int]) -> None:
 
 
 def test_a_mean_on_a_device_with_threads() -> None:
-    plan = assert_runs(mean(16, 3), tiny("explicit", threads=64))
+    plan = assert_runs(mean(96, 3), tiny("explicit", threads=64))
     assert any(node.name.startswith("s_partial") for group in plan.groups for node in group.nodes)
 
 
