@@ -126,8 +126,8 @@ def test_the_picture_is_drawn_from_a_plan(cli, tmp_path):  # noqa: F811
     cli("zoo", "export", "llama-layer-decode", "-o", tmp_path / "llama.onnx")
     cli("compile", tmp_path / "llama.onnx", "--device", "a100", "--to", "schedule")
     text = svg(plan_of(tmp_path / "llama.tilec")[1])
-    assert text.count("<rect") == 1 + 8 + 3 + 3
-    assert "self_attn_MatMul_4" in text
+    assert text.count("<rect") == 1 + 11 + 3 + 3
+    assert "self_attn_MatMul_3" in text
 
 
 def test_rows_of_traffic_are_those_of_plans():
