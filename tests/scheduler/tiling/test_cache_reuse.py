@@ -12,8 +12,7 @@ from scheduler.running import device, problem_of
 
 from tilec.ir.expr import Const
 from tilec.ir.graph import Graph
-from tilec.scheduler.building.cache_costs import priced
-from tilec.scheduler.schedule import schedule
+from tilec.scheduler.schedule import recounted_plan, schedule
 from tilec.scheduler.target_model import target_model_of
 from tilec.scheduler.tiling.cache_reuse import TaskWalk
 from tilec.scheduler.tiling.cost_model import cost_terms, drawn_from_below
@@ -44,7 +43,7 @@ def test_the_search_sees_what_the_program_draws() -> None:
     counted: dict[int, int] = {}
     for stripe in (1, 4, 8, 16):
         walked = replace(variant, raster={"smem": {"C": stripe}})
-        cost = priced(replace(plan, groups=(replace(group, variants=(walked,)),))).groups[0].cost
+        cost = recounted_plan(replace(plan, groups=(replace(group, variants=(walked,)),)), spec).groups[0].cost
         read, written = cost.read["l2"], cost.written["l2"]
         assert isinstance(read, Const)
         assert isinstance(written, Const)
