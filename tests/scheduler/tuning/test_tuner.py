@@ -197,3 +197,18 @@ def test_signatures_are_equal_for_equal_content_only() -> None:
 
 def signed(group: Group, constants: frozenset[str] = frozenset()) -> Signature:
     return signature(group.nodes, group.outputs, WHOLE.tensors, constants)
+
+
+def test_a_record_keeps_what_the_search_predicted() -> None:
+    """Every candidate of a search that measures has the predicted time by which it was ranked, best first."""
+    kept = [Record()]
+
+    def keep(entry, instead):
+        kept.append(kept[-1].merged(entry, instead))
+        return kept[-1]
+
+    tuner = Tuner(Tuning(Record(), HERE, 4, lambda plans: [1e-6] * len(plans), keep))
+    schedule(attention(), tiny(), tuner=tuner)
+    predictions = [[trial.predicted for trial in entry.trials] for entry in kept[-1].entries.values()]
+    assert predictions
+    assert all(0 < min(times) == times[0] for times in predictions)

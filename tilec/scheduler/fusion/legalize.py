@@ -19,7 +19,7 @@ from tilec.ir.verify.program import check_program
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.lower.lowering import lower
-from tilec.scheduler.building.group_builder import GroupBuilder, levels_of, plan_group
+from tilec.scheduler.building.group_builder import GroupBuilder, levels_of, picoseconds, plan_group
 from tilec.scheduler.building.subplan import subplan
 from tilec.scheduler.fusion.group_costs import GroupCosts
 from tilec.scheduler.fusion.group_order import execution_order_of
@@ -258,12 +258,13 @@ def _exceeded(
 
 
 def single_group_plan(members: Sequence[int], tile: TaskTile, problem: FusionProblem, builder: GroupBuilder) -> Plan:
-    """A plan of one group with a core tile; the builder stays as it is."""
+    """A plan of one group with a core tile and the time that is predicted for it; the builder stays as it is."""
     aside = builder.aside()
     block = aside.core_block(problem, members, tile)
     tiled = aside.tiled_group(block, problem.leaving(members), problem.target, tile.seconds)
-    target = problem.target
-    return subplan([plan_group(tiled)], tiled.outputs, aside.graph.tensors, levels_of(target), target.name)
+    target, group = problem.target, plan_group(tiled)
+    group = replace(group, cost=replace(group.cost, picoseconds=picoseconds(tile.seconds)))
+    return subplan([group], tiled.outputs, aside.graph.tensors, levels_of(target), target.name)
 
 
 def _apart(members: Members, problem: FusionProblem, builder: GroupBuilder, candidates: int) -> dict[str, Refusal]:
