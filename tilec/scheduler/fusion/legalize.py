@@ -36,7 +36,8 @@ ROOM_LEFT = 0.95
 off as it was exceeded by."""
 
 ROUNDS = 3
-"""How often tiles are chosen anew: programs of nafnet's groups for an a100 hold up to 1.12 times what is predicted."""
+"""How often tiles are chosen anew: programs of an image-restoration network's groups on a GPU hold up to 1.12 times
+what is predicted."""
 
 
 @dataclass(frozen=True)
