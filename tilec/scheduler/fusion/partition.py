@@ -38,8 +38,8 @@ class PartitionGroups(SearchStep):
 
     patience: int = 10
     """An interval grows no further once this many in a row are no better than one tried before, by a first look.  Of
-    an image-restoration network on a GPU 10 finds 8454.9 us in 27 s of search, 30 finds 8454.2 us in 35 s; groups are as
-    large with both."""
+    an image-restoration network on a GPU 10 finds 8454.9 us in 27 s of search, 30 finds 8454.2 us in 35 s; groups are
+    as large with both."""
 
     gain: float = 0.99
     """A group is joined where it is predicted to cost less than this fraction of its pieces: less is noise."""
