@@ -57,6 +57,8 @@ def _apart(graph: Graph) -> Plan:
         placement=graph.placement,
         calls=graph.calls,
         opaque=graph.opaque,
+        symbol_ranges=graph.symbol_ranges,
+        constraints=graph.constraints,
     )
 
 

@@ -6,13 +6,14 @@ give the same graph, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import Ranges, simplify, simplify_scalar
-from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, substitute
+from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, substitute, variables
 from tilec.ir.graph import Graph, Node, Tensor
+from tilec.ir.sizes import Constraint, broken_constraints
 
 
 def iterator_ranges(expr: TensorExpr) -> Ranges:
@@ -49,6 +50,7 @@ def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             raise UsageError(f"a size cannot be negative: {symbol}={size}", place=f"--shape {symbol}={size}")
     if not sizes:
         return graph
+    _require_fulfilled(graph, sizes)
     values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
 
     def node(old: Node) -> Node:
@@ -65,4 +67,21 @@ def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         tensors={name: tensor(t) for name, t in graph.tensors.items()},
         nodes=tuple(node(n) for n in graph.nodes),
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in graph.ranges),
+        symbol_ranges={symbol: entry for symbol, entry in graph.symbol_ranges.items() if symbol not in sizes},
+        constraints=bound_constraints(graph.constraints, values),
     )
+
+
+def bound_constraints(constraints: Iterable[Constraint], values: Mapping[str, Expr]) -> tuple[Constraint, ...]:
+    """The constraints on the symbols that remain when others have these values; those that hold are gone."""
+    bound = (replace(each, holds=simplify_scalar(substitute(each.holds, values))) for each in constraints)
+    return tuple(each for each in bound if each.holds != Const(True))
+
+
+def _require_fulfilled(graph: Graph, sizes: Mapping[str, int]) -> None:
+    """Raise UsageError for sizes that break a range of the graph, or a constraint that they decide."""
+    decided = [each for each in graph.constraints if variables(each.holds) <= set(sizes)]
+    problems = broken_constraints(decided, graph.symbol_ranges, sizes)
+    if problems:
+        flags = " ".join(f"--shape {symbol}={size}" for symbol, size in sizes.items())
+        raise UsageError(problems[0], flags, "Take sizes that the model accepts.")

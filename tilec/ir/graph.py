@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tilec.artifact.filenames import require_inside
 from tilec.ir.expr import Expr, Scalar, TensorExpr, operands
+from tilec.ir.sizes import Constraint, SymbolRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ class Placement:
 class Graph:
     """A model as tensor expressions.
 
-    `symbols` are the unbound sizes in order of first appearance; `tensors` has every tensor, outputs of nodes included;
+    `symbols` are the unbound sizes in order of first appearance, `symbol_ranges` what is known of each alone and
+    `constraints` what is known of them together (B06); `tensors` has every tensor, outputs of nodes included;
     `constants` those with known values. `files` maps weight files to their sha256. `calls` run in their order; a node
     runs behind the last call that it depends on. `opaque` are the values that only calls, inputs and outputs of the
     model touch. `ranges` are those of inputs that are used as indices.
@@ -147,6 +149,8 @@ class Graph:
     calls: tuple[Call, ...] = ()
     opaque: Mapping[str, Opaque] = field(default_factory=dict)
     ranges: tuple[IndexRange, ...] = ()
+    symbol_ranges: Mapping[str, SymbolRange] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -33,6 +33,7 @@ from tilec.ir.decision_forms import (
 )
 from tilec.ir.expr import Const, Expr
 from tilec.ir.graph import Call, Constant, IndexRange, Node, Opaque, Placement, Port, Tensor
+from tilec.ir.sizes import Constraint, SymbolRange
 
 Sizes = Mapping[str, int]
 """Iterator -> tile size or reduce step."""
@@ -273,8 +274,8 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
-    (`prepared`: packed and converted weights). `levels` are all memories of the device, lowest first. `calls`, `opaque`
-    and `ranges` are those of the graph; a group runs behind the last call that it depends on. `unfused` are the bytes
+    (`prepared`: packed and converted weights). `levels` are all memories of the device, lowest first. `calls`, `opaque`,
+    `ranges`, `symbol_ranges` and `constraints` are those of the graph; a group runs behind the last call that it depends on. `unfused` are the bytes
     that a level would move from and to the one below with a group for every node. `bounds` are those of all groups
     together, each at the capacity of its level: bytes of one instance and of everything above it."""
 
@@ -297,3 +298,5 @@ class Plan:
     capacities: Mapping[str, int] = field(default_factory=dict)
     bounds: Mapping[str, Bound] = field(default_factory=dict)
     ranges: tuple[IndexRange, ...] = ()
+    symbol_ranges: Mapping[str, SymbolRange] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()

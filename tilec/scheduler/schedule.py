@@ -10,6 +10,7 @@ from tilec.ir.expr import Access, Const
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
+from tilec.ir.sizes import SymbolRange, pivot_sizes
 from tilec.ir.types import is_float
 from tilec.scheduler.building.cache_costs import with_cache_costs
 from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
@@ -30,9 +31,6 @@ from tilec.scheduler.tuning.tuner import Tuner
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import ScheduleOptions
 
-DEFAULT_SYMBOL_SIZE = 128
-"""The size that a symbol is taken for while tiles are chosen."""
-
 
 def schedule(
     graph: Graph,
@@ -45,7 +43,7 @@ def schedule(
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
-    Symbolic sizes stay symbols in the plan; tiles are chosen for those in `sizes`, else for `DEFAULT_SYMBOL_SIZE`.
+    Symbolic sizes stay symbols in the plan; tiles are chosen for those in `sizes`, else for the pivots of their ranges.
     `trace` sees every pass and step with what it changed.  A `tuner` chooses among the candidates that are predicted
     best; without one the first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling,
     prefetches and stores of its code; without them code generation does.  Raises ConfigError for a pass that does not
@@ -75,7 +73,7 @@ def recounted_plan(plan: Plan, device: DeviceSpec | None, sizes: Mapping[str, in
     counted = with_cache_costs(with_costs(plan, programs), programs)
     if device is None:
         return counted
-    return with_times(counted, target_model_of(device), _symbol_numbers(plan.symbols, sizes))
+    return with_times(counted, target_model_of(device), _symbol_numbers(plan.symbols, plan.symbol_ranges, sizes))
 
 
 def search_plan(
@@ -91,16 +89,18 @@ def search_plan(
     _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)
-    numbers = _symbol_numbers(graph.symbols, sizes)
+    numbers = _symbol_numbers(graph.symbols, graph.symbol_ranges, sizes)
     root = FusionProblem(graph, (), target, numbers, options.objective, frozenset(), max_nodes=options.group_nodes)
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
     _require_capacity(drafts[0].graph, target)
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
 
 
-def _symbol_numbers(symbols: Sequence[str], sizes: Mapping[str, int] | None) -> Candidates:
+def _symbol_numbers(
+    symbols: Sequence[str], ranges: Mapping[str, SymbolRange], sizes: Mapping[str, int] | None
+) -> Candidates:
     """The sizes that symbols are taken for."""
-    return Candidates({**dict.fromkeys(symbols, DEFAULT_SYMBOL_SIZE), **(sizes or {})})
+    return Candidates({**pivot_sizes(symbols, ranges), **(sizes or {})})
 
 
 def _drafts(

@@ -7,8 +7,10 @@ from math import prod
 
 import numpy as np
 
-from tilec.ir.expr import Expr, constant_value, variables
+from tilec.ir.expr import COMPARISONS, Binary, Expr, constant_value, variables
 from tilec.ir.graph import Constant, IndexRange, Inline, Port, Tensor, WeightRef
+from tilec.ir.sizes import Constraint, SymbolRange
+from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.verify.structure import is_integer
 
@@ -86,6 +88,29 @@ def range_problems(ranges: Iterable[IndexRange], inputs: Sequence[Port], symbols
     known = {port.tensor for port in inputs}
     problems = [f"{r.tensor} has a range of indices and is no input" for r in ranges if r.tensor not in known]
     return problems + [p for r in ranges for p in shape_problems(f"a range of {r.tensor}", [r.extent], symbols)]
+
+
+def symbol_problems(
+    ranges: Mapping[str, SymbolRange], constraints: Iterable[Constraint], symbols: Iterable[str]
+) -> list[str]:
+    """Ranges of sizes that are no symbols, and constraints that are no conditions over symbols."""
+    known = set(symbols)
+    problems = [f"{name} has a range and is no symbol of the graph" for name in ranges if name not in known]
+    for constraint in constraints:
+        text = text_of(constraint.holds)
+        unknown = sorted(variables(constraint.holds) - known)
+        if unknown:
+            problems.append(f"the constraint {text} uses {unknown[0]}, which is no symbol of the graph")
+        elif not _is_condition(constraint.holds):
+            problems.append(f"the constraint {text} is no comparison of sizes")
+    return problems
+
+
+def _is_condition(expr: Expr) -> bool:
+    """Whether an expression is a comparison of integers, or such conditions combined."""
+    if isinstance(expr, Binary) and expr.op in ("and", "or"):
+        return _is_condition(expr.left) and _is_condition(expr.right)
+    return isinstance(expr, Binary) and expr.op in COMPARISONS and is_integer(expr.left) and is_integer(expr.right)
 
 
 def port_problems(inputs: Sequence[Port], outputs: Sequence[Port], tensors: Mapping[str, Tensor]) -> list[str]:

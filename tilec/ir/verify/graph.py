@@ -16,6 +16,7 @@ from tilec.ir.verify.data import (
     port_problems,
     range_problems,
     shape_problems,
+    symbol_problems,
     tensor_problems,
 )
 from tilec.ir.verify.structure import is_integer
@@ -40,6 +41,7 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
         return tuple(problems)
     problems += port_problems(graph.inputs, graph.outputs, graph.tensors)
     problems += range_problems(graph.ranges, graph.inputs, graph.symbols)
+    problems += symbol_problems(graph.symbol_ranges, graph.constraints, graph.symbols)
     problems += constant_problems(graph.constants, graph.tensors, graph.files)
     ttypes = graph.ttypes
     for node in graph.nodes:

@@ -46,6 +46,8 @@ def check_plan(plan: Plan) -> tuple[str, ...]:
         plan.calls,
         plan.opaque,
         plan.ranges,
+        plan.symbol_ranges,
+        plan.constraints,
     )
     problems = list(check_graph(graph))
     if problems:

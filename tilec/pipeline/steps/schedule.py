@@ -34,10 +34,10 @@ def plan_inputs(job: Job, source: StageInput) -> dict[str, str]:
 
 def assumed_sizes(recipe: "CompileRecipe", symbols: Iterable[str]) -> dict[str, int]:
     """The sizes that tiles are chosen for of the symbols of which the recipe knows anything."""
-    from tilec.scheduler.schedule import DEFAULT_SYMBOL_SIZE
+    from tilec.ir.sizes import DEFAULT_SIZE
 
     known = recipe.shapes
-    return {symbol: known[symbol].assumed(DEFAULT_SYMBOL_SIZE) for symbol in symbols if symbol in known}
+    return {symbol: known[symbol].assumed(DEFAULT_SIZE) for symbol in symbols if symbol in known}
 
 
 def bind_sizes(job: Job, source: StageInput) -> StageInput:

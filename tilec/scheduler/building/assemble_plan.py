@@ -54,4 +54,6 @@ def assemble_plan(
         calls=graph.calls,
         opaque=graph.opaque,
         ranges=graph.ranges,
+        symbol_ranges=graph.symbol_ranges,
+        constraints=graph.constraints,
     )
