@@ -112,10 +112,8 @@ def broken_constraints(
         entry = ranges.get(symbol, ANY_SIZE)
         if not entry.holds(size):
             problems.append(f"{symbol}={size} is none of {entry.text}{_from(entry.origin)}")
-    for constraint in constraints:
-        if not integer(constraint.holds, sizes):
-            problems.append(f"{text_of(constraint.holds)} does not hold{_from(constraint.origin)}")
-    return problems
+    broken = (each for each in constraints if not integer(each.holds, sizes))
+    return [*problems, *(f"{text_of(each.holds)} does not hold{_from(each.origin)}" for each in broken)]
 
 
 def _from(origin: str) -> str:
