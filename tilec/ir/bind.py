@@ -52,24 +52,27 @@ def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         return graph
     _require_fulfilled(graph, sizes)
     values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
-
-    def node(old: Node) -> Node:
-        expr = old.expr
-        extents = tuple(substitute(e, values) for e in expr.extents)
-        return replace(old, expr=simplify_tensor(replace(expr, extents=extents, body=substitute(expr.body, values))))
-
-    def tensor(old: Tensor) -> Tensor:
-        return replace(old, shape=tuple(simplify(substitute(e, values)) for e in old.shape))
-
     return replace(
         graph,
         symbols=tuple(s for s in graph.symbols if s not in sizes),
-        tensors={name: tensor(t) for name, t in graph.tensors.items()},
-        nodes=tuple(node(n) for n in graph.nodes),
+        tensors={name: bound_tensor(tensor, values) for name, tensor in graph.tensors.items()},
+        nodes=tuple(bound_node(node, values) for node in graph.nodes),
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in graph.ranges),
         symbol_ranges={symbol: entry for symbol, entry in graph.symbol_ranges.items() if symbol not in sizes},
         constraints=bound_constraints(graph.constraints, values),
     )
+
+
+def bound_node(node: Node, values: Mapping[str, Expr]) -> Node:
+    """The node with values for symbols, simplified."""
+    expr = node.expr
+    extents = tuple(substitute(e, values) for e in expr.extents)
+    return replace(node, expr=simplify_tensor(replace(expr, extents=extents, body=substitute(expr.body, values))))
+
+
+def bound_tensor(tensor: Tensor, values: Mapping[str, Expr]) -> Tensor:
+    """The tensor with values for symbols in its shape."""
+    return replace(tensor, shape=tuple(simplify(substitute(e, values)) for e in tensor.shape))
 
 
 def bound_constraints(constraints: Iterable[Constraint], values: Mapping[str, Expr]) -> tuple[Constraint, ...]:

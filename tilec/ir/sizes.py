@@ -17,6 +17,12 @@ from tilec.ir.text import text_of
 DEFAULT_SIZE = 128
 """The size that a symbol is taken for where nothing is known of it."""
 
+FURTHER = 4
+"""Times the pivot that decisions are looked at again for, where no likely sizes are named."""
+
+SMALLER = (64, 16, 4)
+"""Sizes below the pivot that may want other tiles: those of few rows of a tile, of one vector, of less."""
+
 LARGEST_SIZE = 1 << 40
 """No size is larger."""
 
@@ -87,6 +93,35 @@ class Constraint:
 def pivot_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> dict[str, int]:
     """The size of every symbol that decisions are made for."""
     return {symbol: ranges.get(symbol, ANY_SIZE).pivot for symbol in symbols}
+
+
+def further_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tuple[dict[str, int], ...]:
+    """More sizes of all symbols that decisions must be good at: the other likely ones, each symbol's n-th together;
+    where none are named, sizes `FURTHER` times the pivots."""
+    entries = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
+    pivot = pivot_sizes(entries, entries)
+    count = max((len(entry.likely) for entry in entries.values()), default=0)
+    named = [{s: _likely(entry, n) for s, entry in entries.items()} for n in range(1, count)]
+    usual = [] if named else [{s: entry.nearest(FURTHER * entry.pivot) for s, entry in entries.items()}]
+    return tuple(sizes for sizes in (*named, *usual) if sizes != pivot)
+
+
+def _likely(entry: SymbolRange, place: int) -> int:
+    """The n-th likely size of a symbol, or its last one."""
+    return entry.likely[min(place, len(entry.likely) - 1)] if entry.likely else entry.pivot
+
+
+def class_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tuple[dict[str, int], ...]:
+    """Sizes of all symbols, other than the pivots, that may want decisions of their own: each symbol at its least with
+    the others at their pivots, then all at ever smaller sizes, their least last; of a symbol that may be 0 that is
+    1."""
+    entries = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
+    pivot = pivot_sizes(entries, entries)
+    least = {s: max(entry.least, min(1, entry.pivot)) for s, entry in entries.items()}
+    found = [{**pivot, symbol: least[symbol]} for symbol in entries] if len(entries) > 1 else []
+    found += [{s: entry.nearest(min(most, entry.pivot)) for s, entry in entries.items()} for most in SMALLER]
+    found.append(least)
+    return tuple(sizes for n, sizes in enumerate(found) if sizes != pivot and sizes not in found[:n])
 
 
 def algebra_ranges(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> KnownRanges:
