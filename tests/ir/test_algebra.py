@@ -220,4 +220,5 @@ def test_limits_over_symbolic_loops_hold_at_every_point(
             for w in range(min(tile, size - t * tile)):
                 exact = value(expr, {"seq": size, "t": t, "w": w})
                 assert value(short, {"seq": size, "t": t, "w": w}) == exact
-                assert (least is None or least <= exact) and (most is None or exact <= most)
+                assert least is None or least <= exact
+                assert most is None or exact <= most
