@@ -95,7 +95,7 @@ def test_instances_fetch_what_they_share_each() -> None:
     assert (found["A"].fetched, found["B"].fetched) == (256 * 256 * 4, 2 * 256 * 256 * 4)
 
 
-@pytest.mark.feature("W46")
+@pytest.mark.feature("W07")
 @pytest.mark.parametrize("capacity", [1 << 13, 1 << 18])
 def test_blocks_in_a_tile_of_a_level_below_have_tasks_of_their_own(capacity: int) -> None:
     """Two products that pass H on in the memory below a cache, 64 rows at a time: H goes there and back once, B comes
