@@ -5,43 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilec.errors import UsageError, did_you_mean
+from tilec.errors import UsageError
+from tilec.ir.bind import unknown_symbol
 from tilec.ir.graph import Graph
-from tilec.ir.sizes import ANY_SIZE, SymbolRange, from_origin, intersected
+from tilec.ir.size_facts import ContradictionError, SizeFacts, with_range
+from tilec.ir.sizes import ANY_SIZE, SymbolRange, from_origin
 
 
 def restricted(graph: Graph, ranges: Mapping[str, SymbolRange]) -> Graph:
-    """The graph whose symbols have these ranges as well; the same graph where they add nothing.
+    """The graph whose symbols have these ranges as well; the same graph where they add nothing. Constraints that follow
+    from the ranges are gone.
 
     Raises UsageError for a symbol that the graph does not have, and where no size is in both ranges of a symbol.
     """
-    known = dict(graph.symbol_ranges)
+    facts = facts_of(graph)
     for symbol, entry in ranges.items():
-        if symbol not in graph.symbols:
-            raise _unknown(graph, symbol, entry)
-        both = common_range(symbol, known.get(symbol, ANY_SIZE), entry)
-        if both != ANY_SIZE:
-            known[symbol] = both
-    if known == graph.symbol_ranges:
+        if symbol not in graph.symbols and symbol not in graph.symbol_values:
+            raise unknown_symbol(graph, symbol, entry.flag)
+        if entry != replace(ANY_SIZE, origin=entry.origin):
+            facts = _with_range(facts, symbol, entry)
+    if facts == facts_of(graph):
         return graph
-    return replace(graph, symbol_ranges={symbol: known[symbol] for symbol in graph.symbols if symbol in known})
+    known = {symbol: facts.ranges[symbol] for symbol in graph.symbols if symbol in facts.ranges}
+    return replace(graph, symbol_ranges=known, constraints=facts.constraints)
 
 
-def common_range(symbol: str, known: SymbolRange, given: SymbolRange) -> SymbolRange:
-    """The sizes of a symbol that two ranges have in common. Raises UsageError where there are none, with both
-    origins."""
+def facts_of(graph: Graph) -> SizeFacts:
+    """What a graph knows of its symbols; no further equality replaces one."""
+    return SizeFacts((), graph.symbol_ranges, graph.symbol_values, graph.constraints)
+
+
+def _with_range(facts: SizeFacts, symbol: str, entry: SymbolRange) -> SizeFacts:
     try:
-        return intersected(known, given)
-    except ValueError as error:
-        message = (
-            f"{symbol} cannot be {given.text}{from_origin(given.origin)} "
-            f"and {known.text}{from_origin(known.origin)}: {error}"
-        )
+        return with_range(facts, symbol, entry)
+    except ContradictionError as error:
+        known = facts.ranges.get(symbol)
+        also = f" and {known.text}{from_origin(known.origin)}" if known is not None else ""
+        message = f"{symbol} cannot be {entry.text}{from_origin(entry.origin)}{also}: {error}"
         raise UsageError(message, symbol, "Take sizes that the model accepts.") from error
-
-
-def _unknown(graph: Graph, symbol: str, entry: SymbolRange) -> UsageError:
-    near = did_you_mean(symbol, graph.symbols)
-    known = ", ".join(graph.symbols) or "none left to bind"
-    message = f"the graph has no symbol {symbol!r} (symbols: {known})"
-    return UsageError(message, f"--shape {symbol}={entry.flag}", f"Did you mean {near!r}?" if near else None)

@@ -112,6 +112,15 @@ class Constraint:
     origin: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SymbolValue:
+    """The value of a size that the model gives a name of its own and that equals an expression of the symbols: `value`
+    stands in its place everywhere. `origin` is the place that demands the equality."""
+
+    value: Expr
+    origin: str = ""
+
+
 def pivot_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> dict[str, int]:
     """The size of every symbol that decisions are made for."""
     return {symbol: ranges.get(symbol, ANY_SIZE).pivot for symbol in symbols}
