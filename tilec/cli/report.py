@@ -7,7 +7,8 @@ import typer
 
 from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, parse_shapes
+from tilec.cli.options import AsJson
+from tilec.cli.shape_flags import parse_shapes
 from tilec.cli.tables import Format, table
 from tilec.errors import ConfigError, TilecError, UsageError
 

@@ -65,6 +65,12 @@ class SymbolRange:
         ends = f"{self.low}..{'' if self.high is None else self.high}"
         return ends if self.divisor == 1 else f"{ends}, a multiple of {self.divisor}"
 
+    @property
+    def flag(self) -> str:
+        """Range and divisor as `--shape` takes them: `8..512/8`."""
+        ends = f"{self.low}..{'' if self.high is None else self.high}"
+        return ends if self.divisor == 1 else f"{ends}/{self.divisor}"
+
     def holds(self, size: int) -> bool:
         """Whether a size is one of them."""
         return self.low <= size <= (LARGEST_SIZE if self.high is None else self.high) and size % self.divisor == 0
@@ -83,12 +89,42 @@ class SymbolRange:
 ANY_SIZE = SymbolRange()
 
 
+def intersected(known: SymbolRange, given: SymbolRange) -> SymbolRange:
+    """The sizes that both ranges hold; likely sizes are those of `given`, where it has any.
+
+    The origin is that of the ranges which limit the result. Raises ValueError where no size is in both, and for a
+    likely size that is not.
+    """
+    low, divisor = max(known.low, given.low), lcm(known.divisor, given.divisor)
+    highs = [high for high in (known.high, given.high) if high is not None]
+    high = min(highs, default=None)
+    limits = (low, high, divisor)
+    likely = given.likely or tuple(size for size in known.likely if SymbolRange(*limits).holds(size))
+    if (*limits, likely) == (known.low, known.high, known.divisor, known.likely):
+        return known
+    if limits == (given.low, given.high, given.divisor):
+        return SymbolRange(*limits, likely, given.origin)
+    if limits == (known.low, known.high, known.divisor):
+        return SymbolRange(*limits, likely, known.origin)
+    origins = dict.fromkeys(origin for origin in (known.origin, given.origin) if origin)
+    return SymbolRange(*limits, likely, "; ".join(origins))
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """A condition that sizes fulfil: a comparison over symbols (`seq <= 512`, `batch == batch_1`, `batch * seq % 12 ==
     0`). `origin` is the place that demands it, for messages: a node of the model, a recipe."""
 
     holds: Expr
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolValue:
+    """The value of a size that the model gives a name of its own and that equals an expression of the symbols: `value`
+    stands in its place everywhere. `origin` is the place that demands the equality."""
+
+    value: Expr
     origin: str = ""
 
 
@@ -179,10 +215,11 @@ def broken_constraints(
     for symbol, size in sizes.items():
         entry = ranges.get(symbol, ANY_SIZE)
         if not entry.holds(size):
-            problems.append(f"{symbol}={size} is none of {entry.text}{_from(entry.origin)}")
+            problems.append(f"{symbol}={size} is none of {entry.text}{from_origin(entry.origin)}")
     broken = (each for each in constraints if not integer(each.holds, sizes))
-    return [*problems, *(f"{text_of(each.holds)} does not hold{_from(each.origin)}" for each in broken)]
+    return [*problems, *(f"{text_of(each.holds)} does not hold{from_origin(each.origin)}" for each in broken)]
 
 
-def _from(origin: str) -> str:
+def from_origin(origin: str) -> str:
+    """The place that demands something, in brackets behind it."""
     return f" ({origin})" if origin else ""

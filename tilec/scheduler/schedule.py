@@ -41,18 +41,17 @@ def schedule(
     trace: Trace = NO_TRACE,
     tuner: Tuner | None = None,
     decide: Decide | None = None,
-    sizes: Mapping[str, int] | None = None,
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
-    Symbolic sizes stay symbols in the plan; tiles are chosen for those in `sizes`, else for the pivots of their ranges.
-    `trace` sees every pass and step with what it changed.  A `tuner` chooses among the candidates that are predicted
-    best; without one the first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling,
-    prefetches and stores of its code; without them code generation does.  Raises ConfigError for a pass that does not
-    exist, LevelTooSmallError for a level that cannot hold one element's tile, UnsupportedError for floating-point
-    numbers on a device that computes none.
+    Symbolic sizes stay symbols in the plan; tiles are chosen for the pivots of their ranges. `trace` sees every pass
+    and step with what it changed.  A `tuner` chooses among the candidates that are predicted best; without one the
+    first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling, prefetches and stores of
+    its code; without them code generation does.  Raises ConfigError for a pass that does not exist,
+    LevelTooSmallError for a level that cannot hold one element's tile, UnsupportedError for floating-point numbers on a
+    device that computes none.
     """
-    state = search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes)
+    state = search_plan(graph, device, options or ScheduleOptions(), trace, tuner)
     return complete_plan(state, decide, partial(trace.advance, "lower"))
 
 
@@ -75,10 +74,10 @@ def complete_plan(state: PlanState, decide: Decide | None = None, advance: Advan
     return with_cost_of(decided, with_cache_costs(counted, renamed))
 
 
-def recounted_plan(plan: Plan, device: DeviceSpec | None, sizes: Mapping[str, int] | None = None) -> Plan:
+def recounted_plan(plan: Plan, device: DeviceSpec | None) -> Plan:
     """The plan with the costs that its decisions come to, whatever costs it has; without its device predicted times
     stay. Raises PlanError where no tile program comes of a group."""
-    numbers = _symbol_numbers(plan.symbols, plan.symbol_ranges, sizes)
+    numbers = _symbol_numbers(plan.symbols, plan.symbol_ranges)
     there = {symbol: int(size) for symbol, size in numbers.symbols.items()}
     programs = lowered_programs(plan)
     plan = with_expressions(plan, programs) if plan.symbols else plan
@@ -96,15 +95,14 @@ def search_plan(
     options: ScheduleOptions,
     trace: Trace = NO_TRACE,
     tuner: Tuner | None = None,
-    sizes: Mapping[str, int] | None = None,
 ) -> PlanState:
     """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
     target = target_model_of(device)
     _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)
-    numbers = _symbol_numbers(graph.symbols, graph.symbol_ranges, sizes)
-    further = () if sizes else tuple(map(Candidates, further_sizes(graph.symbols, graph.symbol_ranges)))
+    numbers = _symbol_numbers(graph.symbols, graph.symbol_ranges)
+    further = tuple(map(Candidates, further_sizes(graph.symbols, graph.symbol_ranges)))
     most = options.group_nodes
     root = FusionProblem(graph, (), target, numbers, options.objective, frozenset(), max_nodes=most, further=further)
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
@@ -112,11 +110,9 @@ def search_plan(
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
 
 
-def _symbol_numbers(
-    symbols: Sequence[str], ranges: Mapping[str, SymbolRange], sizes: Mapping[str, int] | None
-) -> Candidates:
+def _symbol_numbers(symbols: Sequence[str], ranges: Mapping[str, SymbolRange]) -> Candidates:
     """The sizes that symbols are taken for."""
-    return Candidates({**pivot_sizes(symbols, ranges), **(sizes or {})})
+    return Candidates(pivot_sizes(symbols, ranges))
 
 
 def _drafts(
