@@ -164,7 +164,7 @@ def _interesting(plan: Plan) -> Iterator[tuple[Goal, int]]:
             yield ("sizes", *edges), worth
     yield ("odd",), ODD
     for symbol, entry in entries.items():
-        for size in (entry.least, entry.nearest(1), _end(entry)):
+        for size in (entry.least, _smallest(entry), _end(entry)):
             yield ("sizes", (symbol, size)), END
         for size in (*entry.likely, entry.pivot):
             yield ("sizes", (symbol, size)), LIKELY
@@ -203,7 +203,7 @@ def _varying_tiles(group: Group, variant: Variant) -> Iterator[tuple[Expr, int]]
 def _edges(condition: Expr, entries: Mapping[str, SymbolRange]) -> Iterator[tuple[tuple[str, int], ...]]:
     """Sizes around those from which on a condition changes along one symbol, the others at their pivots or least."""
     symbols = sorted(variables(condition) & entries.keys())
-    bases = [{s: entries[s].pivot for s in symbols}, {s: entries[s].nearest(1) for s in symbols}]
+    bases = [{s: entries[s].pivot for s in symbols}, {s: _smallest(entries[s]) for s in symbols}]
     for symbol in symbols:
         entry = entries[symbol]
         for base in bases:
@@ -231,6 +231,11 @@ def _change(condition: Expr, symbol: str, entry: SymbolRange, base: Sizes) -> in
     return high * entry.divisor
 
 
+def _smallest(entry: SymbolRange) -> int:
+    """The smallest size other than 0, where there is one."""
+    return entry.nearest(max(entry.least, entry.divisor))
+
+
 def _end(entry: SymbolRange) -> int:
     """The largest size, or where there is none one well above the pivot."""
     return entry.nearest(FURTHER * entry.pivot) if entry.most is None else entry.most
@@ -241,7 +246,7 @@ def _proposed(plan: Plan, weights: Mapping[Goal, int], seed: int) -> Iterator[Si
     show something, then sizes drawn at random."""
     entries = {symbol: plan.symbol_ranges.get(symbol, ANY_SIZE) for symbol in plan.symbols}
     pivot = pivot_sizes(plan.symbols, plan.symbol_ranges)
-    small = {symbol: entry.nearest(1) for symbol, entry in entries.items()}
+    small = {symbol: _smallest(entry) for symbol, entry in entries.items()}
     generator = np.random.default_rng(seed)
     told = [dict(goal[1:]) for goal in weights if goal[0] == "sizes"]
     values = {s: sorted({n for sizes in told for t, n in sizes.items() if t == s} | {pivot[s]}) for s in entries}
