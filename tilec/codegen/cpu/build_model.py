@@ -54,6 +54,7 @@ def build(
         if refusals:
             raise PlanError(refusals[0], sharing[name][0].name)
         kernel = emit_lowered(lowered.kernel, target, symbol)
+        assert isinstance(kernel.tasks, int), name
         functions = {symbol: kernel.function, **kernel.parts}
         grains = grain(kernels.groups[name], kernel, device)
         code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains)
@@ -72,7 +73,7 @@ def _printing(name: str, observe: Observe | None) -> Callable[[str, KernelIR], N
 
 def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int:
     """The fewest tasks of a kernel worth handing to a thread, from what the group computes and moves (A13)."""
-    if kernel.tasks <= 1:
+    if not isinstance(kernel.tasks, int) or kernel.tasks <= 1:
         return 1
     lowest = device.level_names[1]
     moved = sum(constant_value(each) or 0 for part in (group.cost.read, group.cost.written) for each in part.values())
