@@ -7,11 +7,13 @@ from 0 on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import lcm
 
-from tilec.ir.algebra import KnownRanges, bounds_of
+from tilec.ir.algebra import KnownRanges, bounds_of, linear_form
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Const, Expr, Var
+from tilec.ir.expr import Binary, Const, Expr, Var
+from tilec.ir.reads import at_least_zero
 from tilec.ir.text import text_of
 
 DEFAULT_SIZE = 128
@@ -101,6 +103,37 @@ def algebra_ranges(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) ->
 def upper_bound(expr: Expr, ranges: Mapping[str, SymbolRange]) -> int | None:
     """The largest value of an integer expression over the ranges of its symbols, None where there is no limit."""
     return bounds_of(expr, algebra_ranges(ranges, ranges))[1]
+
+
+def guarded_ranges(guard: Expr, symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> dict[str, SymbolRange]:
+    """The ranges of all symbols where a guard holds: bounds of single symbols and their divisors narrow them, other
+    conditions are left out. Likely sizes outside of the guard are none.
+
+    Raises ValueError for a guard that no size of some symbol fulfils.
+    """
+    narrowed = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
+    for part in at_least_zero(guard):
+        terms, constant = linear_form(part)
+        match list(terms.items()):
+            case [(Var(name), scale)] if name in narrowed:
+                narrowed[name] = _narrowed(narrowed[name], scale, constant)
+            case [(Binary("%", Var(name), Const(int() as divisor)), -1)] if name in narrowed and constant == 0:
+                entry = narrowed[name]
+                narrowed[name] = replace(entry, divisor=lcm(entry.divisor, divisor), likely=())
+    return {symbol: _likely_of(entry, ranges.get(symbol, ANY_SIZE)) for symbol, entry in narrowed.items()}
+
+
+def _narrowed(entry: SymbolRange, scale: int, constant: int) -> SymbolRange:
+    """The sizes n of a range with `scale * n + constant >= 0`."""
+    if scale > 0:
+        return replace(entry, low=max(entry.low, -(constant // scale)), likely=())
+    most = constant // -scale
+    return replace(entry, high=most if entry.high is None else min(most, entry.high), likely=())
+
+
+def _likely_of(narrow: SymbolRange, wide: SymbolRange) -> SymbolRange:
+    """A narrowed range with those likely sizes of the wide one that it holds."""
+    return replace(narrow, likely=tuple(size for size in wide.likely if narrow.holds(size)))
 
 
 def broken_constraints(
