@@ -219,7 +219,7 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_nothing_else(graph, tmp
     assert "Traceback" not in rest
     assert len(parse_record((tmp_path / "r.json").read_text(), "").entries) >= 1
     assert list(temporary.iterdir()) == []
-    assert {path.name for path in tmp_path.iterdir()} == {"g.json", "model.onnx", "r.json", "tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == {"g.json", "model.onnx", "r.json", "run.json", "tmp"}
     assert [line for line in processes() if str(temporary) in line] == []
 
 

@@ -76,6 +76,29 @@ def test_binding_at_import_and_at_schedule_give_the_same_plan(cli, dynamic, tmp_
     assert json.loads(plan)["symbols"] == []
 
 
+@pytest.mark.feature("B07")
+def test_ranges_at_import_and_at_schedule_give_the_same_plan(cli, dynamic, tmp_path, monkeypatch):
+    assert cli("import", "model.onnx", "--shape", "batch=8..64/8", "-o", "one").code == 0
+    known = {"low": 8, "high": 64, "divisor": 8, "origin": "recipe: shapes.batch"}
+    assert json.loads((tmp_path / "one" / "1-graph.json").read_text())["symbol_ranges"] == {"batch": known}
+    assert cli("schedule", "one", "--device", "a100").code == 0
+    plan = (tmp_path / "one" / "2-plan.json").read_text()
+    (tmp_path / "recipe.yaml").write_text("shapes: {batch: {range: [8, 64], divisor: 8}, seq: {likely: [7]}}\n")
+    for folder, how in (("two", ["--shape", "batch=8..64/8"]), ("three", ["--recipe", "recipe.yaml"])):
+        assert cli("import", "model.onnx", "-o", folder).code == 0
+        assert cli("schedule", folder, "--device", "a100", *how).code == 0
+        assert (tmp_path / folder / "2-plan.json").read_text() == plan
+        assert "does not come to this plan again" not in cli("explain", folder, "--group", 1).err
+    for shape, message in (
+        ("batch=4", "batch=4 is none of 8..64"),
+        ("batch=65..", "batch cannot be 65.."),
+        ("b=1..", "'b'"),
+    ):
+        ran = cli("schedule", "one", "--device", "a100", "--shape", shape)
+        assert ran.code == 2
+        assert message in ran.err
+
+
 def test_without_binding_symbols_stay_to_the_kernels(cli, dynamic, tmp_path):
     assert cli("import", "model.onnx").code == 0
     ran = cli("schedule", "model.tilec", "--device", "a100")

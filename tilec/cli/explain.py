@@ -119,7 +119,7 @@ def _plan(
 ) -> None:
     """Explain a plan."""
     from tilec.analysis.explain.replay import replay
-    from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options, planned_sizes
+    from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options
     from tilec.pipeline.code_decisions import decide_for
     from tilec.report.explain.answer import answered, require
 
@@ -128,7 +128,7 @@ def _plan(
     whole = graph_of(source, plan, graph)
     require(plan, group=group, edge=edge, node=node)
     with console.stage("search"):
-        replayed = replay(whole, spec, options, planned_sizes(source, plan, recipe), decide_for(spec))
+        replayed = replay(whole, spec, options, decide_for(spec))
     answer = answered(replayed, plan, str(path), group=group, edge=edge, node=node)
     for line in answer.notes:
         console.note(line)

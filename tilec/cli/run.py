@@ -12,7 +12,8 @@ import typer
 
 from tilec.artifact import Json, atomic_open
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, ModelDevice, ModelRecipe, Shapes, parse_shapes
+from tilec.cli.options import AsJson, BoundShapes, ModelDevice, ModelRecipe
+from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run_(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the outputs to this .npz file.")
     ] = None,
-    shape: Shapes = None,
+    shape: BoundShapes = None,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Run this often and tell the time of a run.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random inputs.")] = 0,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of a run.")] = None,

@@ -52,7 +52,8 @@ class Imported:
 
     `weights` is the content of `owned_file` (empty: there is none), in pieces to be written one after another; the file
     is named by its content, so that the graph does not depend on where it is written. `clusters` are the files that
-    onnxruntime runs, by name. `needed` names inputs whose contents would let more nodes compile.
+    onnxruntime runs, by name. `needed` names inputs whose contents would let more nodes compile, `bound` the sizes that
+    were bound from the start.
     """
 
     graph: Graph
@@ -60,6 +61,7 @@ class Imported:
     owned_file: str = ""
     clusters: Mapping[str, Pieces] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
+    bound: tuple[str, ...] = ()
 
     @property
     def files(self) -> dict[str, Pieces]:
