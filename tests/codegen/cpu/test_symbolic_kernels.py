@@ -298,7 +298,7 @@ def test_one_kernel_is_right_at_every_size(name: str) -> None:
             machine = execute(program, arrays, sizes).outputs
             assert all(agree(made[o], np.asarray(machine[o])) for o in program.outputs), sizes
         count += 1
-    assert count > 9
+    assert count > 8
 
 
 def spans(steps: Sequence[Step]) -> Iterator[Tile]:
