@@ -11,7 +11,7 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Call, Const, Expr, constant_value
@@ -56,7 +56,7 @@ def _stft(op: Op) -> Value:
     if x.rank not in (2, 3) or (window is not None and window.rank != 1):
         raise ShapeError(f"a signal {shape_text(x.shape)}, which is not (batch, positions, parts)")
     if window is not None:
-        require_same(window.shape[0], length, "the window and the frame")
+        op.require_same(window.shape[0], length, "the window and the frame")
     n = _length(op, length)
     parts = _parts(op, x) if x.rank == 3 else 1
     half = bool(op.integer("onesided", 1))
