@@ -28,6 +28,7 @@ from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.graph import Graph, Placement, Port, Unsupported, WeightRef
+from tilec.ir.pivots import legal_pivots
 from tilec.ir.size_facts import SizeFacts
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
@@ -274,7 +275,7 @@ def _assembled(
         clusters.calls,
         opaque,
         tuple(each for each in built.ranges if each.tensor in {port.tensor for port in inputs} - set(opaque)),
-        facts.ranges,
+        legal_pivots(facts.solvable, facts.ranges, facts.constraints),
         facts.constraints,
         facts.values,
     )

@@ -62,6 +62,7 @@ def _stft(op: Op) -> Value:
     half = bool(op.integer("onesided", 1))
     if half and parts == 2:
         raise op.invalid("a one-sided transform of a complex signal", "Set the attribute onesided to 0.")
+    op.sizes.demand(formula("size >= n", size=x.shape[1], n=n), "the signal has a frame")
     frames = simplify(formula("(size - n) // step + 1", size=x.shape[1], n=n, step=step))
     axes = op.axes_of([x.shape[0], frames, Const(n), Const(parts)])
     batch, frame, at, part = (a.var for a in axes)

@@ -57,6 +57,9 @@ def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[Windo
         room = constant_value(simplify(formula("e + b + a", e=sizes[d], b=before, a=after)))
         if room is not None and room < span:
             raise op.invalid(f"a window of {span} does not fit into dimension {d} of extent {text_of(sizes[d])}")
+        if room is None and mode in ("NOTSET", "", "VALID"):
+            least = simplify(formula("span - b - a", span=span, b=before, a=after))
+            op.sizes.demand(formula("e >= least", e=sizes[d], least=least), f"a window of {span} fits")
         result.append(WindowFunction(sizes[d], kernel[d], strides[d], dilations[d], before, after, out))
     return tuple(result)
 
