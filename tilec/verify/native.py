@@ -143,10 +143,7 @@ def _choices(
 def _kernels(choices: Sequence[tuple[Case, frozenset[str]]], kernels: Mapping[str, Any]) -> frozenset[str]:
     """The kernels of chosen groups."""
     return frozenset(
-        step["kernel"]
-        for case, names in choices
-        for step in steps_at(kernels, case)["steps"]
-        if step["group"] in names
+        step["kernel"] for case, names in choices for step in steps_at(kernels, case)["steps"] if step["group"] in names
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from tilec.artifact import encode
 from tilec.codegen.backend import Observe
 from tilec.codegen.cpu.check_decisions import check_decisions
 from tilec.codegen.cpu.compile.build_library import compile_model
-from tilec.codegen.cpu.decide import decided_variant, lowered_kernel
+from tilec.codegen.cpu.decide import decided_variant, lowered_kernel, variant_ranges
 from tilec.codegen.cpu.decisions import Decisions
 from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit_lowered
 from tilec.codegen.cpu.kernel_ir import KernelIR
@@ -21,7 +20,7 @@ from tilec.codegen.cpu.pipeline import KernelContext
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.kernels import Kernels, variants_alone
 from tilec.codegen.model import KernelCode, model_of
-from tilec.ir.expr import Binary, Call, Const, Expr, as_expr, constant_value
+from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.spec.device import DeviceSpec
@@ -53,7 +52,8 @@ def build(
     for name, program in kernels.programs.items():
         symbol = f"tilec_{name}"
         variant = decided_variant(device, plan, sharing[name], program)
-        context = KernelContext(program, target, decisions=Decisions.of(variant, program))
+        ranges = variant_ranges(plan, variant)
+        context = KernelContext(program, target, decisions=Decisions.of(variant, program), symbol_ranges=ranges)
         lowered = lowered_kernel(context, _printing(name, observe))
         refusals = check_decisions(lowered, sharing[name][0], variant, plan, context)
         if refusals:
@@ -61,7 +61,7 @@ def build(
         kernel = emit_lowered(lowered.kernel, target, symbol)
         functions = {symbol: kernel.function, **kernel.parts}
         grains = grain(kernels.groups[name], kernel, device)
-        code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains)
+        code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains, kernel.symbols)
     model = model_of(plan, kernels, code, folder, options.threads)
     overrides = {"processor": options.processor, "features": options.features}
     processor = device.target.model_copy(update={key: value for key, value in overrides.items() if value is not None})
@@ -92,7 +92,9 @@ def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int | Expr:
 
 def _grain_over_symbols(tasks: Expr, flops: Expr, moved: Sequence[Expr], rate: float, bandwidth: float) -> Expr:
     """The grain that divides the tasks into as many ranges as there are shares of time, as an expression."""
-    total = reduce(lambda a, b: Binary("+", a, b), moved, as_expr(0))
+    total: Expr = Const(0)
+    for each in moved:
+        total = Binary("+", total, each)
     times = [
         Binary("*", work, Const(max(1, round(FEMTO / speed)))) for work, speed in ((flops, rate), (total, bandwidth))
     ]
