@@ -57,18 +57,17 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     """The cases to verify a `model` with.
 
     A model of known sizes has one for each draw. One with symbols has one for each of its sizes, with the draws in
-    turn: those that the options name, else samples, about `most` of them. A file of
-    inputs is the only case. Raises UsageError for sizes that the plan does not have or allow.
+    turn: those that the options name, else samples, about `most` of them. A file of inputs is the only case. Raises
+    UsageError for sizes that the plan does not have or allow.
     """
     chosen = feedings(options.seeds, options.inputs, model)
+    named = tuple(complete_sizes(plan, each) for each in options.sizes)
     if not plan.symbols:
         return tuple(Case(each, plan) for each in chosen)
     if options.inputs is not None:
         sizes: tuple[Sizes, ...] = (_sizes_of_file(plan, Path(options.inputs)),)
-    elif options.sizes:
-        sizes = tuple(complete_sizes(plan, each) for each in options.sizes)
     else:
-        sizes = sample_sizes(plan, options.seeds[0], most, budget=BUDGET)
+        sizes = named or sample_sizes(plan, options.seeds[0], most, budget=BUDGET)
     return tuple(Case(chosen[n % len(chosen)], bind_plan(plan, each), each) for n, each in enumerate(sizes))
 
 

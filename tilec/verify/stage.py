@@ -24,7 +24,8 @@ def verify(
 
     `kernels` is the data of its 3-kernels.json, `plan` the plan it was made from, `model` the ONNX file. `because` is
     the reason why the code cannot run on this machine; then, and when there is no code, the tile programs run on the
-    tile machine. A model with symbols is compared at samples of their sizes. Traffic below a proved bound fails as well. Raises TilecError when one side cannot run at all.
+    tile machine. A model with symbols is compared at samples of their sizes. Traffic below a proved bound fails as
+    well. Raises TilecError when one side cannot run at all.
     """
     from tilec.verify.limits import enough_groups, within_bounds
 
