@@ -39,7 +39,7 @@ DRAWN = 256
 SEARCHED = 4096
 """Number of sizes that are looked at for a variant that none of the others reaches."""
 
-LIKELY, END, GUARD, ODD, TILE = 8, 6, 5, 4, 1
+LIKELY, END, GUARD, ODD, TILE = 6, 8, 5, 4, 1
 """What it is worth to look at a likely size, an end of a range (or 0 or 1), the edge of a guard, a size of no form, the
 edge of a tile."""
 

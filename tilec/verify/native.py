@@ -82,9 +82,7 @@ def verify_native(
     report["groups"] = covered(_kernels(choices, kernels) if groups else (), _kernels_run(cases, kernels))
     if options.per_group:
         report |= group_summary([check for check, _ in groups], len(plan.groups))
-    run = run_record(
-        checked, {"latency_us": round(seconds * 1e6, 1), "threads": threads}, [check for check, _ in groups]
-    )
+    run = run_record(checked, _latency(seconds, threads, cases[0]), [check for check, _ in groups])
     failing = next(((check, case) for check, case in groups if not check.passed), None)
     worst = _worst(checked)
     if divergence is None and failing is not None:
@@ -105,6 +103,12 @@ def verify_native(
     next_step = f"`tilec verify --reduce {folder} -o repro/` makes the smallest model that fails so."
     failure = _failure(worst, unstable, divergence, expected.phrase)
     return sized(Outcome(report, run, failure, f"{divergence.sentence()}\n  {next_step}", checked))
+
+
+def _latency(seconds: float, threads: int, case: Case) -> dict[str, Any]:
+    """The entries of the record of a run: time and threads, and the sizes of a model with symbols."""
+    record = {"latency_us": round(seconds * 1e6, 1), "threads": threads}
+    return {**record, "latency_sizes": dict(case.sizes)} if case.sizes else record
 
 
 def _allowed(case: Case, options: VerifyOptions, random: Sequence[str]) -> dict[str, float]:
