@@ -51,6 +51,10 @@ BoundShapes = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Bind symbolic sizes; may be repeated."),
 ]
+PlanShapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Look at a plan with symbols at these sizes."),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Operators that fall back are an error (exit 5).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker threads (default: cores of the device).")]
 Model = Annotated[
