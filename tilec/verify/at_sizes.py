@@ -19,8 +19,7 @@ def plan_at_usual_sizes(plan: Plan) -> Plan:
 
 
 def plan_at(plan: Plan, sizes: Mapping[str, int]) -> Plan:
-    """The nodes, tensors and operation counts of a plan at sizes of all symbols; variants and traffic stay as they
-    are."""
+    """The nodes, tensors and costs of a plan at sizes of all symbols; variants stay as they are."""
     values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
 
     def size(expr: Expr) -> Expr:
@@ -34,8 +33,18 @@ def plan_at(plan: Plan, sizes: Mapping[str, int]) -> Plan:
         body = substitute(old.expr.body, values)
         return replace(old, expr=simplify_tensor(replace(old.expr, extents=extents, body=body)))
 
+    def table(old: Mapping[str, Expr]) -> dict[str, Expr]:
+        return {name: size(expr) for name, expr in old.items()}
+
     def group(old: Group) -> Group:
-        cost = replace(old.cost, flops=size(old.cost.flops))
+        cost = replace(
+            old.cost,
+            read=table(old.cost.read),
+            written=table(old.cost.written),
+            footprint=table(old.cost.footprint),
+            transactions=table(old.cost.transactions),
+            flops=size(old.cost.flops),
+        )
         return replace(old, nodes=tuple(node(each) for each in old.nodes), cost=cost)
 
     return replace(
@@ -43,6 +52,7 @@ def plan_at(plan: Plan, sizes: Mapping[str, int]) -> Plan:
         symbols=(),
         tensors={name: tensor(each) for name, each in plan.tensors.items()},
         groups=tuple(group(each) for each in plan.groups),
+        unfused=table(plan.unfused),
         ranges=tuple(replace(each, extent=size(each.extent)) for each in plan.ranges),
         symbol_ranges={},
         constraints=(),

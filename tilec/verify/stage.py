@@ -31,7 +31,7 @@ def verify(
     from tilec.verify.limits import enough_groups, within_bounds
 
     outcome = _compared(folder, plan, kernels, model, options, advance, because)
-    return enough_groups(within_bounds(outcome, plan), options.least_share)
+    return enough_groups(within_bounds(outcome, plan_at_usual_sizes(plan)), options.least_share)
 
 
 def _compared(
