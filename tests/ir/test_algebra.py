@@ -171,3 +171,55 @@ def test_a_range_may_end_at_an_extremum_of_many() -> None:
         end = Call("minimum" if n % 2 else "maximum", (end, Binary("-", Var(f"a{n}"), Const(n))))
     low, high = bounds_of(Binary("+", Var("i"), Const(1)), {"i": (Const(0), end)})
     assert (low, high) == (1, None)
+
+
+@pytest.mark.feature("B06")
+@pytest.mark.parametrize(
+    ("text", "ends", "low", "high"),
+    [
+        ("seq - seq//16*16", {}, 0, 15),
+        ("seq - seq//16*16", {"seq": ("64", "512")}, 0, 15),
+        ("seq - 1 - i*16 - j", {"i": ("0", "seq//16 - 1"), "j": ("0", "15")}, 0, None),
+        ("seq - 1 - i*16", {"i": ("0", "(seq + 15)//16 - 1"), "seq": ("1", "512")}, 0, 511),
+        ("seq - 16 - i*16", {"i": ("0", "(seq + 15)//16 - 2"), "seq": ("1", "512")}, 1, 496),
+        ("seq//8 - seq//16*2", {}, 0, 1),
+        ("seq//8*8 - seq//16*16 + 3", {}, 3, 11),
+        ("n*seq - n*i - n", {"i": ("0", "seq - 1"), "n": ("1", "n")}, 0, None),
+        ("batch*seq - 64*batch", {"batch": ("1", "batch"), "seq": ("64", "seq")}, 0, None),
+        ("12*seq - 12*(seq//8*8)", {"seq": ("0", "seq")}, 0, 84),
+    ],
+)
+def test_limits_of_sizes_in_tiles(text: str, ends: dict[str, tuple[str, str]], low: int, high: int | None) -> None:
+    """Loops reach their ends before symbols do, and a quotient is worth what it divides."""
+    spans = {name: (parse_expr(first), parse_expr(last)) for name, (first, last) in ends.items()}
+    assert bounds_of(parse_expr(text), spans) == (low, high)
+
+
+def _sizes() -> st.SearchStrategy[Expr]:
+    """Expressions over a symbol, a loop over its tiles and one inside of a tile."""
+    leaf = st.one_of(st.sampled_from(["seq", "t", "w"]).map(Var), st.integers(-9, 20).map(Const))
+    return st.recursive(leaf, _grow, max_leaves=7)
+
+
+@settings(max_examples=300)
+@given(_sizes(), st.integers(1, 9), st.integers(0, 12), st.integers(0, 30), st.booleans())
+def test_limits_over_symbolic_loops_hold_at_every_point(
+    expr: Expr, tile: int, low: int, more: int, closed: bool
+) -> None:
+    seq = Var("seq")
+    tiles = Binary("//", Binary("+", seq, Const(tile - 1)), Const(tile))
+    rest = Binary("-", seq, Binary("*", Var("t"), Const(tile)))
+    spans = {
+        "seq": (Const(low), Const(low + more) if closed else seq),
+        "t": (Const(0), Binary("-", tiles, Const(1))),
+        "w": (Const(0), Binary("-", Call("minimum", (Const(tile), rest)), Const(1))),
+    }
+    least, most = bounds_of(expr, spans)
+    short = simplify(expr, spans)
+    for size in range(max(low, 1), low + more + 1):
+        for t in range(-(-size // tile)):
+            for w in range(min(tile, size - t * tile)):
+                exact = value(expr, {"seq": size, "t": t, "w": w})
+                assert value(short, {"seq": size, "t": t, "w": w}) == exact
+                assert least is None or least <= exact
+                assert most is None or exact <= most

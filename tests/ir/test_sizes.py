@@ -8,8 +8,9 @@ from tests.ir.test_bind import small
 from tilec.errors import UsageError
 from tilec.ir.bind import bind
 from tilec.ir.codec import graph_from_json, graph_to_json
+from tilec.ir.evaluate import integer
 from tilec.ir.expr import Var
-from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints, pivot_sizes, upper_bound
+from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints, guarded_ranges, pivot_sizes, upper_bound
 from tilec.ir.text import parse_expr
 from tilec.ir.verify.graph import check_graph
 
@@ -69,3 +70,33 @@ def test_binding_checks_and_consumes_constraints() -> None:
         "seq has a range and is no symbol of the graph",
         "the constraint batch + 1 is no comparison of sizes",
     )
+
+
+@pytest.mark.feature("B06")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seq >= 64",
+        "seq > 8 and 2*seq <= 91",
+        "3*seq - 1 >= 50 and batch < 9",
+        "seq == 32",
+        "seq % 16 == 0 and seq >= 17",
+        "not (seq < 20) and batch * seq >= 7",
+    ],
+)
+def test_a_guard_narrows_ranges_to_where_it_may_hold(text: str) -> None:
+    ranges = {"seq": SEQ}
+    guard = parse_expr(text)
+    found = guarded_ranges(guard, ("seq", "batch"), ranges)
+    assert set(found) == {"seq", "batch"}
+    for size in range(130):
+        may = SEQ.holds(size) and any(integer(guard, {"seq": size, "batch": batch}) for batch in range(12))
+        assert found["seq"].holds(size) == may, size
+    assert set(found["seq"].likely) == {size for size in SEQ.likely if found["seq"].holds(size)}
+    assert found["seq"].origin == SEQ.origin
+
+
+def test_a_guard_that_no_size_fulfils_is_refused() -> None:
+    assert guarded_ranges(parse_expr("True"), ("seq",), {}) == {"seq": SymbolRange()}
+    with pytest.raises(ValueError, match="size"):
+        guarded_ranges(parse_expr("seq > 99"), ("seq",), {"seq": SEQ})

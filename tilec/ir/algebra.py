@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from math import gcd
 
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, as_expr, rebuild
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, as_expr, rebuild, variables
 
 Monomial = tuple[Expr, ...]
 Polynomial = dict[Monomial, int]
@@ -33,6 +33,17 @@ class KnownRanges(dict[str, tuple[Expr, Expr]]):
         self.polynomials: dict[Expr, Polynomial] = {}
         self.atom_bounds: dict[Expr, tuple[int | None, int | None]] = {}
         self._free: KnownRanges | None = None
+        self._mentioned: dict[str, frozenset[str]] = {}
+
+    def mentioned(self, name: str) -> frozenset[str]:
+        """Variables that the ends of a variable's range depend on, also through the ranges of others."""
+        known = self._mentioned.get(name)
+        if known is None:
+            self._mentioned[name] = frozenset()
+            direct = variables(self[name][0]) | variables(self[name][1]) if name in self else frozenset()
+            known = direct.union(*(self.mentioned(inner) for inner in direct if inner != name))
+            self._mentioned[name] = known
+        return known
 
     @property
     def free(self) -> KnownRanges:
@@ -253,27 +264,95 @@ def _bounds(p: Polynomial, ranges: KnownRanges) -> tuple[int | None, int | None]
     return low, high
 
 
-def _extreme(p: Polynomial, ranges: KnownRanges, sign: int) -> int | None:
+MOST_RELAXATIONS = 3
+"""Most quotients that give way to what they divide in one query; each may double its work."""
+
+
+def _extreme(
+    p: Polynomial, ranges: KnownRanges, sign: int, pushed: frozenset[str] = frozenset(), quotients: int = 0
+) -> int | None:
     """The limit of a polynomial in the direction of `sign`: ranged variables are replaced by the end of their range
-    that is extreme, then sizes by theirs."""
-    current = p
-    for name in sorted({a.name for t in p for a in t if isinstance(a, Var) and a.name in ranges}):
-        low, high = ranges[name]
-        pushed: Polynomial = {}
-        for term, coefficient in current.items():
-            if Var(name) not in term:
-                pushed = _add(pushed, {term: coefficient})
+    that is extreme, then sizes by theirs; `quotients` counts those that were relaxed on the way."""
+    name = _next_variable(p, ranges, sign, pushed)
+    if name is None:
+        found = _size_extreme(p, ranges, sign)
+    else:
+        found = _extreme(_pushed(p, name, ranges, sign), ranges, sign, pushed | {name}, quotients)
+    if quotients == MOST_RELAXATIONS or not any(isinstance(a, Binary) for t in p for a in t):
+        return found
+    unit = gcd(*(c for term, c in p.items() if term))
+    relaxed = _relaxed({term: c // unit for term, c in p.items() if term}, name, ranges, sign)
+    if relaxed is None:
+        return found
+    scaled = _extreme(relaxed[0], ranges, sign, frozenset(), quotients + 1)
+    if scaled is None:
+        return found
+    limit = unit * (scaled // relaxed[1] if sign > 0 else -(-scaled // relaxed[1])) + p.get((), 0)
+    return limit if found is None else min(limit, found) if sign > 0 else max(limit, found)
+
+
+def _next_variable(p: Polynomial, ranges: KnownRanges, sign: int, pushed: frozenset[str]) -> str | None:
+    """The ranged variable that is replaced first: a loop before the sizes that its ends mention, so that what is known
+    of both together is kept; in products one that goes the same way in all of them."""
+    names = {a.name for t in p for a in t if isinstance(a, Var) and a.name in ranges} - pushed
+    if len(names) > 1:
+        names -= {inner for name in names for inner in ranges.mentioned(name) if inner != name}
+    if len(names) > 1 and any(len(term) > 1 for term in p):
+        return min(names, key=lambda name: (_moves_both_ways(p, name, sign), name))
+    return min(names, default=None)
+
+
+def _moves_both_ways(p: Polynomial, name: str, sign: int) -> bool:
+    """Whether one term of a polynomial is extreme at the low end of a variable, another at the high end."""
+    return len({(c > 0) == (sign > 0) for term, c in p.items() if Var(name) in term}) > 1
+
+
+def _pushed(p: Polynomial, name: str, ranges: KnownRanges, sign: int) -> Polynomial:
+    """The polynomial with a variable at the end of its range that is extreme for each term."""
+    low, high = ranges[name]
+    pushed: Polynomial = {}
+    for term, coefficient in p.items():
+        if Var(name) not in term:
+            pushed = _add(pushed, {term: coefficient})
+            continue
+        upward = (coefficient > 0) == (sign > 0)
+        end = polynomial(high if upward else low, ranges.free)
+        factor = tuple(a for a in term if a != Var(name))
+        power = len(term) - len(factor)
+        value: Polynomial = {factor: coefficient}
+        for _ in range(power):
+            value = _multiply(value, end)
+        pushed = _add(pushed, value)
+    return pushed
+
+
+def _relaxed(p: Polynomial, name: str | None, ranges: KnownRanges, sign: int) -> tuple[Polynomial, int] | None:
+    """(q, n), where q is n times a limit of the polynomial without one quotient: `d * (x // d)` lies in [x - d + 1, x].
+
+    Only for quotients of variable `name` (None: of any) that others of its terms depend on as well, and with factors
+    that are never negative.
+    """
+    for term, coefficient in p.items():
+        for place, atom in enumerate(term):
+            match atom:
+                case Binary("//", left, Const(int() as divisor)) if divisor > 0:
+                    inside = variables(left)
+                case _:
+                    continue
+            others = frozenset[str]().union(*(variables(a) for t in p if t != term for a in t))
+            if not inside & others or (name is not None and name not in inside):
                 continue
-            upward = (coefficient > 0) == (sign > 0)
-            end = polynomial(high if upward else low, ranges.free)
-            factor = tuple(a for a in term if a != Var(name))
-            power = len(term) - len(factor)
-            value: Polynomial = {factor: coefficient}
-            for _ in range(power):
-                value = _multiply(value, end)
-            pushed = _add(pushed, value)
-        current = pushed
-    return _size_extreme(current, ranges, sign)
+            rest = (*term[:place], *term[place + 1 :])
+            lows = [_atom_bounds(a, ranges)[0] for a in rest]
+            if any(low is None or low < 0 for low in lows):
+                continue
+            scale = divisor // gcd(divisor, coefficient)
+            value = polynomial(left, ranges)
+            if (coefficient > 0) != (sign > 0):
+                value = _add(value, {(): 1 - divisor})
+            without = {t: c * scale for t, c in p.items() if t != term}
+            return _add(without, _multiply(value, {rest: 1}), coefficient * scale // divisor), scale
+    return None
 
 
 def _size_extreme(p: Polynomial, ranges: KnownRanges, sign: int) -> int | None:

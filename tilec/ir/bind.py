@@ -75,23 +75,27 @@ def unknown_symbol(graph: Graph, symbol: str, given: str) -> UsageError:
 def substituted(graph: Graph, values: Mapping[str, Expr]) -> Graph:
     """The graph with symbols replaced by integer expressions in all shapes, bodies, ranges and constraints."""
 
-    def node(old: Node) -> Node:
-        expr = old.expr
-        extents = tuple(substitute(e, values) for e in expr.extents)
-        return replace(old, expr=simplify_tensor(replace(expr, extents=extents, body=substitute(expr.body, values))))
-
-    def tensor(old: Tensor) -> Tensor:
-        return replace(old, shape=tuple(simplify(substitute(e, values)) for e in old.shape))
-
     known = ((s, replace(v, value=simplify(substitute(v.value, values)))) for s, v in graph.symbol_values.items())
     return replace(
         graph,
-        tensors={name: tensor(t) for name, t in graph.tensors.items()},
-        nodes=tuple(node(n) for n in graph.nodes),
+        tensors={name: bound_tensor(tensor, values) for name, tensor in graph.tensors.items()},
+        nodes=tuple(bound_node(node, values) for node in graph.nodes),
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in graph.ranges),
         constraints=bound_constraints(graph.constraints, values),
         symbol_values={symbol: value for symbol, value in known if not isinstance(value.value, Const)},
     )
+
+
+def bound_node(node: Node, values: Mapping[str, Expr]) -> Node:
+    """The node with values for symbols, simplified."""
+    expr = node.expr
+    extents = tuple(substitute(e, values) for e in expr.extents)
+    return replace(node, expr=simplify_tensor(replace(expr, extents=extents, body=substitute(expr.body, values))))
+
+
+def bound_tensor(tensor: Tensor, values: Mapping[str, Expr]) -> Tensor:
+    """The tensor with values for symbols in its shape."""
+    return replace(tensor, shape=tuple(simplify(substitute(e, values)) for e in tensor.shape))
 
 
 def bound_constraints(constraints: Iterable[Constraint], values: Mapping[str, Expr]) -> tuple[Constraint, ...]:

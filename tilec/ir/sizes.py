@@ -7,16 +7,23 @@ from 0 on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import lcm
 
-from tilec.ir.algebra import KnownRanges, bounds_of
+from tilec.ir.algebra import KnownRanges, bounds_of, linear_form
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Const, Expr, Var
+from tilec.ir.expr import Binary, Const, Expr, Var
+from tilec.ir.reads import at_least_zero
 from tilec.ir.text import text_of
 
 DEFAULT_SIZE = 128
 """The size that a symbol is taken for where nothing is known of it."""
+
+FURTHER = 4
+"""Times the pivot that decisions are looked at again for, where no likely sizes are named."""
+
+SMALLER = (64, 16, 4)
+"""Sizes below the pivot that may want other tiles: those of few rows of a tile, of one vector, of less."""
 
 LARGEST_SIZE = 1 << 40
 """No size is larger."""
@@ -126,6 +133,35 @@ def pivot_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> di
     return {symbol: ranges.get(symbol, ANY_SIZE).pivot for symbol in symbols}
 
 
+def further_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tuple[dict[str, int], ...]:
+    """More sizes of all symbols that decisions must be good at: the other likely ones, each symbol's n-th together;
+    where none are named, sizes `FURTHER` times the pivots."""
+    entries = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
+    pivot = pivot_sizes(entries, entries)
+    count = max((len(entry.likely) for entry in entries.values()), default=0)
+    named = [{s: _likely(entry, n) for s, entry in entries.items()} for n in range(1, count)]
+    usual = [] if named else [{s: entry.nearest(FURTHER * entry.pivot) for s, entry in entries.items()}]
+    return tuple(sizes for sizes in (*named, *usual) if sizes != pivot)
+
+
+def _likely(entry: SymbolRange, place: int) -> int:
+    """The n-th likely size of a symbol, or its last one."""
+    return entry.likely[min(place, len(entry.likely) - 1)] if entry.likely else entry.pivot
+
+
+def class_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tuple[dict[str, int], ...]:
+    """Sizes of all symbols, other than the pivots, that may want decisions of their own: each symbol at its least with
+    the others at their pivots, then all at ever smaller sizes, their least last; of a symbol that may be 0 that is
+    1."""
+    entries = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
+    pivot = pivot_sizes(entries, entries)
+    least = {s: max(entry.least, min(1, entry.pivot)) for s, entry in entries.items()}
+    found = [{**pivot, symbol: least[symbol]} for symbol in entries] if len(entries) > 1 else []
+    found += [{s: entry.nearest(min(most, entry.pivot)) for s, entry in entries.items()} for most in SMALLER]
+    found.append(least)
+    return tuple(sizes for n, sizes in enumerate(found) if sizes != pivot and sizes not in found[:n])
+
+
 def algebra_ranges(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> KnownRanges:
     """The ranges as the algebra takes them; a symbol without an upper end is its own."""
     known = KnownRanges()
@@ -140,6 +176,37 @@ def upper_bound(expr: Expr, ranges: Mapping[str, SymbolRange]) -> int | None:
     return bounds_of(expr, algebra_ranges(ranges, ranges))[1]
 
 
+def guarded_ranges(guard: Expr, symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> dict[str, SymbolRange]:
+    """The ranges of all symbols where a guard holds: bounds of single symbols and their divisors narrow them, other
+    conditions are left out. Likely sizes outside of the guard are none.
+
+    Raises ValueError for a guard that no size of some symbol fulfils.
+    """
+    narrowed = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
+    for part in at_least_zero(guard):
+        terms, constant = linear_form(part)
+        match list(terms.items()):
+            case [(Var(name), scale)] if name in narrowed:
+                narrowed[name] = _narrowed(narrowed[name], scale, constant)
+            case [(Binary("%", Var(name), Const(int() as divisor)), -1)] if name in narrowed and constant == 0:
+                entry = narrowed[name]
+                narrowed[name] = replace(entry, divisor=lcm(entry.divisor, divisor), likely=())
+    return {symbol: _likely_of(entry, ranges.get(symbol, ANY_SIZE)) for symbol, entry in narrowed.items()}
+
+
+def _narrowed(entry: SymbolRange, scale: int, constant: int) -> SymbolRange:
+    """The sizes n of a range with `scale * n + constant >= 0`."""
+    if scale > 0:
+        return replace(entry, low=max(entry.low, -(constant // scale)), likely=())
+    most = constant // -scale
+    return replace(entry, high=most if entry.high is None else min(most, entry.high), likely=())
+
+
+def _likely_of(narrow: SymbolRange, wide: SymbolRange) -> SymbolRange:
+    """A narrowed range with those likely sizes of the wide one that it holds."""
+    return replace(narrow, likely=tuple(size for size in wide.likely if narrow.holds(size)))
+
+
 def broken_constraints(
     constraints: Iterable[Constraint], ranges: Mapping[str, SymbolRange], sizes: Mapping[str, int]
 ) -> list[str]:
@@ -150,7 +217,7 @@ def broken_constraints(
         if not entry.holds(size):
             problems.append(f"{symbol}={size} is none of {entry.text}{from_origin(entry.origin)}")
     broken = (each for each in constraints if not integer(each.holds, sizes))
-    return problems + [f"{text_of(each.holds)} does not hold{from_origin(each.origin)}" for each in broken]
+    return [*problems, *(f"{text_of(each.holds)} does not hold{from_origin(each.origin)}" for each in broken)]
 
 
 def from_origin(origin: str) -> str:

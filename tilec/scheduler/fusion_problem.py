@@ -42,6 +42,7 @@ class FusionProblem:
 
     graph      the graph of the nodes; `parts` are those of it that depend on the model's inputs
     numbers    sizes that symbols are taken for
+    further    more sizes at which decisions must be good as well
     objective  what is minimised: time, traffic or footprint
     outputs    tensors that must leave every group
     extents    node -> iterator -> its extent in the tile of the level below (absent: all of it)
@@ -60,6 +61,12 @@ class FusionProblem:
     max_nodes: int = ScheduleOptions().group_nodes
     chain: SharedReductions | None = None
     cache: SearchCache = field(default_factory=SearchCache)
+    further: tuple[Candidates, ...] = ()
+
+    @cached_property
+    def scenarios(self) -> tuple[dict[str, int], ...]:
+        """The sizes of symbols at which decisions are checked, those they are made for first."""
+        return tuple({s: int(n) for s, n in each.symbols.items()} for each in (self.numbers, *self.further))
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -249,6 +256,7 @@ class FusionProblem:
             chain,
             halos,
             self.constants,
+            self.further,
         )
 
     def usual(self, members: Sequence[int]) -> list[RegisterTile]:
@@ -259,24 +267,33 @@ class FusionProblem:
         """The best tiles at a core's level of the group of some parts, best first, remembered by content."""
         outputs = self.leaving(members)
         key = self.key(members, outputs)
-        places = [node.name for n in members for node in self.parts[n]]
         count, known = self.cache.tiles.get(key, (0, ()))
         if count < most:
             count = max(most, LOWERED_CANDIDATES)
             tiles = self._search_tiles(members, outputs, count)
-            numbers = {name: str(i) for i, name in enumerate(places)}
-            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in tiles)
-            self.cache.tiles[key] = count, known
+            self.cache.tiles[key] = count, tuple(self.anonymous(tile, members) for tile in tiles)
             return tiles[:most]
+        return tuple(self.named(tile, members) for tile in known[:most])
+
+    def anonymous(self, tile: TaskTile, members: Sequence[int]) -> TaskTile:
+        """A tile of the group of some parts, with places for the names of nodes: the same for groups that are alike."""
+        names = (node.name for n in members for node in self.parts[n])
+        places = {name: str(place) for place, name in enumerate(names)}
+        return replace(tile, steps={places[n]: of for n, of in tile.steps.items()})
+
+    def named(self, tile: TaskTile, members: Sequence[int]) -> TaskTile:
+        """An anonymous tile in the names of the group of some parts."""
+        names = [node.name for n in members for node in self.parts[n]]
         vectors = [self.descriptions[n].vector for n in members]
-        return tuple(
-            replace(
-                tile,
-                steps={places[int(n)]: of for n, of in tile.steps.items()},
-                registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
-            )
-            for tile in known[:most]
+        return replace(
+            tile,
+            steps={names[int(n)]: of for n, of in tile.steps.items()},
+            registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
         )
+
+    def at_sizes(self, sizes: Mapping[str, int]) -> FusionProblem:
+        """The problem with other sizes for its symbols, and for these alone."""
+        return replace(self, numbers=Candidates(dict(sizes)), further=(), cache=self.cache.of_sizes(sizes))
 
     def _search_tiles(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[TaskTile, ...]:
         """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile

@@ -94,6 +94,9 @@ class ScheduleOptions(Spec):
     group_nodes: int = Field(
         default=256, gt=1, description="nodes of a group of several parts at most: a look at it takes time in them"
     )
+    variants: int = Field(
+        default=3, gt=0, description="kernels of a group for classes of sizes that vary, that for all of them included"
+    )
     budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly, or measured")
     profile: bool = Field(default=False, description="measure candidates on this machine, keep the times in a record")
     record: str | None = Field(

@@ -39,7 +39,8 @@ class TilingProblem:
     `outputs` are the tensors that leave the group, `extents` those of the final node in the tile of the level below
     (absent: all of it), `halos` operands that reductions read outside of, so that guards keep them in, `constants` what
     can be laid out anew for it.
-    The reductions of a `chain` run in one reduce loop, in parts of their own.
+    The reductions of a `chain` run in one reduce loop, in parts of their own. `numbers` are the sizes that symbols are
+    taken for, `further` more of them at which tiles must be good as well.
     """
 
     parts: Sequence[Sequence[Node]]
@@ -53,6 +54,7 @@ class TilingProblem:
     chain: SharedReductions | None = None
     halos: frozenset[str] = frozenset()
     constants: frozenset[str] = frozenset()
+    further: tuple[Candidates, ...] = ()
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
