@@ -58,6 +58,7 @@ def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
             symbol_ranges={symbol: entry for symbol, entry in graph.symbol_ranges.items() if symbol not in own},
             symbol_values={symbol: each for symbol, each in graph.symbol_values.items() if symbol not in sizes},
             constraints=constraints,
+            calls=tuple(replace(c, symbols=tuple(s for s in c.symbols if s not in own)) for c in graph.calls),
         ),
         {symbol: Const(size) for symbol, size in own.items()},
     )

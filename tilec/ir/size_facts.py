@@ -6,7 +6,7 @@ part of its range. Every other condition stays as it is, to be checked when size
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 
@@ -27,13 +27,29 @@ class SizeFacts:
     """What is known of symbols: a range of each, the value of those that are expressions of others, and constraints.
 
     `solvable` are the symbols that an equality may replace by an expression, in order; an earlier one stays where two
-    are equal.
+    are equal. `reported` are those that results of calls report.
     """
 
     solvable: tuple[str, ...] = ()
     ranges: Mapping[str, SymbolRange] = field(default_factory=dict)
     values: Mapping[str, SymbolValue] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    reported: tuple[str, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """All symbols without a value."""
+        return (*self.solvable, *self.reported)
+
+    def without(self, symbols: Collection[str]) -> SizeFacts:
+        """What is known of all but some reported symbols."""
+        gone = set(symbols)
+        return replace(
+            self,
+            ranges={symbol: entry for symbol, entry in self.ranges.items() if symbol not in gone},
+            constraints=tuple(each for each in self.constraints if not variables(each.holds) & gone),
+            reported=tuple(symbol for symbol in self.reported if symbol not in gone),
+        )
 
     def reduced(self, expr: Expr) -> Expr:
         """The expression without symbols that have a value."""
@@ -219,7 +235,7 @@ def _with_value(facts: SizeFacts, symbol: str, value: Expr, origin: str) -> Size
     ranges = dict(facts.ranges)
     entry = ranges.pop(symbol, None)
     solvable = tuple(each for each in facts.solvable if each != symbol)
-    result = SizeFacts(solvable, ranges, values)
+    result = SizeFacts(solvable, ranges, values, reported=facts.reported)
     for each in facts.constraints:
         result = assumed(result, substitute(each.holds, new), each.origin)
     return result if entry is None else with_range(result, symbol, entry)
