@@ -100,7 +100,8 @@ def _known(ratio: Ratio, shift: int) -> str:
 
 
 def verified_line(report: Mapping[str, Any]) -> str:
-    """`verified on: host`, or the tile machine or nothing, with the reason and the verified part of the model."""
+    """`verified on: host`, or the tile machine or nothing, with the reason and the verified part of the model; of a
+    model with symbols at how many sizes, and how many of its variants ran."""
     why = f" ({report['because']})" if report.get("because") else ""
     groups = report.get("groups", {"total": 0, "verified": 0})
     part = f": {groups['verified']} of {groups['total']} groups" if groups["verified"] < groups["total"] else ""
@@ -108,7 +109,17 @@ def verified_line(report: Mapping[str, Any]) -> str:
         part = f": all outputs, and{part[1:]} one by one"
     worst = [f"{name} {text}" for name, text in (_judged(*each) for each in report.get("outputs", {}).items()) if text]
     against = f", against {report['reference']}: {report['reference_because']}" if "reference_because" in report else ""
-    return "; ".join([f"verified on: {report['verified_on']}{why}{part}{against}", *worst])
+    return "; ".join([f"verified on: {report['verified_on']}{why}{_sampled(report)}{part}{against}", *worst])
+
+
+def _sampled(report: Mapping[str, Any]) -> str:
+    """` at 8 sizes, 29 of 30 variants ran`, empty for a model without symbols."""
+    if "samples" not in report:
+        return ""
+    variants = [each for group in report["variants"].values() for each in group]
+    ran, count = sum(bool(each["samples"]) for each in variants), len(report["samples"])
+    plural = "variant" if len(variants) == 1 else "variants"
+    return f" at {count} {'size' if count == 1 else 'sizes'}, {ran} of {len(variants)} {plural} ran"
 
 
 def _judged(name: str, output: Mapping[str, Any]) -> tuple[str, str]:
@@ -168,14 +179,36 @@ def verify_details(report: Mapping[str, Any], run: Mapping[str, Any]) -> list[st
         f" ({each['because']}): {each['mapping']}"
         for each in report.get("below_known", ())
     ]
-    return below + [
-        f"  {name}, {_inputs(draw)}: off by {float(error):.1e}"
-        + (f", {allowed[name]['tolerance']:.1e} is allowed" if name in allowed else "")
-        for draw in run.get("draws", ())
-        for name, error in draw["errors"].items()
+    return (
+        below
+        + _sampled_details(report)
+        + [
+            f"  {name}, {_inputs(draw)}: off by {float(error):.1e}"
+            + (f", {allowed[name]['tolerance']:.1e} is allowed" if name in allowed else "")
+            for draw in run.get("draws", ())
+            for name, error in draw["errors"].items()
+        ]
+    )
+
+
+def _sampled_details(report: Mapping[str, Any]) -> list[str]:
+    """What holds of the programs of a model with symbols, and the variants that did not run."""
+    if "programs" not in report:
+        return []
+    programs = report["programs"]
+    followed = f"{programs['followed']} of {programs['total']}"
+    return [
+        f"  programs: {programs['all_sizes']} hold at all sizes; {programs['at_samples']} at samples, of {followed}",
+        *(
+            f"  {group}: no sample is served by {each['kernel']} ({each['guard']})"
+            for group, variants in report["variants"].items()
+            for each in variants
+            if not each["samples"]
+        ),
     ]
 
 
 def _inputs(draw: Mapping[str, Any]) -> str:
-    """The origin of a set of inputs: a seed with its mean, or a file."""
-    return str(draw["inputs"]) if "inputs" in draw else f"seed {draw['seed']}"
+    """The origin of a set of inputs: a seed or a file, and the sizes of symbols."""
+    sizes = "".join(f", {symbol}={size}" for symbol, size in draw.get("sizes", {}).items())
+    return (str(draw["inputs"]) if "inputs" in draw else f"seed {draw['seed']}") + sizes
