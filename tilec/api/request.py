@@ -12,7 +12,10 @@ from tilec.pipeline.provenance import tools
 LINKS = "links.json"
 """In a compiled model's folder: the files that lie elsewhere, by name; "" is the model, others lie beside it."""
 
-_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE})
+SPECIALIZE_VARIABLE = "TILEC_SPECIALIZE"
+"""Whether sessions have models of their own for sizes that they see often."""
+
+_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE, SPECIALIZE_VARIABLE})
 """Variables that say nothing about the code."""
 
 _RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
