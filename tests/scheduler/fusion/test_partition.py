@@ -95,8 +95,11 @@ def test_fusion_that_does_not_pay_is_refused_with_both_times() -> None:
 
 
 @pytest.mark.feature("W16")
-@pytest.mark.parametrize("target", [TARGET, with_capacity(256)], ids=["tiny", "tinier"])
-@pytest.mark.parametrize("graph", [attention(tokens=8), convolutions()], ids=["attention", "convolutions"])
+@pytest.mark.parametrize(
+    ("graph", "target"),
+    [(attention(tokens=8), with_capacity(256)), (convolutions(), TARGET)],
+    ids=["attention", "convolutions"],
+)
 def test_every_edge_between_groups_says_why_nothing_is_known_before(graph: Graph, target: TargetModel) -> None:
     """The search tells by itself, in figures of its own, why an edge between two of its groups is not connected."""
     problem = problem_of(graph, target)

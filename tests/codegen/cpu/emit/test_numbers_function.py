@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
 from tests.codegen.test_shape_program import EXPRESSIONS, SYMBOLS, builder
 from tests.cpu_models import HOST
-
 from tilec.codegen.cpu.compile.build_library import build_library
 from tilec.codegen.launch_table import PointerTable
 from tilec.ir.evaluate import integer
