@@ -183,6 +183,7 @@ def test_a_range_may_end_at_an_extremum_of_many() -> None:
         ("seq - 1 - i*16", {"i": ("0", "(seq + 15)//16 - 1"), "seq": ("1", "512")}, 0, 511),
         ("seq - 16 - i*16", {"i": ("0", "(seq + 15)//16 - 2"), "seq": ("1", "512")}, 1, 496),
         ("seq//8 - seq//16*2", {}, 0, 1),
+        ("seq//8*8 - seq//16*16 + 3", {}, 3, 11),
         ("n*seq - n*i - n", {"i": ("0", "seq - 1"), "n": ("1", "n")}, 0, None),
         ("batch*seq - 64*batch", {"batch": ("1", "batch"), "seq": ("64", "seq")}, 0, None),
         ("12*seq - 12*(seq//8*8)", {"seq": ("0", "seq")}, 0, 84),

@@ -139,11 +139,11 @@ def aligned(size: Expr, alignment: int) -> Expr:
 
 def _simplified(expr: Expr, ranges: Ranges) -> Expr:
     """The canonical form of sizes and of conditions on them."""
-    match expr:
+    inside = simplify_scalar(rebuild(expr, lambda part: _simplified(part, ranges)), ranges)
+    match inside:
         case Binary("+" | "-" | "*" | "//" | "%") | Call("minimum" | "maximum" | "neg"):
-            return simplify(expr, ranges)
-        case _:
-            return rebuild(simplify_scalar(expr, ranges), lambda part: _simplified(part, ranges))
+            return simplify(inside, ranges)
+    return inside
 
 
 def number_reference(position: int) -> Expr:

@@ -278,13 +278,16 @@ def _extreme(
         found = _size_extreme(p, ranges, sign)
     else:
         found = _extreme(_pushed(p, name, ranges, sign), ranges, sign, pushed | {name}, quotients)
-    relaxed = _relaxed(p, name, ranges, sign) if quotients < MOST_RELAXATIONS else None
+    if quotients == MOST_RELAXATIONS or not any(isinstance(a, Binary) for t in p for a in t):
+        return found
+    unit = gcd(*(c for term, c in p.items() if term))
+    relaxed = _relaxed({term: c // unit for term, c in p.items() if term}, name, ranges, sign)
     if relaxed is None:
         return found
     scaled = _extreme(relaxed[0], ranges, sign, frozenset(), quotients + 1)
     if scaled is None:
         return found
-    limit = scaled // relaxed[1] if sign > 0 else -(-scaled // relaxed[1])
+    limit = unit * (scaled // relaxed[1] if sign > 0 else -(-scaled // relaxed[1])) + p.get((), 0)
     return limit if found is None else min(limit, found) if sign > 0 else max(limit, found)
 
 

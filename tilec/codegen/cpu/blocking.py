@@ -15,14 +15,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Blocking, Dim, Tile
+from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
 from tilec.codegen.cpu.passes.flatten_statements import size_of
-from tilec.codegen.cpu.strip_mining import Strip, even_width, known_multiple, squares, strip_mine
+from tilec.codegen.cpu.strip_mining import Strip, even_width, known_multiple, squares, strip_mine, strip_mine_open
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.vectorize import alternatives, forms, lanes_of, square_copy, vector_dim, work
 from tilec.ir.expr import constant_value
 from tilec.ir.vector_pieces import vector_count
 from tilec.spec.machine_costs import CpuCosts
+
+LONG_ROW = 1 << 20
+"""Elements that a row of an open size is taken for where only the order of strides counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,18 @@ class _Vectors:
 
 
 def best_choice(
-    tile: Tile, target: CpuTarget, ttypes: Mapping[str, str], local: bool, vector: str | None = ""
+    tile: Tile,
+    target: CpuTarget,
+    ttypes: Mapping[str, str],
+    local: bool,
+    vector: str | None = "",
+    sizes: OpenSizes = NO_OPEN_SIZES,
 ) -> Choice:
     """The choice for a tile; `local` says that it touches buffers that should stay in registers, `vector` names the
-    vector dimension where that is settled."""
+    vector dimension where that is settled. Open sizes are taken for their usual ones."""
+    if any(sizes.depends(dim.extent) for dim in tile.dims):
+        choice = best_choice(sizes.typical(tile), target, ttypes, local, vector)
+        return _for_any_size(choice, tile, _vectors(tile, target, ttypes, choice.vector), sizes)
     vectors = _vectors(tile, target, ttypes, vector)
     square = None if local else square_copy(tile, vectors.spatial, vectors.lanes, ttypes)
     if square is not None:
@@ -72,23 +85,53 @@ def best_choice(
     return Choice(vectors.dim, widths | unrolled, accumulators)
 
 
-def blocked(tile: Tile, choice: Choice, target: CpuTarget, ttypes: Mapping[str, str], local: bool) -> Blocking:
+def _for_any_size(choice: Choice, tile: Tile, vectors: _Vectors, sizes: OpenSizes) -> Choice:
+    """A choice for usual sizes in which bodies along open dimensions are whole vectors, and no wider than what there
+    may be, so that rests in powers of two cover them."""
+    widths = dict(choice.widths)
+    for dim in tile.dims:
+        if not sizes.depends(dim.extent):
+            continue
+        high, width = sizes.largest(dim.extent), widths[dim.name]
+        if high is not None:
+            width = min(width, 1 << max(0, high.bit_length() - 1)) if width >= high else width
+        if dim.name == vectors.dim:
+            width = width // vectors.lanes * vectors.lanes or 1 << max(0, width.bit_length() - 1)
+        widths[dim.name] = max(1, width)
+    return Choice(choice.vector, widths, choice.accumulators)
+
+
+def blocked(
+    tile: Tile,
+    choice: Choice,
+    target: CpuTarget,
+    ttypes: Mapping[str, str],
+    local: bool,
+    sizes: OpenSizes = NO_OPEN_SIZES,
+) -> Blocking:
     """The cut of a tile that a choice says."""
     vectors = _vectors(tile, target, ttypes, choice.vector)
     widths = choice.widths
-    square = None if local else square_copy(tile, vectors.spatial, vectors.lanes, ttypes)
+    square = None if local else square_copy(sizes.typical(tile), vectors.spatial, vectors.lanes, ttypes)
+
+    def strips(dim: Dim) -> tuple[Strip, ...]:
+        if not sizes.depends(dim.extent):
+            return strip_mine(dim.extent, widths[dim.name])
+        lanes = vectors.lanes if dim.name == vectors.dim else widths[dim.name]
+        return strip_mine_open(dim.extent, widths[dim.name], lanes, sizes.usual(dim.extent))
+
     if square is not None and {widths[square[0]], widths[str(vectors.spatial)]} == {square[1]}:
         return _squares(tile, str(vectors.spatial), *square)
     reduce = _reduce_order(tile, vectors.reduce)
     order = [d.name for d in tile.spatial if d.name != vectors.spatial]
-    reduce_runs = {d.name: strip_mine(d.extent, widths[d.name]) for d in reduce}
+    reduce_runs = {d.name: strips(d) for d in reduce}
     return Blocking(
         vector=vectors.dim,
         horizontal=vectors.reduce is not None,
         lanes=vectors.lanes,
         spatial=(*order, *([vectors.spatial] if vectors.spatial else [])),
         reduce=tuple(d.name for d in reduce),
-        runs={d.name: strip_mine(d.extent, widths[d.name]) for d in tile.spatial} | reduce_runs,
+        runs={d.name: strips(d) for d in tile.spatial} | reduce_runs,
         chains=choice.accumulators,
         group=_group(tile, vectors, widths, target.costs) if _unrolled(reduce_runs) and not vectors.reduce else None,
     )
@@ -168,9 +211,14 @@ def _reduce_order(tile: Tile, vector: str | None) -> tuple[Dim, ...]:
 
     def reach(dim: Dim) -> tuple[bool, int]:
         steps = [f.stride(dim.name) for f in inner]
-        return dim.name != vector, sum(abs(s) if s is not None else 1 for s in steps)
+        return dim.name != vector, sum(_step(s) for s in steps)
 
     return tuple(sorted(tile.reduce, key=reach, reverse=True))
+
+
+def _step(stride: Extent | None) -> int:
+    """The length of a stride, as far as it is known; rows of open sizes are long."""
+    return abs(stride) if isinstance(stride, int) else LONG_ROW if stride is not None else 1
 
 
 def _reduce_widths(

@@ -12,7 +12,7 @@ from tilec.artifact import encode
 from tilec.codegen.backend import Observe
 from tilec.codegen.cpu.check_decisions import check_decisions
 from tilec.codegen.cpu.compile.build_library import compile_model
-from tilec.codegen.cpu.decide import decided_variant, lowered_kernel
+from tilec.codegen.cpu.decide import decided_variant, lowered_kernel, variant_ranges
 from tilec.codegen.cpu.decisions import Decisions
 from tilec.codegen.cpu.emit.emit_kernel import Kernel, emit_lowered
 from tilec.codegen.cpu.kernel_ir import KernelIR
@@ -53,7 +53,8 @@ def build(
     for name, program in kernels.programs.items():
         symbol = f"tilec_{name}"
         variant = decided_variant(device, plan, sharing[name], program)
-        context = KernelContext(program, target, decisions=Decisions.of(variant, program))
+        ranges = variant_ranges(plan, variant)
+        context = KernelContext(program, target, decisions=Decisions.of(variant, program), symbol_ranges=ranges)
         lowered = lowered_kernel(context, _printing(name, observe))
         refusals = check_decisions(lowered, sharing[name][0], variant, plan, context)
         if refusals:
@@ -61,7 +62,7 @@ def build(
         kernel = emit_lowered(lowered.kernel, target, symbol)
         functions = {symbol: kernel.function, **kernel.parts}
         grains = grain(kernels.groups[name], kernel, device)
-        code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains)
+        code[name] = KernelCode(symbol, functions, kernel.tasks, kernel.scratch_bytes, grains, kernel.symbols)
     model = model_of(plan, kernels, code, folder, options.threads)
     overrides = {"processor": options.processor, "features": options.features}
     processor = device.target.model_copy(update={key: value for key, value in overrides.items() if value is not None})

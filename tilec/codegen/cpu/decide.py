@@ -14,10 +14,13 @@ from tilec.codegen.cpu.kernel_ir import KernelIR, Tile, tiles
 from tilec.codegen.cpu.passes.block_tiles import full_tiles, iterators_of
 from tilec.codegen.cpu.pipeline import KernelContext, Observe, lower_kernel
 from tilec.codegen.cpu.target import CpuTarget
-from tilec.codegen.kernels import size_of
 from tilec.errors import UnsupportedError
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import as_expr
 from tilec.ir.plan import Group, Plan, PrefetchKind, Variant
 from tilec.ir.program import Program
+from tilec.ir.sizes import SymbolRange, guarded_ranges, pivot_sizes
+from tilec.ir.types import tensor_bytes
 from tilec.spec.device import DeviceSpec
 
 
@@ -65,14 +68,16 @@ def _kind(by_reader: int, in_all: int) -> PrefetchKind:
 def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> Variant:
     """The variant of groups that share a kernel with what the rules choose for its program, in the names of the first.
 
-    A variant that is decided already, and one for which there is no code, stays as it is.
+    A variant that is decided already, and one for which there is no code, stays as it is. Of symbols the rules take the
+    sizes that are usual where the variant runs, for all of which the decisions hold.
     """
-    variant = groups[0].variants[0]
+    variant = variant_of(groups[0], program)
     if variant.vectors:
         return variant
     try:
         large = large_results(device, plan, groups, program)
-        lowered = lowered_kernel(KernelContext(program, CpuTarget.of(device), large))
+        ranges = variant_ranges(plan, variant)
+        lowered = lowered_kernel(KernelContext(program, CpuTarget.of(device), large, symbol_ranges=ranges))
     except UnsupportedError:
         return variant
     tensors = {parameter.name: parameter.tensor for parameter in program.parameters}
@@ -90,19 +95,32 @@ def decided_variant(device: DeviceSpec, plan: Plan, groups: Sequence[Group], pro
     )
 
 
+def variant_of(group: Group, program: Program) -> Variant:
+    """The variant of a group that a program is the lowered form of."""
+    return next((each for each in group.variants if each.kernel == program.name), group.variants[0])
+
+
+def variant_ranges(plan: Plan, variant: Variant) -> Mapping[str, SymbolRange]:
+    """The sizes for which a variant of a plan runs."""
+    return guarded_ranges(variant.guard, plan.symbols, plan.symbol_ranges)
+
+
 def large_results(device: DeviceSpec, plan: Plan, groups: Sequence[Group], program: Program) -> frozenset[str]:
     """Parameters of the program of some groups whose results nobody finds in a cache when they are read, in every
-    group: those that take more than a part of the last cache. Outputs of the model are not among them, for they begin
-    at no known multiple of a vector."""
+    group: those that take more than a part of the last cache at usual sizes. Outputs of the model are not among them,
+    for they begin at no known multiple of a vector."""
     last = next((level for level in device.levels[1:] if level.managed == "implicit"), None)
     if last is None:
         return frozenset()
     least = int(last.capacity * last.units * CpuTarget.of(device).costs.streamed_share)
     outside = {port.tensor for port in plan.outputs}
-    places = [
-        {n for n, tensor in enumerate(group.outputs) if tensor not in outside and size_of(plan, tensor) >= least}
-        for group in groups
-    ]
+    usual = pivot_sizes(plan.symbols, variant_ranges(plan, variant_of(groups[0], program)))
+
+    def is_large(tensor: str) -> bool:
+        entry = plan.tensors[tensor]
+        return tensor not in outside and integer(as_expr(tensor_bytes(entry.ttype, entry.shape)), usual) >= least
+
+    places = [{n for n, tensor in enumerate(group.outputs) if is_large(tensor)} for group in groups]
     tensors = {groups[0].outputs[n] for n in set.intersection(*places)}
     return frozenset(parameter.name for parameter in program.parameters if parameter.tensor in tensors)
 

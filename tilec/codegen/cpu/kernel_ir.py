@@ -11,15 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tilec.codegen.cpu.extents import Extent, product, total_of
 from tilec.codegen.cpu.strip_mining import Strip
-from tilec.ir.expr import Access, Binary, Const, Expr, accesses, constant_value
+from tilec.ir.expr import Access, Binary, Const, Expr, accesses, as_expr, constant_value
 from tilec.ir.program import Combine
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A flat array of `elements`. An operand is a parameter of the kernel, `scratch` lies at byte `offset` of the
-    thread's block (None before it has a place), `local` consists of `pieces` (offset, lanes) that are registers.
+    """A flat array of `elements`, a number but for operands. An operand is a parameter of the kernel, `scratch` lies at
+    byte `offset` of the thread's block (None before it has a place), `local` consists of `pieces` (offset, lanes) that
+    are registers.
 
     `life` is the first and the last tile of the kernel, as they were counted when it was made, between which an array
     that is no operand is in use.
@@ -27,11 +29,17 @@ class Array:
 
     name: str
     ttype: str
-    elements: int
+    elements: Extent
     kind: Literal["operand", "scratch", "local"]
     offset: int | None = None
     pieces: tuple[tuple[int, int], ...] = ()
     life: tuple[int, int] = (0, 0)
+
+    @property
+    def number(self) -> int:
+        """The elements of an array that is no operand."""
+        assert isinstance(self.elements, int), self.name
+        return self.elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +49,13 @@ class Storage:
     memory: str
     ttype: str
     origin: tuple[Expr, ...]
-    strides: tuple[int, ...]
+    strides: tuple[Extent, ...]
 
     def offset(self, index: tuple[Expr, ...]) -> Expr:
         """Flat offset of an element given in tensor coordinates, not simplified."""
         total: Expr = Const(0)
         for i, first, stride in zip(index, self.origin, self.strides, strict=True):
-            total = Binary("+", total, Binary("*", Binary("-", i, first), Const(stride)))
+            total = Binary("+", total, Binary("*", Binary("-", i, first), as_expr(stride)))
         return total
 
 
@@ -173,24 +181,23 @@ class ParallelNest:
     """`spread` gives the variables of task loops, outermost first, with their extents; `body` is one task. Of the
     outermost loop, `stripe` tasks come before the next one along the others."""
 
-    spread: tuple[tuple[str, int], ...]
+    spread: tuple[tuple[str, Extent], ...]
     body: tuple[Step, ...]
     stripe: int = 1
 
     @property
-    def tasks(self) -> int:
-        """How many tasks there are."""
-        total = 1
-        for _, extent in self.spread:
-            total *= extent
-        return max(0, total)
+    def tasks(self) -> Extent:
+        """How many tasks there are; extents that are no numbers are never negative."""
+        total = product(extent for _, extent in self.spread)
+        return max(0, total) if isinstance(total, int) else total
 
 
 @dataclass(frozen=True, slots=True)
 class KernelIR:
     """A kernel: its tasks are those of all nests, one nest after the other; they run `parts`.
 
-    `memories` are its arrays; whole vectors go past the caches to those that are `nontemporal`.
+    `memories` are its arrays; whole vectors go past the caches to those that are `nontemporal`. `symbols` are sizes
+    that it takes as arguments.
     """
 
     name: str
@@ -199,11 +206,12 @@ class KernelIR:
     scratch_bytes: int
     parts: tuple[Function, ...] = ()
     nontemporal: frozenset[str] = frozenset()
+    symbols: tuple[str, ...] = ()
 
     @property
-    def tasks(self) -> int:
+    def tasks(self) -> Extent:
         """How many tasks the kernel has."""
-        return sum(nest.tasks for nest in self.nests)
+        return total_of(nest.tasks for nest in self.nests)
 
 
 def tiles(steps: tuple[Step, ...]) -> Iterator[Tile]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Array, CallFunction, Dim, For, If, KernelIR, Prefetch, Step, Tile
-from tilec.ir.expr import Reduce
+from tilec.ir.expr import Reduce, as_expr
 from tilec.ir.text import text_of
 
 _SIGNS = {"none": "=", "sum": "+=", "prod": "*=", "max": "max=", "min": "min="}
@@ -19,12 +20,13 @@ _SIGNS = {"none": "=", "sum": "+=", "prod": "*=", "max": "max=", "min": "min="}
 
 def kernel_text(kernel: KernelIR) -> str:
     """The whole kernel."""
-    head = f"kernel   {kernel.name}: {kernel.tasks} tasks, {kernel.scratch_bytes} bytes of scratch"
+    sizes = f"({', '.join(kernel.symbols)})" if kernel.symbols else ""
+    head = f"kernel   {kernel.name}{sizes}: {_extent(kernel.tasks)} tasks, {kernel.scratch_bytes} bytes of scratch"
     lines = [head, *(array_text(array, array.name in kernel.nontemporal) for array in kernel.memories)]
     for part in kernel.parts:
         lines += [f"function {part.name}({', '.join(part.variables)}):", *_lines(part.body, "  ")]
     for nest in kernel.nests:
-        spread = ", ".join(f"{name} in {extent}" for name, extent in nest.spread)
+        spread = ", ".join(f"{name} in {_extent(extent)}" for name, extent in nest.spread)
         stripes = f" in stripes of {nest.stripe}" if nest.stripe > 1 else ""
         lines += [f"parallel for {spread}{stripes}:" if spread else "task:", *_lines(nest.body, "  ")]
     return "\n".join(lines) + "\n"
@@ -37,7 +39,12 @@ def array_text(array: Array, nontemporal: bool = False) -> str:
         place += f" at byte {array.offset}"
     if array.pieces:
         place = "in registers " + " ".join(f"{offset}:+{lanes}" for offset, lanes in array.pieces)
-    return f"array    {array.name}: {array.ttype}[{array.elements}] {place}{', nontemporal' if nontemporal else ''}"
+    place += ", nontemporal" if nontemporal else ""
+    return f"array    {array.name}: {array.ttype}[{_extent(array.elements)}] {place}"
+
+
+def _extent(extent: Extent) -> str:
+    return text_of(as_expr(extent))
 
 
 def _lines(steps: Sequence[Step], indent: str) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
 from tilec.codegen.cpu.emit.expand_pow import expand_pow
 from tilec.codegen.cpu.kernel_ir import KernelIR, Step, Tile, tiles
+from tilec.codegen.cpu.open_sizes import OpenSizes
 from tilec.codegen.cpu.passes.assign_storage import assign_storage
 from tilec.codegen.cpu.passes.block_tiles import block_tiles
 from tilec.codegen.cpu.passes.flatten_statements import fuse
@@ -24,17 +26,24 @@ from tilec.errors import TilecError
 from tilec.ir.algebra import Ranges
 from tilec.ir.expr import accesses
 from tilec.ir.program import Program
+from tilec.ir.sizes import SymbolRange
 
 
 @dataclass(frozen=True, slots=True)
 class KernelContext:
     """Facts beside the kernel that passes read: its tile program, the processor, results too `large` for the caches,
-    and the decisions of the plan."""
+    the decisions of the plan, and the ranges of the program's symbols where the kernel runs."""
 
     program: Program
     target: CpuTarget
     large: frozenset[str] = frozenset()
     decisions: Decisions = UNDECIDED
+    symbol_ranges: Mapping[str, SymbolRange] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def sizes(self) -> OpenSizes:
+        """The sizes that the kernel takes as arguments."""
+        return OpenSizes.of(self.program.symbols, self.symbol_ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,7 @@ Observe = Callable[[str, KernelIR], None]
 
 
 def _assign_storage(_kernel: KernelIR, context: KernelContext) -> KernelIR:
-    return assign_storage(context.program, context.target)
+    return assign_storage(context.program, context.target, context.sizes)
 
 
 def _expand_pow(kernel: KernelIR, _context: KernelContext) -> KernelIR:
@@ -63,8 +72,8 @@ def _expand_pow(kernel: KernelIR, _context: KernelContext) -> KernelIR:
     return rewrite_tiles(kernel, expanded)
 
 
-def _specialize_guards(kernel: KernelIR, _context: KernelContext) -> KernelIR:
-    return rewrite_tiles(kernel, specialize_guards)
+def _specialize_guards(kernel: KernelIR, context: KernelContext) -> KernelIR:
+    return rewrite_tiles(kernel, specialize_guards, context.sizes.known)
 
 
 def _fuse_dimensions(kernel: KernelIR, context: KernelContext) -> KernelIR:
@@ -77,7 +86,7 @@ def _fuse_dimensions(kernel: KernelIR, context: KernelContext) -> KernelIR:
 
 
 def _promote_registers(kernel: KernelIR, context: KernelContext) -> KernelIR:
-    return promote_registers(kernel, context.target, context.decisions.nodes)
+    return promote_registers(kernel, context.target, context.decisions.nodes, context.sizes)
 
 
 def _allocate_scratch(kernel: KernelIR, _context: KernelContext) -> KernelIR:
@@ -85,17 +94,17 @@ def _allocate_scratch(kernel: KernelIR, _context: KernelContext) -> KernelIR:
 
 
 def _block_tiles(kernel: KernelIR, context: KernelContext) -> KernelIR:
-    return block_tiles(kernel, context.target, context.decisions.nodes)
+    return block_tiles(kernel, context.target, context.decisions.nodes, context.sizes)
 
 
 def _prefetch_operands(kernel: KernelIR, context: KernelContext) -> KernelIR:
-    return prefetch_operands(kernel, context.target.costs, context.decisions.fetched("step"))
+    return prefetch_operands(kernel, context.target.costs, context.decisions.fetched("step"), context.sizes)
 
 
 def _prefetch_next_task(kernel: KernelIR, context: KernelContext) -> KernelIR:
     fetched = context.decisions.fetched("task")
     results = context.large & memories_read(kernel) if fetched is None else fetched
-    return prefetch_next_task(kernel, context.target.costs, results, fetched)
+    return prefetch_next_task(kernel, context.target.costs, results, fetched, context.sizes)
 
 
 def _nontemporal_stores(kernel: KernelIR, context: KernelContext) -> KernelIR:
@@ -175,8 +184,8 @@ KERNEL_PASSES = (
 def lower_kernel(context: KernelContext, observe: Observe | None = None) -> KernelIR:
     """The kernel of a tile program after all passes.
 
-    Raises UnsupportedError for sizes that are not bound and units without code, TilecError for a pass that breaks a
-    rule of the kernel IR.
+    Raises UnsupportedError for working memory without a largest size and units without code, TilecError for a pass
+    that breaks a rule of the kernel IR.
     """
     kernel = KernelIR(context.program.name, (), (), 0)
     for step in KERNEL_PASSES:

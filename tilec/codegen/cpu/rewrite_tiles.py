@@ -7,24 +7,26 @@ from dataclasses import replace
 
 from tilec.codegen.cpu.kernel_ir import For, If, KernelIR, ParallelNest, Step, Tile
 from tilec.codegen.cpu.simplify_ranges import extend_ranges, simplify_in_ranges
-from tilec.ir.algebra import Ranges
-from tilec.ir.expr import Binary, Const, Expr, Var, constant_value
+from tilec.ir.algebra import Ranges, simplify
+from tilec.ir.expr import Binary, Const, Expr, Var, as_expr, constant_value
 
 Rewrite = Callable[[Tile, Ranges], Sequence[Step]]
 """The steps that take the place of a tile, in the ranges of loop variables that take more than one value."""
 
-Tasks = Mapping[str, tuple[int, int]]
+Tasks = Mapping[str, tuple[Expr, Expr]]
 """Variable of a task loop -> its least and greatest value."""
 
-
-def rewrite_tiles(kernel: KernelIR, rewrite: Rewrite) -> KernelIR:
-    """The kernel with the steps of `rewrite` in place of every tile of its nests."""
-    return replace(kernel, nests=tuple(_nest(nest, rewrite) for nest in kernel.nests))
+_NO_SYMBOLS: Ranges = {}
 
 
-def _nest(nest: ParallelNest, rewrite: Rewrite) -> ParallelNest:
-    tasks = {name: (0, extent - 1) for name, extent in nest.spread}
-    return replace(nest, body=_steps(nest.body, tasks, {}, rewrite))
+def rewrite_tiles(kernel: KernelIR, rewrite: Rewrite, symbols: Ranges = _NO_SYMBOLS) -> KernelIR:
+    """The kernel with the steps of `rewrite` in place of every tile of its nests, in the ranges of its symbols."""
+    return replace(kernel, nests=tuple(_nest(nest, rewrite, symbols) for nest in kernel.nests))
+
+
+def _nest(nest: ParallelNest, rewrite: Rewrite, symbols: Ranges) -> ParallelNest:
+    tasks = {name: (Const(0), simplify(Binary("-", as_expr(extent), Const(1)))) for name, extent in nest.spread}
+    return replace(nest, body=_steps(nest.body, tasks, symbols, rewrite))
 
 
 def _steps(steps: Sequence[Step], tasks: Tasks, loops: Ranges, rewrite: Rewrite) -> tuple[Step, ...]:
@@ -55,13 +57,17 @@ def _versions(condition: Expr, tasks: Tasks) -> tuple[Tasks, Tasks]:
     """The values of task variables in the branches between versions: up to a value of one of them, and beyond."""
     match condition:
         case Binary("<=", Var(name), last) if name in tasks:
-            end = constant_value(last)
-            if end is not None:
-                first, most = tasks[name]
-                return {**tasks, name: (first, end)}, {**tasks, name: (end + 1, most)}
+            first, most = tasks[name]
+            return {**tasks, name: (first, last)}, {**tasks, name: (simplify(Binary("+", last, Const(1))), most)}
     return tasks, tasks
 
 
 def _ranges(tasks: Tasks, loops: Ranges) -> Ranges:
-    several = {name: (Const(first), Const(last)) for name, (first, last) in tasks.items() if first < last}
+    several = {name: ends for name, ends in tasks.items() if not _at_most_one(*ends)}
     return extend_ranges(several, loops)
+
+
+def _at_most_one(first: Expr, last: Expr) -> bool:
+    """Whether a variable takes a single value, for which it occurs nowhere, or none."""
+    difference = constant_value(simplify(Binary("-", last, first)))
+    return difference is not None and difference <= 0

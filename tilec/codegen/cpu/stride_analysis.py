@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tilec.codegen.cpu.extents import Extent, extent_of
 from tilec.ir.algebra import linear_form, simplify
-from tilec.ir.expr import Access, Binary, Const, Expr, Var, substitute, walk
+from tilec.ir.expr import Access, Binary, Const, Expr, Var, as_expr, substitute, variables, walk
 
 PERIODS = (2, 4, 8)
 """Moduli of interleaved accesses that are looked for; they divide the lanes of a vector."""
@@ -18,16 +19,16 @@ class Form:
     """An offset as `base + constant + sum(strides[d] * d) + rest`.
 
     `base` is free of the tile's dimensions and of data, `rest` (None when there is none) is what dimensions or
-    loaded values enter in any other way; it varies along `varying`.
+    loaded values enter in any other way; it varies along `varying`. Strides over rows of open sizes are expressions.
     """
 
     base: Expr
     constant: int
-    strides: tuple[tuple[str, int], ...]
+    strides: tuple[tuple[str, Extent], ...]
     rest: Expr | None
     varying: frozenset[str]
 
-    def stride(self, dim: str) -> int | None:
+    def stride(self, dim: str) -> Extent | None:
         """Elements from one point to the next along a dimension; None when that is not a constant."""
         return None if dim in self.varying else dict(self.strides).get(dim, 0)
 
@@ -35,6 +36,27 @@ class Form:
     def dims(self) -> frozenset[str]:
         """Dimensions along which the offset moves."""
         return self.varying | {d for d, _ in self.strides}
+
+
+@dataclass(frozen=True, slots=True)
+class Displacement:
+    """Elements from where a tile begins to one of its points: a number, and strides over rows of open sizes, each so
+    many times."""
+
+    elements: int
+    rows: tuple[tuple[Expr, int], ...] = ()
+
+
+def displacement(form: Form, offsets: Mapping[str, int]) -> Displacement:
+    """Where the point at some offsets lies, apart from the form's base and rest."""
+    elements, rows = form.constant, []
+    for dim, stride in form.strides:
+        at = offsets.get(dim, 0)
+        if isinstance(stride, int):
+            elements += stride * at
+        elif at:
+            rows.append((stride, at))
+    return Displacement(elements, tuple(rows))
 
 
 def _total(terms: list[Expr]) -> Expr | None:
@@ -49,13 +71,16 @@ def _form(offset: Expr, dims: frozenset[str]) -> Form:
     terms, constant = linear_form(offset)
     base: list[Expr] = []
     rest: list[Expr] = []
-    strides: dict[str, int] = {}
+    strides: dict[str, Extent] = {}
     varying: set[str] = set()
     for atom, coefficient in terms.items():
         inside = {part.name for part in walk(atom) if isinstance(part, Var)} & dims
         data = any(isinstance(part, Access) for part in walk(atom))
-        if isinstance(atom, Var) and inside:
-            strides[atom.name] = coefficient
+        moving = _times_dimension(atom, dims) if inside and not data else None
+        if moving is not None:
+            name, factor = moving
+            step = Binary("*", factor, Const(coefficient))
+            strides[name] = extent_of(simplify(Binary("+", as_expr(strides.get(name, 0)), step)))
             continue
         term = atom if coefficient == 1 else Binary("*", atom, Const(coefficient))
         if inside or data:
@@ -64,9 +89,22 @@ def _form(offset: Expr, dims: frozenset[str]) -> Form:
         else:
             base.append(term)
     both = {d: c for d, c in strides.items() if d in varying}
-    rest += [Binary("*", Var(d), Const(c)) for d, c in both.items()]
+    rest += [Binary("*", Var(d), as_expr(c)) for d, c in both.items()]
     linear = tuple((d, c) for d, c in strides.items() if d not in both)
     return Form(_total(base) or Const(0), constant, linear, _total(rest), frozenset(varying))
+
+
+def _times_dimension(product: Expr, dims: frozenset[str]) -> tuple[str, Expr] | None:
+    """(dimension, factor) of a product of a single dimension and what does not vary; None for any other."""
+    match product:
+        case Var(name) if name in dims:
+            return name, Const(1)
+        case Binary("*", left, right):
+            for one, other in ((left, right), (right, left)):
+                found = _times_dimension(one, dims) if not variables(other) & dims else None
+                if found is not None:
+                    return found[0], Binary("*", found[1], other)
+    return None
 
 
 def form_of(offset: Expr, dims: Collection[str]) -> Form:

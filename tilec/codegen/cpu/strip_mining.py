@@ -13,11 +13,13 @@ from tilec.ir.vector_pieces import vector_pieces
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """`trips` iterations from `start` that each cover `width` consecutive positions of a dimension."""
+    """`trips` iterations from `start` that each cover `width` consecutive positions of a dimension; `usual` is about
+    how many they are where only run time knows."""
 
     start: Expr
     trips: Expr
     width: int
+    usual: int | None = None
 
 
 def strip_mine(extent: Expr, width: int) -> tuple[Strip, ...]:
@@ -34,6 +36,39 @@ def strip_mine(extent: Expr, width: int) -> tuple[Strip, ...]:
     count, left = divmod(size, width)
     whole = Strip(Const(0), Const(count), width)
     return (whole, Strip(Const(count * width), Const(1), left)) if left else (whole,)
+
+
+def strip_mine_open(extent: Expr, width: int, lanes: int = 1, usual: int | None = None) -> tuple[Strip, ...]:
+    """A dimension whose extent symbols decide, in steps of `width`, then of `lanes` where these divide the width, the
+    rest in powers of two: each of them once, or not at all."""
+    # An empty window may have a negative extent.
+    extent = simplify(Call("maximum", (extent, Const(0))))
+    strips = [Strip(Const(0), _quotient(extent, width), width, None if usual is None else max(1, usual // width))]
+    step, done = width, _times(_quotient(extent, width), width)
+    if lanes < width and width % lanes == 0:
+        count = _quotient(_remainder(extent, width), lanes)
+        strips.append(Strip(done, count, lanes))
+        step, done = lanes, _times(_quotient(extent, lanes), lanes)
+    rest = _remainder(extent, step)
+    part = 1 << (step - 1).bit_length()
+    while part > 1:
+        part //= 2
+        if part < step:
+            begin = simplify(Binary("+", done, _times(_quotient(rest, 2 * part), 2 * part)))
+            strips.append(Strip(begin, _remainder(_quotient(rest, part), 2), part))
+    return tuple(strip for strip in strips if strip.trips != Const(0))
+
+
+def _quotient(extent: Expr, divisor: int) -> Expr:
+    return simplify(Binary("//", extent, Const(divisor)))
+
+
+def _remainder(extent: Expr, divisor: int) -> Expr:
+    return simplify(Binary("%", extent, Const(divisor)))
+
+
+def _times(extent: Expr, factor: int) -> Expr:
+    return simplify(Binary("*", extent, Const(factor)))
 
 
 def even_width(size: int, most: int) -> int:

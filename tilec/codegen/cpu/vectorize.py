@@ -84,7 +84,7 @@ def _smoothness(tile: Tile, dim: Dim, costs: CpuCosts) -> float:
         if step is None:
             period = period_of(access.index[0], names, dim.name)
             step = period.forms[0].stride(dim.name) if period is not None else None
-        near = step is not None and -1 <= step <= costs.interleaved
+        near = isinstance(step, int) and -1 <= step <= costs.interleaved
         worth = costs.shuffled if worth >= costs.shuffled and near else costs.gathered
     return worth
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Array, CallFunction, For, Function, If, KernelIR, Prefetch, Step, Tile
 from tilec.codegen.cpu.kernel_text import array_text, prefetch_text, tile_text
 from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, children, constant_value, variables
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, as_expr, children, constant_value, variables
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
 
@@ -29,9 +30,11 @@ def check_kernel(kernel: KernelIR) -> tuple[str, ...]:
     checker = _Checker({a.name: a for a in kernel.memories}, {f.name: f for f in kernel.parts})
     for nest in kernel.nests:
         names = [name for name, _ in nest.spread]
-        problems += _twice(names, "task loop")
-        scope = _Scope({name: (0, extent - 1) if extent > 0 else None for name, extent in nest.spread})
-        problems += checker.steps(nest.body, scope)
+        problems += _twice([*kernel.symbols, *names], "task loop")
+        for name, extent in nest.spread:
+            problems += _unknown(variables(as_expr(extent)), kernel.symbols, f"task loop {name}")
+        tasks = {name: _task_values(extent) for name, extent in nest.spread}
+        problems += checker.steps(nest.body, _Scope({**dict.fromkeys(kernel.symbols), **tasks}))
     problems += _twice([part.name for part in kernel.parts], "function")
     for part in kernel.parts:
         problems += _twice(part.variables, f"variable of {part.name}")
@@ -47,7 +50,12 @@ def _arrays(kernel: KernelIR) -> Iterator[str]:
     yield from _twice([array.name for array in kernel.memories], "array")
     placed: dict[int, Array] = {}
     for array in kernel.memories:
-        if array.elements < (array.kind != "operand"):
+        if not isinstance(array.elements, int):
+            if array.kind != "operand":
+                yield f"{array_text(array)}: only operands have sizes that are no numbers"
+                continue
+            yield from _unknown(variables(array.elements), kernel.symbols, array_text(array))
+        elif array.elements < (array.kind != "operand"):
             yield f"{array_text(array)}: no elements"
         if array.pieces and array.kind != "local":
             yield f"{array_text(array)}: only local arrays are registers"
@@ -71,16 +79,24 @@ def _arrays(kernel: KernelIR) -> Iterator[str]:
         yield f"nontemporal stores to {name}, which is no operand"
 
 
+def _unknown(names: Iterable[str], symbols: Sequence[str], place: str) -> Iterator[str]:
+    yield from (f"{place}: {name} is no symbol of the kernel" for name in sorted(set(names) - set(symbols)))
+
+
+def _task_values(extent: Extent) -> Interval | None:
+    return (0, extent - 1) if isinstance(extent, int) and extent > 0 else None
+
+
 def _pieces(array: Array) -> Iterator[str]:
     end = 0
     for offset, lanes in sorted(array.pieces):
-        if lanes < 1 or offset < end or offset + lanes > array.elements:
+        if lanes < 1 or offset < end or offset + lanes > array.number:
             yield f"{array_text(array)}: the piece {offset}:+{lanes} overlaps another or leaves the array"
         end = offset + lanes
 
 
 def _bytes(array: Array) -> int:
-    return array.elements * TTYPES[array.ttype].bits // 8
+    return array.number * TTYPES[array.ttype].bits // 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +181,7 @@ class _Checker:
     def _offset(self, access: Access, scope: _Scope) -> Iterator[str]:
         """Whether an access that every combination of variables reaches stays inside its array."""
         array = self.arrays.get(access.tensor)
-        if array is None or not scope.exact:
+        if array is None or not isinstance(array.elements, int) or not scope.exact:
             return
         terms, low = linear_form(access.index[0])
         high = low

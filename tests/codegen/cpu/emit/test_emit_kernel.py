@@ -12,6 +12,7 @@ from tilec.codegen.cpu.compile.compile_tir import compile_function
 from tilec.codegen.cpu.emit.emit_kernel import emit, emit_kernel
 from tilec.errors import UnsupportedError
 from tilec.ir.expr import Var
+from tilec.ir.sizes import SymbolRange
 from tilec.machine import execute
 from tilec.spec.device import Target
 
@@ -222,14 +223,20 @@ def test_nothing_is_staged_where_a_view_does():
     assert emit(KERNELS["convolution"].program(), AVX512).scratch_bytes > 0
 
 
-def test_unbound_sizes_are_refused_with_the_flag():
+def test_working_memory_needs_a_largest_size():
+    rows = Var("rows")
     case = Case(
-        ["Y[i] = exp(X[i])"], {"i": Var("batch")}, {"X": (Var("batch"),)}, levels=(DRAM, L2), symbols=("batch",)
+        ["S[i] = sum(r, X[i, r])", "Y[j] = max(i, exp(S[i] * W[j]))"],
+        {"i": rows, "r": 4, "j": 8},
+        {"X": (rows, 4), "W": (8,)},
+        {"l2": {"Y": {"j": 4}}, "reg": {"S": {"i": 4}, "Y": {"j": 1}}},
+        symbols=("rows",),
     )
-    with pytest.raises(UnsupportedError, match="the size batch is not bound") as error:
+    with pytest.raises(UnsupportedError, match="working memory of rows elements has no limit") as error:
         emit(case.program(), AVX512)
-    assert "--shape batch=1" in str(error.value)
+    assert "--shape rows=1..N" in str(error.value)
     assert error.value.exit_code == 5
+    assert emit(case.program(), AVX512, symbol_ranges={"rows": SymbolRange(1, 100)}).scratch_bytes == 448
 
 
 def test_code_stays_small():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from math import prod
+from types import MappingProxyType
 
 from tvm import tirx
 from tvm.script.ir_builder import IRBuilder
@@ -14,10 +14,18 @@ from tvm.tirx.script.builder import ir as I  # noqa: N812
 from tilec.codegen.cpu.compile.compile_tir import PRINTED
 from tilec.codegen.cpu.decisions import UNDECIDED, Decisions
 from tilec.codegen.cpu.emit.indices import Indices
-from tilec.codegen.cpu.emit.kernel_function import Buffer, Operand, PrimFunc, Scratch, kernel_function, part_function
+from tilec.codegen.cpu.emit.kernel_function import (
+    Buffer,
+    Operand,
+    PrimFunc,
+    Scratch,
+    part_function,
+    sized_kernel_function,
+)
 from tilec.codegen.cpu.emit.memory_access import Memories, stored
 from tilec.codegen.cpu.emit.tiles import emit_tile
 from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, floor_parts, int64, register
+from tilec.codegen.cpu.extents import Extent, product
 from tilec.codegen.cpu.kernel_ir import (
     CallFunction,
     For,
@@ -34,19 +42,22 @@ from tilec.codegen.cpu.pipeline import KernelContext, Observe, lower_kernel
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.expr import Var
 from tilec.ir.program import Program
+from tilec.ir.sizes import LARGEST_SIZE, SymbolRange
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """A printed kernel: its function, how many tasks it has and the scratch bytes that a thread needs.
 
-    The function's operands are the program's parameters, in order; it calls `parts` by their symbols.
+    The function's operands are the program's parameters, in order, its last arguments the values of `symbols`, of which
+    `tasks` may be an expression that is never negative; it calls `parts` by their symbols.
     """
 
     function: PrimFunc
-    tasks: int
+    tasks: Extent
     scratch_bytes: int
     parts: Mapping[str, PrimFunc]
+    symbols: tuple[str, ...] = ()
 
 
 def emit(
@@ -56,21 +67,22 @@ def emit(
     large: Set[str] = frozenset(),
     observe: Observe | None = None,
     decisions: Decisions = UNDECIDED,
+    symbol_ranges: Mapping[str, SymbolRange] = MappingProxyType({}),
 ) -> Kernel:
-    """The kernel of a program under a C symbol, by default the program's name, as it is decided.
+    """The kernel of a program under a C symbol, by default the program's name, as it is decided, for sizes in ranges.
 
     Results that are `large`, and lie in no cache when they are read, or that are decided to be streamed begin at
-    multiples of a vector. `observe` is called after every pass. Raises UnsupportedError for sizes that are not bound
-    and for statements that a core cannot run.
+    multiples of a vector. `observe` is called after every pass. Raises UnsupportedError for working memory without a
+    largest size and for statements that a core cannot run.
     """
-    kernel = lower_kernel(KernelContext(program, target, frozenset(large), decisions), observe)
+    kernel = lower_kernel(KernelContext(program, target, frozenset(large), decisions, symbol_ranges), observe)
     return emit_lowered(kernel, target, symbol)
 
 
 def emit_lowered(kernel: KernelIR, target: CpuTarget, symbol: str | None = None) -> Kernel:
     """A kernel after all passes under a C symbol, by default its name."""
     printer = _Printer(kernel, target, symbol or kernel.name)
-    return Kernel(printer.kernel(), kernel.tasks, kernel.scratch_bytes, printer.parts())
+    return Kernel(printer.kernel(), kernel.tasks, kernel.scratch_bytes, printer.parts(), kernel.symbols)
 
 
 def emit_kernel(program: Program, target: CpuTarget) -> PrimFunc:
@@ -95,18 +107,24 @@ class _Printer:
     @property
     def operands(self) -> list[Operand]:
         """The parameters."""
-        return [Operand(m.name, stored(m.ttype), m.elements) for m in self.tree.memories if m.kind == "operand"]
+        return [
+            Operand(m.name, stored(m.ttype), m.elements if isinstance(m.elements, int) else LARGEST_SIZE)
+            for m in self.tree.memories
+            if m.kind == "operand"
+        ]
 
     def kernel(self) -> PrimFunc:
         """The function of the tasks."""
 
-        def body(buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr) -> None:
-            nests = [nest for nest in self.tree.nests if nest.tasks]
+        def body(
+            buffers: Mapping[str, Buffer], scratch: Scratch, task: PrimExpr, sizes: Mapping[str, PrimExpr]
+        ) -> None:
+            nests = [nest for nest in self.tree.nests if nest.tasks != 0]
             used = {name for nest in nests for name in memories_of(nest.body)}
             with self._streaming(used):
-                self._nests(nests, self._place(buffers, scratch, used), task)
+                self._nests(nests, self._place(buffers, scratch, used), task, sizes)
 
-        function = kernel_function(self.symbol, self.operands, body, self.tree.scratch_bytes)
+        function = sized_kernel_function(self.symbol, self.operands, body, self.tree.scratch_bytes, self.tree.symbols)
         return function.with_attr(PRINTED, True)
 
     def parts(self) -> dict[str, PrimFunc]:
@@ -138,7 +156,7 @@ class _Printer:
         places: dict[int, int] = {}
         for memory in self.tree.memories:
             if memory.offset is not None:
-                places[memory.offset] = max(places.get(memory.offset, 0), memory.elements)
+                places[memory.offset] = max(places.get(memory.offset, 0), memory.number)
         made: dict[int, Buffer] = {}
         pieces: dict[tuple[str, int, int], Buffer] = {}
         for memory in self.tree.memories:
@@ -157,20 +175,22 @@ class _Printer:
         memories = Memories(table, buffers, pieces, vectors)
         return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
 
-    def _nests(self, nests: Sequence[ParallelNest], place: _Place, task: PrimExpr) -> None:
+    def _nests(
+        self, nests: Sequence[ParallelNest], place: _Place, task: PrimExpr, sizes: Mapping[str, PrimExpr]
+    ) -> None:
         """The nest that a task belongs to."""
         if not nests:
             return
         first, *others = nests
         if not others:
-            self._steps(first.body, place, Indices(_task_variables(first, task)))
+            self._steps(first.body, place, Indices({**sizes, **_task_variables(first, task, Indices(sizes))}))
             return
-        count = int64(first.tasks)
+        count = Indices(sizes).extent(first.tasks)
         with I.If(tirx.LT(task, count)):
             with I.Then():
-                self._nests([first], place, task)
+                self._nests([first], place, task, sizes)
             with I.Else():
-                self._nests(others, place, bind(tirx.Sub(task, count)))
+                self._nests(others, place, bind(tirx.Sub(task, count)), sizes)
 
     def _steps(self, steps: Sequence[Step], place: _Place, indices: Indices) -> None:
         for step in steps:
@@ -193,27 +213,27 @@ class _Printer:
                     I.evaluate(tirx.call_extern("void", self._symbol(part), *place.pointers, *values))
 
 
-def _task_variables(nest: ParallelNest, task: PrimExpr) -> dict[str, PrimExpr]:
+def _task_variables(nest: ParallelNest, task: PrimExpr, sizes: Indices) -> dict[str, PrimExpr]:
     """The variables of a nest's loops, under their names, from the number of the task."""
     values: dict[str, PrimExpr] = {}
     rest, along = task, None
     if len(nest.spread) > 1 and nest.stripe > 1:
-        rest, along = _striped(nest, task)
+        rest, along = _striped(nest, task, sizes)
     for name, extent in reversed(nest.spread[1:]):
-        rest, values[name] = floor_parts(rest, extent)
+        rest, values[name] = floor_parts(rest, sizes.extent(extent))
     if nest.spread:
         values[nest.spread[0][0]] = rest if along is None else tirx.Add(tirx.Mul(rest, int64(nest.stripe)), along)
     return {name: IRBuilder.name(name, I.Bind(values[name])) for name, _ in nest.spread}
 
 
-def _striped(nest: ParallelNest, task: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
+def _striped(nest: ParallelNest, task: PrimExpr, sizes: Indices) -> tuple[PrimExpr, PrimExpr]:
     """The number of a task as if every stripe were one iteration of the outermost loop, and its place along the
     stripe; the last stripe may be narrower."""
     (_, first), *others = nest.spread
-    inner = prod(extent for _, extent in others)
-    stripe, within = floor_parts(task, nest.stripe * inner)
+    inner = product(extent for _, extent in others)
+    stripe, within = floor_parts(task, sizes.extent(product((nest.stripe, inner))))
     stripe, within = bind(stripe), bind(within)
-    height = bind(tirx.Min(int64(nest.stripe), tirx.Sub(int64(first), tirx.Mul(stripe, int64(nest.stripe)))))
+    height = bind(tirx.Min(int64(nest.stripe), tirx.Sub(sizes.extent(first), tirx.Mul(stripe, int64(nest.stripe)))))
     column = bind(tirx.Div(within, height))
     along = tirx.Sub(within, tirx.Mul(column, height))
-    return tirx.Add(tirx.Mul(stripe, int64(inner)), column), along
+    return tirx.Add(tirx.Mul(stripe, sizes.extent(inner)), column), along

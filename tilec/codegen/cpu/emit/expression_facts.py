@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.stride_analysis import Form, form_of, period_of
 from tilec.ir.expr import Access, Expr, Var, rebuild, walk
 from tilec.ir.scalars import type_of
@@ -17,7 +18,7 @@ class Place:
     and of everything but the constant: equal numbers mean equal parts."""
 
     form: Form
-    along: int
+    along: Extent
     base: int
     chain: int
     load: int

@@ -9,6 +9,7 @@ from tvm import tirx
 
 from tilec.codegen.cpu.emit.scalar_functions import PRINTERS
 from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, constant, int64
+from tilec.codegen.cpu.extents import Extent
 from tilec.ir.algebra import bounds_of
 from tilec.ir.expr import Binary, Call, Const, Expr, Var
 
@@ -62,6 +63,10 @@ class Indices:
                 return scope[expr]
         made = self._scopes[-1][expr] = bind(self._make(expr))
         return made
+
+    def extent(self, extent: Extent) -> PrimExpr:
+        """The value of an extent."""
+        return int64(extent) if isinstance(extent, int) else self.get(extent)
 
     def _make(self, expr: Expr) -> PrimExpr:
         match expr:

@@ -1,6 +1,8 @@
 """The frame of every CPU kernel: a C function that computes a range of tasks and knows nothing of threads.
 
-    void <symbol>(T0* operand0, T1* operand1, ..., uint8_t* scratch, int64_t begin, int64_t end)
+    void <symbol>(T0* operand0, T1* operand1, ..., uint8_t* scratch, int64_t begin, int64_t end, int64_t size0, ...)
+
+Sizes that are open at compile time are its last arguments.
 
 A task is one iteration of the flattened outermost spread loops. The host function decides which thread
 computes which range, so tasks of one kernel must not depend on each other.
@@ -51,6 +53,7 @@ class Scratch:
 
 
 Body: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, PrimExpr], None]
+SizedBody: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, PrimExpr, Mapping[str, PrimExpr]], None]
 PartBody: TypeAlias = Callable[[Mapping[str, Buffer], Scratch, Sequence[PrimExpr]], None]
 
 
@@ -60,9 +63,18 @@ def kernel_function(symbol: str, operands: Sequence[Operand], body: Body, scratc
     `buffers` maps operand names to flat buffers, `task` is an int64 expression, `scratch_bytes` the size of
     the thread's block. `body` never opens a parallel loop.
     """
-    with _function(symbol, operands, ("begin", "end"), scratch_bytes) as frame, I.serial(*frame.variables) as task:
-        IRBuilder.name("task", task)
-        body(frame.buffers, frame.scratch, task)
+    return sized_kernel_function(symbol, operands, lambda *place: body(*place[:3]), scratch_bytes, ())
+
+
+def sized_kernel_function(
+    symbol: str, operands: Sequence[Operand], body: SizedBody, scratch_bytes: int, sizes: Sequence[str]
+) -> PrimFunc:
+    """The function of a kernel with open `sizes`, whose values `body(buffers, scratch, task, values)` gets by name."""
+    with _function(symbol, operands, ("begin", "end", *sizes), scratch_bytes) as frame:
+        begin, end, *values = frame.variables
+        with I.serial(begin, end) as task:
+            IRBuilder.name("task", task)
+            body(frame.buffers, frame.scratch, task, dict(zip(sizes, values, strict=True)))
     return frame.builder.get()
 
 

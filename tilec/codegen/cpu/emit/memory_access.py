@@ -49,11 +49,11 @@ class Memories:
         """Whether a memory consists of pieces at constant offsets."""
         return self.table[name].kind == "local"
 
-    def get(self, name: str, offset: PrimExpr, stride: int, lanes: int) -> PrimExpr:
+    def get(self, name: str, offset: PrimExpr, stride: int | PrimExpr, lanes: int) -> PrimExpr:
         """Elements at offset, offset + stride, ... as they lie in memory."""
         if self.is_register(name):
             return tirx.BufferLoad(self.pieces[name, int(offset.value), lanes], [int64(0)])
-        if lanes >= 4 and (2 <= stride <= STRIDED or stride == -1):
+        if lanes >= 4 and isinstance(stride, int) and (2 <= stride <= STRIDED or stride == -1):
             return self._spread(name, offset, stride, lanes)
         return tirx.BufferLoad(self.buffers[name], [ramp(offset, stride, lanes)])
 
@@ -77,7 +77,9 @@ class Memories:
         """Elements at a vector of offsets."""
         return tirx.BufferLoad(self.buffers[name], [index])
 
-    def put(self, name: str, offset: PrimExpr, stride: int, value: PrimExpr, lanes: int, *, past: bool = False) -> None:
+    def put(
+        self, name: str, offset: PrimExpr, stride: int | PrimExpr, value: PrimExpr, lanes: int, *, past: bool = False
+    ) -> None:
         """Store elements of the type that memory has, `past` the caches if told."""
         if self.is_register(name):
             I.buffer_store(self.pieces[name, int(offset.value), lanes], value, [int64(0)])
@@ -86,12 +88,12 @@ class Memories:
         else:
             I.buffer_store(self.buffers[name], value, [ramp(offset, stride, lanes)])
 
-    def read(self, name: str, offset: PrimExpr, stride: int, lanes: int) -> PrimExpr:
+    def read(self, name: str, offset: PrimExpr, stride: int | PrimExpr, lanes: int) -> PrimExpr:
         """Elements as values of their computed type."""
         return widen(self.get(name, offset, stride, lanes), self.table[name].ttype, lanes)
 
     def write(
-        self, name: str, offset: PrimExpr, stride: int, value: PrimExpr, lanes: int, *, past: bool = False
+        self, name: str, offset: PrimExpr, stride: int | PrimExpr, value: PrimExpr, lanes: int, *, past: bool = False
     ) -> None:
         """Store values of the computed type, as in `put`."""
         self.put(name, offset, stride, narrow(value, self.table[name].ttype, lanes), lanes, past=past)

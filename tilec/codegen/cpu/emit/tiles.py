@@ -29,8 +29,10 @@ from tilec.codegen.cpu.emit.vector_ops import (
     transposed,
 )
 from tilec.codegen.cpu.kernel_ir import Blocking, Tile
+from tilec.codegen.cpu.stride_analysis import displacement
 from tilec.codegen.cpu.strip_mining import Strip, neighbours
 from tilec.codegen.cpu.target import CpuTarget
+from tilec.ir.algebra import polynomial
 from tilec.ir.expr import Access, Binary, Expr, constant_value
 from tilec.ir.scalars import is_weak
 from tilec.ir.vector_pieces import vector_pieces
@@ -85,6 +87,7 @@ class _Printer:
     def _run(self, dim: str, run: Strip) -> Iterator[range]:
         """One run of a dimension: opens its loop and yields the constant offsets that the body covers."""
         start, trips = constant_value(run.start), constant_value(run.trips)
+        multiple = gcd(*polynomial(run.start).values(), run.width)
         if trips == 1 and start is not None:
             with self.values.loop():
                 yield range(start, start + run.width)
@@ -92,9 +95,9 @@ class _Printer:
         first, count = self.ends[id(run)]
         loop = nullcontext(int64(0)) if trips == 1 else I.serial(int64(0), count)
         with loop as step:
-            self.rounds.append((step, trips))
+            self.rounds.append((step, run.usual if trips is None else trips))
             at = step if run.width == 1 else tirx.Mul(step, int64(run.width))
-            with self.values.loop(dim, bind(at if start == 0 else tirx.Add(first, at)), gcd(start or 0, run.width)):
+            with self.values.loop(dim, bind(at if start == 0 else tirx.Add(first, at)), multiple):
                 yield range(run.width)
             self.rounds.pop()
 
@@ -137,11 +140,15 @@ class _Printer:
 
     def _target(self, point: Point) -> tuple[PrimExpr, int]:
         offset, _ = self.values.offset(self.place, Point(point.offsets))
-        return offset, self.place.along or 1
+        return offset, self._along()
+
+    def _along(self) -> int | PrimExpr:
+        """The stride of the target along the vector dimension."""
+        return 1 if self.place.along == 0 else self.values.along(self.place)
 
     def _past(self, point: Point, lanes: int) -> bool:
         """Whether a vector of results goes past the caches."""
-        whole = lanes == self.memories.streamed.get(self.tile.target.tensor) and (self.place.along or 1) == 1
+        whole = lanes == self.memories.streamed.get(self.tile.target.tensor) and self.place.along in (0, 1)
         return whole and self.values.divides(lanes, self.place, point)
 
     def _old(self, point: Point) -> PrimExpr:
@@ -229,8 +236,10 @@ class _Printer:
         by side."""
         if not self.cut.horizontal or self.place.form.rest is not None:
             return tuple((number, 1) for number in range(len(points)))
-        strides = self.place.form.strides
-        return neighbours([sum(s * p.offsets.get(d, 0) for d, s in strides) for p in points], self.cut.lanes)
+        places = [displacement(self.place.form, p.offsets) for p in points]
+        if any(place.rows for place in places):
+            return tuple((number, 1) for number in range(len(points)))
+        return neighbours([place.elements for place in places], self.cut.lanes)
 
     def _direct(self) -> bool:
         """Whether the target itself is a register tile that the reduction can run on."""

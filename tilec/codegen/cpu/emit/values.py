@@ -20,9 +20,11 @@ from tilec.codegen.cpu.emit.indices import ARITHMETIC, Indices, divided, not_neg
 from tilec.codegen.cpu.emit.memory_access import Memories, element, narrow, stored, widen
 from tilec.codegen.cpu.emit.scalar_functions import PRINTERS, convert
 from tilec.codegen.cpu.emit.vector_ops import PrimExpr, bind, constant, int64, ramp, reinterpret, splat
+from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.guards import Guards, conjuncts, is_monotone
 from tilec.codegen.cpu.kernel_ir import Tile
-from tilec.ir.algebra import linear_form
+from tilec.codegen.cpu.stride_analysis import displacement
+from tilec.ir.algebra import linear_form, simplify
 from tilec.ir.expr import COMPARISONS, Access, Binary, Call, Const, Expr, Var, accesses, children
 from tilec.ir.scalars import BITCASTS, is_weak
 from tilec.ir.types import TTYPES
@@ -132,13 +134,13 @@ class Values:
         strides = dict(place.form.strides)
         for level, (dim, first, _) in enumerate(self._levels, 1):
             stride = strides.get(dim, 0)
-            if not stride:
+            if stride == 0:
                 continue
             key = ("base", place.chain, level, modulus)
             known = self._find(key)
             if known is None:
                 moved = divided("//", first, modulus, 1) if modulus > 1 and dim == self.vector else first
-                step = moved if stride == 1 else tirx.Mul(moved, int64(stride))
+                step = moved if stride == 1 else tirx.Mul(moved, self._indices.extent(stride))
                 known = bind(step if total is None else tirx.Add(total, step))
                 self._scopes[-1][key] = known
             total = known
@@ -157,27 +159,34 @@ class Values:
         """(first offset or vector of offsets, its lanes); a constant stays one."""
         form = place.form
         at = point.offsets if modulus == 1 else self._quotient(point, modulus)
-        constant_part = form.constant + sum(s * at.get(d, 0) for d, s in form.strides)
+        moved = displacement(form, at)
         base = self._base(place, modulus)
-        total = int64(constant_part) if base is None else base
-        if base is not None and constant_part:
-            total = tirx.Add(base, int64(constant_part))
+        for stride, times in moved.rows:
+            rows = self._indices.get(simplify(Binary("*", stride, Const(times))))
+            base = rows if base is None else tirx.Add(base, rows)
+        total = int64(moved.elements) if base is None else base
+        if base is not None and moved.elements:
+            total = tirx.Add(base, int64(moved.elements))
         if form.rest is None:
             return total, 1
         rest = self.value(form.rest, "i64", point, guards)
-        if rest.lanes == 1 or not place.along:
+        if rest.lanes == 1 or place.along == 0:
             return tirx.Add(splat(total, rest.lanes), rest.expr), rest.lanes
-        return tirx.Add(ramp(total, place.along, rest.lanes), rest.expr), rest.lanes
+        return tirx.Add(ramp(total, self.along(place), rest.lanes), rest.expr), rest.lanes
+
+    def along(self, place: Place) -> int | PrimExpr:
+        """The stride of an access along the vector dimension: a number, or an index where sizes decide it."""
+        return place.along if isinstance(place.along, int) else self._indices.get(place.along)
 
     def divides(self, number: int, place: Place, point: Point) -> bool:
         """Whether the offset of a point is a multiple of a number, as far as is known."""
         form = place.form
-        if form.rest is not None:
+        strides = {dim: stride for dim, stride in form.strides if isinstance(stride, int)}
+        if form.rest is not None or len(strides) < len(form.strides):
             return False
-        strides = dict(form.strides)
         steps = (strides.get(dim, 0) * multiple for dim, _, multiple in self._levels)
         coefficients, constant = linear_form(form.base)
-        constant += form.constant + sum(stride * point.offsets.get(dim, 0) for dim, stride in form.strides)
+        constant += form.constant + sum(stride * point.offsets.get(dim, 0) for dim, stride in strides.items())
         return not any(each % number for each in (constant, *steps, *coefficients.values()))
 
     def _quotient(self, point: Point, modulus: int) -> dict[str, int]:
@@ -189,7 +198,8 @@ class Values:
         place = self.place(access)
         offset, width = self.offset(place, point, guards)
         if width == 1:
-            return self.memories.get(access.tensor, offset, place.along, lanes), ramp(offset, place.along, lanes)
+            along = self.along(place)
+            return self.memories.get(access.tensor, offset, along, lanes), ramp(offset, along, lanes)
         phases = self._facts.phases(access)
         start = point.offsets.get(self.vector or "", 0)
         multiples = [multiple for dim, _, multiple in self._levels if dim == self.vector]
@@ -200,8 +210,9 @@ class Values:
         parts = []
         for phase in phases:
             first, _ = self.offset(phase, Point(point.offsets), guards, modulus)
-            part = self.memories.get(access.tensor, first, phase.along, short if phase.along else 1)
-            parts.append(part if phase.along else splat(part, short))
+            moves = phase.along != 0
+            part = self.memories.get(access.tensor, first, self.along(phase), short if moves else 1)
+            parts.append(part if moves else splat(part, short))
         order = [lane % modulus * short + lane // modulus for lane in range(lanes)]
         return tirx.Shuffle(parts, [tirx.IntImm("int32", i) for i in order]), offset
 
@@ -305,7 +316,7 @@ class Values:
     def _load(self, access: Access, point: Point, lanes: int, guards: Guards) -> Value:
         where = self.place(access)
         form = where.form
-        place = form.constant + sum(s * point.offsets.get(d, 0) for d, s in form.strides)
+        place = displacement(form, point.offsets)
         rest = tuple(point.offsets.get(d, 0) for d in sorted(form.varying))
         key = ("load", where.load, place, rest, lanes, self._guard_key(guards, point))
         known = self._find(key)
@@ -363,8 +374,8 @@ class Values:
         lanes: int,
     ) -> PrimExpr:
         """A vector load where lanes may be out of bounds: as it is when both ends are inside, else clamped."""
-        last = self.memories.table[access.tensor].elements - 1
-        low, high = constant(0, "int64", lanes), constant(last, "int64", lanes)
+        elements = self.memories.table[access.tensor].elements
+        low, high = constant(0, "int64", lanes), splat(self._last(elements), lanes)
         index = bind(index)
         index = tirx.Select(tirx.LT(index, low), low, tirx.Select(tirx.GT(index, high), high, index))
         safe = self.memories.gather(access.tensor, bind(index))
@@ -375,6 +386,12 @@ class Values:
         ends = [Point({**point.offsets, vector: first + end}) for end in (0, lanes - 1)]
         inside = tirx.And(self._all(guards, ends[0]), self._all(guards, ends[1]))
         return tirx.if_then_else(inside, whole, safe)
+
+    def _last(self, elements: Extent) -> PrimExpr:
+        """The offset of the last of some elements."""
+        if isinstance(elements, int):
+            return int64(elements - 1)
+        return self._indices.get(simplify(Binary("-", elements, Const(1))))
 
 
 def _cast(value: PrimExpr, source: str, target: str, lanes: int) -> PrimExpr:

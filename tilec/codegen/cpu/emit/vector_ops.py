@@ -79,9 +79,9 @@ def splat(value: PrimExpr, lanes: int) -> PrimExpr:
     return value if lanes == 1 else tirx.Broadcast(value, lanes)
 
 
-def ramp(first: PrimExpr, stride: int, lanes: int) -> PrimExpr:
+def ramp(first: PrimExpr, stride: int | PrimExpr, lanes: int) -> PrimExpr:
     """first, first + stride, ... as an index vector."""
-    return first if lanes == 1 else tirx.Ramp(first, int64(stride), lanes)
+    return first if lanes == 1 else tirx.Ramp(first, int64(stride) if isinstance(stride, int) else stride, lanes)
 
 
 def bind(value: PrimExpr) -> PrimExpr:
@@ -189,6 +189,7 @@ def transposed(rows: list[PrimExpr]) -> list[PrimExpr]:
     return rows
 
 
-def floor_parts(value: PrimExpr, divisor: int) -> tuple[PrimExpr, PrimExpr]:
-    """Quotient and remainder of an index that is at least 0."""
-    return bind(tirx.Div(value, int64(divisor))), bind(tirx.Mod(value, int64(divisor)))
+def floor_parts(value: PrimExpr, divisor: int | PrimExpr) -> tuple[PrimExpr, PrimExpr]:
+    """Quotient and remainder of an index that is at least 0, by a positive divisor."""
+    by = int64(divisor) if isinstance(divisor, int) else divisor
+    return bind(tirx.Div(value, by)), bind(tirx.Mod(value, by))

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilec.codegen.cpu.kernel_ir import Prefetch, Tile
+from tilec.codegen.cpu.kernel_ir import ParallelNest, Prefetch, Tile
+from tilec.codegen.cpu.open_sizes import OpenSizes
 from tilec.ir.algebra import bounds_of, linear_form
 from tilec.ir.expr import Access, Binary, Const, Expr, Var, variables
 
 Loops = tuple[tuple[str, int, int], ...]
 """Variable, first value and rounds of loops, outermost first."""
+
+
+def usual_counts(nest: ParallelNest, sizes: OpenSizes) -> tuple[tuple[str, int], ...]:
+    """The task loops of a nest with how often they go round at usual sizes."""
+    return tuple((name, sizes.usual(extent) or 1) for name, extent in nest.spread)
 
 
 def access_pattern(

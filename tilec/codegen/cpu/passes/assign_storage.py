@@ -11,15 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from tilec.codegen.cpu.extents import Extent, extent_of, product
 from tilec.codegen.cpu.kernel_ir import Array, For, If, KernelIR, ParallelNest, Step, Storage, Tile, tiles
+from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
 from tilec.codegen.cpu.passes.buffer_uses import outside
 from tilec.codegen.cpu.passes.flatten_statements import Operand, compute_tile, copy_tile, fill_tile
 from tilec.codegen.cpu.passes.peel_loops import Interval, peel_loops
+from tilec.codegen.cpu.passes.peel_open_loops import OpenInterval, peel_open_loop
 from tilec.codegen.cpu.passes.specialize_guards import split_straddling
 from tilec.codegen.cpu.passes.task_loops import TaskLoops, task_loops
 from tilec.codegen.cpu.passes.window_copies import filled_copy, filled_outside
 from tilec.codegen.cpu.passes.window_storage import BufferWindow, UnplacedBuffer, strides_of, viewed, written_through
-from tilec.codegen.cpu.simplify_ranges import extend_ranges, simplify_in_ranges
+from tilec.codegen.cpu.simplify_ranges import at_least, extend_ranges, simplify_in_ranges
 from tilec.codegen.cpu.target import LOCAL_BYTES, CpuTarget
 from tilec.errors import UnsupportedError
 from tilec.ir.algebra import Ranges, simplify
@@ -37,6 +40,7 @@ from tilec.ir.program import (
     Statement,
     StoreTiles,
 )
+from tilec.ir.sizes import upper_bound
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES
 
@@ -69,14 +73,24 @@ class Scope:
         """Inside a loop; a variable that takes one value only is replaced by it."""
         if interval.last == interval.first:
             return replace(self, values={**self.values, variable: Const(interval.first)})
-        ends = (Const(interval.first), Const(interval.last))
-        return replace(self, ranges=extend_ranges(self.ranges, {variable: ends}))
+        return self.ranged(variable, Const(interval.first), Const(interval.last))
+
+    def with_open_loop(self, variable: str, interval: OpenInterval) -> Scope:
+        """Inside a loop whose ends depend on symbols."""
+        if interval.value is not None:
+            return replace(self, values={**self.values, variable: interval.value})
+        return self.ranged(variable, interval.first, simplify_in_ranges(interval.last, self.ranges))
+
+    def ranged(self, variable: str, first: Expr, last: Expr) -> Scope:
+        """With a variable from `first` to `last`."""
+        return replace(self, ranges=extend_ranges(self.ranges, {variable: (first, last)}))
 
 
 @dataclass(slots=True)
 class _Resolver:
     program: Program
     target: CpuTarget
+    sizes: OpenSizes
     shapes: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
     lives: dict[str, Life] = field(default_factory=dict)
     clock: int = 0
@@ -107,19 +121,25 @@ class _Resolver:
     def loop(self, loop: Loop, scope: Scope) -> list[Step]:
         """A loop as one range or several, so that sizes inside are constant."""
         extent = scope.expr(loop.extent)
-        self.check(extent, scope)
         size = constant_value(extent)
-        if size is None:
-            last = simplify_in_ranges(Binary("-", extent, Const(1)), scope.ranges)
-            inside = replace(scope, ranges=extend_ranges(scope.ranges, {loop.variable: (Const(0), last)}))
-            inner = self.body(loop.body, inside)
-            return [For(loop.variable, Const(0), extent, inner)] if inner else []
         steps: list[Step] = []
-        for interval in peel_loops(loop, size, scope.ranges, scope.values):
-            inner = self.body(loop.body, scope.with_loop(loop.variable, interval))
+        if size is not None:
+            for interval in peel_loops(loop, size, scope.ranges, scope.values):
+                inner = self.body(loop.body, scope.with_loop(loop.variable, interval))
+                if inner:
+                    steps.append(For(loop.variable, Const(interval.first), Const(interval.last + 1), inner))
+            return steps
+        for part in self.open_intervals(loop, extent, scope):
+            inner = self.body(loop.body, scope.with_open_loop(loop.variable, part))
             if inner:
-                steps.append(For(loop.variable, Const(interval.first), Const(interval.last + 1), inner))
+                steps.append(For(loop.variable, part.first, part.end, inner))
         return steps
+
+    def open_intervals(self, loop: Loop, extent: Expr, scope: Scope) -> tuple[OpenInterval, ...]:
+        """The intervals of a loop whose extent is no number: several where symbols decide it."""
+        if self.sizes.depends(extent):
+            return peel_open_loop(loop, extent, scope.ranges, scope.values)
+        return (OpenInterval(Const(0), extent),)
 
     def body(self, statements: Sequence[Statement], scope: Scope) -> tuple[Step, ...]:
         """The body of a loop: memories from outside that it uses live until its last iteration ends."""
@@ -129,16 +149,6 @@ class _Resolver:
             if name in known and life.last > before:
                 life.last = self.clock
         return inner
-
-    def check(self, extent: Expr, scope: Scope) -> None:
-        """Raises UnsupportedError when a size depends on a symbol that is not bound."""
-        free = sorted((variables(extent) - set(scope.ranges)) & set(self.program.symbols))
-        if free:
-            raise UnsupportedError(
-                f"the size {free[0]} is not bound",
-                self.program.name,
-                hint=f"Bind it when scheduling, for instance: --shape {free[0]}=1",
-            )
 
     def tiles(self, statement: Statement, scope: Scope) -> list[Step]:
         match statement:
@@ -161,8 +171,8 @@ class _Resolver:
 
     def nest(self, part: TaskLoops, scope: Scope) -> ParallelNest:
         """A nest of task loops with its body."""
-        spread = tuple((loop.variable, self.number(loop.extent)) for loop in part.loops)
-        empty = any(extent <= 0 for _, extent in spread)
+        spread = tuple((loop.variable, self.count(loop.extent, scope)) for loop in part.loops)
+        empty = any(isinstance(extent, int) and extent <= 0 for _, extent in spread)
         stripe = part.loops[0].stripe if part.loops else 1
         return ParallelNest(spread, () if empty else self.task(part.loops, part.body, scope), stripe)
 
@@ -172,11 +182,26 @@ class _Resolver:
             return self.body(body, scope)
         loop, inner = replace(loops[0], body=(*loops[1:], *body)), loops[1:]
         steps: tuple[Step, ...] = ()
-        for interval in reversed(peel_loops(loop, self.number(loop.extent), scope.ranges, scope.values)):
-            version = self.task(inner, body, scope.with_loop(loop.variable, interval))
-            last = Binary("<=", Var(loop.variable), Const(interval.last))
-            steps = (If(last, version, steps),) if steps else version
+        for last, inside in reversed(self.versions(loop, scope)):
+            version = self.task(inner, body, inside)
+            steps = (If(Binary("<=", Var(loop.variable), last), version, steps),) if steps else version
         return steps
+
+    def versions(self, loop: Loop, scope: Scope) -> list[tuple[Expr, Scope]]:
+        """The versions of a task loop: the last value of its variable for which each stands, and what is known then."""
+        extent = self.count(loop.extent, scope)
+        if isinstance(extent, int):
+            parts = peel_loops(loop, extent, scope.ranges, scope.values)
+            return [(Const(part.last), scope.with_loop(loop.variable, part)) for part in parts]
+        rest = self.open_intervals(loop, extent, scope)
+        return [(scope.expr(part.last), scope.with_open_loop(loop.variable, part)) for part in rest]
+
+    def count(self, extent: Expr, scope: Scope) -> Extent:
+        """A number of tasks, never negative where it is none yet."""
+        found = scope.expr(extent)
+        if constant_value(found) is None and not at_least(found, Const(0), scope.ranges):
+            found = scope.expr(Call("maximum", (found, Const(0))))
+        return extent_of(found)
 
     # -- storage ------------------------------------------------------------------------------------------
 
@@ -208,13 +233,27 @@ class _Resolver:
         return Storage(name, buffer.ttype, lo, strides_of(shape, buffer.layout))
 
     def number(self, extent: Expr) -> int:
-        """A size of a buffer. Raises UnsupportedError while it depends on a symbol."""
+        """A size of a buffer, the largest one where symbols decide it. Raises UnsupportedError where there is none."""
         size = simplify(extent)
-        self.check(size, Scope({}, {}, {}))
         known = constant_value(size)
+        if known is None and self.sizes.depends(size):
+            known = self.largest(size)
         if known is None:
             raise UnsupportedError(f"the size {text_of(size)} is not a number", self.program.name)
         return known
+
+    def largest(self, size: Expr) -> int:
+        """The upper bound of a size. Raises UnsupportedError for one that has none."""
+        bound = upper_bound(size, self.sizes.ranges)
+        if bound is not None:
+            return max(0, bound)
+        free = sorted(variables(size) & self.sizes.ranges.keys())
+        symbol = next((name for name in free if self.sizes.ranges[name].high is None), free[0])
+        raise UnsupportedError(
+            f"working memory of {text_of(size)} elements has no limit, for {symbol} has none",
+            self.program.name,
+            hint=f"Say how large it may be: --shape {symbol}=1..N",
+        )
 
     # -- tiles --------------------------------------------------------------------------------------------
 
@@ -329,21 +368,21 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
     return found | {p.tensor: tuple(map(simplify, p.hi)) for p in program.parameters}
 
 
-def assign_storage(program: Program, target: CpuTarget) -> KernelIR:
+def assign_storage(program: Program, target: CpuTarget, sizes: OpenSizes = NO_OPEN_SIZES) -> KernelIR:
     """The kernel IR of a program; arrays have no places yet, and those that may become registers are local.
 
-    Raises UnsupportedError for sizes that are not bound and units without code.
+    Raises UnsupportedError for working memory without a largest size and units without code.
     """
-    resolver = _Resolver(program, target, _shapes(program))
+    resolver = _Resolver(program, target, sizes, _shapes(program))
     operands: list[Array] = []
     live: dict[str, BufferWindow] = {}
     for parameter in program.parameters:
-        shape = tuple(resolver.number(n) for n in parameter.shape)
-        operands.append(Array(parameter.name, parameter.ttype, prod(shape), "operand"))
+        shape = tuple(extent_of(simplify(n)) for n in parameter.shape)
+        operands.append(Array(parameter.name, parameter.ttype, product(shape), "operand"))
         lo, hi = tuple(map(simplify, parameter.lo)), tuple(map(simplify, parameter.hi))
         storage = Storage(parameter.name, parameter.ttype, lo, strides_of(shape, parameter.layout))
         live[parameter.name] = BufferWindow(parameter, lo, hi, storage, frozenset({parameter.name}))
-    nests = tuple(resolver.nest(part, Scope({}, {}, live)) for part in task_loops(program))
+    nests = tuple(resolver.nest(part, Scope(sizes.known, {}, live)) for part in task_loops(program))
     lives = resolver.lives.values()
     arrays = (replace(life.memory, life=(life.first, life.last)) for life in lives)
-    return KernelIR(program.name, (*operands, *arrays), nests, 0)
+    return KernelIR(program.name, (*operands, *arrays), nests, 0, symbols=tuple(sizes.ranges))

@@ -15,16 +15,20 @@ from math import prod
 from tilec.codegen.cpu.blocking import Choice, best_choice, blocked
 from tilec.codegen.cpu.decisions import NodeDecision
 from tilec.codegen.cpu.kernel_ir import Blocking, Dim, For, If, KernelIR, Step, Tile, tiles
+from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.vectorize import alternatives, lanes_of
 from tilec.ir.expr import accesses
 
 
-def block_tiles(tree: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecision]) -> KernelIR:
+def block_tiles(
+    tree: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecision], sizes: OpenSizes = NO_OPEN_SIZES
+) -> KernelIR:
     """The tree, its tiles with their blocking."""
     ttypes = {memory.name: memory.ttype for memory in tree.memories}
     local = {memory.name for memory in tree.memories if memory.kind == "local"}
-    blocker = Blocker(target, ttypes, nodes, full_tiles(tile for nest in tree.nests for tile in tiles(nest.body)))
+    full = full_tiles((tile for nest in tree.nests for tile in tiles(nest.body)), sizes)
+    blocker = Blocker(target, ttypes, nodes, full, sizes)
 
     def steps(body: Sequence[Step]) -> tuple[Step, ...]:
         made: list[Step] = []
@@ -43,21 +47,22 @@ def block_tiles(tree: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecis
     return replace(tree, nests=tuple(replace(nest, body=steps(nest.body)) for nest in tree.nests))
 
 
-def full_tiles(body: Iterable[Tile]) -> dict[str, Tile]:
-    """Node -> the first of its tiles with the most points; of reductions, of those with the most alternatives."""
+def full_tiles(body: Iterable[Tile], sizes: OpenSizes = NO_OPEN_SIZES) -> dict[str, Tile]:
+    """Node -> the first of its tiles with the most points at usual sizes; of reductions, of those with the most
+    alternatives."""
     full: dict[str, Tile] = {}
     for tile in body:
-        if tile.node and (tile.node not in full or _size(full[tile.node]) < _size(tile)):
+        if tile.node and (tile.node not in full or _size(full[tile.node], sizes) < _size(tile, sizes)):
             full[tile.node] = tile
     return full
 
 
-def _size(tile: Tile) -> tuple[int, int]:
-    return _points(tile), alternatives(tile) if tile.reduce else 0
+def _size(tile: Tile, sizes: OpenSizes) -> tuple[int, int]:
+    return _points(tile, sizes), alternatives(tile) if tile.reduce else 0
 
 
-def _points(tile: Tile) -> int:
-    return prod(dim.size or 1 for dim in tile.dims)
+def _points(tile: Tile, sizes: OpenSizes) -> int:
+    return prod(sizes.usual(dim.extent) or 1 for dim in tile.dims)
 
 
 def iterators_of(dim: Dim) -> tuple[str, ...]:
@@ -73,16 +78,17 @@ class Blocker:
     ttypes: Mapping[str, str]
     nodes: Mapping[str, NodeDecision]
     full: Mapping[str, Tile]
+    sizes: OpenSizes = NO_OPEN_SIZES
 
     def __call__(self, tile: Tile, local: bool) -> Blocking:
         """The blocking of a tile; `local` says that it touches buffers that should stay in registers."""
-        return blocked(tile, self.choice(tile, local), self.target, self.ttypes, local)
+        return blocked(tile, self.choice(tile, local), self.target, self.ttypes, local, self.sizes)
 
     def choice(self, tile: Tile, local: bool) -> Choice:
         """What is chosen for a tile."""
         decision = self.nodes.get(tile.node)
         if decision is None:
-            return best_choice(tile, self.target, self.ttypes, local)
+            return best_choice(tile, self.target, self.ttypes, local, sizes=self.sizes)
         dims = {iterators_of(dim)[-1]: dim for dim in tile.dims}
         along = dims.get(decision.vector)
         if tile.dims == self.full[tile.node].dims:
@@ -91,4 +97,4 @@ class Blocker:
                 widths[along.name] = lanes_of(tile, self.target, self.ttypes)
             return Choice(along.name if along else None, widths, decision.accumulators)
         vector = None if not decision.vector else along.name if along and along.size != 1 else ""
-        return best_choice(tile, self.target, self.ttypes, local, vector)
+        return best_choice(tile, self.target, self.ttypes, local, vector, self.sizes)

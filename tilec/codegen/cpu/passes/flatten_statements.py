@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from tilec.codegen.cpu.extents import equal_extents, extent_of, product
 from tilec.codegen.cpu.kernel_ir import Dim, Storage, Tile
 from tilec.codegen.cpu.simplify_ranges import extend_ranges, simplify_in_ranges
 from tilec.codegen.cpu.stride_analysis import form_of
@@ -168,7 +169,7 @@ def fuse(tile: Tile, local: Collection[str] = (), lanes: int = 1) -> Tile:
         for kind in ("spatial", "reduce"):
             dims: tuple[Dim, ...] = getattr(tile, kind)
             for outer, inner in pairwise(dims):
-                if inner.size is not None and _gapless(tile, outer, inner, local, lanes):
+                if _gapless(tile, outer, inner, local, lanes):
                     tile = _merged(tile, kind, outer, inner)
                     changed = True
                     break
@@ -177,15 +178,15 @@ def fuse(tile: Tile, local: Collection[str] = (), lanes: int = 1) -> Tile:
 
 def _gapless(tile: Tile, outer: Dim, inner: Dim, local: Collection[str], lanes: int) -> bool:
     names = [d.name for d in tile.dims]
-    size = inner.size or 0
+    size = extent_of(inner.extent)
     if {outer.name, inner.name} & _plain_variables(tile.value):
         return False
     for access in (tile.target, *accesses(tile.value)):
         form = form_of(access.index[0], names)
         wide, narrow = form.stride(outer.name), form.stride(inner.name)
-        if wide is None or narrow is None or wide != narrow * size:
+        if wide is None or narrow is None or not equal_extents(wide, product((narrow, size))):
             return False
-        if access.tensor in local and (wide or narrow) and size % lanes:
+        if access.tensor in local and (wide != 0 or narrow != 0) and (not isinstance(size, int) or size % lanes):
             return False
     return True
 

@@ -29,7 +29,8 @@ def outline_reductions(kernel: KernelIR) -> KernelIR:
     """The kernel with such loops as functions that it calls."""
     outliner = _Outliner(kernel)
     nests = tuple(
-        replace(nest, body=outliner.steps(nest.body, tuple(name for name, _ in nest.spread))) for nest in kernel.nests
+        replace(nest, body=outliner.steps(nest.body, (*kernel.symbols, *(name for name, _ in nest.spread))))
+        for nest in kernel.nests
     )
     return replace(kernel, nests=nests, parts=tuple(outliner.parts))
 
@@ -37,6 +38,7 @@ def outline_reductions(kernel: KernelIR) -> KernelIR:
 class _Outliner:
     def __init__(self, kernel: KernelIR) -> None:
         self.parts: list[Function] = []
+        self.symbols = frozenset(kernel.symbols)
         local = {memory.name for memory in kernel.memories if memory.kind == "local"}
         self.uses: dict[str, int] = {}
         for nest in kernel.nests:
@@ -75,7 +77,7 @@ class _Outliner:
 
     def _run(self, body: tuple[Step, ...], group: Sequence[Step], scope: tuple[str, ...]) -> CallFunction:
         """`body`, which `group` became, as a part."""
-        used = {name for expr in _expressions(group) for name in variables(expr)}
+        used = self.symbols.union(*(variables(expr) for expr in _expressions(group)))
         part = Function(f"part{len(self.parts)}", tuple(name for name in scope if name in used), body)
         self.parts.append(part)
         return CallFunction(part.name, part.variables)

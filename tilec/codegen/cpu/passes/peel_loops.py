@@ -19,8 +19,8 @@ class Interval:
     last: int
 
 
-def _widths(body: Sequence[Statement], ranges: Ranges) -> Iterator[tuple[Expr, Ranges]]:
-    """Widths of windows and boxes and trip counts, with the ranges of the loops around them."""
+def widths(body: Sequence[Statement], ranges: Ranges) -> Iterator[tuple[Expr, Ranges]]:
+    """Sizes in a loop body: widths of windows and boxes and trip counts, with the ranges of the loops around them."""
     for statement in body:
         match statement:
             case Allocate(buffer):
@@ -32,7 +32,7 @@ def _widths(body: Sequence[Statement], ranges: Ranges) -> Iterator[tuple[Expr, R
             case Loop(variable, extent, inner):
                 yield extent, ranges
                 last = simplify_in_ranges(Binary("-", extent, Const(1)), ranges)
-                yield from _widths(inner, extend_ranges(ranges, {variable: (Const(0), last)}))
+                yield from widths(inner, extend_ranges(ranges, {variable: (Const(0), last)}))
             case _:
                 pass
 
@@ -52,7 +52,7 @@ def peel_loops(loop: Loop, extent: int, ranges: Ranges, values: Mapping[str, Exp
     if extent < 2:
         return (everything,) if extent else ()
     moving = []
-    for width, inside in _widths(loop.body, ranges):
+    for width, inside in widths(loop.body, ranges):
         e = simplify_in_ranges(substitute(width, values) if values else width, inside)
         if _moves(e, inside, loop.variable, everything):
             moving.append((e, inside))

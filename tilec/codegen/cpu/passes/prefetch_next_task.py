@@ -18,28 +18,35 @@ from dataclasses import replace
 from math import prod
 
 from tilec.codegen.cpu.kernel_ir import For, If, KernelIR, ParallelNest, Prefetch, Step, Tile
-from tilec.codegen.cpu.passes.access_pattern import Loops, access_pattern
-from tilec.ir.expr import Access, accesses, constant_value
+from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
+from tilec.codegen.cpu.passes.access_pattern import Loops, access_pattern, usual_counts
+from tilec.ir.expr import Access, accesses
 from tilec.spec.machine_costs import CpuCosts
 
 
-def prefetch_next_task(tree: KernelIR, costs: CpuCosts, results: Set[str], only: Set[str] | None = None) -> KernelIR:
+def prefetch_next_task(
+    tree: KernelIR,
+    costs: CpuCosts,
+    results: Set[str],
+    only: Set[str] | None = None,
+    sizes: OpenSizes = NO_OPEN_SIZES,
+) -> KernelIR:
     """The tree, in every nest one reduction with what others read in the next task, of all operands or `only` of some,
     and what is written of some results."""
     operands = frozenset(memory.name for memory in tree.memories if memory.kind == "operand")
     operands = operands if only is None else operands & only
-    nests = (_fetching(nest, operands, results, costs.fetch_elements) for nest in tree.nests)
+    nests = (_fetching(nest, operands, results, costs.fetch_elements, sizes) for nest in tree.nests)
     return replace(tree, nests=tuple(nests))
 
 
-def _fetching(nest: ParallelNest, operands: Set[str], results: Set[str], least: int) -> ParallelNest:
-    reached = list(_reached(nest.body, ()))
-    longest = max((each for each in reached if each[0].reduce), key=_work, default=None)
+def _fetching(nest: ParallelNest, operands: Set[str], results: Set[str], least: int, sizes: OpenSizes) -> ParallelNest:
+    reached = list(_reached(nest.body, (), sizes))
+    longest = max((each for each in reached if each[0].reduce), key=lambda each: _work(each, sizes), default=None)
     if longest is None or nest.stripe > 1:
         return nest
     found: dict[str, Prefetch] = {}
     for access, tile, loops in _waiting(reached, operands, results):
-        ahead = _next(access, tile, loops, nest, least)
+        ahead = _next(access, sizes.sized(tile), loops, usual_counts(nest, sizes), least)
         known = found.get(access.tensor)
         if ahead and (known is None or known.run * known.count < ahead.run * ahead.count):
             written = access is tile.target
@@ -48,23 +55,23 @@ def _fetching(nest: ParallelNest, operands: Set[str], results: Set[str], least: 
     return replace(nest, body=_replaced(nest.body, longest[0], fetches))
 
 
-def _reached(steps: Sequence[Step], loops: Loops) -> Iterator[tuple[Tile, Loops]]:
-    """Tiles with the loops around them, where these have known ends."""
+def _reached(steps: Sequence[Step], loops: Loops, sizes: OpenSizes) -> Iterator[tuple[Tile, Loops]]:
+    """Tiles with the loops around them, where these have known or usual ends."""
     for step in steps:
         match step:
             case For(variable, lo, hi, body):
-                first, end = constant_value(lo), constant_value(hi)
+                first, end = sizes.usual(lo), sizes.usual(hi)
                 if first is not None and end is not None and first < end:
-                    yield from _reached(body, (*loops, (variable, first, end - first)))
+                    yield from _reached(body, (*loops, (variable, first, end - first)), sizes)
             case If(_, yes, no):
-                yield from _reached((*yes, *no), loops)
+                yield from _reached((*yes, *no), loops, sizes)
             case Tile():
                 yield step, loops
 
 
-def _work(reached: tuple[Tile, Loops]) -> int:
+def _work(reached: tuple[Tile, Loops], sizes: OpenSizes) -> int:
     tile, loops = reached
-    return prod(dim.size or 1 for dim in tile.dims) * prod(rounds for _, _, rounds in loops)
+    return prod(sizes.usual(dim.extent) or 1 for dim in tile.dims) * prod(rounds for _, _, rounds in loops)
 
 
 def _waiting(
@@ -82,11 +89,11 @@ def _waiting(
             yield tile.target, tile, loops
 
 
-def _next(access: Access, tile: Tile, loops: Loops, nest: ParallelNest, least: int) -> Prefetch | None:
+def _next(access: Access, tile: Tile, loops: Loops, spread: Sequence[tuple[str, int]], least: int) -> Prefetch | None:
     """What the next task touches, if that is `least` elements or more, with the loops over tasks that touch the
     same."""
-    walk = access_pattern(access, tile, nest.spread, loops, clipped=True)
-    moving = [place for place, (name, count) in enumerate(nest.spread) if walk and count > 1 and name in walk.strides]
+    walk = access_pattern(access, tile, spread, loops, clipped=True)
+    moving = [place for place, (name, count) in enumerate(spread) if walk and count > 1 and name in walk.strides]
     ahead = walk.behind(moving[-1], around=True, least=least) if walk and moving else None
     return ahead and replace(ahead, loops=ahead.loops[: -len(loops) or None])
 

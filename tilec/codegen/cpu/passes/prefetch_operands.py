@@ -15,36 +15,47 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from tilec.codegen.cpu.kernel_ir import For, If, KernelIR, Prefetch, Step, Tile
-from tilec.codegen.cpu.passes.access_pattern import Loops, access_pattern
-from tilec.ir.expr import Access, accesses, constant_value
+from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
+from tilec.codegen.cpu.passes.access_pattern import Loops, access_pattern, usual_counts
+from tilec.ir.expr import Access, accesses
 from tilec.spec.machine_costs import CpuCosts
 
 
-def prefetch_operands(tree: KernelIR, costs: CpuCosts, only: Set[str] | None = None) -> KernelIR:
-    """The tree, its reductions with what they fetch: of all operands, or `only` of some."""
+def prefetch_operands(
+    tree: KernelIR, costs: CpuCosts, only: Set[str] | None = None, sizes: OpenSizes = NO_OPEN_SIZES
+) -> KernelIR:
+    """The tree, its reductions with what they fetch at usual sizes: of all operands, or `only` of some."""
     operands = frozenset(memory.name for memory in tree.memories if memory.kind == "operand")
     operands = operands if only is None else operands & only
-    nests = (replace(nest, body=_steps(nest.body, nest.spread, operands, (), costs)) for nest in tree.nests)
+    nests = (
+        replace(nest, body=_steps(nest.body, usual_counts(nest, sizes), operands, (), costs, sizes))
+        for nest in tree.nests
+    )
     return replace(tree, nests=tuple(nests))
 
 
 def _steps(
-    steps: Sequence[Step], spread: Sequence[tuple[str, int]], operands: Set[str], loops: Loops, costs: CpuCosts
+    steps: Sequence[Step],
+    spread: Sequence[tuple[str, int]],
+    operands: Set[str],
+    loops: Loops,
+    costs: CpuCosts,
+    sizes: OpenSizes,
 ) -> tuple[Step, ...]:
     made: list[Step] = []
     for step in steps:
         match step:
             case For(variable, lo, hi, body):
-                first, end = constant_value(lo), constant_value(hi)
+                first, end = sizes.usual(lo), sizes.usual(hi)
                 if first is not None and end is not None and first < end:
                     inside = (*loops, (variable, first, end - first))
-                    step = replace(step, body=_steps(body, spread, operands, inside, costs))
+                    step = replace(step, body=_steps(body, spread, operands, inside, costs, sizes))
             case If(_, yes, no):
-                yes, no = (_steps(body, spread, operands, loops, costs) for body in (yes, no))
+                yes, no = (_steps(body, spread, operands, loops, costs, sizes) for body in (yes, no))
                 step = replace(step, yes=yes, no=no)
             case Tile() if step.reduce:
                 read = dict.fromkeys(access for access in accesses(step.value) if access.tensor in operands)
-                fetches = [_ahead(access, step, spread, loops, costs.fetch_elements) for access in read]
+                fetches = [_ahead(access, sizes.sized(step), spread, loops, costs.fetch_elements) for access in read]
                 step = replace(step, ahead=tuple(each for each in fetches if each is not None))
         made.append(step)
     return tuple(made)

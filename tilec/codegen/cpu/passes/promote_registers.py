@@ -12,6 +12,7 @@ from itertools import product
 
 from tilec.codegen.cpu.decisions import NodeDecision
 from tilec.codegen.cpu.kernel_ir import Array, Blocking, KernelIR, Tile, tiles
+from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
 from tilec.codegen.cpu.passes.block_tiles import Blocker, full_tiles
 from tilec.codegen.cpu.stride_analysis import Form, form_of
 from tilec.codegen.cpu.strip_mining import neighbours
@@ -55,7 +56,9 @@ def _folded(form: Form, blocking: Blocking) -> frozenset[Piece] | None:
     """The pieces that a horizontal reduction stores: results that lie side by side are one vector."""
     if any(_positions(blocking, dim) is None for dim in blocking.spatial):
         return None
-    strides = dict(form.strides)
+    strides = {d: s for d, s in form.strides if isinstance(s, int)}
+    if len(strides) < len(form.strides):
+        return None
     found: set[Piece] = set()
     for runs in product(*(_run_starts(blocking, dim) for dim in blocking.spatial)):
         points = product(*(range(start, start + width) for start, width in runs))
@@ -73,11 +76,11 @@ def touched(form: Form, blocking: Blocking, result: bool = False) -> frozenset[P
         return None
     if result and blocking.horizontal:
         return _folded(form, blocking)
-    moving = [(d, s) for d, s in form.strides if s]
+    moving = [(d, s) for d, s in form.strides if s != 0]
     places = []
     for dim, stride in moving:
         positions = _positions(blocking, dim)
-        if positions is None or (dim == blocking.vector and stride != 1):
+        if positions is None or not isinstance(stride, int) or (dim == blocking.vector and stride != 1):
             return None
         places.append([(p * stride, lanes) for p, lanes in _places(blocking, dim, positions)])
     found = set()
@@ -97,11 +100,13 @@ def _separable(found: Iterable[Piece], elements: int) -> bool:
     return end <= elements
 
 
-def promote_registers(kernel: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecision]) -> KernelIR:
+def promote_registers(
+    kernel: KernelIR, target: CpuTarget, nodes: Mapping[str, NodeDecision], sizes: OpenSizes = NO_OPEN_SIZES
+) -> KernelIR:
     """The kernel with its local arrays as registers where they can be as its `nodes` are decided, in scratch where
     not."""
     table = {array.name: array for array in kernel.memories}
-    pieces = register_pieces([tile for nest in kernel.nests for tile in tiles(nest.body)], table, target, nodes)
+    pieces = register_pieces([tile for nest in kernel.nests for tile in tiles(nest.body)], table, target, nodes, sizes)
     memories = (
         replace(array, kind="local" if array.name in pieces else "scratch", pieces=pieces.get(array.name, ()))
         if array.kind == "local"
@@ -112,10 +117,15 @@ def promote_registers(kernel: KernelIR, target: CpuTarget, nodes: Mapping[str, N
 
 
 def register_pieces(
-    body: Sequence[Tile], memories: Mapping[str, Array], target: CpuTarget, nodes: Mapping[str, NodeDecision]
+    body: Sequence[Tile],
+    memories: Mapping[str, Array],
+    target: CpuTarget,
+    nodes: Mapping[str, NodeDecision],
+    sizes: OpenSizes = NO_OPEN_SIZES,
 ) -> dict[str, tuple[Piece, ...]]:
     """Local memory -> its pieces, for those that become registers."""
-    blocker = Blocker(target, {name: memory.ttype for name, memory in memories.items()}, nodes, full_tiles(body))
+    ttypes = {name: memory.ttype for name, memory in memories.items()}
+    blocker = Blocker(target, ttypes, nodes, full_tiles(body, sizes), sizes)
     local = {name for name, memory in memories.items() if memory.kind == "local"}
     found: dict[str, set[Piece]] = {name: set() for name in local}
     for tile in body:
@@ -130,5 +140,6 @@ def register_pieces(
                 local.discard(access.tensor)
             elif access.tensor in local:
                 found[access.tensor] |= pieces_of
-    separable = (name for name in sorted(local) if _separable(found[name], memories[name].elements))
+    extents = {name: memories[name].elements for name in sorted(local)}
+    separable = (name for name, size in extents.items() if isinstance(size, int) and _separable(found[name], size))
     return {name: tuple(sorted(found[name])) for name in separable}

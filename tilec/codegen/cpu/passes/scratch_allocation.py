@@ -27,12 +27,11 @@ def allocate_scratch(kernel: KernelIR) -> KernelIR:
     """The kernel with byte offsets for its arrays in scratch, and the bytes of scratch that they take together."""
     slots: list[_Slot] = []
     chosen: dict[str, int] = {}
-    for array in sorted(kernel.memories, key=lambda each: -each.elements):
-        if array.kind != "scratch":
-            continue
+    scratch = [array for array in kernel.memories if array.kind == "scratch"]
+    for array in sorted(scratch, key=lambda each: -each.number):
         fitting = [number for number, slot in enumerate(slots) if slot.takes(array)]
         if not fitting:
-            size = array.elements * TTYPES[array.ttype].bits // 8
+            size = array.number * TTYPES[array.ttype].bits // 8
             slots.append(_Slot(array.ttype, -(-size // ALIGNMENT) * ALIGNMENT, []))
         # Largest first: the last slot that fits is the smallest.
         chosen[array.name] = fitting[-1] if fitting else len(slots) - 1

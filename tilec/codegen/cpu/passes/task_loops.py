@@ -19,11 +19,11 @@ class TaskLoops:
 
 
 def _nest(loop: Loop) -> TaskLoops:
-    """The perfect nest of spread loops of fixed extents that starts with `loop`."""
+    """The perfect nest of spread loops that starts with `loop`, whose extents do not depend on each other."""
     loops: list[Loop] = []
     body: tuple[Statement, ...] = (loop,)
     while len(body) == 1 and isinstance(body[0], Loop) and body[0].kind == "spread":
-        if loops and variables(body[0].extent):
+        if variables(body[0].extent) & {each.variable for each in loops}:
             break
         loops.append(body[0])
         body = body[0].body

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tilec.codegen.cpu.extents import Extent, product
 from tilec.codegen.cpu.kernel_ir import Storage
 from tilec.codegen.cpu.passes.buffer_uses import buffer_uses, flat
 from tilec.codegen.cpu.simplify_ranges import at_least
@@ -128,12 +129,12 @@ def written_through(
     return target if fits else None
 
 
-def strides_of(shape: Sequence[int], layout: Sequence[int]) -> tuple[int, ...]:
+def strides_of(shape: Sequence[Extent], layout: Sequence[int]) -> tuple[Extent, ...]:
     """Elements between neighbours along every dimension, dimensions stored in the order of `layout`."""
     order = tuple(layout) or tuple(range(len(shape)))
-    strides = [0] * len(shape)
-    step = 1
+    strides: list[Extent] = [0] * len(shape)
+    step: Extent = 1
     for d in reversed(order):
         strides[d] = step
-        step *= shape[d]
+        step = product((step, shape[d]))
     return tuple(strides)
