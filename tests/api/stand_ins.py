@@ -8,7 +8,7 @@ from tilec.errors import UnsupportedError, UsageError
 
 
 class Loaded:
-    """s = a + c and p = a * c, in NumPy; refuses other sizes than those that it was compiled for, as the runtime does."""
+    """s = a + c and p = a * c, in NumPy; refuses sizes that it was not compiled for, as the runtime does."""
 
     def __init__(self, compiler, request):
         self.compiler, self.sizes, self.calls = compiler, dict(request.sizes), 0

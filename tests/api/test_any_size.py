@@ -57,8 +57,9 @@ def test_the_key_holds_no_size_unless_one_is_bound(tmp_path, compiler):
     [
         ({"bacth": 2}, "sizes: the model has no size 'bacth'\n  Did you mean 'batch'?"),
         ({"q": 2}, "sizes: the model has no size 'q'\n  The sizes of its inputs are batch."),
-        ({"batch": -1}, "sizes: a size is a number from 0 on: batch=-1"),
-        ({"batch": "2"}, "sizes: a size is a number from 0 on: batch='2'"),
+        ({"batch": -1}, "sizes: a size is a number from 0 on, or (least, largest): batch=-1"),
+        ({"batch": "2"}, "sizes: a size is a number from 0 on, or (least, largest): batch='2'"),
+        ({"batch": (3, 2)}, "sizes: a size is a number from 0 on, or (least, largest): batch=(3, 2)"),
     ],
 )
 def test_sizes_that_are_none(tmp_path, compiler, sizes, said):
@@ -66,6 +67,17 @@ def test_sizes_that_are_none(tmp_path, compiler, sizes, said):
         tilec.InferenceSession(DATA, cache=tmp_path, sizes=sizes)
     assert str(caught.value) == said
     assert not compiler.requests
+
+
+def test_ranges_limit_the_sizes_and_are_part_of_the_key(tmp_path, compiler):
+    tilec.InferenceSession(DATA, cache=tmp_path)
+    for _ in range(2):
+        session = tilec.InferenceSession(DATA, cache=tmp_path, sizes={"batch": (1, 16)})
+        product(session, 7)
+    tilec.InferenceSession(DATA, cache=tmp_path, sizes={"batch": (1, None)})
+    assert compiler.sizes == [{}, {}, {}]
+    assert [request.ranges for request in compiler.requests] == [{}, {"batch": (1, 16)}, {"batch": (1, None)}]
+    assert [arg.shape for arg in session.get_inputs()] == [["batch", 4], ["batch", 4]]
 
 
 def test_a_model_that_needs_its_sizes_is_compiled_for_each(tmp_path, compiler):
@@ -161,9 +173,9 @@ def test_onnxruntime_serves_while_one_compiler_works(tmp_path, compiler):
         product(session, batch)
     assert compiler.sizes == [{}]
     compiler.gate.set()
+    session._model._dispatch.begin((), {}).exception(60)
     with pytest.warns(UserWarning, match="anew"):
-        while not session._model._needs_sizes:
-            product(session, 1)
+        product(session, 1)
     compiler.gate.clear()
     for batch in range(8):
         product(session, batch)

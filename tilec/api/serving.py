@@ -8,35 +8,47 @@ from tilec.api.specializations import Specialize
 from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError, did_you_mean
 
+Range = tuple[int, int | None]
+"""The least and the largest size; None where there is no limit."""
+
 
 @dataclass(frozen=True)
 class Serving:
     """Options of a session as far as they decide what serves a call. `threads` None is the default number; with
     `fallback` onnxruntime serves while a model is compiled; `named` binds dimensions by the names that the model gives
-    them."""
+    them, `ranges` limits symbols."""
 
     threads: int | None = None
     fallback: bool = False
     specialize: Specialize = "off"
     named: Mapping[str, int] = field(default_factory=dict)
+    ranges: Mapping[str, Range] = field(default_factory=dict)
 
 
-def named_sizes(header: Header, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Dimension as the model names it -> size, for sizes by that name or by the symbol's.
+def named_sizes(header: Header, sizes: Mapping[str, int | Range]) -> tuple[dict[str, int], dict[str, Range]]:
+    """Dimension as the model names it -> the size that binds it, and symbol -> range, for sizes and ranges by either
+    name.
 
-    Raises UsageError for a name that no input has, and for a negative size.
+    Raises UsageError for a name that no input has, and for what is no size.
     """
-    dimensions = _dimensions(header)
-    by_symbol = {symbol: name for symbol, name in dimensions.items() if isinstance(name, str)}
-    known = dict.fromkeys((*by_symbol, *by_symbol.values()))
+    by_symbol = {symbol: name for symbol, name in _dimensions(header).items() if isinstance(name, str)}
+    by_name = {name: symbol for symbol, name in by_symbol.items()}
+    known = dict.fromkeys((*by_symbol, *by_name))
+    bound: dict[str, int] = {}
+    ranges: dict[str, Range] = {}
     for name, size in sizes.items():
         if name not in known:
             near = did_you_mean(name, known)
             listed = f"The sizes of its inputs are {', '.join(known)}." if known else "Its sizes are fixed."
             raise UsageError(f"the model has no size {name!r}", "sizes", f"Did you mean {near!r}?" if near else listed)
-        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise UsageError(f"a size is a number from 0 on: {name}={size!r}", "sizes")
-    return {by_symbol.get(name, name): int(size) for name, size in sizes.items()}
+        match size:
+            case tuple((int(low), high)) if low >= 0 and (high is None or low <= int(high)):
+                ranges[by_name.get(name, name)] = (low, None if high is None else int(high))
+            case int() if size >= 0:
+                bound[by_symbol.get(name, name)] = int(size)
+            case _:
+                raise UsageError(f"a size is a number from 0 on, or (least, largest): {name}={size!r}", "sizes")
+    return bound, ranges
 
 
 def bound_symbols(header: Header, named: Mapping[str, int]) -> dict[str, int]:

@@ -20,7 +20,7 @@ from tilec.api.model import Model
 from tilec.api.model_source import Opened, Source, open_model, request_for, with_inputs
 from tilec.api.options import RunOptions, SessionOptions
 from tilec.api.profile import Profile
-from tilec.api.serving import Serving, bound_symbols, named_sizes
+from tilec.api.serving import Range, Serving, bound_symbols, named_sizes
 from tilec.api.specializations import chosen_mode
 from tilec.api.values import OrtValue
 from tilec.api.warn_once import warn_once
@@ -31,11 +31,12 @@ class InferenceSession:
     """A model, compiled for a device when it is first needed, in the place of onnxruntime's class of that name.
 
     `device` and `recipe` are names or files as the command line takes them. A model is compiled here, once for all
-    sizes that it can have; `sizes` binds some of them, by name, and then it takes no others. What was compiled before
-    comes from `cache` (default: tilec's folder in the user's cache). With `while_compiling="fallback"` onnxruntime
-    serves until the compiled model is ready, and for good when compiling fails. With `specialize="likely"` (default:
-    TILEC_SPECIALIZE, else "off") sizes that are seen often get compiled models of their own, in the background. Runs
-    may be called from any number of threads.
+    sizes that it can have; `sizes` binds some of them, by name, or limits them to a range, `(1, 512)`: then it takes no
+    others. What was compiled before comes from `cache` (default: tilec's folder in the user's cache).
+
+    With `while_compiling="fallback"` onnxruntime serves until the compiled model is ready, and for good when compiling
+    fails. With `specialize="likely"` (default: TILEC_SPECIALIZE, else "off") sizes that are seen often get compiled
+    models of their own, in the background. Runs may be called from any number of threads.
 
     Options of onnxruntime that mean nothing here are warned about once. Raises UsageError, ConfigError for a broken
     model, UnavailableError for a device that is not here, UnsupportedError.
@@ -51,7 +52,7 @@ class InferenceSession:
         device: str = "host",
         while_compiling: Literal["wait", "fallback"] = "wait",
         recipe: str | None = None,
-        sizes: Mapping[str, int] | None = None,
+        sizes: Mapping[str, int | Range] | None = None,
         specialize: Literal["off", "likely"] | None = None,
         cache: str | os.PathLike[str] | None = None,
         **unknown: Any,
@@ -75,9 +76,10 @@ class InferenceSession:
         began = time.perf_counter()
         mode = chosen_mode(specialize)
         self._opened = open_model(path_or_bytes, self._options, self._cache)
-        named = {**self._options.given_sizes(), **named_sizes(self._opened.header, sizes or {})}
+        bound, ranges = named_sizes(self._opened.header, sizes or {})
+        named = {**self._options.given_sizes(), **bound}
         threads = self._options.intra_op_num_threads or None
-        self._serving = Serving(threads, while_compiling == "fallback", mode, named)
+        self._serving = Serving(threads, while_compiling == "fallback", mode, named, ranges)
         self._names = [port.name for port in self._opened.header.outputs]
         self._model = self._served(self._opened)
         if self._profile:
@@ -125,7 +127,7 @@ class InferenceSession:
 
     def _served(self, opened: Opened) -> Model:
         bound = bound_symbols(opened.header, self._serving.named)
-        request = request_for(opened, *self._place, bound, self._cache.root)
+        request = request_for(opened, *self._place, bound, self._cache.root, self._serving.ranges)
         return Model(opened, request, self._serving, self._queue)
 
     def _variant(self, names: frozenset[str]) -> Model:
