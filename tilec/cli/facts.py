@@ -186,11 +186,16 @@ def _kernels(artifact: Artifact, path: Path) -> Facts:
         "inputs": [_spec(spec) for spec in runtime.get("inputs", ())],
         "outputs": [_spec(spec) for spec in runtime.get("outputs", ())],
         "arena_bytes": runtime.get("arena_bytes"),
+        **({"symbols": _symbols(runtime["sizes"])} if "sizes" in runtime else {}),
         "thread_scratch_bytes": runtime.get("scratch_bytes", 0),
         "weights": [{"file": w["file"], "bytes": w["bytes"]} for w in runtime.get("weights", ())],
         "onnxruntime_calls": len(runtime.get("calls", ())),
         "threads": runtime.get("threads"),
     }
+
+
+def _symbols(sizes: Mapping[str, Any]) -> list[Facts]:
+    return [{"name": s.get("name"), "low": s.get("low", 0), "high": s.get("high")} for s in sizes.get("symbols", ())]
 
 
 def _spec(spec: Mapping[str, Any]) -> Facts:

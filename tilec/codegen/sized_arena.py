@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tilec.codegen.shape_program import NumberBuilder, aligned, largest
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Binary, Expr
+from tilec.ir.expr import Binary, Const, Expr
 from tilec.ir.memory_plan import Life, plan_memory
 
 
@@ -64,7 +64,8 @@ def sized_arena(
         for number, life in enumerate(order):
             offset = numbers.add(largest(ends[n] for n in _below(order, number)))
             places[life.name] = Place(len(sizes), numbers.position(offset))
-            ends.append(numbers.add(Binary("+", offset, numbers.add(aligned(numbers.add(life.size), alignment)))))
+            size = numbers.add(aligned(numbers.add(life.size), alignment))
+            ends.append(size if offset == Const(0) else numbers.add(Binary("+", offset, size)))
         apart |= _apart(order)
         sizes.append(numbers.position(largest(ends[n] for n in _below(order, len(order)))))
     return SizedArena(places, tuple(sizes), apart)

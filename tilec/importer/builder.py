@@ -17,6 +17,7 @@ from tilec.importer.fold import evaluate_constants, fold_constant, fold_elements
 from tilec.importer.forms import form_of, listed, tidied
 from tilec.importer.index_ranges import input_ranges
 from tilec.importer.names import LETTERS, Names, identifier
+from tilec.importer.node_sizes import AssumedSizes
 from tilec.importer.shapes import shape_text
 from tilec.importer.value import Value, extents, progression, static
 from tilec.importer.weights import Stored
@@ -33,6 +34,7 @@ from tilec.ir.expr import (
 )
 from tilec.ir.graph import Constant, IndexRange, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
+from tilec.ir.size_facts import SizeFacts
 from tilec.ir.types import numpy_dtype, tensor_bytes
 from tilec.ir.verify.data import MAX_SIZE
 
@@ -44,6 +46,8 @@ TRACKED = ("i64", "i32", "bool")
 
 MAX_LISTED_ELEMENTS = 16
 """Maximal number of known elements that are written out in the body of a node."""
+
+NO_FACTS = SizeFacts()
 
 
 class Axis(NamedTuple):
@@ -65,8 +69,9 @@ class Origin:
 class Builder:
     """Nodes and constants collected so far; `symbols` are reserved, iterators are named differently."""
 
-    def __init__(self, symbols: Iterable[str]) -> None:
+    def __init__(self, symbols: Iterable[str], facts: SizeFacts = NO_FACTS) -> None:
         self.names = Names()
+        self.sizes = AssumedSizes(facts)
         self._symbols = frozenset(symbols)
         self._values: dict[str, Value] = {}
         self._nodes: dict[str, Node] = {}
@@ -202,7 +207,8 @@ class Builder:
     def conditional(self) -> Iterator[None]:
         """Translate what may not be computed in a run: its tensors may hold anything then."""
         before = len(self._ranges)
-        yield
+        with self.sizes.conditional():
+            yield
         del self._ranges[before:]
 
     def known(self, value: Value) -> tuple[Expr, ...] | None:

@@ -43,12 +43,11 @@ class Fallen:
 class Fallbacks:
     """The nodes that do not compile, in the order of the model."""
 
-    def __init__(self, builder: Builder, model: Model, symbols: Sequence[str]) -> None:
+    def __init__(self, builder: Builder, model: Model) -> None:
         self.fallen: list[Fallen] = []
         self.sequences: set[str] = set()
         self.builder = builder
         self.model = model
-        self._symbols = symbols
         self._maker: dict[str, Fallen] = {}
         self._declared = {info.name: info.type for info in (*model.proto.graph.value_info, *model.proto.graph.output)}
 
@@ -65,7 +64,7 @@ class Fallbacks:
         results: dict[str, Value | Outside] = {}
         for name in filter(None, node.output):
             proto = types.get(name) or self._declared.get(name) or onnx.TypeProto()
-            tensor = tensor_of(proto, self._symbols)
+            tensor = tensor_of(proto, self.builder.sizes.facts)
             taken = identifier(name, "t")
             if tensor is None:
                 results[name] = Outside(self.builder.names.take(taken), proto)

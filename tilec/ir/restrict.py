@@ -8,6 +8,7 @@ from dataclasses import replace
 from tilec.errors import UsageError
 from tilec.ir.bind import unknown_symbol
 from tilec.ir.graph import Graph
+from tilec.ir.pivots import legal_pivots
 from tilec.ir.size_facts import ContradictionError, SizeFacts, with_range
 from tilec.ir.sizes import ANY_SIZE, SymbolRange, from_origin
 
@@ -26,7 +27,7 @@ def restricted(graph: Graph, ranges: Mapping[str, SymbolRange]) -> Graph:
             facts = _with_range(facts, symbol, entry)
     if facts == facts_of(graph):
         return graph
-    known = {symbol: facts.ranges[symbol] for symbol in graph.symbols if symbol in facts.ranges}
+    known = legal_pivots(graph.symbols, facts.ranges, facts.constraints)
     return replace(graph, symbol_ranges=known, constraints=facts.constraints)
 
 

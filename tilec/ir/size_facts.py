@@ -125,13 +125,11 @@ def conditions_of(expr: Expr, entry: SymbolRange) -> list[Expr]:
 
 
 def divides(divisor: Expr, expr: Expr) -> Expr:
-    """The condition that `divisor` divides `expr`, without factors that they have in common: `s % 2 == 0` for 3 * s by
-    6."""
+    """The condition that `divisor` divides `expr`, without factors that decide nothing: `s % 2 == 0` for 9 * s by 6."""
     size = divisor.value if isinstance(divisor, Const) else None
-    if isinstance(size, int) and size > 0:
-        terms = polynomial(expr)
-        common = gcd(size, *terms.values())
-        expr, divisor = simplify(Binary("//", expr, Const(common))), Const(size // common)
+    content = gcd(*polynomial(expr).values())
+    if isinstance(size, int) and size > 0 and content:
+        expr, divisor = simplify(Binary("//", expr, Const(content))), Const(size // gcd(size, content))
     return Binary("==", simplify(Binary("%", expr, divisor)), Const(0))
 
 
@@ -181,7 +179,8 @@ def _normal(condition: Expr) -> Expr:
     """A condition with sides in canonical form."""
     if isinstance(condition, Binary) and condition.op in ("and", "or"):
         return replace(condition, left=_normal(condition.left), right=_normal(condition.right))
-    assert isinstance(condition, Binary)
+    if not isinstance(condition, Binary):
+        return simplify_scalar(condition)
     return replace(condition, left=simplify(condition.left), right=simplify(condition.right))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from tilec.abi.manifest import CallInput, Manifest, PortSpec, TensorSpec, read_manifest
+from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
 from tilec.runtime.executor import Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
@@ -77,6 +78,11 @@ class Session:
     def outputs(self) -> tuple[PortSpec, ...]:
         """The outputs that `run` returns, in this order."""
         return self._manifest.outputs
+
+    @property
+    def symbols(self) -> tuple[SymbolSpec, ...]:
+        """The sizes that vary from run to run, with their ranges."""
+        return () if self._manifest.sizes is None else self._manifest.sizes.symbols
 
     def run(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None

@@ -8,7 +8,8 @@ from typing import Any
 
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
-from tilec.verify.outcome import Outcome
+from tilec.verify.at_sizes import plan_at_usual_sizes
+from tilec.verify.outcome import Outcome, not_verified
 
 
 def verify(
@@ -24,12 +25,13 @@ def verify(
 
     `kernels` is the data of its 3-kernels.json, `plan` the plan it was made from, `model` the ONNX file. `because` is
     the reason why the code cannot run on this machine; then, and when there is no code, the tile programs run on the
-    tile machine. Traffic below a proved bound fails as well. Raises TilecError when one side cannot run at all.
+    tile machine. A model with symbols is compared at the sizes that its plan was made for. Traffic below a proved bound
+    fails as well. Raises TilecError when one side cannot run at all.
     """
     from tilec.verify.limits import enough_groups, within_bounds
 
     outcome = _compared(folder, plan, kernels, model, options, advance, because)
-    return enough_groups(within_bounds(outcome, plan), options.least_share)
+    return enough_groups(within_bounds(outcome, plan_at_usual_sizes(plan)), options.least_share)
 
 
 def _compared(
@@ -46,7 +48,12 @@ def _compared(
     if because is not None:
         from tilec.verify.on_machine import verify_on_machine
 
+        if plan.symbols:
+            return not_verified(
+                f"{because}, and the tile machine takes fixed sizes; bind them with --shape SYMBOL=SIZE"
+            )
+
         return verify_on_machine(folder, plan, kernels, model, options, advance, because)
     from tilec.verify.native import verify_native
 
-    return verify_native(folder, plan, kernels, model, options, advance)
+    return verify_native(folder, plan_at_usual_sizes(plan), kernels, model, options, advance)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from tilec.codegen.cpu.pipeline import KernelContext
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.kernels import Kernels, variants_alone
 from tilec.codegen.model import KernelCode, model_of
-from tilec.ir.expr import Binary, Call, Const, Expr, as_expr, constant_value
+from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
 from tilec.ir.plan import Group, Plan
 from tilec.lower.checks.plan_errors import PlanError
 from tilec.spec.device import DeviceSpec
@@ -93,7 +92,9 @@ def grain(group: Group, kernel: Kernel, device: DeviceSpec) -> int | Expr:
 
 def _grain_over_symbols(tasks: Expr, flops: Expr, moved: Sequence[Expr], rate: float, bandwidth: float) -> Expr:
     """The grain that divides the tasks into as many ranges as there are shares of time, as an expression."""
-    total = reduce(lambda a, b: Binary("+", a, b), moved, as_expr(0))
+    total: Expr = Const(0)
+    for each in moved:
+        total = Binary("+", total, each)
     times = [
         Binary("*", work, Const(max(1, round(FEMTO / speed)))) for work, speed in ((flops, rate), (total, bandwidth))
     ]

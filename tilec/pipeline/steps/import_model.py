@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilec.artifact import Artifact, digest_file, require_files
-from tilec.errors import TilecError
+from tilec.errors import TilecError, UsageError
 from tilec.pipeline.job import Advance, Job, StageInput, StageOutput
 from tilec.pipeline.pass_printer import PassPrinter
 from tilec.pipeline.steps.sources import sized, sizes_to_bind
 
 if TYPE_CHECKING:
     from tilec.importer import Imported
+    from tilec.ir.graph import Graph
 
 
 def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
@@ -40,8 +41,8 @@ def import_graph(job: Job, source: StageInput, _target: Path, _advance: Advance)
 
 
 def _imported(job: Job, path: Path) -> "Imported":
-    """The model with all sizes symbolic, or where some nodes do not compile so, with the job's sizes from the start:
-    some shapes can only be decided with the sizes known."""
+    """The model with all sizes symbolic, or with the job's sizes from the start: where some nodes do not compile
+    otherwise, and where these sizes are none that the symbolic model takes (a size of 1 that is repeated)."""
     from tilec.importer import UnsupportedModelError, import_model
 
     fallback = job.recipe.fallback
@@ -51,8 +52,28 @@ def _imported(job: Job, path: Path) -> "Imported":
         if not job.shapes:
             raise
         return import_model(path, sizes=job.shapes, fallback=fallback)
-    sizes = sizes_to_bind(job, imported.graph.symbols)
-    return import_model(path, sizes=sizes, fallback=fallback) if sizes and imported.graph.calls else imported
+    graph = imported.graph
+    sizes = sizes_to_bind(job, (*graph.symbols, *graph.symbol_values))
+    if sizes and graph.calls:
+        return import_model(path, sizes=sizes, fallback=fallback)
+    refusal = _refusal(graph, sizes)
+    if refusal is None:
+        return imported
+    try:
+        return import_model(path, sizes=sizes, fallback=fallback)
+    except TilecError:
+        raise refusal from None
+
+
+def _refusal(graph: "Graph", sizes: Mapping[str, int]) -> UsageError | None:
+    """Why a symbolic graph does not take these sizes."""
+    from tilec.ir.bind import bind
+
+    try:
+        bind(graph, sizes)
+    except UsageError as error:
+        return error
+    return None
 
 
 def _without(job: Job, bound: Iterable[str]) -> Job:

@@ -35,7 +35,7 @@ def bind_sizes(job: Job, source: StageInput) -> StageInput:
     Raises UsageError for a symbol that a flag names and the graph does not have.
     """
     assert source.artifact is not None
-    symbols = set(source.body.get("symbols", ()))
+    symbols = {*source.body.get("symbols", ()), *source.body.get("symbol_values", ())}
     if not (symbols | job.asked) & (job.shapes.keys() | job.ranges.keys()):
         return source
     from tilec.ir.codec import graph_from_json, graph_to_json

@@ -38,8 +38,9 @@ def sized(graph: "Graph", job: Job) -> "Graph":
     from tilec.ir.bind import bind
     from tilec.ir.restrict import restricted
 
-    ranges = {s: entry for s, entry in job.ranges.items() if s in graph.symbols or s in job.asked}
-    sizes = sizes_to_bind(job, graph.symbols)
+    known = {*graph.symbols, *graph.symbol_values, *job.asked}
+    ranges = {symbol: entry for symbol, entry in job.ranges.items() if symbol in known}
+    sizes = sizes_to_bind(job, known)
     return bind(restricted(graph, ranges), sizes)
 
 

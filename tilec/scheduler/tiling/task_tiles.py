@@ -20,7 +20,7 @@ from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.target_model import TargetModel
 from tilec.scheduler.tiling.cost_model import Estimate, Floats, Ints, estimate, estimate_without_steps, register_tiles
 from tilec.scheduler.tiling.register_tiles import RegisterTile
-from tilec.scheduler.tiling.several_sizes import estimate_at_all_sizes
+from tilec.scheduler.tiling.several_sizes import at_all_sizes
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
@@ -71,7 +71,7 @@ def look(problem: TilingProblem) -> tuple[int, float]:
     to (infinite if even the smallest tile does not fit)."""
     sizes = candidates(problem, choices=ROUGH)
     if problem.chain is None:
-        found = estimate_at_all_sizes(problem, sizes, {})
+        found = estimate(problem, sizes, {})
     else:
         leader = problem.chain.leader
         found = _stepped(problem, sizes, leader, _shorter(problem, leader), {}).score
@@ -119,7 +119,9 @@ def _trial(
     shape: tuple[int, ...],
     wide: TileFootprints | None = None,
 ) -> _Trial:
-    found = estimate_at_all_sizes(problem, sizes, steps, wide).flat(shape)
+    found = estimate(problem, sizes, steps, wide).flat(shape)
+    if problem.further:
+        found = at_all_sizes(problem, sizes, steps, found, shape)
     return _Trial(shape, sizes, steps, found, np.asarray(found.held <= problem.target.capacity))
 
 
