@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tilec.cli.completion import devices, recipes
+from tilec.cli.completion import devices, recipes, sizes
 from tilec.cli.console import Console
 from tilec.cli.shape_flags import SizeRange, parse_sizes
 from tilec.errors import ArtifactError
@@ -45,11 +45,17 @@ Shapes = Annotated[
         "--shape",
         metavar="SYMBOL=SIZE|LOW..HIGH[/DIVISOR][,...]",
         help="Bind symbolic sizes, or limit them: seq=1..512, seq=8..512/8; may be repeated.",
+        autocompletion=sizes,
     ),
 ]
 BoundShapes = Annotated[
     list[str] | None,
-    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Bind symbolic sizes; may be repeated."),
+    typer.Option(
+        "--shape",
+        metavar="SYMBOL=SIZE[,...]",
+        help="Bind symbolic sizes; may be repeated.",
+        autocompletion=sizes,
+    ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Operators that fall back are an error (exit 5).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker threads (default: cores of the device).")]
