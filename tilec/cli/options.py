@@ -1,7 +1,7 @@
 """Options shared by several commands, and the recipe and device that follow from them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,6 +61,18 @@ PlanShapes = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Look at a plan with symbols at these sizes."),
 ]
+Bind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bind",
+        metavar="SYMBOL=SIZE|LOW..HIGH[/DIVISOR][,...]",
+        help="Compile MODEL for these sizes only; may be repeated.",
+    ),
+]
+ShapesFrom = Annotated[
+    Path | None,
+    typer.Option("--shapes-from", metavar="FILE", help="Sizes that sessions counted (sizes.json): the likely ones."),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Operators that fall back are an error (exit 5).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker threads (default: cores of the device).")]
 Model = Annotated[
@@ -90,6 +102,7 @@ def flags(
     *,
     device: str | None = None,
     shapes: Iterable[str] | None = None,
+    likely: Mapping[str, list[int]] | None = None,
     strict: bool = False,
     threads: int | None = None,
     profile: bool = False,
@@ -98,7 +111,8 @@ def flags(
     no_bounds: bool = False,
     watched: str | None = None,
 ) -> dict[str, tuple[str, Any]]:
-    """Recipe keys set by the shared flags; `watched` is the stage that prints between passes.
+    """Recipe keys set by the shared flags; `likely` maps symbols to sizes from a file, `watched` is the stage that
+    prints between passes.
 
     Raises UsageError for a malformed --shape.
     """
@@ -111,6 +125,9 @@ def flags(
             given[f"shapes.{symbol}.range"] = ("--shape", [size.low, size.high])
             if size.divisor is not None:
                 given[f"shapes.{symbol}.divisor"] = ("--shape", size.divisor)
+    for symbol, often in (likely or {}).items():
+        if given.get(f"shapes.{symbol}.value", ("", None))[1] is None:
+            given[f"shapes.{symbol}.likely"] = ("--shapes-from", often)
     if strict:
         given["fallback"] = ("--strict", "refuse")
     if threads is not None:
