@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tilec.analysis.patterns import PatternCounts, pattern_counts
 from tilec.artifact import write_text
 from tilec.cli.summary import plan_line
 from tilec.importer import import_model
@@ -22,13 +23,13 @@ from tilec.pipeline.code_decisions import decide_for
 from tilec.pipeline.plan_bounds import plan_with_bounds
 from tilec.pipeline.sweep import sweep
 from tilec.report.formatting import bytes_text, time_text
-from tilec.report.sweep import Row
+from tilec.report.sweep import Row, pattern_totals
 from tilec.scheduler import schedule
 from tilec.spec.device import DeviceSpec
 from tilec.spec.located import Located, parse_yaml, validate
 from tilec.spec.resolve import packaged, recipe_source, resolve_device
 from tilec.spec.sweep import SweepRecipe
-from tilec.zoo import export
+from tilec.zoo import export, names
 
 DOCS = Path(__file__).parent
 
@@ -40,6 +41,13 @@ FUSION = {
     "devices": ["zen5-avx512", "a100"],
 }  # fmt: skip
 """The sweep of the table of fusion."""
+
+
+PATTERN_HEAD = ["model", "groups", "patterns", "with two or more reductions", "largest, nodes"]
+"""Head of the table of patterns."""
+
+WELDER = ["Welder, all models", "", "366", "104", "48 operators"]
+"""Its published patterns, in cells of the same table."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +114,30 @@ def fusion() -> list[str]:
     return _table(["model", "device", "groups", "traffic, MiB", "predicted, ms"], cells)
 
 
+def patterns() -> list[str]:
+    """Fused patterns of the networks, of all together, and those that Welder publishes."""
+    rows = [row for name in names() for row in rows_of_patterns(name)]
+    (together,) = pattern_totals(rows).values()
+    cells = [pattern_cells(row) for row in rows]
+    return _table(PATTERN_HEAD, [*cells, ["all, each pattern once", "", *_counts(together)], WELDER])
+
+
+def rows_of_patterns(model: str) -> list[Row]:
+    """The row of a network whose patterns are counted."""
+    keys = {"kind": "sweep", "models": [model], "devices": ["a100"], "fusion": ["full"]}
+    return _rows(Located(keys, {}, {}, "patterns"), Path())
+
+
+def pattern_cells(row: Row) -> list[str]:
+    """The cells of a network: its groups and its patterns."""
+    assert row.found is not None
+    return [row.model, str(row.found.groups), *_counts(pattern_counts(row.found.patterns))]
+
+
+def _counts(counts: PatternCounts) -> list[str]:
+    return [str(counts.patterns), str(counts.reducing), str(counts.largest)]
+
+
 def plan_of_bert() -> list[str]:
     """The line of a plan with its bounds."""
     return ["```text", plan_line(planned("bert-base", resolve_device("a100"))), "```"]
@@ -163,6 +195,7 @@ REGIONS: Mapping[str, Region] = {
     "plan-line": Region("bounds.md", plan_of_bert),
     "sensitivity": Region("benchmarks.md", sensitivity),
     "host-memory": Region("benchmarks.md", host_memory),
+    "patterns": Region("benchmarks.md", patterns),
     "fusion": Region("benchmarks.md", fusion),
 }
 """Regions, those that are made fast first."""
@@ -179,9 +212,9 @@ def _text(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-def main(names: Sequence[str]) -> None:
+def main(regions: Sequence[str]) -> None:
     """Write some regions, all without any."""
-    for name in names or REGIONS:
+    for name in regions or REGIONS:
         region = REGIONS[name]
         lines = "\n".join(region.lines())
         pattern = re.compile(_REGION.format(name), re.DOTALL)

@@ -10,11 +10,13 @@ import typer.main
 from cli.conftest import cli  # noqa: F401
 
 from docs.picture import svg
-from docs.planned import REGIONS, kept
+from docs.planned import PATTERN_HEAD, REGIONS, WELDER, kept, pattern_cells, rows_of_patterns
 from docs.reference import refreshed
 from docs.traffic import row, rows_of
+from tilec import zoo
 from tilec.cli.app import app
 from tilec.cli.plan_origin import plan_of
+from tilec.pipeline.request import declared_ranges
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import CompileRecipe
 from tilec.spec.resolve import parse_device, recipe_source, resolve_device
@@ -98,7 +100,8 @@ def test_examples_of_files_and_programs_are_legal():
         elif language == "yaml" and page == "device-files.md":
             assert parse_device(Source(text, page)).level_names == ("dram", "sram", "reg")
         elif language == "yaml":
-            assert validate(CompileRecipe, parse_yaml(text, page)).shapes["seq"].assumed(64) == 128
+            known = declared_ranges(validate(CompileRecipe, parse_yaml(text, page)))
+            assert known["seq"].pivot == 128
 
 
 def test_every_target_is_in_the_makefile():
@@ -134,6 +137,18 @@ def test_rows_of_traffic_are_those_of_plans():
     """One network is planned anew; `make docs-tables` writes all rows."""
     rows = rows_of((ROOT / "docs/benchmarks.md").read_text())
     assert rows["nerf-mlp"] == row("nerf-mlp"), "run `make docs-tables`"
+
+
+def test_rows_of_patterns_are_those_of_plans():
+    """One network is planned anew; the row of all has no more than the networks and no fewer than any."""
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in kept("patterns")[1:-1]]
+    head, _, *rows = cells
+    counts = {model: list(map(int, numbers[1:])) for model, *numbers in rows[:-1]}
+    assert [head, rows[-1], list(counts)[:-1]] == [PATTERN_HEAD, WELDER, list(zoo.names())]
+    (row,) = rows_of_patterns("nerf-mlp")
+    assert pattern_cells(row) in rows, "run `make docs-tables ARGS=patterns`"
+    *networks, together = counts.values()
+    assert all(max(column) <= all_of <= sum(column) for *column, all_of in zip(*networks, together, strict=True))
 
 
 @pytest.mark.parametrize("name", ["figure-2"])

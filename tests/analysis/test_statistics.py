@@ -3,15 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from report.plans import group, layers, plan
+from report.plans import group, layers, plan, renamed
 
 from tilec.analysis.diff import diff_plans
 from tilec.analysis.limits import exceeded, parse_limits
+from tilec.analysis.patterns import PatternCounts, fused_patterns, pattern_counts
 from tilec.analysis.statistics import statistics, statistics_to_json
 from tilec.analysis.totals import plan_costs
 from tilec.artifact import compact
 from tilec.ir.expr import Const
-from tilec.ir.graph import Port
+from tilec.ir.graph import Port, Tensor
 from tilec.ir.text import parse_expr
 from tilec.report.formatting import time_text
 
@@ -21,13 +22,18 @@ def asked(of, transactions, picoseconds=0):
 
 
 @pytest.mark.feature("W48", "W50")
-def test_patterns_are_different_kernels_of_several_nodes():
+def test_patterns_are_different_computations_of_several_nodes():
+    """Groups in other tiles are other kernels of one pattern; a pattern of several plans is one."""
     fused = group("h r", {"h->r": "reg"})
-    twice = replace(fused, name="again")
+    tiled = replace(group("h r", {"h->r": "smem"}, tile={"m": 8}), name="again")
     softmax = group("g top y", {"g->top": "smem", "g->y": "smem", "top->y": "smem"})
-    found = statistics(plan(fused, twice, softmax, group("h")))
-    assert (found.groups, found.launches, found.kernels) == (4, 4, 3)
-    assert (found.patterns, found.reducing, found.largest) == (2, 1, 3)
+    made = plan(fused, tiled, softmax, group("h"))
+    found = statistics(made)
+    assert (found.groups, found.launches, found.kernels, found.largest) == (4, 4, 4, 3)
+    assert pattern_counts(found.patterns) == PatternCounts(patterns=2, reducing=1, largest=3)
+    assert fused_patterns(renamed(made)) == found.patterns
+    longer = replace(made, tensors={**made.tensors, "x": Tensor((Const(64), Const(17)), "f32")})
+    assert len(fused_patterns(longer) | found.patterns) == 3
 
 
 @pytest.mark.feature("W50")
@@ -65,7 +71,7 @@ def test_as_json_sizes_are_text_and_an_unknown_time_is_null():
 
 def test_an_empty_plan():
     found = statistics(plan())
-    assert (found.groups, found.patterns, found.largest, found.picoseconds) == (0, 0, 0, 0)
+    assert (found.groups, len(found.patterns), found.largest, found.picoseconds) == (0, 0, 0, 0)
     assert found.intermediate == found.traffic == Const(0)
 
 

@@ -91,11 +91,11 @@ def test_a_changed_model_runs_every_stage_again(cli, build, tmp_path):
     assert "schedule: done" in ran.err
 
 
-def made_by_another(build, stage):
-    """Say in run.json that an older tilec ran `stage`."""
+def made_by_another(build, stage, file=None):
+    """Say in run.json that an older tilec ran `stage`, for a `file` of its own name or in a folder."""
     run = json.loads((build / "run.json").read_text())
-    now = run["made_by"][stage]["tilec"]
-    run["made_by"][stage]["tilec"] = "0.0.1"
+    now = run["made_by"][file or stage]["tilec"]
+    run["made_by"][file or stage]["tilec"] = "0.0.1"
     (build / "run.json").write_text(json.dumps(run))
     return f"{stage}: made by tilec 0.0.1, here is tilec {now}; done again"
 
@@ -126,9 +126,16 @@ def test_an_edit_outlives_another_tilec(cli, build):
     assert json.loads(plan.read_text())["groups"][0]["name"] == "mine"
 
 
-def test_a_single_artifact_elsewhere_has_nothing_beside_it(cli, build, tmp_path):
-    assert cli("import", "model.onnx", "-o", "elsewhere/g.json").code == 0
-    assert not (tmp_path / "elsewhere" / "run.json").exists()
+@pytest.mark.feature("W44")
+def test_files_of_one_folder_are_made_again_each_by_itself(cli, build, tmp_path):
+    """One folder has two plans, which another tilec made; that one is made again leaves the other out of date."""
+    (tmp_path / "some").mkdir()
+    for name in ("p.json", "q.json"):
+        assert cli("schedule", build, "--device", "host", "-o", f"some/{name}").code == 0
+    said = [made_by_another(tmp_path / "some", "schedule", name) for name in ("p.json", "q.json")]
+    for name, line in zip(("p.json", "q.json"), said, strict=True):
+        assert line in cli("schedule", build, "--device", "host", "-o", f"some/{name}").err.splitlines()
+        assert "unchanged, skipped" in cli("schedule", build, "--device", "host", "-o", f"some/{name}").err
 
 
 def test_a_changed_option_runs_only_the_stages_that_read_it(cli, build):

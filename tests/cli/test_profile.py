@@ -143,7 +143,7 @@ def test_a_read_only_record_is_an_error_before_anything_is_measured(cli, graph, 
     ran = cli("schedule", graph, "--profile", "--record", "r.json", "-o", "p.json")
     assert ran.code == 1
     assert "error: r.json: the tuning record is read-only\n  Copy it and name the copy with --record." in ran.err
-    assert sorted(path.name for path in tmp_path.glob("*")) == ["g.json", "model.onnx", "r.json"]
+    assert sorted(path.name for path in tmp_path.glob("*")) == ["g.json", "model.onnx", "r.json", "run.json"]
 
 
 @pytest.mark.parametrize("device", ["a100", "avx2"])
@@ -219,7 +219,7 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_nothing_else(graph, tmp
     assert "Traceback" not in rest
     assert len(parse_record((tmp_path / "r.json").read_text(), "").entries) >= 1
     assert list(temporary.iterdir()) == []
-    assert {path.name for path in tmp_path.iterdir()} == {"g.json", "model.onnx", "r.json", "tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == {"g.json", "model.onnx", "r.json", "run.json", "tmp"}
     assert [line for line in processes() if str(temporary) in line] == []
 
 

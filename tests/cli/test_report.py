@@ -19,7 +19,6 @@ def recipe(tmp_path):
     return "sub/s.yaml"
 
 
-@pytest.mark.feature("W51")
 def test_a_table_with_a_row_for_every_combination(cli, recipe, listing):
     before = listing()
     ran = cli("report", "--recipe", recipe)

@@ -7,6 +7,7 @@ import re
 import sys
 
 import pytest
+from onnx import helper
 
 from cli import models
 from tilec.scheduler.pipeline import SEARCH
@@ -76,17 +77,38 @@ def test_binding_at_import_and_at_schedule_give_the_same_plan(cli, dynamic, tmp_
     assert json.loads(plan)["symbols"] == []
 
 
-def test_without_binding_schedule_writes_symbols_and_codegen_names_the_flag(cli, dynamic, tmp_path):
+@pytest.mark.feature("B07")
+def test_ranges_at_import_and_at_schedule_give_the_same_plan(cli, dynamic, tmp_path, monkeypatch):
+    assert cli("import", "model.onnx", "--shape", "batch=8..64/8", "-o", "one").code == 0
+    known = {"low": 8, "high": 64, "divisor": 8, "origin": "recipe: shapes.batch"}
+    assert json.loads((tmp_path / "one" / "1-graph.json").read_text())["symbol_ranges"] == {"batch": known}
+    assert cli("schedule", "one", "--device", "a100").code == 0
+    plan = (tmp_path / "one" / "2-plan.json").read_text()
+    (tmp_path / "recipe.yaml").write_text("shapes: {batch: {range: [8, 64], divisor: 8}, seq: {likely: [7]}}\n")
+    for folder, how in (("two", ["--shape", "batch=8..64/8"]), ("three", ["--recipe", "recipe.yaml"])):
+        assert cli("import", "model.onnx", "-o", folder).code == 0
+        assert cli("schedule", folder, "--device", "a100", *how).code == 0
+        assert (tmp_path / folder / "2-plan.json").read_text() == plan
+        assert "does not come to this plan again" not in cli("explain", folder, "--group", 1).err
+    for shape, message in (
+        ("batch=4", "batch=4 is none of 8..64"),
+        ("batch=65..", "batch cannot be 65.."),
+        ("b=1..", "'b'"),
+    ):
+        ran = cli("schedule", "one", "--device", "a100", "--shape", shape)
+        assert ran.code == 2
+        assert message in ran.err
+
+
+def test_without_binding_symbols_stay_to_the_kernels(cli, dynamic, tmp_path):
     assert cli("import", "model.onnx").code == 0
     ran = cli("schedule", "model.tilec", "--device", "a100")
     assert ran.code == 0, ran.err
     assert "batch" in ran.err.splitlines()[-1]  # the traffic is an expression
     assert json.loads((tmp_path / "model.tilec" / "2-plan.json").read_text())["symbols"] == ["batch"]
-    ran = cli("codegen", "model.tilec")
-    assert ran.code == 5
-    assert "batch is not bound" in ran.err
-    assert "--shape batch=SIZE" in ran.err
-    assert not (tmp_path / "model.tilec" / "3-kernels.json").exists()
+    assert cli("codegen", "model.tilec").code == 0
+    kernels = json.loads((tmp_path / "model.tilec" / "3-kernels.json").read_text())
+    assert kernels["arena"]["numbers"][0] == "batch"
 
 
 def test_tiles_of_a_symbolic_plan_are_those_for_the_likely_size(cli, dynamic, tmp_path):
@@ -272,3 +294,26 @@ def test_what_passes_over_kernels_alter_is_told_on_stderr(cli, tmp_path):
         assert [step[2][:-1] for step in steps if step[0] == kernel] == [each.name for each in KERNEL_PASSES]
     assert "  + array    x: f32[64] an operand" in ran.err
     assert "codegen: unchanged, skipped" in cli("codegen", "b").err
+
+
+@pytest.mark.feature("B07")
+def test_a_size_of_one_that_is_repeated_is_bound_at_import(cli, tmp_path):
+    nodes = [helper.make_node("Add", ["x", "z"], ["y"], name="add")]
+    models.save(
+        tmp_path / "sum.onnx",
+        nodes,
+        [models.value("x", "b", 4), models.value("z", "c", 4)],
+        [models.value("y", "b", 4)],
+    )
+    known = {"c": {"origin": "node add (Add)", "value": "b"}}
+    assert json.loads(cli("import", "sum.onnx", "-o", "-").out)["symbol_values"] == known
+    for shape in ("b=3,c=3", "b=3", "c=3"):
+        bound = json.loads(cli("import", "sum.onnx", "--shape", shape, "-o", "-").out)
+        assert (bound["symbols"], bound["tensors"]["z"]) == ([], "f32[3, 4]")
+        assert "symbol_values" not in bound
+        assert "constraints" not in bound
+    repeated = json.loads(cli("import", "sum.onnx", "--shape", "b=3,c=1", "-o", "-").out)
+    assert (repeated["tensors"]["z"], repeated["tensors"]["y"]) == ("f32[1, 4]", "f32[3, 4]")
+    ran = cli("import", "sum.onnx", "--shape", "b=3,c=2")
+    assert ran.code == 2
+    assert "c=2, node add (Add)" in ran.err

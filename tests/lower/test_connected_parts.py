@@ -10,7 +10,7 @@ from tests.lower.cases import ATTENTION, POOLED, Case
 from tilec.lower.connected_parts import connected_parts
 
 
-@pytest.mark.feature("W02", "W10", "W18")
+@pytest.mark.feature("W02", "W10", "W15", "W18")
 def test_parts_of_every_level() -> None:
     s = POOLED.setting()
     part = tuple(s.nodes)
@@ -29,6 +29,8 @@ def test_producers_come_first_even_if_their_part_ends_later() -> None:
     assert connected_parts(case.setting(), ("A", "B", "C", "D", "E"), 2) == (("A", "C"), ("B", "D"), ("E",))
 
 
+@pytest.mark.feature("W15")
 def test_edges_without_a_level_are_not_connected() -> None:
-    s = replace(ATTENTION, connect=dict.fromkeys(["S->X", "S->E"], "dram")).setting()
+    whole = ATTENTION.setting()
+    s = replace(whole, connect={e: level for e, level in whole.connect.items() if e not in ("S->X", "S->E")})
     assert connected_parts(s, tuple(s.nodes), 1) == (("S",), ("X", "E", "Z", "R", "O"))

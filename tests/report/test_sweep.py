@@ -3,19 +3,23 @@
 import csv
 import io
 
-from report.plans import layers, plan
+import pytest
+from report.plans import group, layers, plan
 
 from tilec.analysis.ratios import Ratio
 from tilec.analysis.statistics import statistics
 from tilec.ir.plan import Bound
 from tilec.ir.text import parse_expr
-from tilec.report.sweep import Row, sweep_cells, sweep_csv, sweep_to_json
+from tilec.report.sweep import Row, pattern_lines, sweep_cells, sweep_csv, sweep_to_json
 
 FOUND = statistics(plan(*layers()))
 ROWS = (
     Row("net", "toy", "none", {"batch": 1}, FOUND),
     Row("other", "toy", "register", {"seq": 64}, None, "it has, as such, no plan"),
 )
+
+MODELS = {"net": layers(), "other": (group("h r", {"h->r": "reg"}), group("g top y", {"g->top": "smem"}))}
+"""Groups of two networks; `h r` is a pattern of both."""
 
 
 def test_cells_have_units_and_no_column_for_sizes_that_there_are_not():
@@ -49,6 +53,18 @@ def test_json_holds_the_levels_too():
         "plan": None,
         "error": "it has, as such, no plan",
     }
+
+
+@pytest.mark.feature("W48")
+def test_patterns_of_several_models_count_once():
+    rows = [Row(model, "toy", "full", {}, statistics(plan(*groups))) for model, groups in MODELS.items()]
+    assert sweep_to_json(rows)["patterns"] == [
+        {"device": "toy", "fusion": "full", "patterns": 3, "reducing": 1, "largest": 3}
+    ]
+    assert pattern_lines(rows) == [
+        "patterns, toy, full: 3 different, 1 with two or more reductions, the largest has 3 nodes"
+    ]
+    assert pattern_lines(rows[:1]) == [], "its row tells them"
 
 
 def test_open_sizes_are_text():

@@ -36,7 +36,7 @@ def test_calls_stand_between_the_launches_of_their_segments():
     with times.call("fallback/0.onnx"):
         pass
     times.of(0)[:] = [[1, 2]]
-    call = times.spans[-3]
+    call = times.spans[-1]
     times.of(2)[:] = [[call.end + 5, call.end + 6], [call.end + 1, call.end + 9]]
     assert [span.name for span in times.spans] == ["a", "fallback/0.onnx", "c", "b"]
     assert times.spans[0] == Span("a", 1, 2)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilec.ir.bind_plan import variant_at
 from tilec.ir.evaluate import evaluate, integer
 from tilec.ir.graph import Graph, Inline
 from tilec.ir.intervals import Candidates
@@ -74,6 +75,6 @@ def run_plan(plan: Plan, inputs: Mapping[str, NDArray[Any]], symbols: Mapping[st
     for node in plan.prepared:
         arrays[node.name] = evaluate(node.expr, arrays, sizes, plan.tensors[node.name].ttype)
     for group in plan.groups:
-        result = execute(lower(group, group.variants[0], plan), arrays, sizes)
+        result = execute(lower(group, variant_at(group, sizes), plan), arrays, sizes)
         arrays |= result.outputs
     return {port.name: arrays[port.tensor] for port in plan.outputs}

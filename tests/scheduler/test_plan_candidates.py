@@ -94,7 +94,7 @@ class BuiltCandidate(Candidate):
     tuner: None = None
 
 
-@pytest.mark.feature("W15", "W16")
+@pytest.mark.feature("W16")
 def test_a_plan_explains_what_plans_of_its_draft_with_more_fusion_come_to() -> None:
     """Of two plans with more fusion one is of another draft, whose edges are others."""
     plan, fused = (schedule(norm(), device("a100"), ScheduleOptions(fusion=fusion)) for fusion in ("none", "full"))

@@ -55,7 +55,7 @@ def with_constants(case: Case, arrays: dict[str, np.ndarray]) -> Graph:
     return replace(case.graph, inputs=case.graph.inputs[:-1], constants={last.tensor: value})
 
 
-@pytest.mark.feature("W21", "W32", "A02", "A05")
+@pytest.mark.feature("W21", "W32")
 @pytest.mark.parametrize("kind", DEVICES)
 @examples(12, seed=3)
 @given(case=cases())
@@ -131,7 +131,7 @@ def test_without_fusion_every_group_is_one_node() -> None:
     assert len(fused.groups) < len(plan.groups)
 
 
-@pytest.mark.feature("W49")
+@pytest.mark.feature("W15", "W49", "A11")
 def test_more_fusion_connects_at_lower_levels_and_costs_less() -> None:
     """Nothing, what shares registers, what a core's level holds together."""
     plans = [schedule(attention(), device("a100"), ScheduleOptions(fusion=fusion)) for fusion in get_args(Fusion)]
@@ -144,7 +144,7 @@ def test_more_fusion_connects_at_lower_levels_and_costs_less() -> None:
         assert numbers == sorted(set(numbers), reverse=True), numbers
 
 
-@pytest.mark.feature("W15")
+@pytest.mark.feature("W16")
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_every_edge_is_connected_or_refused_with_a_reason(graph: str) -> None:
     plan = planned(graph)

@@ -3,6 +3,7 @@
 import pytest
 
 from tilec.errors import ConfigError
+from tilec.pipeline.request import declared_ranges
 from tilec.spec.located import parse_yaml, validate
 from tilec.spec.recipe import BenchRecipe, CompileRecipe, Dimension
 
@@ -26,19 +27,21 @@ def test_import_is_a_key_although_a_python_keyword() -> None:
     assert recipe("import: {print_between_passes: true}").import_.print_between_passes
 
 
+@pytest.mark.feature("B06")
 @pytest.mark.parametrize(
-    ("known", "size"),
+    ("known", "text", "pivot"),
     [
-        ("{likely: [48]}", 48),
-        ("{}", 128),
-        ("{range: [1, 64]}", 64),
-        ("{range: [500, 600]}", 500),
-        ("{divisor: 24}", 120),
-        ("{range: [130, 600], divisor: 50}", 150),
+        ("{likely: [48, 200]}", "0..", 48),
+        ("{range: [1, 64]}", "1..64", 64),
+        ("{range: [500, null]}", "500..", 500),
+        ("{divisor: 24}", "0.., a multiple of 24", 120),
+        ("{range: [130, 600], divisor: 50}", "130..600, a multiple of 50", 150),
     ],
 )
-def test_a_size_that_is_not_bound_is_taken_for_one_that_is_allowed(known: str, size: int) -> None:
-    assert recipe(f"shapes: {{seq: {known}}}").shapes["seq"].assumed(128) == size
+def test_what_is_known_of_a_size_is_its_range(known: str, text: str, pivot: int) -> None:
+    ranges = declared_ranges(recipe(f"shapes: {{seq: {known}, batch: 4, other: {{}}}}"))
+    assert (list(ranges), ranges["seq"].text, ranges["seq"].pivot) == (["seq"], text, pivot)
+    assert ranges["seq"].origin == "recipe: shapes.seq"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_a_size_that_is_not_bound_is_taken_for_one_that_is_allowed(known: str, s
         ),
         ("shapes:\n  seq: {range: [8, 4]}", "r.yaml:2:8: the range [8, 4] holds no size that is divisible by 1"),
         ("shapes:\n  seq: {range: [0, 4], likely: [9]}", "r.yaml:2:32: seq: 9 is not in the range from 0 to 4"),
-        ("shapes:\n  seq: {likely: [2, 4]}", "r.yaml:2:17: 2 likely sizes: a plan is made for one"),
+        ("shapes:\n  seq: {range: [5, null], likely: [4]}", "r.yaml:2:35: seq: 4 is not in the range from 5 to "),
         ("types: {w: f16}", "r.yaml:1:1: key 'types' is not supported: a tensor keeps the type"),
         ("import: {passes: []}", "r.yaml:1:10: key 'passes' is not supported: import has no passes"),
         ("shapes:\n  seq: true", "r.yaml:2:8: expected "),

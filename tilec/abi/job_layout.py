@@ -13,6 +13,10 @@ ENTRY = "tilec_entry"
 ENTRY_PARAMETERS = (1, 2, 1, 1)
 """How many i64 the entry points take: run(job), work(pool, worker), stop(pool), pause(count)."""
 
+NUMBERS_ENTRY = "tilec_numbers_entry"
+"""Function of tvm_ffi in the library of a model with symbols: the address of `void (int64* numbers, i64 part)`, which
+computes a part of the numbers (`tilec.abi.shape_program`)."""
+
 LINE = 64
 """Bytes of a cache line; words that different threads write stand on different lines."""
 
@@ -32,7 +36,7 @@ JOB_POOL = 96
 JOB_SPINS = 104
 """i64: pauses before a wait goes to sleep."""
 JOB_TABLE = 112
-"""pointer: table of pointers to inputs, outputs, constants, then the arena."""
+"""pointer: table of pointers to inputs, outputs, constants, the arenas, then the numbers of a model with symbols."""
 JOB_SCRATCH = 120
 """pointer: scratch of thread 0."""
 JOB_SCRATCH_STRIDE = 128

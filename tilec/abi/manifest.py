@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from tilec.abi.alignment import ALIGNMENT
 from tilec.abi.job_layout import ABI
+from tilec.abi.shape_program import ShapeProgram
 from tilec.artifact import decode, digest_object, encode, read_artifact
 from tilec.artifact.filenames import require_inside
 from tilec.errors import ArtifactError
@@ -21,17 +22,24 @@ LOADER = "tilec.runtime.cpu.executor:load"
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output: its name, tType and bound shape."""
+    """A tensor: its name, tType and shape. Extents that depend on sizes are texts that `ShapeProgram.extents` has."""
 
     name: str
     ttype: str
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
 
     def __post_init__(self) -> None:
         if self.ttype not in TTYPES:
             raise ValueError(f"tensor {self.name} has the unknown type {self.ttype!r}")
-        if any(extent < 0 for extent in self.shape):
+        if any(isinstance(extent, int) and extent < 0 for extent in self.shape):
             raise ValueError(f"tensor {self.name} has a negative extent")
+
+    @property
+    def bound_shape(self) -> tuple[int, ...]:
+        """The shape of a tensor none of whose extents depends on sizes."""
+        sizes = tuple(extent for extent in self.shape if isinstance(extent, int))
+        assert len(sizes) == len(self.shape), f"{self.name} has a symbolic shape"
+        return sizes
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class IndexSpec:
     indices."""
 
     input: int
-    extent: int
+    extent: int | str
     node: str
 
 
@@ -106,12 +114,14 @@ class Segment:
 @dataclass(frozen=True)
 class CallInput:
     """An operand of a call under its `name` there: input, output, result or constant number `at`, or byte `at` of the
-    arena; `tensor` has its type and shape where it lies in compiled memory."""
+    arena; `tensor` has its type and shape where it lies in compiled memory. In a model with symbols `at` counts the
+    arenas, and `offset` is the position in the numbers of the byte."""
 
     name: str
     space: Literal["input", "output", "result", "constant", "arena"]
     at: int
     tensor: TensorSpec | None = None
+    offset: int | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +151,8 @@ class Manifest:
     Segment 0, call 0, segment 1 and so on run in turn. `scratch_bytes` is the working memory of each thread, `taken`
     says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
     per usable CPU); `loader` the function, as `module:name`, that opens the library. `ranges` are checked in every run.
+
+    A model with symbols has `sizes`: `arena_bytes` and the widths of its segments stand there.
     """
 
     abi: int
@@ -157,6 +169,7 @@ class Manifest:
     taken: tuple[tuple[int, int], ...] = ()
     loader: str = LOADER
     ranges: tuple[IndexSpec, ...] = ()
+    sizes: ShapeProgram | None = None
 
     @property
     def interface(self) -> str:
@@ -168,6 +181,7 @@ class Manifest:
         plain = {name: everything.get(name) for name in ("abi", "arena_bytes", "inputs", "outputs", "scratch_bytes")}
         calls = [{name: call.get(name) for name in ("inputs", "outputs")} for call in everything.get("calls", ())]
         more = {"segments": everything["segments"], "taken": everything.get("taken"), "calls": calls}
+        more |= {"sizes": everything["sizes"]} if "sizes" in everything else {}
         return digest_object({**plain, **more, "constants": [(c.bytes, c.offset % ALIGNMENT) for c in self.constants]})
 
     @property
@@ -189,10 +203,37 @@ class Manifest:
         for each in self.ranges:
             if not 0 <= each.input < len(self.inputs) or isinstance(self.inputs[each.input], OpaqueSpec):
                 raise ValueError(f"there is a range of input {each.input}, which is no tensor")
+        self._check_sizes()
         module, _, function = self.loader.partition(":")
         if not all(name.isidentifier() for name in (*module.split("."), function)):
             raise ValueError(f"{self.loader!r} names no loader as module:function")
         self._check_calls()
+
+    def _check_sizes(self) -> None:
+        """Raise ValueError for an extent that no number stands for, and for a symbol that no dimension defines."""
+        operands = [each.tensor for call in self.calls for each in call.inputs]
+        operands += [each.tensor for call in self.calls for each in call.outputs]
+        tensors = [each for each in (*self.inputs, *self.outputs, *operands) if isinstance(each, TensorSpec)]
+        known = self.sizes.extents if self.sizes is not None else {}
+        for spec in tensors:
+            for extent in spec.shape:
+                if isinstance(extent, str) and extent not in known:
+                    raise ValueError(f"tensor {spec.name} has the extent {extent!r}, which no number stands for")
+        if any(isinstance(each.extent, str) and each.extent not in known for each in self.ranges):
+            raise ValueError("a range of indices has an extent that no number stands for")
+        if self.sizes is None:
+            return
+        if {len(self.sizes.tasks), len(self.sizes.widths)} - {len(self.segments)} or any(
+            len(tasks) != segment.launches for tasks, segment in zip(self.sizes.tasks, self.segments, strict=True)
+        ):
+            raise ValueError("the numbers of tasks are not those of the launches")
+        results = [each.tensor for call in self.calls for each in call.outputs]
+        for symbol in self.sizes.symbols:
+            places = self.inputs if symbol.space == "input" else results
+            place = places[symbol.at] if 0 <= symbol.at < len(places) else None
+            shape = place.shape if isinstance(place, TensorSpec) else ()
+            if not 0 <= symbol.dim < len(shape) or shape[symbol.dim] != symbol.name:
+                raise ValueError(f"no dimension defines the symbol {symbol.name!r}")
 
     def _check_calls(self) -> None:
         """Raise ValueError for an operand of a call, or an output, whose place does not exist."""
@@ -204,7 +245,10 @@ class Manifest:
                 if read.space in ("arena", "constant"):
                     if read.tensor is None:
                         raise ValueError(f"{read.name} has no type")
-                    size = prod(read.tensor.shape) * TTYPES[read.tensor.ttype].bits // 8
+                    if read.space == "arena" and self.sizes is not None:
+                        self._check_offset(read, self.sizes)
+                        continue
+                    size = prod(read.tensor.bound_shape) * TTYPES[read.tensor.ttype].bits // 8
                 if read.space == "constant" and read.at < len(self.constants) and size > self.constants[read.at].bytes:
                     raise ValueError(f"{read.name} is larger than constant {read.at}")
                 most = (
@@ -218,6 +262,13 @@ class Manifest:
         numbers = (self.arena_bytes, self.scratch_bytes, *(n for s in self.segments for n in (s.launches, s.width)))
         if min(numbers) < 0:
             raise ValueError(f"{min(numbers)} bytes or launches")
+
+    @staticmethod
+    def _check_offset(read: CallInput, sizes: ShapeProgram) -> None:
+        """Raise ValueError for an operand in an arena, or at an offset, that a model with symbols does not have."""
+        known = read.offset is not None and 0 <= read.offset < len(sizes.numbers)
+        if not known or not 0 <= read.at < len(sizes.arenas):
+            raise ValueError(f"{read.name} is read from arena {read.at}, number {read.offset}, which is not there")
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tilec.analysis.patterns import Pattern, fused_patterns, pattern_counts
 from tilec.analysis.totals import plan_costs, predicted, total, transactions
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value
-from tilec.ir.plan import Group, Plan
+from tilec.ir.plan import Plan
 from tilec.ir.text import text_of
 from tilec.ir.types import tensor_bytes
 
@@ -30,8 +31,7 @@ class LevelUse:
 class Statistics:
     """A plan in numbers.
 
-    patterns      different groups of several nodes, distinguished by their kernels
-    reducing      patterns with two or more reductions
+    patterns      different computations of groups of several nodes
     largest       number of nodes of the largest group
     launches      kernels started in one run, of which `kernels` are different
     intermediate  bytes passed between groups: of their outputs that are not the model's (IRS)
@@ -40,8 +40,7 @@ class Statistics:
     """
 
     groups: int
-    patterns: int
-    reducing: int
+    patterns: frozenset[Pattern]
     largest: int
     launches: int
     kernels: int
@@ -55,13 +54,11 @@ class Statistics:
 def statistics(plan: Plan) -> Statistics:
     """The statistics of a plan; expressions where they depend on symbols."""
     costs = plan_costs(plan)
-    fused = {tuple(v.kernel for v in group.variants): group for group in plan.groups if len(group.nodes) > 1}
     results = {port.tensor for port in plan.outputs}
     passed_on = [name for group in plan.groups for name in group.outputs if name not in results]
     return Statistics(
         groups=len(plan.groups),
-        patterns=len(fused),
-        reducing=sum(_reductions(group) > 1 for group in fused.values()),
+        patterns=fused_patterns(plan),
         largest=max((len(group.nodes) for group in plan.groups), default=0),
         launches=len(plan.groups),
         kernels=len({variant.kernel for group in plan.groups for variant in group.variants}),
@@ -75,10 +72,11 @@ def statistics(plan: Plan) -> Statistics:
 
 def statistics_to_json(numbers: Statistics) -> dict[str, Any]:
     """The statistics as plain data; text where they depend on symbols, null for a time that is not predicted."""
+    counts = pattern_counts(numbers.patterns)
     return {
         "groups": numbers.groups,
-        "fused_patterns": numbers.patterns,
-        "reducing_patterns": numbers.reducing,
+        "fused_patterns": counts.patterns,
+        "reducing_patterns": counts.reducing,
         "largest_group": numbers.largest,
         "launches": numbers.launches,
         "kernels": numbers.kernels,
@@ -97,10 +95,6 @@ def statistics_to_json(numbers: Statistics) -> dict[str, Any]:
             for name, use in numbers.levels.items()
         },
     }
-
-
-def _reductions(group: Group) -> int:
-    return sum(node.expr.reducer is not None for node in group.nodes)
 
 
 def _levels(plan: Plan, costs: Mapping[str, Expr]) -> dict[str, LevelUse]:

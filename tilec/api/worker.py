@@ -90,6 +90,8 @@ def _job(request: Request) -> "Job":
     }
     for symbol, size in request.sizes.items():
         flags[f"shapes.{symbol}.value"] = ("the inputs' shapes", size)
+    for symbol, ends in request.ranges.items():
+        flags[f"shapes.{symbol}.range"] = ("a session's sizes", list(ends))
     effective = effective_recipe(request.recipe, flags, os.environ)
     return device_job(effective, flags, _Log(), Path(request.cache))
 

@@ -11,8 +11,9 @@ import typer
 from tilec.cli.bounds_options import capacities, device_of, extents, levels_of, widths
 from tilec.cli.completion import devices
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, Shapes, parse_shapes
+from tilec.cli.options import AsJson, BoundShapes
 from tilec.cli.page import Page
+from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def bounds(
     bits: Annotated[
         list[str] | None, typer.Option("--bits", metavar="N|TENSOR=N[,...]", help="The same in bits.")
     ] = None,
-    shape: Shapes = None,
+    shape: BoundShapes = None,
     capacity: Annotated[
         list[str] | None,
         typer.Option("--capacity", metavar="SIZE", help="Buffer such as 40MiB or 40MB; may be repeated."),

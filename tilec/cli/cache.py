@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, ModelDevice, ModelRecipe, Shapes, parse_shapes
+from tilec.cli.options import AsJson, BoundShapes, ModelDevice, ModelRecipe
 from tilec.cli.page import Page
+from tilec.cli.shape_flags import parse_shapes
 from tilec.cli.verb import EXIT_CODES, verb
 from tilec.errors import TilecError, UsageError
 
@@ -70,7 +71,7 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
 def why(
     console: Console,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")],
-    shape: Shapes = None,
+    shape: BoundShapes = None,
     device: ModelDevice = "host",
     recipe: ModelRecipe = None,
     json: AsJson = False,

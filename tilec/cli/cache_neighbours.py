@@ -38,7 +38,7 @@ def compiled(folder: Path) -> Compiled | None:
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
         body: Any = json.loads((folder / "3-kernels.json").read_text(encoding="utf-8"))
         made_from = body["artifact"]["inputs"]
-        shapes = {port["name"]: tuple(map(int, port["shape"])) for port in body["runtime"]["inputs"]}
+        shapes = {port["name"]: tuple(map(_size, port["shape"])) for port in body["runtime"]["inputs"]}
         return Compiled(str(body["name"]), made_from["model"], str(body["device"]), made_from["device"], shapes)
     return None
 
@@ -52,7 +52,8 @@ def differences(model: Compiled, request: "Request", device_sha256: str, shapes:
     for name, shape in shapes.items():
         there = model.shapes.get(name)
         if there is not None and (
-            len(there) != len(shape) or any(b not in (a, None) for a, b in zip(there, shape, strict=True))
+            len(there) != len(shape)
+            or any(a is not None and b not in (a, None) for a, b in zip(there, shape, strict=True))
         ):
             reasons.append(f"{name} is {_shape(there)} instead of {_shape(shape)}")
     yield from reasons or [UNSEEN]
@@ -71,3 +72,7 @@ def asked(model: Path, request: "Request") -> Shapes:
 
 def _shape(shape: tuple[int | None, ...]) -> str:
     return f"[{', '.join('?' if extent is None else str(extent) for extent in shape)}]"
+
+
+def _size(extent: int | str) -> int | None:
+    return extent if isinstance(extent, int) else None

@@ -99,11 +99,10 @@ def _findings(name: str) -> Iterator[tuple[str, "list[Finding]"]]:
 def _recounted(artifact: "Artifact", plan: "Plan", file: str) -> "Plan":
     """A legal plan with the costs that its decisions come to; predicted times stay where its device is not here."""
     from tilec.cli.options import known_device
-    from tilec.cli.plan_origin import known_sizes
     from tilec.pipeline import StageInput, counted_anew
 
     source = StageInput(Path(file), artifact)
-    return counted_anew(plan, known_device(source), known_sizes(source)).plan
+    return counted_anew(plan, known_device(source)).plan
 
 
 def _artifacts() -> tuple[str, ...]:

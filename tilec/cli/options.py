@@ -1,7 +1,6 @@
 """Options shared by several commands, and the recipe and device that follow from them."""
 
 import os
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tilec.cli.completion import devices, recipes
+from tilec.cli.completion import devices, recipes, sizes
 from tilec.cli.console import Console
-from tilec.errors import ArtifactError, UsageError
+from tilec.cli.shape_flags import SizeRange, parse_sizes
+from tilec.errors import ArtifactError
 from tilec.pipeline import DEVICE_FILE, Job, StageInput
 from tilec.pipeline.request import Flags, device_job, plain_job
 
@@ -41,7 +41,25 @@ ModelRecipe = Annotated[
 ]
 Shapes = Annotated[
     list[str] | None,
-    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Bind symbolic sizes; may be repeated."),
+    typer.Option(
+        "--shape",
+        metavar="SYMBOL=SIZE|LOW..HIGH[/DIVISOR][,...]",
+        help="Bind symbolic sizes, or limit them: seq=1..512, seq=8..512/8; may be repeated.",
+        autocompletion=sizes,
+    ),
+]
+BoundShapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="SYMBOL=SIZE[,...]",
+        help="Bind symbolic sizes; may be repeated.",
+        autocompletion=sizes,
+    ),
+]
+PlanShapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Look at a plan with symbols at these sizes."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Operators that fall back are an error (exit 5).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker threads (default: cores of the device).")]
@@ -87,8 +105,12 @@ def flags(
     given: dict[str, tuple[str, Any]] = {}
     if device is not None:
         given["device"] = ("--device", device)
-    for symbol, size in parse_shapes(shapes or ()).items():
-        given[f"shapes.{symbol}.value"] = ("--shape", size)
+    for symbol, size in parse_sizes(shapes or ()).items():
+        given[f"shapes.{symbol}.value"] = ("--shape", None if isinstance(size, SizeRange) else size)
+        if isinstance(size, SizeRange):
+            given[f"shapes.{symbol}.range"] = ("--shape", [size.low, size.high])
+            if size.divisor is not None:
+                given[f"shapes.{symbol}.divisor"] = ("--shape", size.divisor)
     if strict:
         given["fallback"] = ("--strict", "refuse")
     if threads is not None:
@@ -104,20 +126,6 @@ def flags(
     if watched is not None:
         given[f"{watched}.print_between_passes"] = ("--print-between-passes", True)
     return given
-
-
-def parse_shapes(texts: Iterable[str]) -> dict[str, int]:
-    """Map from symbol to size, from `batch=1,seq=128`. Raises UsageError for another form and for a symbol given
-    twice."""
-    sizes: dict[str, int] = {}
-    for part in (part for text in texts for part in text.split(",")):
-        match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", part)
-        if match is None:
-            raise UsageError(f"--shape {part!r} does not bind a size", hint="Write it like --shape batch=1,seq=128.")
-        symbol, size = match[1], int(match[2])
-        if sizes.setdefault(symbol, size) != size:
-            raise UsageError(f"--shape binds {symbol} to {sizes[symbol]} and to {size}")
-    return sizes
 
 
 def job_without_device(console: Console, recipe: str | None, given: Flags, model: Path | None = None) -> Job:

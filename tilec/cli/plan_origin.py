@@ -11,7 +11,7 @@ from tilec.errors import ArtifactError, TilecError, UsageError
 from tilec.pipeline import FILES, RECIPE_FILE, ReadPlan, StageInput, read_plan, read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tilec.ir.graph import Graph
     from tilec.ir.plan import Plan
@@ -28,28 +28,28 @@ def plan_of(path: Path) -> "tuple[StageInput, Plan]":
 
 
 def graph_of(source: StageInput, plan: "Plan", given: Path | None) -> "Graph":
-    """The graph that a plan was made from: the `given` one, or 1-graph.json beside it, with the plan's sizes bound.
+    """The graph that a plan was made from: the `given` one, or 1-graph.json beside it, with the plan's sizes bound and
+    its ranges of the others.
 
     Raises UsageError where there is none, ArtifactError where it is another one.
     """
     from tilec.ir.bind import bind
     from tilec.ir.codec import graph_from_json, graph_to_json
+    from tilec.ir.restrict import restricted
 
     path = given if given is not None else source.folder / FILES["graph"]
     if not path.exists():
         raise UsageError(f"there is no {path}, the graph that the plan was made from", None, "Name it: --graph FILE.")
     graph_source = read_source("graph", path)
     graph = graph_from_json(graph_source.body, graph_source.place)
-    sizes = _sizes(graph, plan)
-    body = graph_source.body
-    if sizes:
-        graph = bind(graph, sizes)
-        body = graph_to_json(graph)
+    ranges = {symbol: entry for symbol, entry in plan.symbol_ranges.items() if symbol in graph.symbols}
+    sized = bind(restricted(graph, ranges), _sizes(graph, plan))
+    body = graph_source.body if sized is graph else graph_to_json(sized)
     wanted = source.artifact.inputs.get("graph") if source.artifact is not None else None
     if wanted is not None and digest_object(body) != wanted:
         hint = "Name the one that it was made from: --graph FILE." if given is None else None
         raise ArtifactError(f"the plan {source.place} was made from another graph", graph_source.place, hint)
-    return graph
+    return sized
 
 
 def _sizes(graph: "Graph", plan: "Plan") -> dict[str, int]:
@@ -115,20 +115,6 @@ def planned_recipe(source: StageInput, given: str | None) -> str | None:
     return str(source.folder / RECIPE_FILE) if matches else None
 
 
-def planned_sizes(source: StageInput, plan: "Plan", given: str | None) -> dict[str, int]:
-    """The sizes that tiles of a plan with symbols were chosen for, by the `given` recipe and TILEC_ variables, or by
-    recipe.yaml beside the plan where the plan's digest is that of its sizes."""
-    from tilec.pipeline.steps.schedule import assumed_sizes
-    from tilec.spec.effective import recipe_without_device
-
-    beside = _recipe_beside(source) if given is None else None
-    if beside is not None and source.artifact is not None:
-        sizes = assumed_sizes(beside, plan.symbols)
-        if sizes and digest_object(sizes) == source.artifact.inputs.get("sizes"):
-            return sizes
-    return assumed_sizes(recipe_without_device(given, {}, os.environ), plan.symbols)
-
-
 def plan_as_it_stands(source: StageInput, given: "Sequence[DeviceSpec]" = ()) -> ReadPlan:
     """The plan of an artifact, the costs of an edited one counted anew for its device: one of the `given`, else its
     file beside the plan, else the one of its name, whichever has the digest in the plan."""
@@ -136,20 +122,17 @@ def plan_as_it_stands(source: StageInput, given: "Sequence[DeviceSpec]" = ()) ->
         return read_plan(source)
     wanted = source.artifact.inputs.get("device")
     device = next((each for each in given if each.digest() == wanted), None) or known_device(source)
-    return read_plan(source, device, known_sizes(source))
+    return read_plan(source, device)
 
 
-def known_sizes(source: StageInput) -> dict[str, int] | None:
-    """The sizes that tiles of a plan with symbols were chosen for: the default ones, or those of recipe.yaml beside the
-    plan; None where the plan's digest is of others."""
-    from tilec.pipeline.steps.schedule import assumed_sizes
+def plan_there(source: StageInput, plan: "Plan", sizes: "Mapping[str, int] | None") -> "Plan":
+    """A plan at the sizes of --shape, where any are given; its device's file counts as in `known_device`.
 
-    wanted = source.artifact.inputs.get("sizes") if source.artifact is not None else None
-    if wanted is None:
-        return {}
-    beside = _recipe_beside(source)
-    sizes = assumed_sizes(beside, source.body.get("symbols", ())) if beside is not None else {}
-    return sizes if digest_object(sizes) == wanted else None
+    Raises UsageError for sizes that the plan does not have or allow.
+    """
+    from tilec.pipeline.plan_at_sizes import plan_at_sizes
+
+    return plan_at_sizes(plan, sizes, known_device(source)) if sizes else plan
 
 
 def _recipe_beside(source: StageInput) -> "CompileRecipe | None":

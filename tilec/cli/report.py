@@ -7,7 +7,8 @@ import typer
 
 from tilec.cli.completion import devices, recipes
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, parse_shapes
+from tilec.cli.options import AsJson
+from tilec.cli.shape_flags import parse_shapes
 from tilec.cli.tables import Format, table
 from tilec.errors import ConfigError, TilecError, UsageError
 
@@ -74,8 +75,9 @@ def report(
 
     A row tells groups, different fused patterns and those with two or more reductions, nodes of the largest group,
     launches, bytes between groups, traffic of the lowest level, also in whole transactions, predicted time, and
-    energy where a device file tells any. A recipe with workloads is a design study: their least data movement on
-    many buffers, memories, devices or dies, and how fast that can be at best.
+    energy where a device file tells any; a line below counts the patterns of several models. A recipe with
+    workloads is a design study: their least data movement on many buffers, memories, devices or dies, and how fast
+    that can be at best.
 
     With -o it takes plans instead and writes one page that a browser shows without a network: groups as a graph that
     open into tiles and tile programs, traffic and time by level, roofline, bounds, refusals, verification.
@@ -88,7 +90,7 @@ def report(
         write_page(console, models or [], output, device or [], [name for name, given in others.items() if given])
         return
     from tilec.pipeline.sweep import sweep
-    from tilec.report.sweep import sweep_cells, sweep_csv, sweep_to_json
+    from tilec.report.sweep import pattern_lines, sweep_cells, sweep_csv, sweep_to_json
     from tilec.spec.located import validate
     from tilec.spec.sweep import SweepRecipe
 
@@ -110,6 +112,8 @@ def report(
         console.json(sweep_to_json(rows))
     else:
         console.data(sweep_csv(rows) if form is Format.CSV else table(sweep_cells(rows), _NAMES))
+        for line in pattern_lines(rows):
+            console.note(line)
     if failed := [row for row in rows if row.found is None]:
         messages = dict.fromkeys(f"{row.model} on {row.device}: {row.error}" for row in failed)
         raise IncompleteSweep(f"{len(failed)} of {len(rows)} combinations have no plan", hint="\n  ".join(messages))

@@ -12,7 +12,8 @@ import typer
 
 from tilec.artifact import Json, atomic_open
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, ModelDevice, ModelRecipe, Shapes, parse_shapes
+from tilec.cli.options import AsJson, BoundShapes, ModelDevice, ModelRecipe
+from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run_(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the outputs to this .npz file.")
     ] = None,
-    shape: Shapes = None,
+    shape: BoundShapes = None,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Run this often and tell the time of a run.")] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of random inputs.")] = 0,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of a run.")] = None,
@@ -55,14 +56,12 @@ def run_(
     if output is not None and output.suffix not in (".npy", ".npz"):
         raise UsageError("outputs are written as .npz, or as .npy when there is one", str(output))
     given, random = _read_inputs(inputs or ())
-    if build.is_dir():
-        if shape:
-            raise UsageError("the sizes of a compiled model are fixed", "--shape", "Name the ONNX file instead.")
-        folder = build
-    else:
-        folder = _compiled(console, build, given, parse_shapes(shape or ()), device, recipe)
+    sizes = parse_shapes(shape or ())
+    folder = build if build.is_dir() else _compiled(console, build, given, sizes, device, recipe)
     session = _loaded(folder, threads)
-    feeds, drawn = _feeds(folder, session, given, random, seed)
+    if build.is_dir():
+        _refuse_unknown_sizes(session, sizes)
+    feeds, drawn = _feeds(folder, session, given, random, seed, sizes)
     for name in drawn:
         console.note(f"input {name}: random, seed {seed}")
     results, times = _timed(lambda: session.run(feeds), repeat)
@@ -143,8 +142,35 @@ def _loaded(folder: Path, threads: int | None) -> "Session":
     return load(folder, threads=threads)
 
 
+def _refuse_unknown_sizes(session: "Session", sizes: Mapping[str, int]) -> None:
+    """Raise UsageError for a size of a symbol that a compiled model does not have."""
+    names = [symbol.name for symbol in session.symbols]
+    for name in sizes:
+        if not names:
+            raise UsageError("the sizes of a compiled model are fixed", "--shape", "Name the ONNX file instead.")
+        if name not in names:
+            near = did_you_mean(name, names)
+            hint = f"Did you mean {near!r}?" if near else f"Its sizes are {', '.join(names)}."
+            raise UsageError(f"the model has no size {name!r}", "--shape", hint)
+
+
+def _sizes_of(session: "Session", given: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes of symbols that given arrays tell."""
+    sizes: dict[str, int] = {}
+    for symbol in session.symbols:
+        name = session.inputs[symbol.at].name if symbol.space == "input" else ""
+        if name in given and given[name].ndim > symbol.dim:
+            sizes[symbol.name] = given[name].shape[symbol.dim]
+    return sizes
+
+
 def _feeds(
-    folder: Path, session: "Session", given: Mapping[str, Any], random: Sequence[str], seed: int
+    folder: Path,
+    session: "Session",
+    given: Mapping[str, Any],
+    random: Sequence[str],
+    seed: int,
+    sizes: Mapping[str, int],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Inputs by name, and the names of the random ones. Raises UsageError for a name that is no input, or cannot be
     drawn."""
@@ -167,7 +193,8 @@ def _feeds(
     problem = undrawable(plan)
     if problem:
         raise UsageError(problem, hint="Give it with --input, or run the model in Python with tilec.InferenceSession.")
-    arrays = random_inputs(plan, Draw(seed))
+    known = {name: size for name, size in sizes.items() if name in plan.symbols}
+    arrays = random_inputs(plan, Draw(seed), {**known, **_sizes_of(session, given)})
     return {name: given[name] if name in given else arrays[name] for name in names}, drawn
 
 

@@ -10,10 +10,11 @@ from tilec.abi.alignment import ALIGNMENT
 from tilec.abi.manifest import LOADER
 from tilec.artifact import encode
 from tilec.codegen.backend import Observe, backend_of
-from tilec.codegen.kernels import Advance, lower_plan
+from tilec.codegen.kernels import Advance, Kernels, lower_plan
 from tilec.codegen.programs import write_programs
 from tilec.errors import UnavailableError
 from tilec.ir.plan import Plan
+from tilec.ir.text import text_of
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions
 
@@ -28,7 +29,7 @@ def codegen(
     advance: Advance,
     observe: Observe | None = None,
 ) -> dict[str, Any]:
-    """Generate code for a plan whose sizes are bound; returns the body of `3-kernels.json`.
+    """Generate code for a plan; returns the body of `3-kernels.json`.
 
     `folder` holds the weight files that the plan names and gets packed weights and the library; `cache` keeps
     object files across models; `observe` is called after every pass over a kernel.  A device without a back end gets
@@ -41,7 +42,7 @@ def codegen(
         raise UnavailableError(obstacle.reason, hint=obstacle.fix)
     kernels = lower_plan(plan, folder, advance, lcm(ALIGNMENT, device.levels[0].alignment))
     body: dict[str, Any] = {
-        "arena": {"bytes": kernels.arena.size, "offsets": dict(kernels.arena.offsets)},
+        "arena": _arena(kernels),
         "constants": {name: encode(place) for name, place in kernels.weights.places.items()},
         "device": plan.device,
         "name": plan.name,
@@ -52,3 +53,16 @@ def codegen(
         runtime = dict(backend.build(plan, kernels, device, options, folder, cache, observe))
         body["runtime"] = runtime if backend.loader == LOADER else {**runtime, "loader": backend.loader}
     return body
+
+
+def _arena(kernels: Kernels) -> dict[str, Any]:
+    """The places of tensors; in a model with symbols arenas and positions among the numbers, which stand beside them as
+    text."""
+    if kernels.sized is None:
+        return {"bytes": kernels.arena.size, "offsets": dict(kernels.arena.offsets)}
+    numbers, arena = kernels.sized.numbers, kernels.sized.arena
+    return {
+        "numbers": [text_of(expr) for expr in numbers.exprs],
+        "offsets": {name: encode(place) for name, place in arena.places.items()},
+        "sizes": list(arena.sizes),
+    }

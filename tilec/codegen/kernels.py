@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilec.abi.alignment import ALIGNMENT
 from tilec.codegen.check_layouts import check_layouts
 from tilec.codegen.kernel_sharing import renaming
 from tilec.codegen.prepare_weights import Weights, prepare_weights
-from tilec.errors import ArtifactError, UnsupportedError
+from tilec.codegen.shape_program import NumberBuilder, Numbers, symbols_as_numbers
+from tilec.codegen.sized_arena import SizedArena, SizedLife, sized_arena
+from tilec.codegen.symbol_sources import symbol_parts
+from tilec.errors import ArtifactError
+from tilec.ir.algebra import simplify_scalar
 from tilec.ir.call_segments import call_results, segment_of
-from tilec.ir.expr import constant_value
+from tilec.ir.expr import Binary, Call, Const, Expr, constant_value
 from tilec.ir.memory_plan import Arena, Life, plan_memory
 from tilec.ir.plan import Group, Plan, Variant
 from tilec.ir.program import Program
+from tilec.ir.sizes import algebra_ranges, pivot_sizes
 from tilec.ir.types import tensor_bytes
 from tilec.ir.verify.program import check_program
 from tilec.lower.checks.plan_errors import PlanError
@@ -28,20 +33,30 @@ Advance = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One group at run time: the kernel that runs it and the tensors it passes, in the order of the parameters;
-    `segment` counts the calls that come before it."""
+    """One variant of a group at run time: the kernel that runs it and the tensors it passes, in the order of the
+    parameters; `segment` counts the calls that come before it. It runs at sizes for which `guard` holds."""
 
     group: str
     kernel: str
     tensors: tuple[str, ...]
     segment: int = 0
+    guard: Expr = Const(True)
+
+
+@dataclass(frozen=True, slots=True)
+class SizedMemory:
+    """Memory of a plan with symbols: the numbers that it consists of, and the places of tensors among them."""
+
+    numbers: Numbers
+    arena: SizedArena
 
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
     """Everything that a back end compiles and a session runs.
 
-    `programs` by kernel name, with the first of the `groups` that each runs; `steps` in execution order.
+    `programs` by kernel name, with the first of the `groups` that each runs, as if its variant were the only one;
+    `steps` in execution order. A plan with symbols has its tensors in `sized` instead of `arena`.
     """
 
     programs: Mapping[str, Program]
@@ -49,30 +64,72 @@ class Kernels:
     steps: tuple[Step, ...]
     arena: Arena
     weights: Weights
+    sized: SizedMemory | None = None
 
 
 def lower_plan(plan: Plan, folder: Path, advance: Advance, alignment: int = ALIGNMENT) -> Kernels:
     """The plan as tile programs, one for each kernel name, with weights written and every tensor placed.
 
-    Raises ArtifactError for a plan that is not legal, before anything is written.
+    Raises ArtifactError for a plan that is not legal, before anything is written; UnsupportedError for a size that no
+    tensor tells at run time.
     """
     programs: dict[str, Program] = {}
     groups: dict[str, Group] = {}
     steps = []
+    parts = symbol_parts(plan)
     there = segment_of([node for group in plan.groups for node in group.nodes], plan.calls)
     for done, group in enumerate(plan.groups):
-        variant = chosen_variant(group)
-        first = groups.setdefault(variant.kernel, group)
-        if first is group:
-            programs[variant.kernel] = _legal(lower(group, variant, plan), group, variant, plan)
-        names = renaming(first, group, plan.tensors)
-        tensors = tuple(names[buffer.tensor] for buffer in programs[variant.kernel].parameters)
-        steps.append(Step(group.name, variant.kernel, tensors, max(there[node.name] for node in group.nodes)))
+        segment = max(there[node.name] for node in group.nodes)
+        for alone, guard in variants_alone(plan, group):
+            (variant,) = alone.variants
+            first = groups.setdefault(variant.kernel, alone)
+            if first is alone:
+                programs[variant.kernel] = _legal(lower(group, variant, plan), group, variant, plan)
+            names = renaming(first, alone, plan.tensors)
+            tensors = tuple(names[buffer.tensor] for buffer in programs[variant.kernel].parameters)
+            steps.append(Step(group.name, variant.kernel, tensors, segment, guard))
         advance(done + 1, 2 * len(plan.groups))
     steps.sort(key=lambda step: step.segment)
     check_layouts(plan, [(step.group, step.kernel, step.tensors) for step in steps], programs)
     weights = prepare_weights(plan, folder, folder)
-    return Kernels(programs, groups, tuple(steps), _arena(plan, tuple(steps), alignment), weights)
+    lives = _lives(plan, tuple(steps))
+    if not plan.symbols:
+        sizes = {name: size_of(plan, name) for name in lives}
+        arena = plan_memory([Life(name, sizes[name], *life) for name, life in lives.items()], alignment)
+        return Kernels(programs, groups, tuple(steps), arena, weights)
+    sized = _sized_memory(plan, parts, lives, alignment)
+    return Kernels(programs, groups, tuple(steps), Arena({}, 0), weights, sized)
+
+
+def variants_alone(plan: Plan, group: Group) -> tuple[tuple[Group, Expr], ...]:
+    """For each variant of a group that may run the group with that variant alone, and the sizes that it runs at: its
+    guard holds, and none before does."""
+    ranges = algebra_ranges(plan.symbols, plan.symbol_ranges)
+    alone: list[tuple[Group, Expr]] = []
+    earlier: Expr = Const(True)
+    for variant in group.variants:
+        guard = simplify_scalar(Binary("and", earlier, variant.guard), ranges)
+        if guard != Const(False):
+            alone.append((replace(group, variants=(variant,)), guard))
+        earlier = simplify_scalar(Binary("and", earlier, negation(variant.guard)), ranges)
+    return tuple(alone)
+
+
+def negation(condition: Expr) -> Expr:
+    """The opposite of a condition."""
+    match condition:
+        case Const(bool() as value):
+            return Const(not value)
+        case Binary(op, left, right) if op in _OPPOSITE:
+            return Binary(_OPPOSITE[op], left, right)
+        case Binary("and" | "or" as op, left, right):
+            return Binary("or" if op == "and" else "and", negation(left), negation(right))
+        case Call("not", (inner,)):
+            return inner
+    return Call("not", (condition,))
+
+
+_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 def _legal(program: Program, group: Group, variant: Variant, plan: Plan) -> Program:
@@ -86,16 +143,6 @@ def _legal(program: Program, group: Group, variant: Variant, plan: Plan) -> Prog
     return program
 
 
-def chosen_variant(group: Group) -> Variant:
-    """The variant of a group that runs: with all sizes bound there is one."""
-    if len(group.variants) != 1:
-        raise UnsupportedError(
-            f"group {group.name} has {len(group.variants)} variants",
-            hint="Bind all sizes with --shape SYMBOL=SIZE and schedule again.",
-        )
-    return group.variants[0]
-
-
 def size_of(plan: Plan, tensor: str) -> int:
     """Bytes of a tensor whose shape is bound."""
     entry = plan.tensors[tensor]
@@ -104,9 +151,9 @@ def size_of(plan: Plan, tensor: str) -> int:
     return size
 
 
-def _arena(plan: Plan, steps: tuple[Step, ...], alignment: int) -> Arena:
-    """Places of the tensors that go from groups to groups or calls; inputs, outputs, constants and results of calls lie
-    outside of the arena."""
+def _lives(plan: Plan, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
+    """First and last step that touch each of the tensors that go from groups to groups or calls; inputs, outputs,
+    constants and results of calls lie outside of the arena."""
     outside = {port.tensor for port in (*plan.inputs, *plan.outputs)} | set(plan.constants)
     outside |= {node.name for node in plan.prepared} | {port.tensor for port in call_results(plan.calls, plan.tensors)}
     first: dict[str, int] = {}
@@ -119,5 +166,16 @@ def _arena(plan: Plan, steps: tuple[Step, ...], alignment: int) -> Arena:
     for k, call in enumerate(plan.calls):
         last_step = sum(step.segment <= k for step in steps) - 1
         last |= {port.tensor: max(last[port.tensor], last_step) for port in call.inputs if port.tensor in first}
-    lives = [Life(tensor, size_of(plan, tensor), first[tensor], last[tensor]) for tensor in first]
-    return plan_memory(lives, alignment)
+    return {tensor: (first[tensor], last[tensor]) for tensor in first}
+
+
+def _sized_memory(
+    plan: Plan, parts: Mapping[str, int], lives: Mapping[str, tuple[int, int]], alignment: int
+) -> SizedMemory:
+    """The places of tensors at all sizes."""
+    symbols = [symbol for symbol in plan.symbols if symbol in parts]
+    numbers = NumberBuilder(symbols_as_numbers(symbols, parts), algebra_ranges(symbols, plan.symbol_ranges))
+    shapes = {name: plan.tensors[name] for name in lives}
+    sized = [SizedLife(n, tensor_bytes(t.ttype, t.shape), *lives[n]) for n, t in shapes.items()]
+    arena = sized_arena(sized, numbers, pivot_sizes(symbols, plan.symbol_ranges), alignment)
+    return SizedMemory(numbers.numbers, arena)

@@ -4,30 +4,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tilec.codegen.shape_program import Number, Size
+
 Space = Literal["input", "output", "arena", "constant"]
 
 
 @dataclass(frozen=True)
 class Argument:
-    """The memory behind a kernel's pointer: `size` bytes from byte `offset` of a tensor or of the arena.
+    """The memory behind a kernel's pointer: `size` bytes from byte `offset` of a tensor or of an arena.
 
-    `index` counts the model's inputs, outputs or constants; it is 0 for the arena.
+    `index` counts the model's inputs, outputs, constants or arenas. Where sizes vary `tensor` names the one that lies
+    there, and `apart` those of the same arena that share no byte with it at any size.
     """
 
     space: Space
     index: int
-    offset: int
-    size: int
+    offset: Size
+    size: Size
     writes: bool = False
+    tensor: str = ""
+    apart: frozenset[str] = frozenset()
 
     def conflicts(self, other: "Argument") -> bool:
-        """Whether both touch a common byte and one of them writes it."""
-        return (
-            (self.writes or other.writes)
-            and (self.space, self.index) == (other.space, other.index)
-            and self.offset < other.offset + other.size
-            and other.offset < self.offset + self.size
-        )
+        """Whether both may touch a common byte and one of them writes it."""
+        one_block = (self.space, self.index) == (other.space, other.index)
+        return (self.writes or other.writes) and one_block and self._overlaps(other)
+
+    def _overlaps(self, other: "Argument") -> bool:
+        """Whether two places of one block share a byte at some sizes."""
+        begin, size, start, length = self.offset, self.size, other.offset, other.size
+        if (
+            isinstance(begin, Number)
+            or isinstance(size, Number)
+            or isinstance(start, Number)
+            or isinstance(length, Number)
+        ):
+            return other.tensor not in self.apart
+        return begin < start + length and start < begin + size
 
 
 @dataclass(frozen=True)
@@ -35,24 +48,30 @@ class Launch:
     """One call of kernel `symbol` on all of its `tasks`; arguments in the order of its operands.
 
     `grain` is the fewest tasks worth handing to a thread at once; `scratch_bytes` the working memory of each thread;
-    `segment` the number of calls of onnxruntime before it; `group` the group of the plan that it computes.
+    `segment` the number of calls of onnxruntime before it; `group` the group of the plan that it computes; `sizes` are
+    the values of the symbols that the kernel takes. Launches of one group are its variants, one of which has tasks.
     """
 
     symbol: str
     arguments: tuple[Argument, ...]
-    tasks: int
+    tasks: Size
     scratch_bytes: int = 0
-    grain: int = 1
+    grain: Size = 1
     segment: int = 0
     group: str = ""
+    sizes: tuple[Size, ...] = ()
 
     @property
     def width(self) -> int:
-        """The most threads that can share it."""
+        """The most threads that can share it, 1 where that depends on sizes."""
+        if isinstance(self.tasks, Number) or isinstance(self.grain, Number):
+            return 1
         return max(1, self.tasks // self.grain)
 
     def depends_on(self, earlier: "Launch") -> bool:
         """Whether it must not start before `earlier` has finished (reads after writes, and the two reverses)."""
+        if self.group and self.group == earlier.group:
+            return False
         return any(a.conflicts(b) for a in self.arguments for b in earlier.arguments)
 
 
@@ -80,11 +99,17 @@ def waits(launches: Sequence[Launch]) -> list[tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class PointerTable:
-    """How many pointers a run passes; their table holds inputs, outputs, constants, then the arena."""
+    """How many pointers a run passes; their table holds inputs, outputs, constants, the arenas, then the numbers."""
 
     inputs: int
     outputs: int
     constants: int
+    arenas: int = 1
+
+    @property
+    def numbers(self) -> int:
+        """Position of the pointer to the numbers of a model with symbols."""
+        return self.inputs + self.outputs + self.constants + self.arenas
 
     def entry(self, argument: Argument) -> int:
         """Position of the argument's base pointer in the table."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from tilec.abi.job_layout import ABI
 from tilec.abi.manifest import CallSpec, Constant, IndexSpec, LibraryFile, Manifest, PortSpec, Segment, WeightsFile
+from tilec.abi.shape_program import ShapeProgram
 from tilec.codegen.kernels import Kernels
+from tilec.codegen.launch_sizes import LaunchSizes, shape_program
 from tilec.codegen.launch_table import Launch, PointerTable
-from tilec.codegen.tensor_places import TensorPlaces
-from tilec.ir.expr import constant_value
+from tilec.codegen.shape_program import Numbers
+from tilec.codegen.tensor_places import TensorPlaces, extent_of
+from tilec.ir.expr import Expr
 from tilec.ir.plan import Plan
 
 Code = TypeVar("Code")
@@ -24,8 +27,8 @@ class Model(Generic[Code]):
     """A model ready for compilation: functions by symbol, the launches of its kernels in order, their memory.
 
     `arena_bytes` is the size of the memory that arguments of space "arena" lie in; `threads` the default number
-    of threads (None: one per usable CPU). Results of `calls` count as inputs behind `inputs`; `taken` and `ranges` as
-    in `Manifest`.
+    of threads (None: one per usable CPU). Results of `calls` count as inputs behind `inputs`; `taken`, `ranges` and
+    `sizes` as in `Manifest`. With symbols, `numbers` are the expressions that `sizes` has as text.
     """
 
     functions: Mapping[str, Code]
@@ -39,17 +42,20 @@ class Model(Generic[Code]):
     calls: tuple[CallSpec, ...] = ()
     taken: tuple[tuple[int, int], ...] = ()
     ranges: tuple[IndexSpec, ...] = ()
+    sizes: ShapeProgram | None = None
+    numbers: Numbers | None = None
 
     @property
     def started(self) -> tuple[Launch, ...]:
-        """The launches that have tasks."""
-        return tuple(launch for launch in self.launches if launch.tasks > 0)
+        """The launches that have tasks at some sizes."""
+        return tuple(launch for launch in self.launches if launch.tasks != 0)
 
     @property
     def table(self) -> PointerTable:
         """The table of pointers that compiled code reads."""
         results = sum(len(call.outputs) for call in self.calls)
-        return PointerTable(len(self.inputs) + results, len(self.outputs), len(self.constants))
+        arenas = 1 if self.sizes is None else len(self.sizes.arenas)
+        return PointerTable(len(self.inputs) + results, len(self.outputs), len(self.constants), arenas)
 
     def manifest(self, library: LibraryFile | None) -> Manifest:
         """The manifest of the model with its library; the stage adds the loader of the back end."""
@@ -67,14 +73,14 @@ class Model(Generic[Code]):
             calls=self.calls,
             taken=self.taken,
             ranges=self.ranges,
+            sizes=self.sizes,
         )
 
 
 def _ranges(plan: Plan) -> tuple[IndexSpec, ...]:
-    """The ranges of inputs, whose sizes are bound."""
+    """The ranges of inputs."""
     numbers = {port.tensor: number for number, port in enumerate(plan.inputs)}
-    extents = [(each, constant_value(each.extent)) for each in plan.ranges]
-    return tuple(IndexSpec(numbers[r.tensor], extent, r.node) for r, extent in extents if extent is not None)
+    return tuple(IndexSpec(numbers[r.tensor], extent_of(r.extent), r.node) for r in plan.ranges)
 
 
 def _segment(launches: Sequence[Launch], number: int) -> Segment:
@@ -86,34 +92,38 @@ def _segment(launches: Sequence[Launch], number: int) -> Segment:
 class KernelCode(Generic[Code]):
     """A kernel of one plan: the symbol to launch, the functions that it consists of, and how it is launched.
 
-    `tasks`, `scratch_bytes` and `grain` as in `Launch`.
+    `tasks`, `scratch_bytes` and `grain` as in `Launch`, over the symbols of the plan; `symbols` are those that the
+    kernel takes.
     """
 
     symbol: str
     functions: Mapping[str, Code]
-    tasks: int = 1
+    tasks: int | Expr = 1
     scratch_bytes: int = 0
-    grain: int = 1
+    grain: int | Expr = 1
+    symbols: tuple[str, ...] = ()
 
 
 def model_of(
     plan: Plan, kernels: Kernels, code: Mapping[str, KernelCode[Code]], folder: Path, threads: int | None
 ) -> Model[Code]:
     """The model of a lowered plan with the code of its kernels by name; `folder` holds the weight files."""
-    places = TensorPlaces(plan, kernels)
+    sizes = LaunchSizes.of(plan, kernels)
+    places = TensorPlaces(plan, kernels, sizes.numbers)
     launches = tuple(
         Launch(
             symbol=code[step.kernel].symbol,
             arguments=places.arguments(step),
-            tasks=code[step.kernel].tasks,
+            tasks=sizes.tasks(step, code[step.kernel].tasks),
             scratch_bytes=code[step.kernel].scratch_bytes,
-            grain=code[step.kernel].grain,
+            grain=sizes.size(code[step.kernel].grain),
             segment=step.segment,
             group=step.group,
+            sizes=sizes.symbols(code[step.kernel].symbols),
         )
         for step in kernels.steps
     )
-    return Model(
+    model = Model(
         functions={symbol: function for kernel in code.values() for symbol, function in kernel.functions.items()},
         launches=launches,
         inputs=places.inputs,
@@ -126,3 +136,7 @@ def model_of(
         taken=places.taken,
         ranges=_ranges(plan),
     )
+    if sizes.numbers is None:
+        return model
+    program, numbers = shape_program(plan, kernels, model.started, sizes.numbers)
+    return replace(model, sizes=program, numbers=numbers)

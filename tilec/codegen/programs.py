@@ -15,15 +15,19 @@ FOLDER = "programs"
 def write_programs(kernels: Kernels, folder: Path) -> dict[str, dict[str, str]]:
     """Write every kernel's program into `folder`/programs, as JSON and as text.
 
-    Returns, for the group that stands for each kernel, the program's file.  Raises TilecError when the folder cannot
-    be written.
+    Returns, for the group that stands for each kernel, the program's file; further variants of a group stand beside it
+    under `group/kernel`.  Raises TilecError when the folder cannot be written.
     """
-    files = {}
+    files: dict[str, dict[str, str]] = {}
     for name, program in kernels.programs.items():
         group = kernels.groups[name].name
         data = pretty(program_to_json(program)).encode()
         file = f"{FOLDER}/{name}.json"
         write_bytes(folder / file, data)
         write_bytes(folder / FOLDER / f"{name}.txt", program_text(program).encode())
-        files[group] = {"file": file, "kernel": name, "sha256": digest_bytes(data)}
+        files[group if group not in files else f"{group}/{name}"] = {
+            "file": file,
+            "kernel": name,
+            "sha256": digest_bytes(data),
+        }
     return files

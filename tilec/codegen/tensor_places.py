@@ -17,21 +17,25 @@ from tilec.abi.manifest import (
 )
 from tilec.codegen.kernels import Kernels, Step, size_of
 from tilec.codegen.launch_table import Argument
-from tilec.ir.expr import constant_value
+from tilec.codegen.shape_program import Number, NumberBuilder, Size
+from tilec.ir.expr import Expr, constant_value
 from tilec.ir.graph import Port
 from tilec.ir.plan import Plan
+from tilec.ir.text import text_of
+from tilec.ir.types import tensor_bytes
 
 
 class TensorPlaces:
     """The places of a lowered plan's tensors, as launches, calls and the manifest name them.
 
     Inputs, results of calls, outputs and constants are counted in the order of the manifest; intermediate tensors lie
-    at byte offsets of the arena.
+    at byte offsets of the arena. `numbers` collects what depends on sizes.
     """
 
-    def __init__(self, plan: Plan, kernels: Kernels) -> None:
+    def __init__(self, plan: Plan, kernels: Kernels, numbers: NumberBuilder | None = None) -> None:
         self._plan = plan
         self._kernels = kernels
+        self._numbers = numbers
         self._inputs = {port.tensor: i for i, port in enumerate(plan.inputs)}
         results = [port.tensor for call in plan.calls for port in call.outputs]
         self._results = {tensor: i for i, tensor in enumerate(results)}
@@ -92,8 +96,7 @@ class TensorPlaces:
 
     def _tensor(self, port: Port) -> TensorSpec:
         tensor = self._plan.tensors[port.tensor]
-        extents = (constant_value(extent) for extent in tensor.shape)
-        return TensorSpec(port.name, tensor.ttype, tuple(size for size in extents if size is not None))
+        return TensorSpec(port.name, tensor.ttype, tuple(extent_of(extent) for extent in tensor.shape))
 
     def _compiled(self, port: Port) -> TensorSpec | None:
         """Type and shape of a tensor that compiled code knows."""
@@ -109,10 +112,13 @@ class TensorPlaces:
         spec = self._compiled(port)
         if port.tensor in self._constants:
             return CallInput(port.name, "constant", self._constants[port.tensor], spec)
+        if self._kernels.sized is not None:
+            place = self._kernels.sized.arena.places[port.tensor]
+            return CallInput(port.name, "arena", place.arena, spec, place.offset)
         return CallInput(port.name, "arena", self._kernels.arena.offsets[port.tensor], spec)
 
     def _argument(self, tensor: str, writes: bool) -> Argument:
-        size = size_of(self._plan, tensor)
+        size = self._bytes(tensor)
         if tensor in self._outputs:
             return Argument("output", self._outputs[tensor], 0, size, writes)
         if tensor in self._inputs:
@@ -121,4 +127,21 @@ class TensorPlaces:
             return Argument("input", len(self._plan.inputs) + self._results[tensor], 0, size, writes)
         if tensor in self._constants:
             return Argument("constant", self._constants[tensor], 0, size, writes)
+        if self._kernels.sized is not None:
+            arena = self._kernels.sized.arena
+            place = arena.places[tensor]
+            return Argument("arena", place.arena, Number(place.offset), size, writes, tensor, arena.apart[tensor])
         return Argument("arena", 0, self._kernels.arena.offsets[tensor], size, writes)
+
+    def _bytes(self, tensor: str) -> Size:
+        """Bytes of a tensor."""
+        if self._numbers is None:
+            return size_of(self._plan, tensor)
+        entry = self._plan.tensors[tensor]
+        return self._numbers.size(tensor_bytes(entry.ttype, entry.shape))
+
+
+def extent_of(extent: Expr) -> int | str:
+    """An extent as the manifest has it."""
+    size = constant_value(extent)
+    return text_of(extent) if size is None else size

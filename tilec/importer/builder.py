@@ -17,10 +17,12 @@ from tilec.importer.fold import evaluate_constants, fold_constant, fold_elements
 from tilec.importer.forms import form_of, listed, tidied
 from tilec.importer.index_ranges import input_ranges
 from tilec.importer.names import LETTERS, Names, identifier
+from tilec.importer.node_sizes import AssumedSizes
 from tilec.importer.shapes import shape_text
 from tilec.importer.value import Value, extents, progression, static
 from tilec.importer.weights import Stored
 from tilec.ir.bind import simplify_tensor
+from tilec.ir.call_segments import sizes_in
 from tilec.ir.expr import (
     Const,
     Expr,
@@ -33,6 +35,7 @@ from tilec.ir.expr import (
 )
 from tilec.ir.graph import Constant, IndexRange, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
+from tilec.ir.size_facts import SizeFacts
 from tilec.ir.types import numpy_dtype, tensor_bytes
 from tilec.ir.verify.data import MAX_SIZE
 
@@ -44,6 +47,8 @@ TRACKED = ("i64", "i32", "bool")
 
 MAX_LISTED_ELEMENTS = 16
 """Maximal number of known elements that are written out in the body of a node."""
+
+NO_FACTS = SizeFacts()
 
 
 class Axis(NamedTuple):
@@ -65,14 +70,16 @@ class Origin:
 class Builder:
     """Nodes and constants collected so far; `symbols` are reserved, iterators are named differently."""
 
-    def __init__(self, symbols: Iterable[str]) -> None:
+    def __init__(self, symbols: Iterable[str], facts: SizeFacts = NO_FACTS) -> None:
         self.names = Names()
+        self.sizes = AssumedSizes(facts)
         self._symbols = frozenset(symbols)
         self._values: dict[str, Value] = {}
         self._nodes: dict[str, Node] = {}
         self._stored: dict[str, Stored] = {}
         self._asked: dict[str, None] = {}
         self._segments: dict[str, int] = {}
+        self._reporting: dict[str, str] = {}
         self._ranges: list[IndexRange] = []
 
     def input(self, name: str, shape: Sequence[Expr], ttype: str) -> Value:
@@ -83,6 +90,9 @@ class Builder:
         """A tensor that onnxruntime computes; compiled nodes can read it from segment `segment` on."""
         value = self.input(name, shape, ttype)
         self._segments[value.name] = segment
+        for extent in value.shape:
+            if isinstance(extent, Var) and extent.name in self.sizes.facts.reported:
+                self._reporting.setdefault(extent.name, value.name)
         return value
 
     def segment(self, name: str) -> int:
@@ -175,9 +185,16 @@ class Builder:
 
     def _define(self, node: Node) -> None:
         self._nodes[node.name] = node
-        segment = max((self.segment(operand) for operand in operands(node.expr)), default=0)
+        segment = max((self.segment(operand) for operand in self._sources(node)), default=0)
         if segment:
             self._segments[node.name] = segment
+
+    def _sources(self, node: Node) -> list[str]:
+        """The tensors that a node reads, and those whose shapes report sizes that it uses."""
+        if not self._reporting:
+            return list(operands(node.expr))
+        used = [self._reporting[s] for s in sorted(sizes_in(node.expr)) if s in self._reporting]
+        return [*operands(node.expr), *used]
 
     def _folded(self, name: str, array: NDArray[Any], ttype: str, form: Expr | None = None) -> Value:
         self._stored[name] = Stored(array, ttype)
@@ -202,7 +219,8 @@ class Builder:
     def conditional(self) -> Iterator[None]:
         """Translate what may not be computed in a run: its tensors may hold anything then."""
         before = len(self._ranges)
-        yield
+        with self.sizes.conditional():
+            yield
         del self._ranges[before:]
 
     def known(self, value: Value) -> tuple[Expr, ...] | None:
@@ -260,7 +278,7 @@ class Builder:
             name = pending.pop()
             if name not in needed:
                 needed.add(name)
-                pending += operands(self._nodes[name].expr) if name in self._nodes else ()
+                pending += self._sources(self._nodes[name]) if name in self._nodes else ()
         return needed
 
     def finish(self, ports: Sequence[str]) -> Built:

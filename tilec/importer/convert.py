@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -26,7 +26,11 @@ from tilec.importer.ports import InputPort, input_ports, readable, require_types
 from tilec.importer.translate import Translator
 from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
-from tilec.ir.graph import Graph, Placement, Port, Unsupported, WeightRef
+from tilec.ir.algebra import simplify
+from tilec.ir.expr import Var
+from tilec.ir.graph import Call, Graph, Placement, Port, Tensor, Unsupported, WeightRef
+from tilec.ir.pivots import legal_pivots
+from tilec.ir.size_facts import SizeFacts, settled
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
@@ -52,7 +56,8 @@ class Imported:
 
     `weights` is the content of `owned_file` (empty: there is none), in pieces to be written one after another; the file
     is named by its content, so that the graph does not depend on where it is written. `clusters` are the files that
-    onnxruntime runs, by name. `needed` names inputs whose contents would let more nodes compile.
+    onnxruntime runs, by name. `needed` names inputs whose contents would let more nodes compile, `bound` the sizes that
+    were bound from the start.
     """
 
     graph: Graph
@@ -60,6 +65,7 @@ class Imported:
     owned_file: str = ""
     clusters: Mapping[str, Pieces] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
+    bound: tuple[str, ...] = ()
 
     @property
     def files(self) -> dict[str, Pieces]:
@@ -92,28 +98,30 @@ def import_model(
     nodes = ordered(graph.node, names, model.file)
     opaque = [info for info in given if info not in tensors]
     context = Context(model.file, opset, functions_of(model.proto.functions, model.file))
-    builder, scope, fallbacks, asked = _placed(nodes, ports, opaque, symbols, context, model)
+    builder, scope, fallbacks, asked = _placed(nodes, ports, opaque, SizeFacts(symbols), context, model)
     needed = tuple(port.name for port in ports if port.name in asked)
     refused = [each.why for each in fallbacks.fallen if not _may_fall_back(each.node, fallback)]
     if refused:
         raise UnsupportedModelError(model.file, refused, len(nodes), needed)
     outputs = _outputs(builder, graph.output, scope, fallbacks, model.file)
     inputs = tuple(Port(p.name, _named(scope, p.name).name) for p in given)
-    return _assembled(name or path.stem, symbols, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed)
+    made = _assembled(name or path.stem, inputs, outputs, builder, fallbacks, scope, model, len(nodes), needed)
+    return replace(made, bound=tuple(sizes))
 
 
 def _placed(
     nodes: Sequence[tuple[int, Any]],
     ports: Sequence[InputPort],
     opaque: Sequence[Any],
-    symbols: Sequence[str],
+    facts: SizeFacts,
     context: Context,
     model: Model,
 ) -> tuple[Builder, Scope, Fallbacks, set[str]]:
     """All nodes translated or left to onnxruntime, and the inputs whose contents would have been required.
 
     Translation restarts when a sequence, which exists only during import, is read by a node that falls back or is an
-    output: the nodes that create it have to fall back as well.
+    output: the nodes that create it have to fall back as well. It restarts with fewer symbols when nodes demand that
+    sizes are equal.
     """
     forced: dict[int, Unsupported] = {}
     if context.opset not in OPSETS:
@@ -121,19 +129,28 @@ def _placed(
         forced = {number: Unsupported(label(node, number), node.op_type, reason) for number, node in nodes}
     asked: set[str] = set()
     while True:
-        builder = Builder(symbols)
-        scope = _scope(builder, ports, opaque, model)
-        fallbacks = Fallbacks(builder, model, symbols)
+        builder = Builder((*facts.solvable, *facts.values), facts)
+        scope = _scope(builder, [_reduced(port, facts) for port in ports], opaque, model)
+        fallbacks = Fallbacks(builder, model)
         _translate(nodes, scope, context, forced, fallbacks)
         asked |= _asked(builder, ports, scope)
         outputs = model.proto.graph.output
         sequences = [info.name for info in outputs if isinstance(scope.get(info.name), Items | Maybe)]
         more = forced_by((*fallbacks.sequences, *sequences), nodes, scope) - set(forced)
-        if not more:
+        learnt = builder.sizes.facts.values.keys() != facts.values.keys()
+        if not more and not learnt:
             return builder, scope, fallbacks, asked
+        if learnt and not more:
+            facts = builder.sizes.facts.without(builder.sizes.facts.reported)
+            continue
         reason = "it makes a sequence that leaves the compiled part"
         forced |= {each.number: each.why for each in fallbacks.fallen}
         forced |= {n: Unsupported(label(node, n), node.op_type, reason) for n, node in nodes if n in more}
+
+
+def _reduced(port: InputPort, facts: SizeFacts) -> InputPort:
+    """An input without the symbols that equal expressions of others."""
+    return replace(port, shape=tuple(simplify(facts.reduced(extent)) for extent in port.shape))
 
 
 def _may_fall_back(node: Any, fallback: Allowed) -> bool:
@@ -221,7 +238,6 @@ def _outputs(builder: Builder, infos: Sequence[Any], scope: Scope, fallbacks: Fa
 
 def _assembled(
     name: str,
-    symbols: tuple[str, ...],
     inputs: tuple[Port, ...],
     outputs: tuple[Port, ...],
     builder: Builder,
@@ -246,9 +262,13 @@ def _assembled(
         constants[tensor] = WeightRef(owned_file, offset, size, owned=True)
     if packed.pieces:
         files[owned_file] = packed.sha256
+    facts = builder.sizes.facts
+    calls = _with_symbols(clusters.calls, built.tensors, facts.reported)
+    live_symbols = {symbol for call in calls for symbol in call.symbols}
+    facts = settled(facts.without(set(facts.reported) - live_symbols))
     graph = Graph(
         name,
-        symbols,
+        facts.symbols,
         inputs,
         outputs,
         built.tensors,
@@ -256,8 +276,23 @@ def _assembled(
         built.nodes,
         {**files, **clusters.digests},
         Placement(total, total - len(live), tuple(each.why for each in live)),
-        clusters.calls,
+        calls,
         opaque,
         tuple(each for each in built.ranges if each.tensor in {port.tensor for port in inputs} - set(opaque)),
+        legal_pivots(facts.symbols, facts.ranges, facts.constraints),
+        facts.constraints,
+        facts.values,
     )
     return Imported(graph, packed.pieces, owned_file, clusters.files, needed)
+
+
+def _with_symbols(calls: Sequence[Call], tensors: Mapping[str, Tensor], reported: Sequence[str]) -> tuple[Call, ...]:
+    """The calls with the sizes that each is the first to report."""
+    left = dict.fromkeys(reported)
+    result = []
+    for call in calls:
+        shapes = [tensors[port.tensor].shape for port in call.outputs if port.tensor in tensors]
+        names = dict.fromkeys(e.name for shape in shapes for e in shape if isinstance(e, Var) and e.name in left)
+        left = {symbol: None for symbol in left if symbol not in names}
+        result.append(replace(call, symbols=tuple(names)))
+    return tuple(result)

@@ -9,6 +9,8 @@ import numpy as np
 
 from tilec.errors import ConfigError, TilecError, UnsupportedError
 from tilec.importer.builder import Builder, Origin
+from tilec.importer.node_sizes import NodeSizes
+from tilec.importer.shapes import require_same
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr, Scalar, constant_value
 from tilec.ir.text import text_of
@@ -25,6 +27,15 @@ class NodeInputs:
     attributes: dict[str, Any]
     origin: Origin
     builder: Builder
+
+    @property
+    def sizes(self) -> NodeSizes:
+        """What is known of symbolic sizes, and what this node may assume."""
+        return NodeSizes(self.builder.sizes, f"node {self.origin.node} ({self.origin.op})")
+
+    def require_same(self, a: Expr, b: Expr, what: str) -> None:
+        """Raise ShapeError when two extents differ; where that depends on symbols, they are assumed to be equal."""
+        require_same(a, b, what, self.sizes)
 
     def value(self, position: int) -> Value:
         """A required input."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
@@ -10,6 +10,7 @@ import onnx
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value, variables
+from tilec.ir.size_facts import SizeFacts
 from tilec.ir.text import parse_expr, text_of
 
 _CODES = {ttype: code for code, ttype in ELEMENT_TYPES.items()}
@@ -61,22 +62,21 @@ def tensor_type(ttype: str, shape: Sequence[Expr]) -> Any:
     return onnx.helper.make_tensor_type_proto(_CODES[ttype], extents)
 
 
-def tensor_of(proto: Any, symbols: Iterable[str]) -> tuple[str, tuple[Expr, ...]] | None:
-    """tType and shape of a tensor type whose extents are integers and expressions of `symbols`, else None."""
+def tensor_of(proto: Any, facts: SizeFacts) -> tuple[str, tuple[Expr | None, ...]] | None:
+    """tType and shape of a tensor type, None for an extent that is no integer and no expression of the symbols; None
+    for an unknown rank or another type."""
     extents = extents_text(proto)
     if extents is None or proto.tensor_type.elem_type not in ELEMENT_TYPES:
         return None
-    known = frozenset(symbols)
-    shape = [_expression(extent, known) for extent in extents]
-    known_extents = tuple(extent for extent in shape if extent is not None)
-    return (ELEMENT_TYPES[proto.tensor_type.elem_type], known_extents) if len(known_extents) == len(shape) else None
+    return ELEMENT_TYPES[proto.tensor_type.elem_type], tuple(_expression(extent, facts) for extent in extents)
 
 
-def _expression(extent: int | str | None, symbols: frozenset[str]) -> Expr | None:
+def _expression(extent: int | str | None, facts: SizeFacts) -> Expr | None:
     if isinstance(extent, int):
         return Const(extent)
     try:
         expr = parse_expr(extent or "")
     except ValueError:
         return None
-    return simplify(expr) if variables(expr) <= symbols else None
+    reduced = facts.reduced(expr)
+    return simplify(reduced) if variables(reduced) <= set(facts.symbols) else None

@@ -71,7 +71,7 @@ class Op(NodeInputs):
         The result has type `ttype`, by default that of the body.
         """
         tensors = {name: v for name, v in operands.items() if isinstance(v, Value)}
-        shape = broadcast(*(v.shape for v in tensors.values()))
+        shape = broadcast(*(v.shape for v in tensors.values()), sizes=self.sizes)
         if tensors and all(v.literal is not None for v in tensors.values()):
             scalar = self._scalar(text, ttype, operands)
             if scalar is not None:
@@ -95,7 +95,7 @@ class Op(NodeInputs):
         output: int = 0,
     ) -> Value:
         """Reduce a body (as in `elementwise`) over some dimensions of its shape; `keep` leaves them as 1."""
-        shape = broadcast(*(v.shape for v in operands.values() if isinstance(v, Value)))
+        shape = broadcast(*(v.shape for v in operands.values() if isinstance(v, Value)), sizes=self.sizes)
         left = [d for d in range(len(shape)) if keep or d not in axes]
         spatial = self.axes_of([Const(1) if d in axes else shape[d] for d in left])
         reduced = self.builder.iterators(REDUCED, [shape[d] for d in axes])

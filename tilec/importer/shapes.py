@@ -7,10 +7,12 @@ BladeDISC).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from tilec.importer.formula import formula
 from tilec.ir.algebra import bounds_of, equal, simplify
 from tilec.ir.expr import Binary, Call, Const, Expr, constant_value, variables
+from tilec.ir.size_facts import divides
 from tilec.ir.text import text_of
 
 
@@ -44,6 +46,42 @@ def size_of(shape: Sequence[Expr]) -> Expr:
     return total
 
 
+class Sizes(Protocol):
+    """What is known of symbolic sizes, and what may be assumed of them."""
+
+    def same(self, a: Expr, b: Expr) -> bool | None:
+        """Whether two extents are equal for all sizes (True), for none (False), or for some (None)."""
+
+    def assume(self, condition: Expr, message: str) -> None:
+        """Go on as if a condition holds. Raises ShapeError where it never does, UndecidedError where it may not be
+        assumed."""
+
+    def demand(self, condition: Expr, message: str) -> None:
+        """Record a condition that every valid run fulfils. Raises ShapeError where it never holds."""
+
+
+class Proven:
+    """Sizes of which nothing is known and nothing may be assumed."""
+
+    def same(self, a: Expr, b: Expr) -> bool | None:
+        """Whether two extents are equal for all sizes (True), for none (False), or for some (None)."""
+        return same(a, b)
+
+    def assume(self, condition: Expr, message: str) -> None:
+        """Raises UndecidedError."""
+        raise UndecidedError(f"{message}: whether {text_of(condition)} depends on the sizes", _names(condition))
+
+    def demand(self, condition: Expr, message: str) -> None:
+        """Valid runs fulfil it."""
+
+
+PROVEN = Proven()
+
+
+def _names(condition: Expr) -> tuple[str, ...]:
+    return tuple(sorted(variables(condition)))
+
+
 def same(a: Expr, b: Expr) -> bool | None:
     """Whether two extents are equal for all values of the symbols (True), for none (False), or for some (None)."""
     if equal(a, b):
@@ -52,49 +90,61 @@ def same(a: Expr, b: Expr) -> bool | None:
     return False if (low is not None and low > 0) or (high is not None and high < 0) else None
 
 
-def require_same(a: Expr, b: Expr, what: str) -> None:
-    """Raise ShapeError when two extents differ, UndecidedError when that depends on symbols."""
-    match same(a, b):
+def require_same(a: Expr, b: Expr, what: str, sizes: Sizes = PROVEN) -> None:
+    """Raise ShapeError when two extents differ; where that depends on symbols, they are assumed to be equal."""
+    match sizes.same(a, b):
         case True:
             return
         case False:
             raise ShapeError(f"{what}: {text_of(a)} and {text_of(b)} differ")
         case None:
-            message = f"{what}: whether {text_of(a)} and {text_of(b)} are equal depends on the sizes"
-            raise UndecidedError(message, symbols_of((a, b)))
+            sizes.assume(Binary("==", a, b), what)
 
 
-def broadcast(*shapes: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The common shape of operands, aligned at the last dimension. Raises ShapeError and UndecidedError."""
+def broadcast(*shapes: Sequence[Expr], sizes: Sizes = PROVEN) -> tuple[Expr, ...]:
+    """The common shape of operands, aligned at the last dimension. Extents that may be equal are assumed to be: a size
+    of 1 that the model does not declare is not repeated. Raises ShapeError and UndecidedError."""
     rank = max((len(shape) for shape in shapes), default=0)
     result: list[Expr] = []
     for dimension in range(-rank, 0):
         extent: Expr = Const(1)
         for shape in shapes:
             if len(shape) >= -dimension:
-                extent = _join(extent, shape[dimension], shapes)
+                extent = _join(extent, shape[dimension], shapes, sizes)
         result.append(extent)
     return tuple(result)
 
 
-def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]]) -> Expr:
+def _join(a: Expr, b: Expr, shapes: Sequence[Sequence[Expr]], sizes: Sizes) -> Expr:
     if b == Const(1) or equal(a, b):
         return a
     if a == Const(1):
         return b
+    described = " and ".join(shape_text(shape) for shape in shapes)
     for longer, shorter in ((a, b), (b, a)):
         if isinstance(shorter, Call) and shorter.fn == "minimum" and longer in shorter.args:
             # A slice of a table by a size: valid sizes are at most the extent of the table.
+            table = next(each for each in shorter.args if each != longer)
+            sizes.demand(Binary("<=", longer, table), f"shapes {described} broadcast")
             return longer
-    described = " and ".join(shape_text(shape) for shape in shapes)
-    if same(a, b) is False and same(a, Const(1)) is False and same(b, Const(1)) is False:
+    alike = sizes.same(a, b)
+    if alike is False and sizes.same(a, Const(1)) is False and sizes.same(b, Const(1)) is False:
         raise ShapeError(f"shapes {described} cannot be broadcast: {text_of(a)} meets {text_of(b)}")
-    message = f"whether shapes {described} broadcast depends on the sizes: {text_of(a)} meets {text_of(b)}"
-    raise UndecidedError(message, symbols_of((a, b)))
+    if not alike:
+        sizes.assume(Binary("==", a, b), f"shapes {described} broadcast, {text_of(a)} meets {text_of(b)}")
+    return a if _simpler(a, b) else b
 
 
-def solve_reshape(shape: Sequence[Expr], target: Sequence[Expr], zero_copies: bool) -> tuple[Expr, ...]:
-    """The shape that Reshape computes: 0 copies an extent (if `zero_copies`), one -1 is solved for.
+def _simpler(a: Expr, b: Expr) -> bool:
+    """Whether the first of two equal extents is the one to go on with: a number, or the shorter text."""
+    return constant_value(a) is not None or (constant_value(b) is None and len(text_of(a)) <= len(text_of(b)))
+
+
+def solve_reshape(
+    shape: Sequence[Expr], target: Sequence[Expr], zero_copies: bool, sizes: Sizes = PROVEN
+) -> tuple[Expr, ...]:
+    """The shape that Reshape computes: 0 copies an extent (if `zero_copies`), one -1 is solved for; that its quotient
+    is exact is assumed where it depends on symbols.
 
     Raises ShapeError and UndecidedError.
     """
@@ -121,10 +171,14 @@ def solve_reshape(shape: Sequence[Expr], target: Sequence[Expr], zero_copies: bo
     have, known = size_of(left), size_of(right)
     described = f"{shape_text(shape)} cannot become {shape_text(target)}"
     if None not in wanted:
-        if not equal(have, known):
-            require_same(size_of(shape), size_of(given), described)
+        alike = sizes.same(have, known)
+        if alike is False:
+            total, wanted_total = text_of(size_of(shape)), text_of(size_of(given))
+            raise ShapeError(f"{described}: {total} and {wanted_total} differ")
+        if not alike:
+            sizes.assume(Binary("==", have, known), described)
         return tuple(given)
-    quotient = _exact_quotient(have, known, described)
+    quotient = _exact_quotient(have, known, described, sizes)
     return tuple(quotient if w is None else w for w in wanted)
 
 
@@ -140,19 +194,23 @@ def _cancelled(shape: Sequence[Expr], wanted: Sequence[Expr]) -> tuple[list[Expr
     return left, right
 
 
-def _exact_quotient(have: Expr, known: Expr, described: str) -> Expr:
+def _exact_quotient(have: Expr, known: Expr, described: str, sizes: Sizes) -> Expr:
     if known == Const(0):
         raise ShapeError(f"{described}: the extent -1 is not determined by an empty tensor")
     quotient = simplify(Binary("//", have, known))
-    if equal(Binary("*", quotient, known), have):
+    if sizes.same(Binary("*", quotient, known), have):
         return quotient
     if constant_value(have) is not None and constant_value(known) is not None:
         raise ShapeError(f"{described}: {text_of(have)} elements are no multiple of {text_of(known)}")
-    message = f"{described}: whether {text_of(have)} is a multiple of {text_of(known)} depends on the sizes"
-    raise UndecidedError(message, symbols_of((have, known)))
+    if constant_value(known) is None:
+        sizes.assume(Binary(">=", known, Const(1)), described)
+    sizes.assume(divides(known, have), described)
+    return quotient
 
 
-def reshape_index(source: Sequence[Expr], target: Sequence[Expr], index: Sequence[Expr]) -> tuple[Expr, ...]:
+def reshape_index(
+    source: Sequence[Expr], target: Sequence[Expr], index: Sequence[Expr], sizes: Sizes = PROVEN
+) -> tuple[Expr, ...]:
     """The index into a tensor of shape `source` of the element at `index` of its reshape to `target`.
 
     Dimensions are grouped into the smallest groups with equal numbers of elements, so that `[a, b, c] -> [a, b*c]`
@@ -164,7 +222,7 @@ def reshape_index(source: Sequence[Expr], target: Sequence[Expr], index: Sequenc
     inner = [d for d, extent in enumerate(source) if extent != Const(1)]
     outer = [d for d, extent in enumerate(target) if extent != Const(1)]
     while inner and outer:
-        taken, covered = _group([source[d] for d in inner], [target[d] for d in outer])
+        taken, covered = _group([source[d] for d in inner], [target[d] for d in outer], sizes)
         flat = _flat([target[d] for d in outer[:covered]], [index[d] for d in outer[:covered]])
         for d, i in zip(inner[:taken], _unflat([source[d] for d in inner[:taken]], flat), strict=True):
             result[d] = i
@@ -172,11 +230,11 @@ def reshape_index(source: Sequence[Expr], target: Sequence[Expr], index: Sequenc
     return tuple(result)
 
 
-def _group(source: Sequence[Expr], target: Sequence[Expr]) -> tuple[int, int]:
+def _group(source: Sequence[Expr], target: Sequence[Expr], sizes: Sizes) -> tuple[int, int]:
     """Numbers of leading extents of each list with the smallest equal product."""
     candidates = [(a, b) for a in range(1, len(source) + 1) for b in range(1, len(target) + 1)]
     for a, b in sorted(candidates, key=lambda c: (c[0] + c[1], c[0])):
-        if equal(size_of(source[:a]), size_of(target[:b])):
+        if sizes.same(size_of(source[:a]), size_of(target[:b])):
             return a, b
     return len(source), len(target)
 

@@ -43,23 +43,16 @@ class Translator:
             origin = Origin(node.op_type, context.outer or name, place_of(context.file, path, node.op_type))
             if any(tensor not in scope for tensor in needs(node)):
                 continue
+            before = self.builder.sizes.facts
             try:
                 results = self._node(node, scope, context, origin)
-            except UnsupportedError as error:
-                self.unsupported.append(Unsupported(origin.node, node.op_type, error.message, error.hint))
-                continue
-            except RecursionError:
-                reason, remedy = "its expressions are nested too deep", "Bind the sizes with --shape SYMBOL=SIZE."
-                self.unsupported.append(Unsupported(origin.node, node.op_type, reason, remedy))
-                continue
-            except UndecidedError as error:
-                flags = " ".join(f"--shape {symbol}=SIZE" for symbol in error.symbols)
-                remedy = f"Bind the sizes: {flags}."
-                self.unsupported.append(Unsupported(origin.node, node.op_type, str(error), remedy))
-                continue
             except ShapeError as error:
                 hint = "The model's shapes do not fit each other; export it again."
                 raise ConfigError(str(error), origin.place, hint) from error
+            except (UnsupportedError, RecursionError, UndecidedError) as error:
+                self.unsupported.append(Unsupported(origin.node, node.op_type, *_reason(error)))
+                self.builder.sizes.facts = before
+                continue
             for output, value in zip(node.output, results, strict=False):
                 if output and value is not None:
                     scope[output] = value
@@ -98,6 +91,18 @@ class Translator:
             first = self.unsupported[before]
             del self.unsupported[before:]
             raise UnsupportedError(f"{first.op} inside of it: {first.reason}", origin.place, first.remedy)
+
+
+def _reason(error: UnsupportedError | RecursionError | UndecidedError) -> tuple[str, str | None]:
+    """Why a node cannot be translated, and a remedy."""
+    match error:
+        case UnsupportedError():
+            return error.message, error.hint
+        case UndecidedError():
+            flags = " ".join(f"--shape {symbol}=SIZE" for symbol in error.symbols)
+            return str(error), f"Bind the sizes: {flags}."
+        case _:
+            return "its expressions are nested too deep", "Bind the sizes with --shape SYMBOL=SIZE."
 
 
 def _only_tensors(inputs: tuple[NamedValue, ...], origin: Origin) -> tuple[Value | None, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilec.importer.operator import Op
-from tilec.importer.shapes import UndecidedError, size_of, symbols_of
+from tilec.importer.shapes import size_of
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.text import text_of
@@ -22,8 +22,8 @@ def require_affordable(op: Op, steps: Sequence[Expr], *results: Sequence[Expr]) 
     search).
 
     `steps` are the extents of the evaluated points, spatial and reduced; `results` are shapes of results, which count
-    like the operator's inputs. Raises UnsupportedError with the number of evaluations, UndecidedError when that depends
-    on symbolic sizes.
+    like the operator's inputs. Symbolic sizes are taken for large ones. Raises UnsupportedError with the number of
+    evaluations.
     """
     total = size_of(steps)
     number = constant_value(total)
@@ -35,11 +35,15 @@ def require_affordable(op: Op, steps: Sequence[Expr], *results: Sequence[Expr]) 
         if each is not None and each <= MAX_STEPS_PER_ELEMENT:
             return
     if number is None:
-        message = (
-            f"the tensor expression would take {text_of(total)} operations; whether that pays depends on the sizes"
-        )
-        raise UndecidedError(message, symbols_of((total,)))
+        number = op.sizes.large(total)
+        largest = max((op.sizes.large(size_of(shape)) for shape in shapes), default=0)
+        if number <= max(MAX_FREE_STEPS, MAX_STEPS_PER_ELEMENT * largest):
+            return
     raise op.unsupported(
-        f"the tensor expression would take {number} operations, far more than the operator itself",
+        f"the tensor expression would take {number} operations{_at(total)}, far more than the operator itself",
         "The operator runs in the fallback; smaller sizes compile.",
     )
+
+
+def _at(total: Expr) -> str:
+    return "" if constant_value(total) is not None else f" ({text_of(total)} at large sizes)"

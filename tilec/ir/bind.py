@@ -11,9 +11,11 @@ from dataclasses import replace
 
 from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import Ranges, simplify, simplify_scalar
-from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, substitute, variables
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, Var, substitute, variables
 from tilec.ir.graph import Graph, Node, Tensor
-from tilec.ir.sizes import Constraint, broken_constraints
+from tilec.ir.size_facts import ContradictionError, SizeFacts, accepted_divisor, settled
+from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints
 
 
 def iterator_ranges(expr: TensorExpr) -> Ranges:
@@ -33,43 +35,82 @@ def simplify_tensor(expr: TensorExpr) -> TensorExpr:
 
 
 def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
-    """Replace symbols by sizes everywhere and simplify; symbols not in `sizes` remain.
+    """Replace symbols by sizes everywhere and simplify; symbols not in `sizes` remain. A size that equals an expression
+    of symbols binds the last of these, or is compared.
 
-    Raises UsageError for a symbol that the graph does not have and for a negative size.
+    Raises UsageError for a symbol that the graph does not have, for a negative size, and for sizes that break a range
+    or a constraint.
     """
     for symbol, size in sizes.items():
-        if symbol not in graph.symbols:
-            near = did_you_mean(symbol, graph.symbols)
-            known = ", ".join(graph.symbols) or "none left to bind"
-            raise UsageError(
-                f"the graph has no symbol {symbol!r} (symbols: {known})",
-                place=f"--shape {symbol}={size}",
-                hint=f"Did you mean {near!r}?" if near else None,
-            )
+        if symbol not in graph.symbols and symbol not in graph.symbol_values:
+            raise unknown_symbol(graph, symbol, str(size))
         if size < 0:
             raise UsageError(f"a size cannot be negative: {symbol}={size}", place=f"--shape {symbol}={size}")
     if not sizes:
         return graph
-    _require_fulfilled(graph, sizes)
-    values: dict[str, Expr] = {symbol: Const(size) for symbol, size in sizes.items()}
+    own, conditions = _own_sizes(graph, sizes)
+    constraints = (*graph.constraints, *conditions)
+    _require_fulfilled(constraints, graph.symbol_ranges, own, sizes)
+    bound = substituted(
+        replace(
+            graph,
+            symbols=tuple(s for s in graph.symbols if s not in own),
+            symbol_ranges={symbol: entry for symbol, entry in graph.symbol_ranges.items() if symbol not in own},
+            symbol_values={symbol: each for symbol, each in graph.symbol_values.items() if symbol not in sizes},
+            constraints=constraints,
+            calls=tuple(replace(c, symbols=tuple(s for s in c.symbols if s not in own)) for c in graph.calls),
+        ),
+        {symbol: Const(size) for symbol, size in own.items()},
+    )
+    return _settled(bound, sizes) if bound.constraints else bound
 
-    def node(old: Node) -> Node:
-        expr = old.expr
-        extents = tuple(substitute(e, values) for e in expr.extents)
-        return replace(old, expr=simplify_tensor(replace(expr, extents=extents, body=substitute(expr.body, values))))
 
-    def tensor(old: Tensor) -> Tensor:
-        return replace(old, shape=tuple(simplify(substitute(e, values)) for e in old.shape))
+def _settled(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """The graph with constraints that are left on one symbol alone as its range."""
+    facts = SizeFacts((), graph.symbol_ranges, graph.symbol_values, graph.constraints)
+    try:
+        known = settled(facts)
+    except ContradictionError as error:
+        raise UsageError(str(error), _flags(sizes), "Take sizes that the model accepts.") from error
+    return replace(graph, symbol_ranges=known.ranges, constraints=known.constraints)
 
+
+def _flags(sizes: Mapping[str, int]) -> str:
+    return " ".join(f"--shape {symbol}={size}" for symbol, size in sizes.items())
+
+
+def unknown_symbol(graph: Graph, symbol: str, given: str) -> UsageError:
+    """The error for a symbol that a graph does not have; `given` is what --shape says of it."""
+    near = did_you_mean(symbol, (*graph.symbols, *graph.symbol_values))
+    known = ", ".join(graph.symbols) or "none left to bind"
+    message = f"the graph has no symbol {symbol!r} (symbols: {known})"
+    return UsageError(message, f"--shape {symbol}={given}", f"Did you mean {near!r}?" if near else None)
+
+
+def substituted(graph: Graph, values: Mapping[str, Expr]) -> Graph:
+    """The graph with symbols replaced by integer expressions in all shapes, bodies, ranges and constraints."""
+
+    known = ((s, replace(v, value=simplify(substitute(v.value, values)))) for s, v in graph.symbol_values.items())
     return replace(
         graph,
-        symbols=tuple(s for s in graph.symbols if s not in sizes),
-        tensors={name: tensor(t) for name, t in graph.tensors.items()},
-        nodes=tuple(node(n) for n in graph.nodes),
+        tensors={name: bound_tensor(tensor, values) for name, tensor in graph.tensors.items()},
+        nodes=tuple(bound_node(node, values) for node in graph.nodes),
         ranges=tuple(replace(r, extent=simplify(substitute(r.extent, values))) for r in graph.ranges),
-        symbol_ranges={symbol: entry for symbol, entry in graph.symbol_ranges.items() if symbol not in sizes},
         constraints=bound_constraints(graph.constraints, values),
+        symbol_values={symbol: value for symbol, value in known if not isinstance(value.value, Const)},
     )
+
+
+def bound_node(node: Node, values: Mapping[str, Expr]) -> Node:
+    """The node with values for symbols, simplified."""
+    expr = node.expr
+    extents = tuple(substitute(e, values) for e in expr.extents)
+    return replace(node, expr=simplify_tensor(replace(expr, extents=extents, body=substitute(expr.body, values))))
+
+
+def bound_tensor(tensor: Tensor, values: Mapping[str, Expr]) -> Tensor:
+    """The tensor with values for symbols in its shape."""
+    return replace(tensor, shape=tuple(simplify(substitute(e, values)) for e in tensor.shape))
 
 
 def bound_constraints(constraints: Iterable[Constraint], values: Mapping[str, Expr]) -> tuple[Constraint, ...]:
@@ -78,10 +119,35 @@ def bound_constraints(constraints: Iterable[Constraint], values: Mapping[str, Ex
     return tuple(each for each in bound if each.holds != Const(True))
 
 
-def _require_fulfilled(graph: Graph, sizes: Mapping[str, int]) -> None:
+def _own_sizes(graph: Graph, sizes: Mapping[str, int]) -> tuple[dict[str, int], list[Constraint]]:
+    """The sizes of the graph's own symbols, and what those of others demand of them."""
+    own = {symbol: size for symbol, size in sizes.items() if symbol in graph.symbols}
+    conditions = []
+    for symbol in (each for each in sizes if each not in own):
+        known = graph.symbol_values[symbol]
+        if isinstance(known.value, Var) and known.value.name not in own:
+            own[known.value.name] = sizes[symbol]
+        origin = f"{symbol}={sizes[symbol]}, {known.origin}" if known.origin else f"{symbol}={sizes[symbol]}"
+        conditions.append(Constraint(Binary("==", known.value, Const(sizes[symbol])), origin))
+    return own, conditions
+
+
+def _require_fulfilled(
+    constraints: Iterable[Constraint],
+    ranges: Mapping[str, SymbolRange],
+    own: Mapping[str, int],
+    sizes: Mapping[str, int],
+) -> None:
     """Raise UsageError for sizes that break a range of the graph, or a constraint that they decide."""
-    decided = [each for each in graph.constraints if variables(each.holds) <= set(sizes)]
-    problems = broken_constraints(decided, graph.symbol_ranges, sizes)
-    if problems:
-        flags = " ".join(f"--shape {symbol}={size}" for symbol, size in sizes.items())
-        raise UsageError(problems[0], flags, "Take sizes that the model accepts.")
+    decided = [each for each in constraints if variables(each.holds) <= set(own)]
+    problems = broken_constraints(decided, ranges, own)
+    if not problems:
+        return
+    broken = next((each for each in decided if not integer(each.holds, own)), None)
+    divisor = None if broken is None else accepted_divisor(broken.holds)
+    hint = (
+        "Take sizes that the model accepts."
+        if divisor is None
+        else f"Take a multiple of {divisor[1]} for {divisor[0]}."
+    )
+    raise UsageError(problems[0], _flags(sizes), hint)

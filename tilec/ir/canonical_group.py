@@ -45,13 +45,19 @@ def canonical_group(
 ) -> CanonicalGroup:
     """The group of these nodes, implemented by `variant`."""
     names, iterators = tensor_names(nodes), iterator_names(nodes)
-    form = Form(
+    form = canonical_form(nodes, outputs, tensors)
+    levels = {"->".join(names.get(name, name) for name in edge.split("->")): level for edge, level in connect.items()}
+    return CanonicalGroup(form, levels, replace(renamed(variant, Renaming(names, iterators)), kernel=""))
+
+
+def canonical_form(nodes: Sequence[Node], outputs: Sequence[str], tensors: Mapping[str, Tensor]) -> Form:
+    """The computation of these nodes in canonical names, whatever implements it."""
+    names, iterators = tensor_names(nodes), iterator_names(nodes)
+    return Form(
         tuple(tuple(canonical(node.expr, names, iterators[node.name])) for node in nodes),
         {names[t]: (tensors[t].ttype, *(text_of(e) for e in tensors[t].shape)) for t in names if t in tensors},
         tuple(names.get(t, t) for t in outputs),
     )
-    levels = {"->".join(names.get(name, name) for name in edge.split("->")): level for edge, level in connect.items()}
-    return CanonicalGroup(form, levels, replace(renamed(variant, Renaming(names, iterators)), kernel=""))
 
 
 def tensor_names(nodes: Sequence[Node]) -> dict[str, str]:

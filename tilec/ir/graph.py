@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tilec.artifact.filenames import require_inside
 from tilec.ir.expr import Expr, Scalar, TensorExpr, operands
-from tilec.ir.sizes import Constraint, SymbolRange
+from tilec.ir.sizes import Constraint, SymbolRange, SymbolValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,14 @@ class Opaque:
 class Call:
     """A cluster of the model's nodes that onnxruntime runs (fallback as in BladeDISC's plugin mode). `file` is the ONNX
     file with the nodes, `inputs` and `outputs` pair names there with tensors and opaque values of the graph; `data` are
-    files that `file` refers to."""
+    files that `file` refers to. `symbols` are sizes that depend on data: the shapes of its results report them (B01).
+    """
 
     file: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     data: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (self.file, *self.data):
@@ -131,10 +133,11 @@ class Graph:
     """A model as tensor expressions.
 
     `symbols` are the unbound sizes in order of first appearance, `symbol_ranges` what is known of each alone and
-    `constraints` what is known of them together (B06); `tensors` has every tensor, outputs of nodes included;
-    `constants` those with known values. `files` maps weight files to their sha256. `calls` run in their order; a node
-    runs behind the last call that it depends on. `opaque` are the values that only calls, inputs and outputs of the
-    model touch. `ranges` are those of inputs that are used as indices.
+    `constraints` what is known of them together (B06); `symbol_values` are further sizes of the model, which equal
+    expressions of the symbols. `tensors` has every tensor, outputs of nodes included; `constants` those with known
+    values. `files` maps weight files to their sha256. `calls` run in their order; a node runs behind the last call that
+    it depends on. `opaque` are the values that only calls, inputs and outputs of the model touch. `ranges` are those of
+    inputs that are used as indices.
     """
 
     name: str
@@ -151,6 +154,7 @@ class Graph:
     ranges: tuple[IndexRange, ...] = ()
     symbol_ranges: Mapping[str, SymbolRange] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    symbol_values: Mapping[str, SymbolValue] = field(default_factory=dict)
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -274,10 +274,11 @@ class Refusal:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Groups in execution order, and the nodes that are evaluated once at code generation instead of at every run
-    (`prepared`: packed and converted weights). `levels` are all memories of the device, lowest first. `calls`, `opaque`,
-    `ranges`, `symbol_ranges` and `constraints` are those of the graph; a group runs behind the last call that it depends on. `unfused` are the bytes
-    that a level would move from and to the one below with a group for every node. `bounds` are those of all groups
-    together, each at the capacity of its level: bytes of one instance and of everything above it."""
+    (`prepared`: packed and converted weights). `levels` are all memories of the device, lowest first. `calls`,
+    `opaque`, `ranges`, `symbol_ranges` and `constraints` are those of the graph; a group runs behind the last call that
+    it depends on. `unfused` are the bytes that a level would move from and to the one below with a group for every
+    node. `bounds` are those of all groups together, each at the capacity of its level: bytes of one instance and of
+    everything above it."""
 
     name: str
     device: str

@@ -19,6 +19,12 @@ from tilec.ir.text import text_of
 DEFAULT_SIZE = 128
 """The size that a symbol is taken for where nothing is known of it."""
 
+FURTHER = 4
+"""Times the pivot that decisions are looked at again for, where no likely sizes are named."""
+
+SMALLER = (64, 16, 4)
+"""Sizes below the pivot that may want other tiles: those of few rows of a tile, of one vector, of less."""
+
 LARGEST_SIZE = 1 << 40
 """No size is larger."""
 
@@ -59,6 +65,12 @@ class SymbolRange:
         ends = f"{self.low}..{'' if self.high is None else self.high}"
         return ends if self.divisor == 1 else f"{ends}, a multiple of {self.divisor}"
 
+    @property
+    def flag(self) -> str:
+        """Range and divisor as `--shape` takes them: `8..512/8`."""
+        ends = f"{self.low}..{'' if self.high is None else self.high}"
+        return ends if self.divisor == 1 else f"{ends}/{self.divisor}"
+
     def holds(self, size: int) -> bool:
         """Whether a size is one of them."""
         return self.low <= size <= (LARGEST_SIZE if self.high is None else self.high) and size % self.divisor == 0
@@ -77,6 +89,27 @@ class SymbolRange:
 ANY_SIZE = SymbolRange()
 
 
+def intersected(known: SymbolRange, given: SymbolRange) -> SymbolRange:
+    """The sizes that both ranges hold; likely sizes are those of `given`, where it has any.
+
+    The origin is that of the ranges which limit the result. Raises ValueError where no size is in both, and for a
+    likely size that is not.
+    """
+    low, divisor = max(known.low, given.low), lcm(known.divisor, given.divisor)
+    highs = [high for high in (known.high, given.high) if high is not None]
+    high = min(highs, default=None)
+    limits = (low, high, divisor)
+    likely = given.likely or tuple(size for size in known.likely if SymbolRange(*limits).holds(size))
+    if (*limits, likely) == (known.low, known.high, known.divisor, known.likely):
+        return known
+    if limits == (given.low, given.high, given.divisor):
+        return SymbolRange(*limits, likely, given.origin)
+    if limits == (known.low, known.high, known.divisor):
+        return SymbolRange(*limits, likely, known.origin)
+    origins = dict.fromkeys(origin for origin in (known.origin, given.origin) if origin)
+    return SymbolRange(*limits, likely, "; ".join(origins))
+
+
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """A condition that sizes fulfil: a comparison over symbols (`seq <= 512`, `batch == batch_1`, `batch * seq % 12 ==
@@ -86,9 +119,52 @@ class Constraint:
     origin: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SymbolValue:
+    """The value of a size that the model gives a name of its own and that equals an expression of the symbols: `value`
+    stands in its place everywhere. `origin` is the place that demands the equality."""
+
+    value: Expr
+    origin: str = ""
+
+
 def pivot_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> dict[str, int]:
     """The size of every symbol that decisions are made for."""
     return {symbol: ranges.get(symbol, ANY_SIZE).pivot for symbol in symbols}
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Sizes in one line: `batch=1, seq=17`."""
+    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
+
+
+def further_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tuple[dict[str, int], ...]:
+    """More sizes of all symbols that decisions must be good at: the other likely ones, each symbol's n-th together;
+    where none are named, sizes `FURTHER` times the pivots."""
+    entries = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
+    pivot = pivot_sizes(entries, entries)
+    count = max((len(entry.likely) for entry in entries.values()), default=0)
+    named = [{s: _likely(entry, n) for s, entry in entries.items()} for n in range(1, count)]
+    usual = [] if named else [{s: entry.nearest(FURTHER * entry.pivot) for s, entry in entries.items()}]
+    return tuple(sizes for sizes in (*named, *usual) if sizes != pivot)
+
+
+def _likely(entry: SymbolRange, place: int) -> int:
+    """The n-th likely size of a symbol, or its last one."""
+    return entry.likely[min(place, len(entry.likely) - 1)] if entry.likely else entry.pivot
+
+
+def class_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tuple[dict[str, int], ...]:
+    """Sizes of all symbols, other than the pivots, that may want decisions of their own: each symbol at its least with
+    the others at their pivots, then all at ever smaller sizes, their least last; of a symbol that may be 0 that is
+    1."""
+    entries = {symbol: ranges.get(symbol, ANY_SIZE) for symbol in symbols}
+    pivot = pivot_sizes(entries, entries)
+    least = {s: max(entry.least, min(1, entry.pivot)) for s, entry in entries.items()}
+    found = [{**pivot, symbol: least[symbol]} for symbol in entries] if len(entries) > 1 else []
+    found += [{s: entry.nearest(min(most, entry.pivot)) for s, entry in entries.items()} for most in SMALLER]
+    found.append(least)
+    return tuple(sizes for n, sizes in enumerate(found) if sizes != pivot and sizes not in found[:n])
 
 
 def algebra_ranges(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> KnownRanges:
@@ -144,12 +220,11 @@ def broken_constraints(
     for symbol, size in sizes.items():
         entry = ranges.get(symbol, ANY_SIZE)
         if not entry.holds(size):
-            problems.append(f"{symbol}={size} is none of {entry.text}{_from(entry.origin)}")
-    for constraint in constraints:
-        if not integer(constraint.holds, sizes):
-            problems.append(f"{text_of(constraint.holds)} does not hold{_from(constraint.origin)}")
-    return problems
+            problems.append(f"{symbol}={size} is none of {entry.text}{from_origin(entry.origin)}")
+    broken = (each for each in constraints if not integer(each.holds, sizes))
+    return [*problems, *(f"{text_of(each.holds)} does not hold{from_origin(each.origin)}" for each in broken)]
 
 
-def _from(origin: str) -> str:
+def from_origin(origin: str) -> str:
+    """The place that demands something, in brackets behind it."""
     return f" ({origin})" if origin else ""

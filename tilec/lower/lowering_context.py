@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isinf
 
-from tilec.ir.algebra import KnownRanges, linear_form
-from tilec.ir.expr import NEUTRAL, Const, Expr, Scalar, TensorExpr, Var, operands
+from tilec.ir.algebra import KnownRanges, linear_form, simplify
+from tilec.ir.expr import NEUTRAL, Const, Expr, Scalar, TensorExpr, Var, constant_value, operands
 from tilec.ir.graph import Tensor
 from tilec.ir.plan import Group, Plan, PlanLevel, Variant, tile_levels
 from tilec.ir.reads import at_least_zero
+from tilec.ir.sizes import algebra_ranges
 from tilec.ir.types import TTYPES
 from tilec.lower.promote_halves import PROMOTED_TTYPE, promote_halves
 from tilec.lower.shared_loops import SharedLoop, present, previous_tensors, shared_loops
@@ -125,23 +126,35 @@ def lowering_context(group: Group, variant: Variant, plan: Plan) -> LoweringCont
         variant=replace(variant, loads={**variant.loads, **loads}) if loads else variant,
         levels=tile_levels(plan.levels, variant.levels),
         names=names,
-        sizes=SymbolicBounds(KnownRanges(symbol_ranges(variant.guard))),
+        sizes=symbolic_bounds(plan, variant.guard),
         filled={},
         shared={leader: replace(loop, before=before) for leader, loop in shared.items()},
     )
 
 
-def symbol_ranges(guard: Expr) -> dict[str, Interval]:
-    """Smallest and, where there are any, largest values of symbols that a variant's guard implies."""
-    ranges: dict[str, Interval] = {}
-    for part in at_least_zero(guard):
-        terms, constant = linear_form(part)
-        match list(terms.items()):
-            case [(Var(name), 1)]:
-                ranges[name] = (Const(-constant), ranges.get(name, (None, Var(name)))[1])
-            case [(Var(name), -1)]:
-                ranges[name] = (ranges.get(name, (Const(0), None))[0], Const(constant))
-    return ranges
+def symbolic_bounds(plan: Plan, guard: Expr) -> SymbolicBounds:
+    """Facts about symbols where a guard holds: the ends of their ranges, and what guard and constraints compare."""
+    ranges = dict(algebra_ranges(plan.symbols, plan.symbol_ranges))
+    assumed: list[Expr] = []
+    for condition in (guard, *(constraint.holds for constraint in plan.constraints)):
+        for known in at_least_zero(condition):
+            terms, constant = linear_form(known)
+            match list(terms.items()):
+                case [(Var(name), 1)]:
+                    low, high = ranges[name]
+                    ranges[name] = (max(low, Const(-constant), key=_number), high)
+                case [(Var(name), -1)]:
+                    low, high = ranges[name]
+                    ranges[name] = (low, min(high, Const(constant), key=_number))
+                case _:
+                    assumed.append(simplify(known))
+    return SymbolicBounds(KnownRanges(ranges), frozenset(plan.symbols), tuple(assumed))
+
+
+def _number(end: Expr) -> float:
+    """The end of a range as a number; a symbol's own upper end has no limit."""
+    number = constant_value(end)
+    return inf if number is None else number
 
 
 def neutral(reducer: str, ttype: str) -> Scalar:

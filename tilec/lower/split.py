@@ -58,22 +58,22 @@ def split(
     """
     lo, hi = interval
     width = s.sizes.subtract(hi, lo)
-    low, most = s.sizes.smallest(width), s.sizes.largest(width)
+    most = s.sizes.largest(width)
     if s.sizes.at_most(most, Const(size)):
         return None
-    counted = most if uniform else width
+    counted = s.sizes.uniform(width) if uniform else width
     count = s.sizes.size(Binary("//", Binary("+", counted, Const(size - 1)), Const(size)))
     once = once and not s.sizes.at_most(Const(1), count)
     if once:
         count = s.sizes.maximum(count, Const(1))
     variable = s.names.new(wish)
-    s.sizes.ranges[variable] = (Const(0), s.sizes.size(Binary("-", s.sizes.largest(count), Const(1))))
+    s.sizes.ranges[variable] = (Const(0), s.sizes.size(Binary("-", s.sizes.uniform(count), Const(1))))
     head = LoopHead(variable, count)
     offset = s.sizes.scale(Var(variable), size)
     begin = start = s.sizes.add(lo, offset)
     if not once and counted == width and s.sizes.size(Binary("%", width, Const(size))) == Const(0):
         end = s.sizes.add(start, Const(size))
-    elif tail != "clip" and low is not None and low >= size and counted == width:
+    elif tail != "clip" and counted == width and s.sizes.at_most(Const(size), width):
         back = s.sizes.minimum(offset, s.sizes.subtract(width, Const(size)))
         start = s.sizes.add(lo, s.sizes.position(back))
         end = s.sizes.add(start, Const(size))

@@ -23,10 +23,13 @@ class SymbolicBounds(Symbolic):
 
     A loop variable is added to `ranges` before the first expression with it, so that results can be memoised. Starts of
     windows that are cut by `minimum` and `maximum` get names (`position`), so that everything computed from them stays
-    affine; `resolve` substitutes their definitions.
+    affine; `resolve` substitutes their definitions. `symbols` are the variables that no loop moves, `assumed`
+    expressions over them that are not negative: what a variant's guard and the plan's constraints say.
     """
 
     ranges: KnownRanges = field(default_factory=KnownRanges)
+    symbols: frozenset[str] = frozenset()
+    assumed: tuple[Expr, ...] = ()
     _simple: dict[Expr, Expr] = field(default_factory=dict)
     _ordered: dict[Expr, bool] = field(default_factory=dict)
     _largest: dict[Expr, Expr] = field(default_factory=dict)
@@ -173,6 +176,8 @@ class SymbolicBounds(Symbolic):
         values = self._values(expr)
         if values is not None:
             return bool((values >= 0).all())
+        if any(self._follows(expr, known) for known in self.assumed):
+            return True
         for atom, scale in linear_form(expr)[0].items() if depth else ():
             match atom:
                 case Call("minimum" | "maximum" as fn, ends):
@@ -182,6 +187,11 @@ class SymbolicBounds(Symbolic):
                     return all(self._not_negative(self._exchange(expr, atom, scale, e), depth - 1) for e in ends)
         opened = self._opened(expr) if depth else None
         return opened is not None and self._not_negative(opened, depth - 1)
+
+    def _follows(self, expr: Expr, known: Expr) -> bool:
+        """Whether an expression is certainly no less than one that is not negative."""
+        low = bounds_of(self.size(Binary("-", expr, known)), self.ranges)[0]
+        return low is not None and low >= 0
 
     def _exchange(self, expr: Expr, atom: Expr, scale: int, value: Expr) -> Expr:
         return self.size(Binary("+", expr, Binary("*", Const(scale), Binary("-", value, atom))))
@@ -199,6 +209,10 @@ class SymbolicBounds(Symbolic):
         if known is None:
             known = self._largest[expr] = self._bound(self.size(self.resolve(expr)))
         return known
+
+    def uniform(self, expr: Expr) -> Expr:
+        """An upper limit that is the same at all positions of the loops: the expression itself where none moves it."""
+        return expr if variables(expr) <= self.symbols else self.largest(expr)
 
     def smallest(self, expr: Expr) -> int | None:
         """A lower limit over the loops around it, None where there is none."""

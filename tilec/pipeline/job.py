@@ -12,6 +12,7 @@ from tilec.artifact import Artifact, parse_artifact, read_artifact
 from tilec.errors import ArtifactError, TilecError
 
 if TYPE_CHECKING:
+    from tilec.ir.sizes import SymbolRange
     from tilec.spec.device import DeviceSpec
     from tilec.spec.recipe import CompileRecipe
 
@@ -78,15 +79,16 @@ class Listener(Protocol):
 class Job:
     """The request that the stages of one compilation share.
 
-    `device` is None where no stage asks for it. `shapes` binds symbols; those in `asked` (named by a flag) must
-    exist. `model` tells where the model file is when it is not beside the artifacts; `cache` keeps object files;
-    `device_text` is the file of a device that does not come with tilec, to be written beside the plan.
+    `device` is None where no stage asks for it. `shapes` binds symbols, `ranges` limits others; those in `asked` (named
+    by a flag) must exist. `model` tells where the model file is when it is not beside the artifacts; `cache` keeps
+    object files; `device_text` is the file of a device that does not come with tilec, to be written beside the plan.
     """
 
     recipe: "CompileRecipe"
     listener: Listener
     device: "DeviceSpec | None" = None
     shapes: Mapping[str, int] = field(default_factory=dict)
+    ranges: "Mapping[str, SymbolRange]" = field(default_factory=dict)
     asked: frozenset[str] = frozenset()
     model: Path | None = None
     cache: Path | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,8 +20,7 @@ class ReadPlan:
     """A plan with the costs that its decisions come to.
 
     stale  groups of which the stored costs were those of other decisions
-    timed  whether predicted times are those of its decisions, too: not where an edited plan's device, or the sizes that
-           its symbols are taken for, are not known
+    timed  whether predicted times are those of its decisions, too: not where an edited plan's device is not known
     """
 
     plan: Plan
@@ -37,15 +35,15 @@ class ReadPlan:
         stale = f"stale costs of {groups} ({few})"
         if self.timed:
             return f"{stale} are counted anew" if self.stale else ""
-        before = "predicted times may be from before the edit, for its device or its sizes are not known here"
+        before = "predicted times may be from before the edit, for its device is not known here"
         return f"{stale}: bytes are counted anew; {before}" if self.stale else f"edited: {before}"
 
 
-def read_plan(source: StageInput, device: DeviceSpec | None = None, sizes: Mapping[str, int] | None = None) -> ReadPlan:
+def read_plan(source: StageInput, device: DeviceSpec | None = None) -> ReadPlan:
     """The plan of an artifact. Raises ArtifactError with the path of an invalid value.
 
-    The costs of an edited plan are counted anew, its times for the `device` that it was made for and the `sizes` that
-    its symbols are taken for; without both, times stay. Those of one that cannot be lowered stay all.
+    The costs of an edited plan are counted anew, its times for the `device` that it was made for; without it, times
+    stay. Those of one that cannot be lowered stay all.
     """
     from tilec.ir.codec import plan_from_json
     from tilec.ir.verify.plan import check_plan
@@ -53,19 +51,18 @@ def read_plan(source: StageInput, device: DeviceSpec | None = None, sizes: Mappi
     plan = plan_from_json(source.body, source.place)
     if source.artifact is None or not source.artifact.edited or check_plan(plan):
         return ReadPlan(plan)
-    return counted_anew(plan, device, sizes)
+    return counted_anew(plan, device)
 
 
-def counted_anew(plan: Plan, device: DeviceSpec | None, sizes: Mapping[str, int] | None) -> ReadPlan:
+def counted_anew(plan: Plan, device: DeviceSpec | None) -> ReadPlan:
     """A legal plan with the costs that its decisions come to; as it is where no program comes of it."""
     from tilec.lower.checks.plan_errors import PlanError
     from tilec.scheduler.schedule import recounted_plan
 
-    known = sizes is not None or not plan.symbols
     try:
-        counted = recounted_plan(plan, device if known else None, sizes)
+        counted = recounted_plan(plan, device)
     except PlanError:
         return ReadPlan(plan)
     pairs = zip(counted.groups, plan.groups, strict=True)
     stale = tuple(new.name for new, old in pairs if new.cost != old.cost)
-    return ReadPlan(counted, stale, known and device is not None)
+    return ReadPlan(counted, stale, device is not None)

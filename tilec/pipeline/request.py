@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tilec.pipeline.job import COPIED, Job, Listener
 
 if TYPE_CHECKING:
+    from tilec.ir.sizes import SymbolRange
     from tilec.spec.effective import Effective
     from tilec.spec.recipe import CompileRecipe
 
@@ -19,7 +20,19 @@ def plain_job(recipe: "CompileRecipe", flags: Flags, listener: Listener) -> Job:
     """The job of stages that ask nothing of the device."""
     shapes = {symbol: known.value for symbol, known in recipe.shapes.items() if known.value is not None}
     asked = frozenset(key.split(".")[1] for key in flags if key.startswith("shapes."))
-    return Job(recipe, listener, shapes=shapes, asked=asked)
+    return Job(recipe, listener, shapes=shapes, ranges=declared_ranges(recipe), asked=asked)
+
+
+def declared_ranges(recipe: "CompileRecipe") -> "dict[str, SymbolRange]":
+    """What a recipe says of the sizes that it does not bind."""
+    from tilec.ir.sizes import SymbolRange
+
+    ranges = {}
+    for symbol, known in recipe.shapes.items():
+        if known.is_known:
+            low, high = known.range if known.range is not None else (0, None)
+            ranges[symbol] = SymbolRange(low, high, known.divisor, known.likely, f"recipe: shapes.{symbol}")
+    return ranges
 
 
 def device_job(effective: "Effective", flags: Flags, listener: Listener, cache: Path) -> Job:

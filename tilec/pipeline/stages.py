@@ -106,8 +106,7 @@ def _run_stage(stage: Stage, job: Job, source: StageInput, target: Path | None) 
         artifact = Artifact(stage.writes, {**inputs, **made.inputs}, made.body, edited)
         _write(made, artifact, target)
     if target is not None:
-        if made.run is not None or target.name == stage.file:
-            write_run(stage.name, target.parent, made.run)
+        write_run(_maker_key(stage, target), target.parent, made.run)
         if stage.writes in ("graph", "plan"):
             _keep_weights(artifact, source, target)
         for name in before - stage.owned(artifact):
@@ -146,13 +145,19 @@ def _compile_model(job: Job, model: Path, folder: Path, first: str, last: str) -
 
 
 def _outdated(stage: Stage, job: Job, target: Path, found: Artifact) -> bool:
-    """Whether other programs than those of now made an artifact in a folder of them, and say so; an edit is kept."""
-    if found.edited or target.name != stage.file:
+    """Whether other programs than those of now made an artifact, and say so; an edit is kept."""
+    if found.edited:
         return False
-    said = outdated(stage.name, target.parent)
+    said = outdated(_maker_key(stage, target), target.parent)
     if said is not None:
         job.listener.note(f"{stage.name}: {said}; done again")
     return said is not None
+
+
+def _maker_key(stage: Stage, target: Path) -> str:
+    """The name of an artifact's makers in run.json: of its stage, or of a file that is called otherwise, of which a
+    folder may have several."""
+    return stage.name if target.name == stage.file else target.name
 
 
 def _written_before(stage: Stage, target: Path | None) -> frozenset[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tilec.analysis.energy import PlanEnergy
+from tilec.analysis.patterns import PatternCounts, pattern_counts
 from tilec.analysis.ratios import Ratio, times_text
 from tilec.analysis.statistics import Statistics, statistics_to_json
 from tilec.report.formatting import bytes_text, energy_text, time_text
@@ -59,9 +60,37 @@ class Row:
     tiles: str = ""
 
 
+def pattern_totals(rows: Sequence[Row]) -> dict[tuple[str, str], PatternCounts]:
+    """Device and way to fuse -> counts of the different patterns of all its plans, where there are several."""
+    plans: dict[tuple[str, str], list[Statistics]] = {}
+    for row in rows:
+        if row.found is not None:
+            plans.setdefault((row.device, row.fusion), []).append(row.found)
+    return {
+        of: pattern_counts(pattern for each in found for pattern in each.patterns)
+        for of, found in plans.items()
+        if len(found) > 1
+    }
+
+
+def pattern_lines(rows: Sequence[Row]) -> list[str]:
+    """A line for each of the totals of patterns."""
+    return [
+        f"patterns, {device}, {fusion}: {counts.patterns} different, {counts.reducing} with two or more reductions, "
+        f"the largest has {counts.largest} nodes"
+        for (device, fusion), counts in pattern_totals(rows).items()
+    ]
+
+
 def sweep_to_json(rows: Sequence[Row]) -> dict[str, Any]:
-    """The rows as plain data; numbers that depend on open sizes are text."""
-    return {"rows": [{**_head(row), "sizes": dict(row.sizes), "plan": _plan(row)} for row in rows]}
+    """The rows and the totals of patterns as plain data; numbers that depend on open sizes are text."""
+    return {
+        "rows": [{**_head(row), "sizes": dict(row.sizes), "plan": _plan(row)} for row in rows],
+        "patterns": [
+            {"device": device, "fusion": fusion, **asdict(counts)}
+            for (device, fusion), counts in pattern_totals(rows).items()
+        ],
+    }
 
 
 def sweep_csv(rows: Sequence[Row]) -> str:

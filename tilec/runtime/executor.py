@@ -3,11 +3,15 @@
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tilec.abi.manifest import CallInput, Manifest
 from tilec.errors import ArtifactError, UnavailableError
 from tilec.runtime.times import Times
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Run(Protocol):
@@ -37,6 +41,18 @@ class SteppableRun(Run, Protocol):
         """Run one launch of a segment alone. The segment has run as a whole before, on this working memory."""
 
 
+@runtime_checkable
+class SizedRun(Run, Protocol):
+    """A run of a model with symbols: its working memory has the sizes that its numbers say."""
+
+    @property
+    def numbers(self) -> "NDArray[np.int64]":
+        """The numbers of this run, to be written by its caller."""
+
+    def resize(self, part: int) -> None:
+        """Make room for the tensors whose sizes are among the numbers of a part, before the segment of that number."""
+
+
 class Executor(Protocol):
     """The compiled segments of a model, opened once a session."""
 
@@ -45,6 +61,14 @@ class Executor(Protocol):
 
     def give_run(self, run: Run) -> None:
         """Take working memory back."""
+
+
+@runtime_checkable
+class SizedExecutor(Executor, Protocol):
+    """An executor of models with symbols; its runs are `SizedRun`."""
+
+    def evaluate(self, numbers: "NDArray[np.int64]", part: int) -> None:
+        """Compute the numbers of a part from symbols and the numbers of earlier parts."""
 
 
 Loader = Callable[[Path, Manifest, int, bool, bool], Executor]

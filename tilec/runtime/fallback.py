@@ -92,9 +92,9 @@ class Fallback:
             tensor = spec.tensor
             if tensor is None:
                 continue
-            if getattr(result, "shape", None) != tensor.shape or result.dtype != numpy_dtype(tensor.ttype):
+            if not _has_shape(result, tensor.shape) or result.dtype != numpy_dtype(tensor.ttype):
                 actual = f"{getattr(result, 'dtype', type(result).__name__)}{list(getattr(result, 'shape', ()))}"
-                message = f"{spec.name!r} is {actual}, expected was {tensor.ttype}{list(tensor.shape)}"
+                message = f"{spec.name!r} is {actual}, expected was {tensor.ttype}[{', '.join(map(str, tensor.shape))}]"
                 raise TilecError(message, self._call.model.file, "The model's own shapes may be wrong.")
         return results
 
@@ -104,6 +104,16 @@ class Fallback:
             return plain
         converted = {name: _ort_value(value) for name, value in feeds.items()}
         return [_array(value) for value in self._session.run_with_ort_values(self._names, converted)]
+
+
+def _has_shape(result: Any, shape: tuple[int | str, ...]) -> bool:
+    """Whether a value is a tensor of this shape, as far as it is known before the run."""
+    actual = getattr(result, "shape", None)
+    if actual == shape:
+        return True
+    if actual is None or len(actual) != len(shape):
+        return False
+    return all(isinstance(b, str) or a == b for a, b in zip(actual, shape, strict=True))
 
 
 def _ort_value(value: Any) -> Any:

@@ -23,7 +23,7 @@ def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, ArrayLike]") -
     arrays: list[Any] = []
     for spec in specs:
         if spec.name not in feeds:
-            raise UsageError(f"input {spec.name!r} is missing", hint=f"It is {describe(spec)}.")
+            raise missing_input(spec)
         if isinstance(spec, OpaqueSpec):
             arrays.append(feeds[spec.name])
             continue
@@ -37,16 +37,21 @@ def gather_inputs(specs: Iterable[PortSpec], feeds: "Mapping[str, ArrayLike]") -
     return arrays
 
 
+def missing_input(spec: PortSpec) -> UsageError:
+    """The error of feeds without an input."""
+    return UsageError(f"input {spec.name!r} is missing", hint=f"It is {describe(spec)}.")
+
+
 def check_indices(ranges: Iterable[IndexSpec], specs: Sequence[PortSpec], inputs: Sequence[Any]) -> None:
     """Raise UsageError for an input with an element that its node cannot take as an index."""
     for each in ranges:
-        array = inputs[each.input]
-        if array.size and not (-each.extent <= int(array.min()) and int(array.max()) < each.extent):
-            place = tuple(int(i) for i in np.argwhere((array < -each.extent) | (array >= each.extent))[0])
+        array, extent = inputs[each.input], int(each.extent)
+        if array.size and not (-extent <= int(array.min()) and int(array.max()) < extent):
+            place = tuple(int(i) for i in np.argwhere((array < -extent) | (array >= extent))[0])
             raise UsageError(
                 f"input {specs[each.input].name!r} has the index {array[place]} at {list(place)}, "
-                f"outside of {-each.extent} to {each.extent - 1}",
-                hint=f"Node {each.node!r} looks it up in a dimension of extent {each.extent}.",
+                f"outside of {-extent} to {extent - 1}",
+                hint=f"Node {each.node!r} looks it up in a dimension of extent {extent}.",
             )
 
 
@@ -69,20 +74,26 @@ def gather_outputs(
         if number in taken or isinstance(spec, OpaqueSpec):
             arrays.append(None)
             continue
-        if array is not None:
-            if not isinstance(array, np.ndarray):
-                raise UsageError(f"out[{spec.name!r}] is no NumPy array")
-            _check(spec, array, "output")
-            if not array.flags.writeable:
-                raise UsageError(f"out[{spec.name!r}] is read-only")
-            usable = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
-            others = [other for other in (*inputs, *arrays) if isinstance(other, np.ndarray)]
-            if not usable or any(np.may_share_memory(array, other) for other in others):
-                array = None
-        arrays.append(aligned_array(spec.shape, numpy_dtype(spec.ttype)) if array is None else array)
+        arrays.append(output_array(spec, array, (*inputs, *arrays)))
     if used != len(out):
         _refuse_unknown("output", out, specs)
     return arrays
+
+
+def output_array(spec: TensorSpec, array: "NDArray[Any] | None", others: Iterable[Any]) -> "NDArray[Any]":
+    """The array to compute an output into: the caller's where it can be used directly, else a fresh one. `others` are
+    in use. Raises UsageError for another element type or shape, or an array that cannot be written."""
+    if array is not None:
+        if not isinstance(array, np.ndarray):
+            raise UsageError(f"out[{spec.name!r}] is no NumPy array")
+        _check(spec, array, "output")
+        if not array.flags.writeable:
+            raise UsageError(f"out[{spec.name!r}] is read-only")
+        usable = array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+        blocks = [other for other in others if isinstance(other, np.ndarray)]
+        if not usable or any(np.may_share_memory(array, other) for other in blocks):
+            array = None
+    return aligned_array(spec.bound_shape, numpy_dtype(spec.ttype)) if array is None else array
 
 
 def copy_result(spec: PortSpec, result: Any, target: "NDArray[Any]") -> None:
@@ -99,10 +110,10 @@ def copy_result(spec: PortSpec, result: Any, target: "NDArray[Any]") -> None:
 
 
 def describe(spec: PortSpec) -> str:
-    """The tensor as NumPy would say it, e.g. float32[1, 3, 224, 224]."""
+    """The tensor as NumPy would say it, e.g. float32[1, 3, 224, 224] or float32[batch, 64]."""
     if isinstance(spec, OpaqueSpec):
         return spec.type or "a value of unknown type"
-    return f"{numpy_dtype(spec.ttype).name}{list(spec.shape)}"
+    return f"{numpy_dtype(spec.ttype).name}[{', '.join(map(str, spec.shape))}]"
 
 
 def _check(spec: TensorSpec, array: "NDArray[Any]", role: str) -> None:
@@ -115,8 +126,13 @@ def _check(spec: TensorSpec, array: "NDArray[Any]", role: str) -> None:
     if array.shape != spec.shape:
         raise UsageError(
             f"{role} {spec.name!r} has shape {list(array.shape)}, the model has {list(spec.shape)}",
-            hint="Compile again with --shape for another size." if len(array.shape) == len(spec.shape) else None,
+            hint="Compile again with --shape for another size." if _may_be_bound(spec, array, role) else None,
         )
+
+
+def _may_be_bound(spec: TensorSpec, array: "NDArray[Any]", role: str) -> bool:
+    """Whether the model may have been bound to another size of an input."""
+    return role == "input" and len(array.shape) == len(spec.shape)
 
 
 def _refuse_unknown(role: str, given: Mapping[str, Any], specs: Iterable[PortSpec]) -> None:

@@ -7,25 +7,42 @@ import numpy as np
 
 from tilec.abi.manifest import CallInput, Manifest
 from tilec.ir.types import numpy_dtype
-from tilec.runtime.memory import address, aligned_block, constant_address
+from tilec.runtime.memory import address, aligned_array, aligned_block, constant_address
+from tilec.runtime.sizes import bound_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 class HostMemory:
-    """An arena of `arena_bytes` and a table of i64 addresses: inputs, results of calls, outputs, constants, the arena.
+    """Arenas and a table of i64 addresses: inputs, results of calls, outputs, constants, the arenas, the numbers.
 
-    `weights` are the mapped weight files, in the order of the manifest.
+    A model without symbols has one arena, of `arena_bytes`, and no numbers. `weights` are the mapped weight files, in
+    the order of the manifest.
     """
 
     def __init__(self, manifest: Manifest, weights: "list[NDArray[np.uint8]]") -> None:
         self._manifest = manifest
         self._weights = weights
-        self.arena = aligned_block(manifest.arena_bytes)
+        sizes = manifest.sizes
+        self.arenas = [aligned_block(n) for n in ([manifest.arena_bytes] if sizes is None else [0] * len(sizes.arenas))]
+        self.numbers = aligned_array((0 if sizes is None else len(sizes.numbers),), np.dtype(np.int64))
         constants = [constant_address(weights, constant) for constant in manifest.constants]
         tensors = len(manifest.inputs) + manifest.results + len(manifest.outputs)
-        self.table = np.array([0] * tensors + constants + [address(self.arena)], np.int64)
+        self._first_arena = tensors + len(constants)
+        blocks = [address(arena) for arena in self.arenas] + ([address(self.numbers)] if sizes is not None else [])
+        self.table = np.array([0] * tensors + constants + blocks, np.int64)
+
+    def resize(self, part: int) -> None:
+        """Let the arenas whose sizes are among the numbers of a part be large enough. They only grow, by half of what
+        they were at least, so that slowly growing sizes seldom need new memory."""
+        sizes = self._manifest.sizes
+        assert sizes is not None
+        for number, position in enumerate(sizes.arenas):
+            need, block = int(self.numbers[position]), self.arenas[number]
+            if sizes.part(position) == part and block.size < need:
+                self.arenas[number] = aligned_block(max(need, block.size * 3 // 2))
+                self.table[self._first_arena + number] = address(self.arenas[number])
 
     def bind(self, first: int, arrays: Sequence[Any]) -> None:
         """Enter the addresses of arrays from position `first` on; values that only onnxruntime touches have none."""
@@ -35,14 +52,19 @@ class HostMemory:
 
     def operand(self, spec: CallInput) -> Any:
         """The tensor of the arena or of the constants that a call reads, in place."""
-        tensor = spec.tensor
+        tensor, sizes = spec.tensor, self._manifest.sizes
         assert tensor is not None
-        block, offset = self.arena, spec.at
         if spec.space == "constant":
             constant = self._manifest.constants[spec.at]
             block, offset = self._weights[constant.file], constant.offset
-        return np.ndarray(tensor.shape, numpy_dtype(tensor.ttype), block, offset)
+        elif spec.offset is None:
+            block, offset = self.arenas[0], spec.at
+        else:
+            block, offset = self.arenas[spec.at], int(self.numbers[spec.offset])
+        shape = bound_shape(tensor, sizes, self.numbers)
+        return np.ndarray(shape, numpy_dtype(tensor.ttype), block, offset)
 
     def poison(self) -> None:
-        """Fill the arena with bytes that are NaN in every floating-point type."""
-        self.arena.fill(0xFF)
+        """Fill the arenas with bytes that are NaN in every floating-point type."""
+        for arena in self.arenas:
+            arena.fill(0xFF)

@@ -3,14 +3,17 @@
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from tilec.abi.manifest import CallInput, Manifest, PortSpec, read_manifest
+from tilec.abi.manifest import CallInput, Manifest, PortSpec, TensorSpec, read_manifest
+from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnavailableError, UsageError
-from tilec.runtime.executor import Executor, Run, SteppableRun, loader_of
+from tilec.runtime.executor import Executor, Run, SizedExecutor, SizedRun, SteppableRun, loader_of
 from tilec.runtime.fallback import Fallback
-from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs
+from tilec.runtime.feeds import check_indices, copy_result, gather_inputs, gather_outputs, output_array
+from tilec.runtime.sizes import BoundPorts, SizeReader
 from tilec.runtime.times import Span, Times
 from tilec.spec.cpus import usable_cpus
 
@@ -52,9 +55,14 @@ def load(
 
 
 class Session:
-    """A compiled model in memory. `run` may be called from any number of threads at the same time."""
+    """A compiled model in memory. `run` may be called from any number of threads at the same time, in a model with
+    symbols at any sizes that it allows."""
 
     def __init__(self, manifest: Manifest, folder: Path, executor: Executor, threads: int) -> None:
+        if manifest.sizes is not None and not isinstance(executor, SizedExecutor):
+            raise UnavailableError(f"{manifest.loader} runs no model with symbols", str(folder))
+        evaluate = executor.evaluate if isinstance(executor, SizedExecutor) and manifest.sizes is not None else None
+        self._reader = SizeReader(manifest, evaluate)
         self._manifest = manifest
         self._executor = executor
         self.threads = threads
@@ -63,13 +71,18 @@ class Session:
 
     @property
     def inputs(self) -> tuple[PortSpec, ...]:
-        """The inputs that `run` expects: names, types, shapes."""
+        """The inputs that `run` expects: names, types, shapes; extents that vary are texts over symbols."""
         return self._manifest.inputs
 
     @property
     def outputs(self) -> tuple[PortSpec, ...]:
         """The outputs that `run` returns, in this order."""
         return self._manifest.outputs
+
+    @property
+    def symbols(self) -> tuple[SymbolSpec, ...]:
+        """The sizes that vary from run to run, with their ranges."""
+        return () if self._manifest.sizes is None else self._manifest.sizes.symbols
 
     def run(
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]] | None" = None
@@ -98,22 +111,22 @@ class Session:
         A run as a whole comes first, on the same memory, which is filled with NaN between the two. Raises
         UnavailableError when the back end only runs whole segments.
         """
-        inputs = gather_inputs(self._manifest.inputs, feeds)
-        outputs: list[Any] = list(gather_outputs(self._manifest.outputs, {}, inputs, self._taken))
+        arrays = self._gather(feeds, {})
         run = self._executor.take_run()
         try:
             if not isinstance(run, SteppableRun):
                 raise UnavailableError(f"{self._manifest.loader} runs no launch alone")
-            self._start(run, inputs, outputs, lambda segment, _memory: run.launch(segment, None))
+            self._start(run, arrays, lambda segment, _memory: run.launch(segment, None))
             run.poison()
 
             def each(segment: int, memory: Memory) -> None:
                 for number, group in enumerate(self._manifest.segments[segment].groups):
-                    observer.before(group, memory)
-                    run.step(segment, number)
-                    observer.after(group, memory)
+                    if self._has_tasks(_sized(run, arrays.ports), segment, number):
+                        observer.before(group, memory)
+                        run.step(segment, number)
+                        observer.after(group, memory)
 
-            self._start(run, inputs, outputs, each)
+            self._start(run, arrays, each)
         finally:
             self._executor.give_run(run)
 
@@ -121,13 +134,11 @@ class Session:
         self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]", times: Times | None
     ) -> "dict[str, NDArray[Any]]":
         manifest = self._manifest
-        inputs = gather_inputs(manifest.inputs, feeds)
-        if manifest.ranges:
-            check_indices(manifest.ranges, manifest.inputs, inputs)
-        outputs: list[Any] = list(gather_outputs(manifest.outputs, out, inputs, self._taken))
+        arrays = self._gather(feeds, out)
+        outputs = arrays.outputs
         run = self._executor.take_run()
         try:
-            results = self._start(run, inputs, outputs, lambda segment, _memory: run.launch(segment, times), times)
+            results = self._start(run, arrays, lambda segment, _memory: run.launch(segment, times), times)
         finally:
             self._executor.give_run(run)
         for number, taken in self._taken.items():
@@ -140,16 +151,30 @@ class Session:
             result[spec.name] = array if asked is None else asked
         return result
 
+    def _gather(self, feeds: "Mapping[str, ArrayLike]", out: "Mapping[str, NDArray[Any]]") -> "_Arrays":
+        """The arrays of one run. Raises UsageError for feeds that do not fit."""
+        ports = self._reader.bind(feeds)
+        inputs = gather_inputs(ports.inputs, feeds)
+        if ports.ranges:
+            check_indices(ports.ranges, ports.inputs, inputs)
+        unmade = ports.later.union(self._taken) if ports.later else self._taken
+        return _Arrays(ports, out, inputs, list(gather_outputs(ports.outputs, out, inputs, unmade)))
+
+    def _has_tasks(self, run: SizedRun | None, segment: int, launch: int) -> bool:
+        """Whether a launch has tasks at the sizes of a run: of the variants of a group one has."""
+        sizes = self._manifest.sizes
+        return run is None or sizes is None or bool(run.numbers[sizes.tasks[segment][launch]])
+
     def _start(
         self,
         run: Run,
-        inputs: list[Any],
-        outputs: list[Any],
+        arrays: "_Arrays",
         launch: "Callable[[int, Memory], None]",
         times: Times | None = None,
     ) -> list[Any]:
         """Run on these arrays, each segment by `launch`; returns the results of the calls when the outputs are
         complete, and notes the `times` of calls if somebody wants them."""
+        inputs, outputs = arrays.inputs, arrays.outputs
         results: list[Any] = []
         spaces = {"input": inputs, "output": outputs, "result": results}
 
@@ -158,6 +183,10 @@ class Session:
 
         run.bind(0, inputs)
         run.bind(len(inputs) + self._manifest.results, outputs)
+        sized, numbers = _sized(run, arrays.ports), arrays.ports.numbers
+        if sized is not None and numbers is not None:
+            sized.numbers[:] = numbers
+            sized.resize(0)
         launch(0, memory)
         for number, (spec, call) in enumerate(zip(self._manifest.calls, self._calls, strict=True), 1):
             values = [memory(place) for place in spec.inputs]
@@ -165,8 +194,38 @@ class Session:
                 added = call.run(values)
             run.bind(len(inputs) + len(results), added)
             results += added
+            if sized is not None:
+                self._complete(sized, number, arrays, results)
             launch(number, memory)
         return results
+
+    def _complete(self, run: SizedRun, part: int, arrays: "_Arrays", results: list[Any]) -> None:
+        """Compute the numbers that the results of a call make known, and make room for what they are the sizes of."""
+        self._reader.complete(run.numbers, part, results)
+        run.resize(part)
+        if not arrays.ports.later:
+            return
+        for number, spec in self._reader.outputs(run.numbers, part):
+            if number not in self._taken and isinstance(spec, TensorSpec):
+                array = output_array(spec, arrays.out.get(spec.name), (*arrays.inputs, *arrays.outputs, *results))
+                arrays.outputs[number] = array
+                run.bind(len(arrays.inputs) + self._manifest.results + number, [array])
+
+
+@dataclass(frozen=True)
+class _Arrays:
+    """The arrays of one run: those that the caller wants written, and what is read and computed into. Outputs that a
+    call makes, or tells the shape of, are None at first."""
+
+    ports: BoundPorts
+    out: "Mapping[str, NDArray[Any]]"
+    inputs: list[Any]
+    outputs: list[Any]
+
+
+def _sized(run: Run, ports: BoundPorts) -> SizedRun | None:
+    """The run of a model with symbols, None for any other; the session has checked its executor."""
+    return None if ports.numbers is None else cast("SizedRun", run)
 
 
 def _threads(asked: int | None, manifest: Manifest) -> int:

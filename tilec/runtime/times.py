@@ -48,10 +48,11 @@ class Times:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Everything that ran, in the order in which it began."""
+        """Everything that ran, in the order in which it began; a launch without tasks did not."""
         launches = [
             Span(group, int(begin), int(end))
             for segment, block in zip(self._segments, self._blocks, strict=True)
             for group, (begin, end) in zip(segment.groups, block, strict=True)
+            if begin != _NEVER
         ]
         return tuple(sorted([*launches, *self._calls], key=lambda span: (span.begin, span.end)))

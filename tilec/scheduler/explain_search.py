@@ -5,7 +5,7 @@ The one module through which `tilec.analysis.explain` reaches the scheduler (bes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -97,13 +97,11 @@ __all__ = [
 ]
 
 
-def replay_search(
-    graph: Graph, device: DeviceSpec, options: ScheduleOptions, sizes: Mapping[str, int] | None = None
-) -> tuple[PlanState, RecordedTrace]:
+def replay_search(graph: Graph, device: DeviceSpec, options: ScheduleOptions) -> tuple[PlanState, RecordedTrace]:
     """The search run again without a tuner, and its trace, which grows as candidates are asked for their tiles and
     groups. Raises what `schedule` raises."""
     trace = RecordedTrace()
-    return search_plan(graph, device, options, trace, sizes=sizes), trace
+    return search_plan(graph, device, options, trace), trace
 
 
 def counted_plan(state: PlanState, decide: Decide | None = None) -> Plan:

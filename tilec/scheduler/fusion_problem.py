@@ -30,7 +30,7 @@ CLOSE_LOOK_GAIN = 0.7
 """A closer look finds tiles that take no less than this fraction of what a first look found."""
 
 LOWERED_CANDIDATES = 6
-"""Candidates of a group that are lowered until one fits, and are remembered for that when one is asked for."""
+"""Candidates of a group that are lowered until one fits."""
 
 SMALLER_REGISTER_COUNTS = (40, 20, 12, 8, 5)
 """Registers that are tried instead of all of them."""
@@ -42,6 +42,7 @@ class FusionProblem:
 
     graph      the graph of the nodes; `parts` are those of it that depend on the model's inputs
     numbers    sizes that symbols are taken for
+    further    more sizes at which decisions must be good as well
     objective  what is minimised: time, traffic or footprint
     outputs    tensors that must leave every group
     extents    node -> iterator -> its extent in the tile of the level below (absent: all of it)
@@ -60,6 +61,12 @@ class FusionProblem:
     max_nodes: int = ScheduleOptions().group_nodes
     chain: SharedReductions | None = None
     cache: SearchCache = field(default_factory=SearchCache)
+    further: tuple[Candidates, ...] = ()
+
+    @cached_property
+    def scenarios(self) -> tuple[dict[str, int], ...]:
+        """The sizes of symbols at which decisions are checked, those they are made for first."""
+        return tuple({s: int(n) for s, n in each.symbols.items()} for each in (self.numbers, *self.further))
 
     @cached_property
     def constants(self) -> frozenset[str]:
@@ -249,6 +256,7 @@ class FusionProblem:
             chain,
             halos,
             self.constants,
+            self.further,
         )
 
     def usual(self, members: Sequence[int]) -> list[RegisterTile]:
@@ -259,34 +267,40 @@ class FusionProblem:
         """The best tiles at a core's level of the group of some parts, best first, remembered by content."""
         outputs = self.leaving(members)
         key = self.key(members, outputs)
-        places = [node.name for n in members for node in self.parts[n]]
         count, known = self.cache.tiles.get(key, (0, ()))
         if count < most:
-            count = max(most, LOWERED_CANDIDATES)
-            tiles = self._search_tiles(members, outputs, count)
-            numbers = {name: str(i) for i, name in enumerate(places)}
-            known = tuple(replace(t, steps={numbers[n]: of for n, of in t.steps.items()}) for t in tiles)
-            self.cache.tiles[key] = count, known
-            return tiles[:most]
+            tiles = self._search_tiles(members, outputs, most)
+            self.cache.tiles[key] = most, tuple(self.anonymous(tile, members) for tile in tiles)
+            return tiles
+        return tuple(self.named(tile, members) for tile in known[:most])
+
+    def anonymous(self, tile: TaskTile, members: Sequence[int]) -> TaskTile:
+        """A tile of the group of some parts, with places for the names of nodes: the same for groups that are alike."""
+        names = (node.name for n in members for node in self.parts[n])
+        places = {name: str(place) for place, name in enumerate(names)}
+        return replace(tile, steps={places[n]: of for n, of in tile.steps.items()})
+
+    def named(self, tile: TaskTile, members: Sequence[int]) -> TaskTile:
+        """An anonymous tile in the names of the group of some parts."""
+        names = [node.name for n in members for node in self.parts[n]]
         vectors = [self.descriptions[n].vector for n in members]
-        return tuple(
-            replace(
-                tile,
-                steps={places[int(n)]: of for n, of in tile.steps.items()},
-                registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
-            )
-            for tile in known[:most]
+        return replace(
+            tile,
+            steps={names[int(n)]: of for n, of in tile.steps.items()},
+            registers=tuple(replace(r, vector=v) for r, v in zip(tile.registers, vectors, strict=True)),
         )
+
+    def at_sizes(self, sizes: Mapping[str, int]) -> FusionProblem:
+        """The problem with other sizes for its symbols, and for these alone."""
+        return replace(self, numbers=Candidates(dict(sizes)), further=(), cache=self.cache.of_sizes(sizes))
 
     def _search_tiles(self, members: Sequence[int], outputs: tuple[str, ...], most: int) -> tuple[TaskTile, ...]:
         """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile
         leaves them."""
         if len(members) == 1:
-            tiles = [
-                t
-                for register in self.tiles(members[0])
-                for t in task_tiles(self.tiling_problem(members, outputs, [register]), most)
-            ]
+            tiles: list[TaskTile] = []
+            for register in self.tiles(members[0]):
+                tiles += task_tiles(self.tiling_problem(members, outputs, [register]), most, tiles)
             return self._best(tiles, most)
         usual = self.usual(members)
         first = self.tiling_problem(members, outputs, usual)
@@ -294,7 +308,7 @@ class FusionProblem:
         apart = sum(self.singles[n].objective for n in members)
         if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
             options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, tiles[0]), strict=True)]
-            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most)
+            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most, tiles)
         return self._best(tiles, most)
 
     def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
+from tilec.ir.bind_plan import bind_plan
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Plan, Refusal
 from tilec.scheduler.building.assemble_plan import assemble_plan
@@ -114,7 +115,8 @@ class PlanCandidate:
     def cost(self) -> int:
         """Predicted picoseconds, or bytes, symbols counting as the sizes they are taken for."""
         if self.counts_bytes:
-            return int(self.search.root.numbers.size(tiled_traffic(with_costs(self.plan))))
+            bound = bind_plan(self.plan, self.search.root.scenarios[0])
+            return int(self.search.root.numbers.size(tiled_traffic(with_costs(bound))))
         return sum(picoseconds(each) for state in self.legal for each in state.seconds)
 
 

@@ -6,16 +6,19 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tilec.errors import UnsupportedError
+from tilec.ir.bind_plan import bind_plan, with_cost_of
+from tilec.ir.bind_program import bind_program
 from tilec.ir.expr import Access, Const
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
-from tilec.ir.sizes import SymbolRange, pivot_sizes
+from tilec.ir.sizes import SymbolRange, further_sizes, pivot_sizes
 from tilec.ir.types import is_float
+from tilec.scheduler.analysis.independent_symbols import with_usual_items
 from tilec.scheduler.building.cache_costs import with_cache_costs
 from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
 from tilec.scheduler.building.group_builder import levels_of
-from tilec.scheduler.building.plan_costs import lowered_programs, with_costs
+from tilec.scheduler.building.plan_costs import lowered_programs, with_costs, with_expressions
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.graph_passes.rewrite import constant_tensors, live
 from tilec.scheduler.memory_levels.hierarchical_search import require_levels
@@ -39,41 +42,52 @@ def schedule(
     trace: Trace = NO_TRACE,
     tuner: Tuner | None = None,
     decide: Decide | None = None,
-    sizes: Mapping[str, int] | None = None,
 ) -> Plan:
     """Plan a graph for a device: groups, tiles, layouts, packed weights, traffic; nothing runs (W15-W25, A02-A09).
 
-    Symbolic sizes stay symbols in the plan; tiles are chosen for those in `sizes`, else for the pivots of their ranges.
-    `trace` sees every pass and step with what it changed.  A `tuner` chooses among the candidates that are predicted
-    best; without one the first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling,
-    prefetches and stores of its code; without them code generation does.  Raises ConfigError for a pass that does not
-    exist, LevelTooSmallError for a level that cannot hold one element's tile, UnsupportedError for floating-point
-    numbers on a device that computes none.
+    Symbolic sizes stay symbols in the plan; tiles are chosen for the pivots of their ranges. `trace` sees every pass
+    and step with what it changed.  A `tuner` chooses among the candidates that are predicted best; without one the
+    first is taken.  With the rules of a back end, `decide`, the plan fixes vectors, unrolling, prefetches and stores of
+    its code; without them code generation does.  Raises ConfigError for a pass that does not exist,
+    LevelTooSmallError for a level that cannot hold one element's tile, UnsupportedError for floating-point numbers on a
+    device that computes none.
     """
-    state = search_plan(graph, device, options or ScheduleOptions(), trace, tuner, sizes)
+    state = search_plan(graph, device, options or ScheduleOptions(), trace, tuner)
     return complete_plan(state, decide, partial(trace.advance, "lower"))
 
 
 def complete_plan(state: PlanState, decide: Decide | None = None, advance: Advance = no_advance) -> Plan:
     """The plan that is taken with the costs of its groups, counted on their tile programs, their predicted times and a
-    back end's decisions about code."""
+    back end's decisions about code. While sizes are symbols, costs are those at the sizes they are taken for."""
     root = state.search.root
+    sizes = root.scenarios[0]
     programs = lowered_programs(state.plan, advance)
-    counted = with_times(with_costs(state.plan, programs), root.target, root.numbers)
-    decided = counted if decide is None else with_code_decisions(counted, programs, decide)
-    pairs = zip(decided.groups, counted.groups, strict=True)
-    renamed = {group.variants[0].kernel: programs[before.variants[0].kernel] for group, before in pairs}
-    return with_cache_costs(decided, renamed)
+    plan = with_expressions(state.plan, programs) if state.plan.symbols else state.plan
+    bound = bind_plan(plan, sizes)
+    there = {kernel: bind_program(program, sizes) for kernel, program in programs.items()}
+    counted = with_times(with_costs(bound, there), root.target, root.numbers)
+    decided = with_cost_of(plan, counted)
+    if decide is not None:
+        decided = with_code_decisions(decided, programs, decide)
+    counted = bind_plan(decided, sizes)
+    pairs = zip(counted.groups, bound.groups, strict=True)
+    renamed = {group.variants[0].kernel: there[before.variants[0].kernel] for group, before in pairs}
+    return with_cost_of(decided, with_cache_costs(counted, renamed))
 
 
-def recounted_plan(plan: Plan, device: DeviceSpec | None, sizes: Mapping[str, int] | None = None) -> Plan:
+def recounted_plan(plan: Plan, device: DeviceSpec | None) -> Plan:
     """The plan with the costs that its decisions come to, whatever costs it has; without its device predicted times
     stay. Raises PlanError where no tile program comes of a group."""
+    numbers = _symbol_numbers(plan.symbols, plan.symbol_ranges)
+    there = {symbol: int(size) for symbol, size in numbers.symbols.items()}
     programs = lowered_programs(plan)
-    counted = with_cache_costs(with_costs(plan, programs), programs)
-    if device is None:
-        return counted
-    return with_times(counted, target_model_of(device), _symbol_numbers(plan.symbols, plan.symbol_ranges, sizes))
+    plan = with_expressions(plan, programs) if plan.symbols else plan
+    bound = bind_plan(plan, there)
+    programs = {kernel: bind_program(program, there) for kernel, program in programs.items()}
+    counted = with_cache_costs(with_costs(bound, programs), programs)
+    if device is not None:
+        counted = with_times(counted, target_model_of(device), numbers)
+    return with_cost_of(plan, counted)
 
 
 def search_plan(
@@ -82,25 +96,25 @@ def search_plan(
     options: ScheduleOptions,
     trace: Trace = NO_TRACE,
     tuner: Tuner | None = None,
-    sizes: Mapping[str, int] | None = None,
 ) -> PlanState:
     """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
     target = target_model_of(device)
+    graph = with_usual_items(graph)
     _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)
-    numbers = _symbol_numbers(graph.symbols, graph.symbol_ranges, sizes)
-    root = FusionProblem(graph, (), target, numbers, options.objective, frozenset(), max_nodes=options.group_nodes)
+    numbers = _symbol_numbers(graph.symbols, graph.symbol_ranges)
+    further = tuple(map(Candidates, further_sizes(graph.symbols, graph.symbol_ranges)))
+    most = options.group_nodes
+    root = FusionProblem(graph, (), target, numbers, options.objective, frozenset(), max_nodes=most, further=further)
     drafts = _drafts(RewrittenGraph(live(with_call_ports(graph))), root, options, trace)
     _require_capacity(drafts[0].graph, target)
     return search_plans(PlanSearch(graph, options, root, drafts, steps, trace), plan_steps, tuner)
 
 
-def _symbol_numbers(
-    symbols: Sequence[str], ranges: Mapping[str, SymbolRange], sizes: Mapping[str, int] | None
-) -> Candidates:
+def _symbol_numbers(symbols: Sequence[str], ranges: Mapping[str, SymbolRange]) -> Candidates:
     """The sizes that symbols are taken for."""
-    return Candidates({**pivot_sizes(symbols, ranges), **(sizes or {})})
+    return Candidates(pivot_sizes(symbols, ranges))
 
 
 def _drafts(

@@ -67,6 +67,8 @@ class SearchCache:
                  whose programs are legal and fit
     illegal      (group, candidates) -> why it has no such tile
     excess       kernel name -> times over the capacity of levels below a core's, and of those from it upward
+    sizes        sizes of symbols -> the cache for these
+    classes      group with a tile -> its variants for classes of sizes: sizes of the class, tile, whether for all sizes
     targets      the device from the level below a core's upward -> the cache for that target
     """
 
@@ -79,6 +81,8 @@ class SearchCache:
     legal: dict[object, tuple[float, tuple[int, ...]]] = field(default_factory=dict)
     illegal: dict[object, Refusal] = field(default_factory=dict)
     excess: dict[str, tuple[float, float]] = field(default_factory=dict)
+    sizes: dict[object, SearchCache] = field(default_factory=dict)
+    classes: dict[object, tuple[tuple[Mapping[str, int], TaskTile, bool], ...]] = field(default_factory=dict)
     targets: dict[TargetModel, SearchCache] = field(default_factory=dict)
 
     def of_target(self, target: TargetModel) -> SearchCache:
@@ -86,6 +90,10 @@ class SearchCache:
         if target not in self.targets:
             self.targets[target] = SearchCache(numbering=self.numbering)
         return self.targets[target]
+
+    def of_sizes(self, sizes: Mapping[str, int]) -> SearchCache:
+        """The cache for other sizes of symbols."""
+        return self.sizes.setdefault(tuple(sorted(sizes.items())), SearchCache(numbering=self.numbering))
 
     def without_decisions(self) -> SearchCache:
         """Descriptions of parts alone: for the same graph on a device that differs."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, Strict, field_validator, model_validator
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from tilec.artifact import digest_object
 from tilec.spec.located import Disagreement, Refused, Spec
@@ -17,31 +17,27 @@ LARGEST = 1 << 40
 
 
 class Dimension(Spec):
-    """A symbolic size: its value, or range, divisor and a likely value (BladeDISC, shape constraints).
+    """A symbolic size: its value, or range, divisor and likely values (BladeDISC, shape constraints).
 
-    A value outside of the range or not divisible by the divisor is refused, whatever binds it. Of a size that is not
-    bound tiles are chosen for the likely value, or for the usual one moved into the range.
+    A value outside of the range or not divisible by the divisor is refused, whatever binds it. A size that is not
+    bound is any of the range; tiles are best at the likely values, or at the usual one moved into the range.
     """
 
     value: int | None = Field(default=None, ge=0, le=LARGEST, description="the size, which is bound to it")
-    range: Annotated[tuple[int, int], _FROM_LIST] | None = Field(default=None, description="least and largest size")
+    range: Annotated[tuple[int, int | None], _FROM_LIST] | None = Field(
+        default=None, description="least and largest size, null for no limit"
+    )
     divisor: int = Field(default=1, gt=0, description="number that divides every size")
     likely: Annotated[tuple[int, ...], _FROM_LIST] = Field(
-        default=(), description="at most one so far: the size that a plan for all sizes is best at"
+        default=(), description="sizes that a plan for all sizes is best at, the most frequent first"
     )
-
-    @field_validator("likely")
-    @classmethod
-    def _one_at_most(cls, likely: tuple[int, ...]) -> tuple[int, ...]:
-        if len(likely) > 1:
-            raise ValueError(f"{len(likely)} likely sizes: a plan is made for one; name the most frequent")
-        return likely
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> "Dimension":
-        low, high = self._limits
+        low, high = self.limits
         if low < 0 or -(-low // self.divisor) * self.divisor > high:
-            raise ValueError(f"the range {list(self.range or ())} holds no size that is divisible by {self.divisor}")
+            ends = ", ".join("null" if end is None else str(end) for end in self.range or ())
+            raise ValueError(f"the range [{ends}] holds no size that is divisible by {self.divisor}")
         values = [("value", self.value)] if self.value is not None else []
         for key, size in (*values, *(("likely", each) for each in self.likely)):
             if not low <= size <= high:
@@ -51,17 +47,15 @@ class Dimension(Spec):
         return self
 
     @property
-    def _limits(self) -> tuple[int, int]:
-        return self.range if self.range is not None else (0, LARGEST)
+    def limits(self) -> tuple[int, int]:
+        """The least and the largest size."""
+        low, high = self.range if self.range is not None else (0, None)
+        return low, LARGEST if high is None else high
 
-    def assumed(self, usual: int) -> int:
-        """The size that tiles are chosen for while it is not bound: the likely one, else the allowed one nearest to
-        `usual` from below, or the least."""
-        if self.likely:
-            return self.likely[0]
-        low, high = self._limits
-        least = -(-low // self.divisor) * self.divisor
-        return max(least, min(usual, high) // self.divisor * self.divisor)
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is said of a size that is not bound."""
+        return self.value is None and (self.range is not None or self.divisor > 1 or bool(self.likely))
 
 
 def _from_int(value: Any) -> Any:
@@ -100,6 +94,9 @@ class ScheduleOptions(Spec):
     group_nodes: int = Field(
         default=256, gt=1, description="nodes of a group of several parts at most: a look at it takes time in them"
     )
+    variants: int = Field(
+        default=3, gt=0, description="kernels of a group for classes of sizes that vary, that for all of them included"
+    )
     budget: int = Field(default=20, gt=0, description="candidates of a group that are costed exactly, or measured")
     profile: bool = Field(default=False, description="measure candidates on this machine, keep the times in a record")
     record: str | None = Field(
@@ -128,6 +125,9 @@ class VerifyOptions(Spec):
     reference: Literal["onnxruntime"] = Field(default="onnxruntime", description="whose outputs are the expected ones")
     per_group: bool = Field(default=False, description="compare every group on its own, too")
     inputs: str | None = Field(default=None, description="a .npz file with the model's inputs, instead of random ones")
+    sizes: tuple[dict[str, int], ...] = Field(
+        default=(), description="sizes of symbols to verify at, instead of samples; symbols left out: the plan's own"
+    )
     least_share: float = Field(default=0.0, ge=0, le=1, description="share of groups below which a pass is refused")
 
 
@@ -156,6 +156,8 @@ class CompileRecipe(Spec):
         """
         told = "print_between_passes"
         left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "codegen": {told}, "verify": {"inputs"}}
+        if not self.verify.sizes:
+            left_out["verify"].add("sizes")
         everything = self.model_dump(mode="json", exclude=left_out)
         return digest_object({name: everything[name] for name in sections})
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
+from tilec.ir.bind_plan import bind_plan, plan_sizes
 from tilec.ir.expr import Access, accesses, constant_value, walk
 from tilec.ir.graph import IndexRange, Node, Opaque, Tensor
 from tilec.ir.plan import Plan
@@ -20,6 +21,7 @@ Array = NDArray[np.generic]
 Choices = tuple[tuple[str, tuple[int, ...]], ...]
 
 _NO_CHOICES: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+_NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 SHIFTED_MEAN = 3.0
 """Mean of every second draw, which reveals errors that cancel around zero."""
@@ -70,11 +72,11 @@ def index_limits(nodes: Sequence[Node], tensors: Mapping[str, Tensor], sources: 
     return limits
 
 
-def random_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
-    """One random array for every input of the model, by its name there; open extents are `OPEN_EXTENT`.
-
-    Raises UnsupportedError for an unbound size.
-    """
+def random_inputs(plan: Plan, draw: Draw, sizes: Mapping[str, int] = _NO_SIZES) -> dict[str, Array]:
+    """One random array for every input of the model, by its name there, at these sizes of symbols, others at the sizes
+    that decisions were made for; open extents of what only onnxruntime reads are `OPEN_EXTENT`."""
+    if plan.symbols:
+        plan = bind_plan(plan, {**plan_sizes(plan), **sizes})
     tensors = [port.tensor for port in plan.inputs if port.tensor not in plan.opaque]
     by_name = dict(draw.choices)
     chosen = {port.tensor: by_name[port.name] for port in plan.inputs if port.name in by_name}

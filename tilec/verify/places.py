@@ -13,13 +13,16 @@ from tilec.ir.plan import Plan
 def memory_places(plan: Plan, kernels: Mapping[str, Any]) -> dict[str, CallInput]:
     """Map from every tensor that groups read or store, constants left out, to its place.
 
-    `kernels` is the data of 3-kernels.json.
+    `kernels` is the data of 3-kernels.json; sizes of the plan are known, also where the compiled model has symbols.
     """
     places: dict[str, CallInput] = {}
     for tensor, offset in kernels["arena"]["offsets"].items():
         sizes = [constant_value(extent) for extent in plan.tensors[tensor].shape]
         spec = TensorSpec(tensor, plan.tensors[tensor].ttype, tuple(size for size in sizes if size is not None))
-        places[tensor] = CallInput(tensor, "arena", offset, spec)
+        if isinstance(offset, Mapping):
+            places[tensor] = CallInput(tensor, "arena", offset["arena"], spec, offset["offset"])
+        else:
+            places[tensor] = CallInput(tensor, "arena", offset, spec)
     results = [port.tensor for call in plan.calls for port in call.outputs]
     places |= {port.tensor: CallInput(port.tensor, "input", i) for i, port in enumerate(plan.inputs)}
     places |= {port.tensor: CallInput(port.tensor, "output", i) for i, port in enumerate(plan.outputs)}

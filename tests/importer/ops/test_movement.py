@@ -7,9 +7,11 @@ import pytest
 from onnx import helper
 
 from tests.importer.reference import check, compare, normal, save, single
-from tilec.errors import ConfigError, UnsupportedError
+from tilec.errors import ConfigError, UsageError
 from tilec.importer import import_model
+from tilec.ir.bind import bind
 from tilec.ir.expr import Access, Const, accesses
+from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import tensor_text
 
 
@@ -69,14 +71,16 @@ def test_reshape_of_symbols(tmp_path: Path) -> None:
     compare(path, {"x": normal(2, 5, 12)}, {"batch": 2, "seq": 5})
 
 
-def test_reshape_that_depends_on_the_sizes_names_the_flag(tmp_path: Path) -> None:
+@pytest.mark.feature("B07")
+def test_reshape_into_parts_demands_a_divisor(tmp_path: Path) -> None:
     node = helper.make_node("Reshape", ["x", "shape"], ["y"])
     path = save(
         tmp_path / "m.onnx", [node], {"x": ("float32", ["n", 3])}, ["y"], {"shape": np.array([4, -1], np.int64)}
     )
-    with pytest.raises(UnsupportedError, match=r"Bind the sizes: --shape n=SIZE") as error:
-        import_model(path)
-    assert error.value.exit_code == 5
+    graph = compare(path, {"x": normal(8, 3)}, {"n": 8})
+    assert graph.symbol_ranges == {"n": SymbolRange(divisor=4, origin="node Reshape_0 (Reshape)")}
+    with pytest.raises(UsageError, match=r"n=6 is none of 0.., a multiple of 4 \(node Reshape_0 \(Reshape\)\)"):
+        bind(graph, {"n": 6})
     imported = import_model(path, sizes={"n": 8})
     assert imported.graph.tensors["y"].shape == (Const(4), Const(6))
 

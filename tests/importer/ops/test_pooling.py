@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.importer.reference import check, compare, helper, normal, run, save, single
-from tilec.errors import ConfigError, UnsupportedError
+from tilec.errors import ConfigError
 from tilec.importer import import_model
 from tilec.ir.text import tensor_text
 
@@ -87,11 +87,13 @@ def test_average_pool_of_a_symbolic_image(tmp_path: Path) -> None:
     compare(path, {"x": normal(1, 1, 5, 6)}, {"h": 5, "w": 6})
 
 
-def test_ceil_mode_over_a_symbol_names_the_flag(tmp_path: Path) -> None:
-    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+@pytest.mark.feature("B01")
+@pytest.mark.parametrize("stride", [2, 3, 5])
+def test_ceil_mode_over_a_symbol(tmp_path: Path, stride: int) -> None:
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[stride, 2], ceil_mode=1)
     path = save(tmp_path / "m.onnx", [node], {"x": ("float32", [1, 1, "h", 8])}, ["y"])
-    with pytest.raises(UnsupportedError, match="--shape h=SIZE"):
-        import_model(path)
+    for h in range(3, 14):
+        compare(path, {"x": normal(1, 1, h, 8)}, {"h": h})
 
 
 @pytest.mark.parametrize("kind", ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"])

@@ -7,8 +7,9 @@ import pytest
 from onnx import helper
 
 from tests.importer.reference import check, compare, normal, save, single
-from tilec.errors import ConfigError, UnsupportedError
+from tilec.errors import ConfigError
 from tilec.importer import import_model
+from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import tensor_text
 
 FAR = np.iinfo(np.int64).max
@@ -79,15 +80,16 @@ def test_bounds_that_are_computed_from_shapes(tmp_path: Path) -> None:
     ] or len(graph.nodes) == 3
 
 
-def test_a_bound_of_unknown_sign_names_the_flag(tmp_path: Path) -> None:
+@pytest.mark.feature("B07")
+def test_a_bound_of_unknown_sign_counts_from_the_front(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
         helper.make_node("Sub", ["s", "five"], ["start"]),
         helper.make_node("Slice", ["x", "start", "s"], ["y"]),
     ]
     path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", ["n"])}, ["y"], {"five": np.array([5], np.int64)})
-    with pytest.raises(UnsupportedError, match="whether the bound n - 5 counts from the end depends on the sizes"):
-        import_model(path)
+    graph = compare(path, {"x": normal(9)}, {"n": 9})
+    assert graph.symbol_ranges == {"n": SymbolRange(5, origin="node Slice_2 (Slice)")}
     assert len(import_model(path, sizes={"n": 9}).graph.nodes) == 1
 
 
@@ -110,8 +112,8 @@ def test_split_whose_parts_do_not_fit(tmp_path: Path) -> None:
 def test_split_of_a_symbol_into_equal_parts(tmp_path: Path) -> None:
     node = helper.make_node("Split", ["x"], ["a", "b"], axis=0, num_outputs=2)
     path = save(tmp_path / "m.onnx", [node], {"x": ("float32", ["n"])}, ["a", "b"])
-    with pytest.raises(UnsupportedError, match="--shape n=SIZE"):
-        import_model(path)
+    graph = compare(path, {"x": normal(6)}, {"n": 6})
+    assert graph.symbol_ranges == {"n": SymbolRange(divisor=2, origin="node Split_0 (Split)")}
 
 
 @pytest.mark.parametrize("step", [-1, -2, 1, 3])

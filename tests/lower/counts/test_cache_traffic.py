@@ -95,6 +95,27 @@ def test_instances_fetch_what_they_share_each() -> None:
     assert (found["A"].fetched, found["B"].fetched) == (256 * 256 * 4, 2 * 256 * 256 * 4)
 
 
+@pytest.mark.feature("W07")
+@pytest.mark.parametrize("capacity", [1 << 13, 1 << 18])
+def test_blocks_in_a_tile_of_a_level_below_have_tasks_of_their_own(capacity: int) -> None:
+    """Two products that pass H on in the memory below a cache, 64 rows at a time: H goes there and back once, B comes
+    for each of the 16 rows of tiles that make H."""
+    case = Case(
+        ["H[m, n] = sum(k, A[m, k] * B[k, n])", "C[m, p] = sum(n, H[m, n] * D[n, p])"],
+        {"m": 256, "n": 256, "k": 256, "p": 64},
+        {"A": (256, 256), "B": (256, 256), "D": (256, 64)},
+        {"dram": {"C": {"m": 64}}, "smem": {"H": {"m": 16, "n": 32}, "C": {"m": 32, "p": 32}}},
+        {"smem": {"H": {"k": 32}, "C": {"n": 64}}},
+        levels=(PlanLevel("host", None), *LEVELS),
+    )
+    found = cache_traffic(case.program(), cache(capacity))
+    lines = Lru(capacity)
+    run(case.program(), [lines], "smem", 4, {})
+    assert sum(each.fetched for each in found.values()) == pytest.approx(lines.fetched, rel=0.15)
+    whole = 256 * 256 * 4
+    assert (found["H"].written, found["H"].fetched, found["B"].fetched) == (whole, whole, 16 * whole)
+
+
 def test_what_data_index_is_met_once_at_most() -> None:
     texts = ["Y[s, c] = T[I[s], c] * 2.0"]
     tiles = {"smem": {"Y": {"s": 8}}}

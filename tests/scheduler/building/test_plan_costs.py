@@ -1,4 +1,4 @@
-"""What plans say that groups ask of their levels: counted on their programs, or the least while sizes are symbols."""
+"""What plans say that groups ask of their levels: counted on their programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from tests.scheduler.graphs import make_graph
 from tilec.ir.expr import Const
-from tilec.ir.text import text_of
 from tilec.lower.counts.transactions import transactions
 from tilec.lower.lowering import lower
 from tilec.scheduler import schedule
@@ -25,9 +24,3 @@ def test_transactions_are_counted_beside_raw_bytes() -> None:
         assert group.cost.transactions == {level: Const(n) for level, n in counted.items()}
         raw = group.cost.read["smem"].value + group.cost.written["smem"].value  # type: ignore[union-attr]
         assert counted["dram"] * 32 >= raw > 0
-
-
-def test_symbols_take_what_whole_tensors_take_at_least() -> None:
-    graph = make_graph({"x": ("s", 3)}, [("y[m, n] = x[m, n] + 1.0", {"m": "s", "n": 3})], ["y"], symbols=["s"])
-    (group,) = schedule(graph, resolve_device("a100")).groups
-    assert {level: text_of(n) for level, n in group.cost.transactions.items()} == {"dram": "(s * 3 + 7) // 8 * 2"}

@@ -36,7 +36,7 @@ def cost(problem: FusionProblem, grouping: Partition) -> float:
     return sum(problem.core_tiles(members)[0].objective for members in grouping.groups)
 
 
-@pytest.mark.feature("W16", "W19")
+@pytest.mark.feature("W16")
 def test_a_part_falls_apart_inside_its_group() -> None:
     """One vector computes all inverses; beside a sum of one row they would be computed one by one."""
     problem = problem_of(make_graph({"x": (5, 32)}, ROWS, ["y"]), ZEN5)
@@ -47,7 +47,7 @@ def test_a_part_falls_apart_inside_its_group() -> None:
     assert cost(after, grouping) < cost(problem, before) * 0.95
 
 
-@pytest.mark.feature("W16", "W19")
+@pytest.mark.feature("W16")
 def test_nodes_move_to_the_group_that_reads_them() -> None:
     """Where launches cost nothing a copy of what is read costs; the group that reads it needs no copy."""
     domain = {"s": 256, "n": 512}
@@ -78,7 +78,7 @@ def test_footprint_and_less_fusion_stay() -> None:
         assert LocalSearch().applies(state) == applies
 
 
-@pytest.mark.feature("W16", "W19")
+@pytest.mark.feature("W16")
 @settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=SLOW)
 @given(models())
 def test_groups_stay_whole_and_never_cost_more(model: Model) -> None:

@@ -9,9 +9,15 @@ from scheduler.running import device, problem_of, tiny
 
 from tilec.ir.graph import Graph
 from tilec.ir.plan import PlanLevel
-from tilec.scheduler.fusion.group_costs import cost_numbers, roofline
+from tilec.scheduler.fusion.group_costs import GroupCosts, cost_numbers, roofline
 from tilec.scheduler.fusion.local_search import LocalSearch, local_search
-from tilec.scheduler.fusion.partition import Partition, PartitionGroups, partition_parts, separate_parts
+from tilec.scheduler.fusion.partition import (
+    Partition,
+    PartitionGroups,
+    merge_groups,
+    partition_parts,
+    separate_parts,
+)
 from tilec.scheduler.graph_passes.compose import compose
 from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.graph_passes.rematerialize import rematerialize
@@ -88,9 +94,12 @@ def test_fusion_that_does_not_pay_is_refused_with_both_times() -> None:
     assert int(reason.numbers["joined"]) >= int(reason.numbers["apart"]) * 0.98
 
 
-@pytest.mark.feature("W15", "W16")
-@pytest.mark.parametrize("target", [TARGET, with_capacity(256)], ids=["tiny", "tinier"])
-@pytest.mark.parametrize("graph", [attention(tokens=8), convolutions()], ids=["attention", "convolutions"])
+@pytest.mark.feature("W16")
+@pytest.mark.parametrize(
+    ("graph", "target"),
+    [(attention(tokens=8), with_capacity(256)), (convolutions(), TARGET)],
+    ids=["attention", "convolutions"],
+)
 def test_every_edge_between_groups_says_why_nothing_is_known_before(graph: Graph, target: TargetModel) -> None:
     """The search tells by itself, in figures of its own, why an edge between two of its groups is not connected."""
     problem = problem_of(graph, target)
@@ -105,6 +114,16 @@ def test_every_edge_between_groups_says_why_nothing_is_known_before(graph: Graph
             assert reason.edge == edge
             assert reason.code in ("slower", "capacity", "cycle", "length", "outputs-differ")
             assert bool(reason.numbers) is (reason.code != "cycle")
+
+
+@pytest.mark.feature("A05")
+def test_groups_of_one_part_are_merged_until_nothing_gains() -> None:
+    """One look at each of the 18 parts of attention leaves five groups, further looks two."""
+    problem, options = problem_of(attention(tokens=8), with_capacity(4096)), PartitionGroups()
+    costs = GroupCosts(problem, options.gain)
+    groups = merge_groups(costs, [(n,) for n in range(len(problem.parts))], options)
+    assert len(groups) < len(problem.parts) / 4
+    assert merge_groups(costs, groups, options) == groups
 
 
 def test_every_reason_is_in_the_closed_list() -> None:

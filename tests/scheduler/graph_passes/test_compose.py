@@ -23,7 +23,7 @@ def composed(graph: Graph) -> RewrittenGraph:
     return draft
 
 
-@pytest.mark.feature("W42", "L09")
+@pytest.mark.feature("W42")
 def test_head_splits_and_merges_cost_nothing() -> None:
     draft = composed(attention())
     found = texts(draft.graph)
@@ -44,7 +44,7 @@ def test_a_divisor_that_does_not_divide_stays() -> None:
     assert split_reductions(before) == before
 
 
-@pytest.mark.feature("L11")
+@pytest.mark.feature("W42")
 def test_pads_become_one_guard() -> None:
     graph = make_graph(
         {"x": (6,)},

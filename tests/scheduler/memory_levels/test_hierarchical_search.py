@@ -5,13 +5,16 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from scheduler.graphs import make_graph
 from scheduler.memory_levels.test_level_groups import chain, hourglass
 from scheduler.running import device, illegal, run_plan
 
 from tilec.errors import ConfigError
 from tilec.ir.expr import operands
 from tilec.ir.graph import Graph
+from tilec.ir.lifetimes import statements
 from tilec.ir.plan import Plan
+from tilec.ir.program import Allocate
 from tilec.lower.checks.check_plan import overflows
 from tilec.lower.lowering import lower
 from tilec.scheduler import schedule
@@ -57,7 +60,7 @@ def agrees(plan: Plan, graph: Graph, other: Plan) -> None:
         np.testing.assert_allclose(array, expected[name], rtol=1e-4, atol=1e-6 * float(np.abs(array).max()))
 
 
-@pytest.mark.feature("W46", "W10")
+@pytest.mark.feature("W10")
 @pytest.mark.parametrize(
     ("graph", "name", "level"),
     [(chain(2, 12), "v100-16g-host", "dram"), (hourglass(16), "ipu-mk2-host", "chip")],
@@ -78,15 +81,18 @@ def test_connections_in_the_middle_spare_the_lowest_level(graph: Graph, name: st
     assert {refusal.code for refusal in plan.refusals} <= REASONS.keys() - {"closed"}
 
 
-@pytest.mark.feature("W46")
+@pytest.mark.feature("W10")
 def test_two_levels_below_the_core() -> None:
     """What a level further up is cut into lies inside the tiles of the level below."""
     graph = chain(2, 8)
     spec = small("a100-ssd", (6_000, 3_600), 3_000)
-    plan = schedule(graph, spec, ScheduleOptions(objective="traffic"))
-    agrees(plan, graph, schedule(graph, spec, ScheduleOptions(closed=("host", "dram"))))
-    variant = plan.groups[-1].variants[0]
-    assert {"host", "dram"} <= set(variant.tiles)
+    plan, closed = (
+        schedule(graph, spec, ScheduleOptions(objective="traffic", closed=names)) for names in ((), ("host", "dram"))
+    )
+    agrees(plan, graph, closed)
+    assert {"host", "dram"} <= set(plan.groups[-1].variants[0].tiles)
+    assert plan.groups[-1].connect == {"y0->y1": "dram"}
+    assert moved(plan, "host") < 0.7 * moved(closed, "host")
 
 
 @pytest.mark.feature("W30")
@@ -124,7 +130,32 @@ def test_layers_that_are_alike_are_decided_once_below_a_core_too() -> None:
     assert looks(6) == looks(4)
 
 
-@pytest.mark.feature("W15", "W46")
+@pytest.mark.feature("W10", "W15")
+def test_an_edge_is_connected_at_the_level_that_holds_both_ends() -> None:
+    """A product and its Relu share registers, sums of rows and what divides by them a core's level; the next product
+    takes columns one after the other out of the device's memory. Tensors never go below the level of their edges."""
+    e: dict[str, int | str] = {"m": 64, "n": 16, "k": 16, "p": 64}
+    nodes = [
+        ("a[m, n] = sum(k, x[m, k] * w[k, n])", e),
+        ("b[m, n] = maximum(a[m, n], 0.0)", e),
+        ("s[m] = sum(n, b[m, n])", e),
+        ("c[m, n] = b[m, n] / s[m]", e),
+        ("d[m, p] = sum(n, c[m, n] * v[n, p])", e),
+        ("y[m, p] = maximum(d[m, p], 0.0)", e),
+    ]
+    graph = make_graph({"x": (64, 16)}, nodes, ["y"], {"w": (16, 16), "v": (16, 64)})
+    spec = small("v100-16g-host", (10_000,), 4_000)
+    plan = schedule(graph, spec, ScheduleOptions(objective="traffic"))
+    (group,) = plan.groups
+    core = dict.fromkeys(("b->s", "b->c", "s->c"), "smem")
+    assert group.connect == {"a->b": "reg", **core, "c->d": "dram", "d->y": "reg"}
+    held = [s.buffer for s in statements(lower(group, group.variants[0], plan).body) if isinstance(s, Allocate)]
+    levels = {tensor: {buffer.level for buffer in held if buffer.tensor == tensor} for tensor in "abscdy"}
+    assert [level for level in ("host", "dram", "smem", "reg") if level in levels["c"]] == ["dram", "smem", "reg"]
+    assert levels["a"] == levels["d"] == {"reg"}
+    assert levels["s"] == levels["b"] == {"smem", "reg"}
+
+
 @pytest.mark.parametrize("name", ["v100-16g-host", "ipu-mk2-host"])
 def test_every_edge_is_connected_or_refused_by_the_level_that_cuts_it(name: str) -> None:
     plan = schedule(hourglass(16), small(name, (3_000,), 2_000), ScheduleOptions(objective="traffic"))

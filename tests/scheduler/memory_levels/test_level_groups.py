@@ -62,7 +62,6 @@ def bytes_of(graph: Graph, *tensors: str) -> int:
     return sum(4 * int(np.prod([e.value for e in graph.tensors[t].shape])) for t in tensors)  # type: ignore[union-attr]
 
 
-@pytest.mark.feature("W46", "W10")
 def test_what_fits_is_one_span_of_compulsory_bytes() -> None:
     graph = chain()
     parts = fuse_registers(graph).parts
@@ -73,7 +72,7 @@ def test_what_fits_is_one_span_of_compulsory_bytes() -> None:
     assert counted(plan_of(graph, parts, (span,), 1 << 20))[0] == [compulsory]
 
 
-@pytest.mark.feature("W46", "W17")
+@pytest.mark.feature("W17")
 @pytest.mark.parametrize("graph", [chain(), hourglass(), convolutions(33)], ids=["chain", "hourglass", "residual"])
 @pytest.mark.parametrize("share", [2, 4, 8])
 def test_connections_spare_the_link(graph: Graph, share: int) -> None:
@@ -184,7 +183,6 @@ def test_repeated_layers_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert twelve <= 3 * six
 
 
-@pytest.mark.feature("W46")
 @settings(deadline=None, max_examples=40)
 @given(models(ttypes=("f64",)), st.integers(6, 13), st.booleans(), st.sampled_from(["time", "traffic", "footprint"]))
 def test_any_graph_any_capacity(model: Model, bits: int, closed: bool, objective: str) -> None:

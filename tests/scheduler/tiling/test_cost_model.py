@@ -133,7 +133,7 @@ def test_long_transactions_lengthen_the_runs_of_tiles() -> None:
     assert shortest(4096) > shortest(32)
 
 
-@pytest.mark.feature("W09", "W25")
+@pytest.mark.feature("W09")
 def test_every_round_of_a_reduce_loop_waits() -> None:
     """Shorter steps of a product take longer, by the latency of each round, shared by the tasks of a core."""
     e = {"m": 4096, "n": 4096, "k": 768}

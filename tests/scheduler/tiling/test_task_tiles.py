@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler.graphs import make_graph
-from scheduler.running import device, tiny
+from scheduler.running import device, problem_of, tiny
 
-from tilec.ir.expr import accesses
+from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.vector_pieces import vector_count
@@ -21,10 +21,10 @@ from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target_model import TargetModel, target_model_of
-from tilec.scheduler.tiling.cost_model import estimate
+from tilec.scheduler.tiling.cost_model import estimate, lower_bounds
 from tilec.scheduler.tiling.register_blocking import register_blocking
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
-from tilec.scheduler.tiling.task_tiles import candidates, task_tile, task_tiles
+from tilec.scheduler.tiling.task_tiles import MAX_CANDIDATES, candidates, task_tile, task_tiles
 from tilec.scheduler.tiling.tile_footprints import leaves, tile_footprints
 from tilec.scheduler.tiling.tiling_problem import TilingProblem
 
@@ -59,7 +59,7 @@ def accumulators(sizes: dict[str, int], vector: str, lanes: int, extents: dict[s
     return prod(vector_count(n, lanes) if i == vector else n for i, n in whole.items())
 
 
-@pytest.mark.feature("W19", "W24")
+@pytest.mark.feature("W24")
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(1, 200), st.integers(1, 300), st.integers(1, 60), st.sampled_from([ZEN5, AVX2, SMALL]))
 def test_accumulators_fit_the_registers(m: int, n: int, k: int, target: TargetModel) -> None:
@@ -165,7 +165,7 @@ def test_tables_that_data_index_count_what_is_read() -> None:
     assert tile_footprints(graph.nodes, {}, {}, shapes, NUMBERS).elements["t"] == 24
 
 
-@pytest.mark.feature("W17", "W24", "W25")
+@pytest.mark.feature("W17", "W24")
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 300))
 def test_core_tiles_fit_and_align(m: int, n: int, k: int) -> None:
@@ -224,6 +224,7 @@ def test_halos_are_staged() -> None:
     assert staged(make_graph({"x": (10,)}, [("y[h] = sum(r, x[h + r])", e)], ["y"])) == frozenset()
 
 
+@pytest.mark.feature("W19")
 def test_candidates_are_multiples_of_the_register_tile_or_smaller() -> None:
     graph = product(130, 256, 64)
     tile = tile_of(graph)
@@ -232,6 +233,29 @@ def test_candidates_are_multiples_of_the_register_tile_or_smaller() -> None:
     assert all(n % tile.sizes["n"] == 0 for n in found["n"].flat), "weights are cut into panels along it"
     assert all(m % tile.sizes["m"] == 0 or m == 130 or m < tile.sizes["m"] for m in found["m"].flat)
     assert 1 in found["m"]
+
+
+def steps_of(graph: Graph, target: TargetModel) -> set[str]:
+    """Reductions of which some candidate takes steps."""
+    problem = problem_of(graph, target)
+    tiling = problem.tiling_problem((0,), ("y",), problem.usual((0,)))
+    return {name for tile in task_tiles(tiling, 1000) for name in tile.steps}
+
+
+@pytest.mark.feature("W25")
+def test_only_candidates_that_may_spare_something_are_enumerated() -> None:
+    """An extent of 1 is not tiled, sizes are thinned out where they are many, and what a cache reads in a single pass
+    takes no reduce steps; a scratchpad has to hold it."""
+    e = {"b": 1, "h": 4096, "w": 4096, "c": 4096, "k": 64}
+    text = "y[b, h, w, c] = sum(k, x[b, h, w, k] * v[k, c])"
+    wide = make_graph({"x": (1, 4096, 4096, 64), "v": (64, 4096)}, [(text, e)], ["y"])
+    problem = problem_of(wide, AVX2)
+    found = candidates(problem.tiling_problem((0,), ("y",), problem.usual((0,))))
+    assert found.keys() == {"h", "w", "c"}
+    assert prod(axis.size for axis in found.values()) <= MAX_CANDIDATES
+    columns = make_graph({"x": (65536, 64)}, [("y[c] = sum(r, x[r, c])", {"c": 64, "r": 65536})], ["y"])
+    assert steps_of(product(64, 64, 4096), AVX2) == steps_of(columns, target_model_of(device("a100"))) == {"y"}
+    assert steps_of(columns, AVX2) == set()
 
 
 def test_one_step_of_a_reduction_takes_at_least_its_loads() -> None:
@@ -275,7 +299,6 @@ def test_levels_are_chosen_by_mechanism() -> None:
     assert ipu.core_level == ipu.top
 
 
-@pytest.mark.feature("W15", "A11")
 def test_depthwise_halos_are_read_in_place_where_tiles_take_whole_rows() -> None:
     e = {"h": 56, "w": 56, "c": 32, "r": 3, "s": 3}
     inside = "h + r >= 1 and h + r < 57 and w + s >= 1 and w + s < 57"
@@ -374,7 +397,7 @@ def test_what_a_task_passes_over_more_often_stays(m: int, n: int, k: int) -> Non
     assert variant.order["l2"]["y"] == ("n", "m")
 
 
-@pytest.mark.feature("W17", "W20")
+@pytest.mark.feature("W17", "W20", "W25")
 @pytest.mark.parametrize("objective", ["time", "traffic", "footprint"])
 def test_the_best_candidates_are_those_of_all_that_are_looked_at(objective: str) -> None:
     """Each looked at by itself: sizes are (r, c), a whole extent is no size."""
@@ -394,3 +417,50 @@ def test_the_best_candidates_are_those_of_all_that_are_looked_at(objective: str)
     assert [tile.objective for tile in offered] == pytest.approx(sorted(worth.values())[:8])
     assert [worth[sizes] for sizes in chosen] == pytest.approx([tile.objective for tile in offered])
     assert task_tiles(problem, 3) == offered[:3]
+
+
+A100 = target_model_of(device("a100"))
+
+WITH_STEPS = {
+    "product": product(512, 384, 768),
+    "runs": make_graph({"a": (64, 768)}, [("y[m, j] = sum(k, a[m, j * 24 + k])", {"m": 64, "j": 32, "k": 24})], ["y"]),
+    "interleaved": make_graph(
+        {"a": (64, 768)}, [("y[m, j] = sum(k, a[m, k * 32 + j])", {"m": 64, "j": 32, "k": 24})], ["y"]
+    ),
+}
+
+
+def stepped_problem(name: str) -> TilingProblem:
+    graph = WITH_STEPS[name]
+    parts = fuse_registers(graph).parts
+    tiles = [register_tile(parts[0], graph, frozenset(), A100, NUMBERS)]
+    return TilingProblem(parts, tiles, graph, A100, NUMBERS, ("y",))
+
+
+@pytest.mark.feature("W09", "W17")
+@pytest.mark.parametrize("name", WITH_STEPS)
+def test_no_reduce_step_brings_a_tile_below_its_bound(name: str) -> None:
+    """Unless windows of steps leave gaps, as those of interleaved elements do."""
+    problem = stepped_problem(name)
+    sizes = candidates(problem)
+    bounds = lower_bounds(problem, sizes)
+    k = problem.final.domain["k"]
+    assert isinstance(k, Const)
+    below = [
+        bool(np.any(estimate(problem, sizes, {"y": {"k": np.asarray(step)}}).objective < bounds))
+        for step in range(1, int(k.value))
+        if k.value % step == 0
+    ]
+    assert any(below) == problem.leaves_gaps("y") == (name == "interleaved")
+
+
+@pytest.mark.feature("W09", "W17")
+@pytest.mark.parametrize("name", WITH_STEPS)
+def test_fewer_tiles_are_the_first_of_more(name: str) -> None:
+    """Steps that a bound rules out are none of the tiles that are asked for, nor are those that others rule out."""
+    problem = stepped_problem(name)
+    offered = task_tiles(problem, 40)
+    assert any(tile.steps for tile in offered) or name != "product"
+    for most in (1, 2, 6):
+        assert task_tiles(problem, most) == offered[:most]
+    assert task_tiles(problem, 1, offered[:1])[:1] == offered[:1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -123,16 +123,10 @@ def group_of(of: GroupSet, node: str) -> Members | None:
     return next((members for members in of.groups if number in members), None)
 
 
-def replay(
-    graph: Graph,
-    device: DeviceSpec,
-    options: ScheduleOptions,
-    sizes: Mapping[str, int] | None = None,
-    decide: Decide | None = None,
-) -> Replay:
+def replay(graph: Graph, device: DeviceSpec, options: ScheduleOptions, decide: Decide | None = None) -> Replay:
     """Run the search again, without a tuner; `decide` are the rules of the device's back end. Raises the errors of
     `schedule`."""
-    return Replay(options, *replay_search(graph, device, options, sizes), decide)
+    return Replay(options, *replay_search(graph, device, options), decide)
 
 
 @cache

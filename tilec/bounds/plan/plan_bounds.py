@@ -14,21 +14,26 @@ from tilec.bounds.graph.interval_curves import CurveCache, Find
 from tilec.bounds.graph.parallel_curves import FindParallel
 from tilec.bounds.levels import LevelCapacity
 from tilec.bounds.plan.groups import group_graph, plan_graph
+from tilec.ir.bind_plan import bind_plan, with_cost_of
 from tilec.ir.graph import Graph
 from tilec.ir.plan import Bound, Plan
+from tilec.ir.sizes import pivot_sizes
 
 
 def with_bounds(
     plan: Plan, levels: Iterable[LevelCapacity], find: Find, find_parallel: FindParallel = cached_parallel
 ) -> Plan:
-    """The plan with bounds at the capacities of a device's `levels`; unchanged while sizes are symbolic.
+    """The plan with bounds at the capacities of a device's `levels`; while sizes are symbols, those of the sizes that
+    it was made for.
 
     `find` gives the curve of one contraction, `find_parallel` that in tasks for the units of a level. All groups
     together are bounded above the lowest level and at the lowest level that holds tiles. A group has bounds at the
     levels that hold its tiles, for a cache may hold what earlier groups left.
     """
     if plan.symbols:
-        return plan
+        bound = bind_plan(plan, pivot_sizes(plan.symbols, plan.symbol_ranges))
+        counted = with_bounds(bound, levels, find, find_parallel)
+        return replace(with_cost_of(plan, counted), capacities=counted.capacities)
     sizes = {each.level: each for each in levels}
     tiled = {name: sizes[name] for name in _tiled(plan) if name in sizes}
     search = _Search(find, find_parallel, CurveCache())

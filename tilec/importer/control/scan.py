@@ -10,7 +10,7 @@ from tilec.importer.control.body import NO_NAMES, Body
 from tilec.importer.control.region import Region
 from tilec.importer.control.unroll import Budget, require_same_kind, slice_of, stacked, zeros
 from tilec.importer.named_values import NamedValue
-from tilec.importer.shapes import require_same, shape_text
+from tilec.importer.shapes import shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
@@ -164,7 +164,7 @@ def _listed(region: Region, name: str, number: int) -> list[int]:
 def _extent(region: Region, extents: Sequence[Expr]) -> int:
     """The common value of all these extents. Raises ShapeError, UndecidedError and UnsupportedError."""
     for extent in extents[1:]:
-        require_same(extents[0], extent, "what is scanned together")
+        region.op.require_same(extents[0], extent, "what is scanned together")
     return region.number(extents[0], "the number of iterations")
 
 

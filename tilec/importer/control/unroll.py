@@ -12,7 +12,6 @@ from tilec.importer.named_values import NamedValue
 from tilec.importer.names import identifier
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import concatenated
-from tilec.importer.shapes import require_same
 from tilec.importer.value import Value
 from tilec.importer.weights import Stored
 from tilec.ir.expr import Const, Expr
@@ -71,7 +70,7 @@ def stacked(op: Op, parts: Sequence[Value], axis: int = 0, part: str = "", outpu
         if other.rank != first.rank or other.ttype != first.ttype:
             raise op.invalid("the iterations give results of different types or ranks, which cannot be stacked")
         for d in range(first.rank):
-            require_same(first.shape[d], other.shape[d], f"dimension {d} of what the iterations give")
+            op.require_same(first.shape[d], other.shape[d], f"dimension {d} of what the iterations give")
     if len(parts) > MAX_STACKED:
         groups = [stacked(op, group, axis, f"{part}part{n}", output) for n, group in enumerate(_groups(parts))]
         while len(groups) > MAX_STACKED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Call, Const, Expr
@@ -20,7 +20,7 @@ def _affine_grid(op: Op) -> Value:
     if rank not in (2, 3) or theta.rank != 3:
         raise ShapeError(f"an affine map {shape_text(theta.shape)} for an image {shape_text(sizes)}")
     for extent, wanted in zip(theta.shape, (sizes[0], Const(rank), Const(rank + 1)), strict=True):
-        require_same(extent, wanted, f"affine map {shape_text(theta.shape)} for an image {shape_text(sizes)}")
+        op.require_same(extent, wanted, f"affine map {shape_text(theta.shape)} for an image {shape_text(sizes)}")
     axes = op.axes_of([sizes[0], *sizes[2:], Const(rank)])
     batch, component = axes[0].var, axes[-1].var
     body: Expr = theta.access([batch, component, Const(rank)])

@@ -6,7 +6,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.gather import looked_up
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
@@ -36,7 +36,7 @@ def _rotary_embedding(op: Op) -> Value:
     if turned is None or turned % 2:
         raise op.unsupported("a symbolic or odd number of channels in a head", "Bind it with --shape SYMBOL=SIZE.")
     half = turned // 2
-    _require_tables(x, cos, sin, positions, half)
+    _require_tables(op, x, cos, sin, positions, half)
     interleaved = bool(op.integer("interleaved"))
 
     def element(inner: Expr) -> Expr:
@@ -65,15 +65,15 @@ def _rotary_embedding(op: Op) -> Value:
     return op.emit(axes, body, x.ttype)
 
 
-def _require_tables(x: Value, cos: Value, sin: Value, positions: Value | None, half: int) -> None:
+def _require_tables(op: Op, x: Value, cos: Value, sin: Value, positions: Value | None, half: int) -> None:
     """Raise ShapeError unless tables are `[position, half]`, or `[batch, token, half]` without positions."""
     for table in (cos, sin):
         if table.rank != (3 if positions is None else 2):
             raise ShapeError(f"a table of angles {shape_text(table.shape)}")
-        require_same(table.shape[-1], Const(half), "half the channels and the tables")
+        op.require_same(table.shape[-1], Const(half), "half the channels and the tables")
     tokens = cos if positions is None else positions
     if positions is not None and positions.rank != 2:
         raise ShapeError(f"positions {shape_text(positions.shape)}, not [batch, token]")
-    require_same(tokens.shape[1], x.shape[1 if x.rank == 3 else 2], "tokens and their positions")
+    op.require_same(tokens.shape[1], x.shape[1 if x.rank == 3 else 2], "tokens and their positions")
     if tokens.shape[0] != Const(1):
-        require_same(tokens.shape[0], x.shape[0], "batch and positions")
+        op.require_same(tokens.shape[0], x.shape[0], "batch and positions")

@@ -9,7 +9,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.ops.normalization import standardized
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const
 
@@ -30,7 +30,7 @@ def _batch_normalization(op: Op) -> Value | Sequence[Value | None]:
         if value.rank != len(channel_dims):
             raise ShapeError(f"{name} {shape_text(value.shape)} for an input {shape_text(x.shape)}")
         for extent, d in zip(value.shape, channel_dims, strict=True):
-            require_same(extent, x.shape[d], "channels and their statistics")
+            op.require_same(extent, x.shape[d], "channels and their statistics")
         operands[name] = _typed(op, value, wide, f"{name}_wide")
     if op.integer("training_mode") or (op.opset < 14 and op.wants(1)):
         return _in_training(op, _typed(op, x, wide, "wide"), channel_dims, operands)

@@ -9,7 +9,7 @@ from tilec.importer.forms import chosen
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import require_same, size_of
+from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, Stored
 from tilec.ir.algebra import simplify
@@ -111,7 +111,7 @@ def _whole(op: Op, depth: float) -> int:
 def _one_hot(op: Op) -> Value:
     """`values[1]` where the index along the new axis equals that of `indices`, `values[0]` elsewhere."""
     indices, values = op.value(0), op.value(2)
-    require_same(size_of(values.shape), Const(2), "the values for off and on")
+    op.require_same(size_of(values.shape), Const(2), "the values for off and on")
     depth = op.single(1) if TTYPES[op.value(1).ttype].kind != "float" else Const(_whole(op, float(op.required(1))))
     axis = op.axis(op.integer("axis", -1), indices.rank + 1)
     axes = op.axes_of([*indices.shape[:axis], depth, *indices.shape[axis:]])

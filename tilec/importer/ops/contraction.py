@@ -9,7 +9,7 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, broadcast, require_same, shape_text
+from tilec.importer.shapes import ShapeError, broadcast, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 from tilec.ir.types import TTYPES
@@ -44,8 +44,8 @@ def product_of(op: Op, a: Value, b: Value) -> Product:
         raise ShapeError("a matrix product of a scalar")
     described = f"{shape_text(a.shape)} @ {shape_text(b.shape)}"
     inner = a.shape[-1]
-    require_same(inner, b.shape[-2] if b.rank > 1 else b.shape[0], f"{described} sums over two extents")
-    lead = op.builder.iterators(BATCH, broadcast(a.shape[:-2], b.shape[:-2]))
+    op.require_same(inner, b.shape[-2] if b.rank > 1 else b.shape[0], f"{described} sums over two extents")
+    lead = op.builder.iterators(BATCH, broadcast(a.shape[:-2], b.shape[:-2], sizes=op.sizes))
     rows = op.builder.iterators("m", a.shape[-2:-1])
     columns = op.builder.iterators("n", b.shape[-1:] if b.rank > 1 else ())
     (k,) = op.builder.iterators("k", [inner])
@@ -87,7 +87,7 @@ def _gemm(op: Op) -> Value:
     flip_a, flip_b = bool(op.integer("transA")), bool(op.integer("transB"))
     rows, inner = (a.shape[1], a.shape[0]) if flip_a else (a.shape[0], a.shape[1])
     other, columns = (b.shape[1], b.shape[0]) if flip_b else (b.shape[0], b.shape[1])
-    require_same(inner, other, f"{shape_text(a.shape)} and {shape_text(b.shape)} sum over two extents")
+    op.require_same(inner, other, f"{shape_text(a.shape)} and {shape_text(b.shape)} sum over two extents")
     m, n, k = op.builder.iterators("mnk", (rows, columns, inner))
     left = a.access((k.var, m.var) if flip_a else (m.var, k.var))
     right = b.access((n.var, k.var) if flip_b else (k.var, n.var))
@@ -99,7 +99,7 @@ def _gemm(op: Op) -> Value:
     factors: dict[str, float] = {} if alpha == 1.0 else {"alpha": _factor(op, alpha, a)}
     if c is None or beta == 0.0:
         return op.elementwise(scaled, {"x": total, **factors})
-    require_fit(c, (rows, columns))
+    require_fit(op, c, (rows, columns))
     offset = "c" if beta == 1.0 else "c * beta"
     factors |= {} if beta == 1.0 else {"beta": _factor(op, beta, a)}
     return op.elementwise(f"{scaled} + {offset}", {"x": total, "c": c, **factors})
@@ -113,7 +113,7 @@ def _factor(op: Op, value: float, like: Value) -> float:
     return int(value)
 
 
-def require_fit(value: Value, shape: tuple[Expr, ...]) -> None:
+def require_fit(op: Op, value: Value, shape: tuple[Expr, ...]) -> None:
     """Raise ShapeError unless `value` broadcasts to exactly `shape`."""
-    for a, b in zip(broadcast(value.shape, shape), shape, strict=True):
-        require_same(a, b, f"{shape_text(value.shape)} is broadcast to {shape_text(shape)}")
+    for a, b in zip(broadcast(value.shape, shape, sizes=op.sizes), shape, strict=True):
+        op.require_same(a, b, f"{shape_text(value.shape)} is broadcast to {shape_text(shape)}")

@@ -9,7 +9,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.window import KERNEL, SPATIAL, guarded, inside, windows
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value, static
 from tilec.ir.expr import Const, Expr, constant_value
 
@@ -36,7 +36,7 @@ def biased(op: Op, total: Value, bias: Value | None) -> Value:
         return total
     if bias.rank != 1:
         raise ShapeError(f"the bias has shape {shape_text(bias.shape)}, not one value for each channel")
-    require_same(bias.shape[0], total.shape[1], "bias and channels")
+    op.require_same(bias.shape[0], total.shape[1], "bias and channels")
     axes = op.builder.iterators(("n", "o", *SPATIAL[total.rank - 2]), total.shape)
     body = formula("x + b", x=total.access([a.var for a in axes]), b=bias.at([axes[1].var]))
     return op.emit(axes, body, total.ttype)
@@ -64,7 +64,7 @@ def convolution_of(op: Op, x: Value, weight: Value) -> Convolution:
     frame = windows(op, x.shape[2:], kernel_of(op, weight))
     group = op.integer("group", 1)
     outputs, channels = constant_value(weight.shape[0]) or 0, constant_value(weight.shape[1]) or 0
-    require_same(
+    op.require_same(
         x.shape[1], Const(channels * group), f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}"
     )
     if group < 1 or outputs % group:

@@ -10,7 +10,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.window import KERNEL, SPATIAL, WindowFunction, guarded, windows
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value, static
 from tilec.ir.expr import Call, Const, Expr
 
@@ -27,12 +27,12 @@ def _deform_conv(op: Op) -> Value:
         raise ShapeError(f"an input {shape_text(x.shape)} and a weight {shape_text(weight.shape)}")
     group, groups = op.integer("group", 1), op.integer("offset_group", 1)
     outputs, channels, kernel = shape[0], shape[1], shape[2:]
-    require_same(x.shape[1], Const(channels * group), "channels of the input and the weight")
+    op.require_same(x.shape[1], Const(channels * group), "channels of the input and the weight")
     if min(group, groups) < 1 or outputs % group or channels * group % groups:
         raise op.invalid(f"{channels * group} channels in {group} groups, with {groups} groups of offsets")
     frame = windows(op, x.shape[2:], kernel)
     points = len(kernel)
-    require_same(offset.shape[1], Const(groups * prod(kernel) * points), "offsets and elements of the window")
+    op.require_same(offset.shape[1], Const(groups * prod(kernel) * points), "offsets and elements of the window")
     columns = _gathered(op, x, offset, mask, frame, groups, channels * group // groups)
     names = SPATIAL[points]
     axes = op.builder.iterators(("n", "o", *names), [x.shape[0], weight.shape[0], *(w.out for w in frame)])

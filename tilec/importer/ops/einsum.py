@@ -9,7 +9,6 @@ from string import ascii_letters
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import require_same
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
@@ -35,7 +34,7 @@ def _einsum(op: Op) -> Value:
     if not set("".join(terms)) <= set(ascii_letters):
         raise op.invalid(f"the equation {equation!r} has indices that are no letters")
     factors = [Factor(t, v) for t, v in zip(terms, operands, strict=True)]
-    sizes = _sizes(factors, equation)
+    sizes = _sizes(op, factors, equation)
     if not set(right) <= set(sizes) or len(set(right)) < len(right):
         raise op.invalid(f"the result of the equation {equation!r} has an index that no operand has, or one twice")
     if len(factors) > 1:
@@ -49,7 +48,7 @@ def _einsum(op: Op) -> Value:
     return _product(op, factors, right, "")
 
 
-def _sizes(factors: Sequence[Factor], equation: str = "") -> dict[str, Expr]:
+def _sizes(op: Op, factors: Sequence[Factor], equation: str = "") -> dict[str, Expr]:
     """The extent of every letter; an extent of 1 broadcasts."""
     sizes: dict[str, Expr] = {}
     for factor in factors:
@@ -58,7 +57,7 @@ def _sizes(factors: Sequence[Factor], equation: str = "") -> dict[str, Expr]:
             if known == Const(1):
                 sizes[letter] = extent
             elif extent != Const(1):
-                require_same(known, extent, f"index {letter} of {equation!r}")
+                op.require_same(known, extent, f"index {letter} of {equation!r}")
     return sizes
 
 
@@ -73,7 +72,7 @@ def _summed_alone(op: Op, factor: Factor, number: int, factors: Sequence[Factor]
 
 def _product(op: Op, factors: Sequence[Factor], right: str, part: str) -> Value:
     """The product of factors, summed over the letters that are not in `right`."""
-    sizes = _sizes(factors)
+    sizes = _sizes(op, factors)
     axes = dict(zip(sizes, op.builder.iterators(list(sizes), list(sizes.values())), strict=True))
     body: Expr | None = None
     for factor in factors:

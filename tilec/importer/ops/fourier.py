@@ -11,7 +11,7 @@ from tilec.importer.builder import Axis
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Call, Const, Expr, constant_value
@@ -56,12 +56,13 @@ def _stft(op: Op) -> Value:
     if x.rank not in (2, 3) or (window is not None and window.rank != 1):
         raise ShapeError(f"a signal {shape_text(x.shape)}, which is not (batch, positions, parts)")
     if window is not None:
-        require_same(window.shape[0], length, "the window and the frame")
+        op.require_same(window.shape[0], length, "the window and the frame")
     n = _length(op, length)
     parts = _parts(op, x) if x.rank == 3 else 1
     half = bool(op.integer("onesided", 1))
     if half and parts == 2:
         raise op.invalid("a one-sided transform of a complex signal", "Set the attribute onesided to 0.")
+    op.sizes.demand(formula("size >= n", size=x.shape[1], n=n), "the signal has a frame")
     frames = simplify(formula("(size - n) // step + 1", size=x.shape[1], n=n, step=step))
     axes = op.axes_of([x.shape[0], frames, Const(n), Const(parts)])
     batch, frame, at, part = (a.var for a in axes)

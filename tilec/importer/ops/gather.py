@@ -5,11 +5,12 @@ from __future__ import annotations
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
-from tilec.importer.value import Value
-from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Access, Call, Const, Expr, constant_value, walk
+from tilec.importer.shapes import ShapeError, shape_text
+from tilec.importer.value import Value, position
+from tilec.ir.algebra import bounds_of, polynomial, simplify, simplify_scalar
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, constant_value, substitute, walk
 from tilec.ir.graph import IndexRange
+from tilec.ir.text import text_of
 
 
 def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
@@ -50,6 +51,30 @@ def require_range(op: Op, indices: Value, extent: Expr, coordinate: int | None =
             raise op.invalid(f"index {outside.flat[0]} lies outside a dimension of extent {size}")
 
 
+def _is_inside(op: Op, indices: Value, extent: Expr) -> bool:
+    """Whether known indices that grow along dimensions, such as positions of tokens in a table, are below an extent;
+    where sizes decide, that is demanded of them."""
+    form = indices.form
+    if form is None or indices.array is not None or not all(_is_sum(e) for e in walk(form)):
+        return False
+    last = {position(d): formula("n - 1", n=n) for d, n in enumerate(indices.shape)}
+    growing = all(c > 0 for term, c in polynomial(form).items() if any(_named(atom) in last for atom in term))
+    low = bounds_of(form)[0]
+    if not growing or low is None or low < 0 or not last:
+        return False
+    holds = simplify_scalar(formula("i < n", i=substitute(form, last), n=extent))
+    op.sizes.demand(holds, f"the last index is {text_of(simplify(substitute(form, last)))}")
+    return op.sizes.decided(holds) is True
+
+
+def _is_sum(expr: Expr) -> bool:
+    return isinstance(expr, Var | Const) or (isinstance(expr, Binary) and expr.op in ("+", "-", "*"))
+
+
+def _named(atom: Expr) -> str:
+    return atom.name if isinstance(atom, Var) else ""
+
+
 @operator("Gather")
 def _gather(op: Op) -> Value:
     """`Y[before, of the indices, behind] = X[before, indices[...], behind]`."""
@@ -58,7 +83,9 @@ def _gather(op: Op) -> Value:
     require_range(op, indices, x.shape[axis])
     axes = op.axes_of([*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]])
     place = [a.var for a in axes]
-    at = looked_up(op, indices.at(place[axis : axis + indices.rank]), indices.ttype, x.shape[axis])
+    at = indices.at(place[axis : axis + indices.rank])
+    if not _is_inside(op, indices, x.shape[axis]):
+        at = looked_up(op, at, indices.ttype, x.shape[axis])
     return op.emit(axes, x.at([*place[:axis], at, *place[axis + indices.rank :]]), x.ttype)
 
 
@@ -84,7 +111,7 @@ def _gather_nd(op: Op) -> Value:
     if depth is None or shared < 0 or shared + depth > x.rank or shared >= indices.rank:
         raise ShapeError(f"indices {shape_text(indices.shape)} into data {shape_text(x.shape)}")
     for d in range(shared):
-        require_same(x.shape[d], indices.shape[d], f"shared dimension {d}")
+        op.require_same(x.shape[d], indices.shape[d], f"shared dimension {d}")
     for c in range(depth):
         require_range(op, indices, x.shape[shared + c], c)
     outer = indices.rank - 1

@@ -12,7 +12,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.resize_taps import CUBIC, HAT
 from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Call, Const, Expr, constant_value
 from tilec.ir.types import TTYPES
@@ -43,7 +43,7 @@ def _grid_sample(op: Op) -> Value:
     spatial = x.rank - 2
     if spatial < 1 or grid.rank != x.rank or constant_value(grid.shape[-1]) != spatial:
         raise ShapeError(f"an input {shape_text(x.shape)} and a grid {shape_text(grid.shape)}")
-    require_same(x.shape[0], grid.shape[0], "the batches of the input and the grid")
+    op.require_same(x.shape[0], grid.shape[0], "the batches of the input and the grid")
     mode = MODES.get(op.text("mode", "linear"), op.text("mode", "linear"))
     padding = op.text("padding_mode", "zeros")
     if mode not in TAPS:

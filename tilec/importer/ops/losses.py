@@ -6,7 +6,7 @@ from tilec.importer.formula import formula
 from tilec.importer.names import REDUCED
 from tilec.importer.operator import Op, count
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Call, Const, Expr
 
@@ -52,7 +52,7 @@ def _loss(op: Op, x: Value) -> Value:
     if x.rank < 2 or target.rank != x.rank - 1:
         raise ShapeError(f"scores {shape_text(x.shape)} and targets {shape_text(target.shape)}")
     for a, b in zip((x.shape[0], *x.shape[2:]), target.shape, strict=True):
-        require_same(a, b, "samples of scores and targets")
+        op.require_same(a, b, "samples of scores and targets")
     ignored = op.attributes.get("ignore_index")
     plain = reduction == "none"
     narrow = "" if x.ttype == op.value(0).ttype else "loss"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, broadcast, require_same, reshape_index, shape_text, size_of, solve_reshape
+from tilec.importer.shapes import ShapeError, broadcast, reshape_index, shape_text, size_of, solve_reshape
 from tilec.importer.value import Value, extents
 from tilec.ir.algebra import equal, simplify
 from tilec.ir.expr import Const, Expr
@@ -22,7 +22,7 @@ def reshaped(op: Op, x: Value, shape: Sequence[Expr], part: str = "") -> Value:
     if len(shape) == x.rank and all(equal(a, b) for a, b in zip(shape, x.shape, strict=True)):
         return x
     axes = op.axes_of(shape)
-    return op.emit(axes, x.at(reshape_index(x.shape, shape, [a.var for a in axes])), x.ttype, part=part)
+    return op.emit(axes, x.at(reshape_index(x.shape, shape, [a.var for a in axes], sizes=op.sizes)), x.ttype, part=part)
 
 
 @operator("Reshape")
@@ -31,7 +31,7 @@ def _reshape(op: Op) -> Value:
     target = op.setting(1, "shape")
     if target is None:
         raise op.invalid("the shape is missing")
-    return reshaped(op, x, solve_reshape(x.shape, target, zero_copies=not op.integer("allowzero")))
+    return reshaped(op, x, solve_reshape(x.shape, target, zero_copies=not op.integer("allowzero"), sizes=op.sizes))
 
 
 @operator("Flatten")
@@ -49,7 +49,7 @@ def _squeeze(op: Op) -> Value:
     if axes is None:
         axes = tuple(d for d, extent in enumerate(x.shape) if extent == Const(1))
     for axis in axes:
-        require_same(x.shape[axis], Const(1), f"axis {axis} of {shape_text(x.shape)} is squeezed")
+        op.require_same(x.shape[axis], Const(1), f"axis {axis} of {shape_text(x.shape)} is squeezed")
     return reshaped(op, x, [extent for d, extent in enumerate(x.shape) if d not in axes])
 
 
@@ -86,7 +86,7 @@ def transposed(op: Op, x: Value, order: Sequence[int], part: str = "") -> Value:
 def _expand(op: Op) -> Value:
     x = op.value(0)
     target = op.contents(1) or ()
-    shape = broadcast(x.shape, target)
+    shape = broadcast(x.shape, target, sizes=op.sizes)
     if len(shape) == x.rank and all(equal(a, b) for a, b in zip(shape, x.shape, strict=True)):
         return x
     axes = op.axes_of(shape)
@@ -120,7 +120,7 @@ def concatenated(op: Op, parts: Sequence[Value], axis: int, part: str = "", outp
             raise ShapeError(f"shapes {' and '.join(shape_text(p.shape) for p in parts)} have different ranks")
         for d in range(rank):
             if d != axis:
-                require_same(parts[0].shape[d], other.shape[d], f"dimension {d} of the parts")
+                op.require_same(parts[0].shape[d], other.shape[d], f"dimension {d} of the parts")
     parts = [p for p in parts if p.shape[axis] != Const(0)] or list(parts[:1])
     while len(parts) > MAX_PARTS:
         groups = [parts[start : start + MAX_PARTS] for start in range(0, len(parts), MAX_PARTS)]
@@ -148,7 +148,7 @@ def _depth_to_space(op: Op) -> Value:
     x = op.value(0)
     block = op.integer("blocksize")
     n, c, h, w = _image(op, x)
-    depth = solve_reshape((c,), (Const(block * block), Const(-1)), zero_copies=False)[1]
+    depth = solve_reshape((c,), (Const(block * block), Const(-1)), zero_copies=False, sizes=op.sizes)[1]
     axes = op.builder.iterators("nchw", [n, depth, *(simplify(formula("e * b", e=e, b=block)) for e in (h, w))])
     inner = op.text("mode", "DCR")
     text = {"DCR": "((h % b) * b + w % b) * d + c", "CRD": "(c * b + h % b) * b + w % b"}.get(inner)
@@ -165,7 +165,8 @@ def _space_to_depth(op: Op) -> Value:
     x = op.value(0)
     block = op.integer("blocksize")
     n, c, h, w = _image(op, x)
-    rows, columns = (solve_reshape((e,), (Const(-1), Const(block)), zero_copies=False)[0] for e in (h, w))
+    parts = (Const(-1), Const(block))
+    rows, columns = (solve_reshape((e,), parts, zero_copies=False, sizes=op.sizes)[0] for e in (h, w))
     axes = op.builder.iterators("nchw", [n, simplify(formula("c * b * b", c=c, b=block)), rows, columns])
     vn, vc, vh, vw = (a.var for a in axes)
     row = formula("h * b + i // c // b", h=vh, i=vc, c=c, b=block)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.importer.weights import ELEMENT_TYPES, element_type_name
 from tilec.ir.algebra import simplify
@@ -65,11 +65,11 @@ def _index(op: Op, scale: Value, x: Value, place: Sequence[Expr]) -> list[Expr]:
     if block < 0 or scale.rank != (x.rank if block else 1):
         raise ShapeError(f"{described} with block_size {block}")
     if not block:
-        require_same(scale.shape[0], x.shape[axis], described)
+        op.require_same(scale.shape[0], x.shape[axis], described)
         return [place[axis]]
     for d, (blocks_given, extent) in enumerate(zip(scale.shape, x.shape, strict=True)):
         blocks = simplify(formula("(e + b - 1) // b", e=extent, b=block))
-        require_same(blocks_given, blocks if d == axis else extent, f"{described} in blocks of {block}")
+        op.require_same(blocks_given, blocks if d == axis else extent, f"{described} in blocks of {block}")
     return [formula("i // b", i=i, b=block) if d == axis else i for d, i in enumerate(place)]
 
 

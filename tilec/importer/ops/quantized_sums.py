@@ -12,7 +12,7 @@ from tilec.importer.ops.convolution import convolution_of
 from tilec.importer.ops.quantized import is_zero, requantized, widened
 from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 
@@ -32,7 +32,7 @@ def _qlinear_matmul(op: Op) -> Value:
     a, b, zero = op.value(0), op.value(3), op.value(7)
     frame = product_of(op, a, b)
     total = _exact_product(op, frame, (a, op.value(2)), (b, op.value(5)), "product")
-    of_rows, of_columns = _of_rows(frame), _of_columns(frame)
+    of_rows, of_columns = _of_rows(op, frame), _of_columns(op, frame)
     return _scaled(
         op,
         total,
@@ -46,8 +46,8 @@ def _qlinear_matmul(op: Op) -> Value:
 def _exact_product(
     op: Op, frame: Product, left: tuple[Value, Value | None], right: tuple[Value, Value | None], part: str
 ) -> Value:
-    factor_a = _shifted(left, frame.left, _of_rows(frame))
-    factor_b = _shifted(right, frame.right, _of_columns(frame))
+    factor_a = _shifted(left, frame.left, _of_rows(op, frame))
+    factor_b = _shifted(right, frame.right, _of_columns(op, frame))
     return op.emit(frame.axes, formula("x * y", x=factor_a, y=factor_b), "i32", [frame.inner], part=part)
 
 
@@ -60,15 +60,15 @@ def _shifted(operand: tuple[Value, Value | None], index: Sequence[Expr], place: 
     return formula("x - zero", x=number, zero=widened(zero, place(zero), "i32"))
 
 
-def _of_rows(frame: Product) -> Place:
-    return _along(frame.lead, frame.rows, lambda row, other: [row, other])
+def _of_rows(op: Op, frame: Product) -> Place:
+    return _along(op, frame.lead, frame.rows, lambda row, other: [row, other])
 
 
-def _of_columns(frame: Product) -> Place:
-    return _along(frame.lead, frame.columns, lambda column, other: [other, column])
+def _of_columns(op: Op, frame: Product) -> Place:
+    return _along(op, frame.lead, frame.columns, lambda column, other: [other, column])
 
 
-def _along(lead: Sequence[Axis], rows: Sequence[Axis], pair: Callable[[Expr, Expr], list[Expr]]) -> Place:
+def _along(op: Op, lead: Sequence[Axis], rows: Sequence[Axis], pair: Callable[[Expr, Expr], list[Expr]]) -> Place:
     """The index of a value for all, of a vector with one for each row (column), or of a tensor that is 1 along the
     other dimension."""
 
@@ -79,14 +79,14 @@ def _along(lead: Sequence[Axis], rows: Sequence[Axis], pair: Callable[[Expr, Exp
         if not rows or value.rank > len(lead) + 2:
             raise ShapeError(f"{described} for a result of {len(lead) + len(rows)} dimensions")
         if value.rank == 1:
-            require_same(value.shape[0], rows[0].extent, described)
+            op.require_same(value.shape[0], rows[0].extent, described)
             return [rows[0].var]
         tail: list[Expr] = []
         for size, wanted, at in zip(
             value.shape[-2:], pair(rows[0].extent, Const(1)), pair(rows[0].var, Const(0)), strict=True
         ):
             if size != Const(1):
-                require_same(size, wanted, described)
+                op.require_same(size, wanted, described)
             tail.append(Const(0) if size == Const(1) else at)
         return [*aligned(value, lead), *tail]
 
@@ -121,7 +121,7 @@ def _qlinear_conv(op: Op) -> Value:
     """Scales and zero points of the weight may be per output channel; the bias is in units of the sum."""
     zero, bias = op.value(7), op.optional(8)
     total, axes = _exact_convolution(op, op.value(0), op.value(3), op.value(2), op.value(5), "product")
-    of_channel, of_all = _of_channel(axes[1]), _of_channel(None)
+    of_channel, of_all = _of_channel(op, axes[1]), _of_channel(op, None)
     scales = ((op.value(1), of_all), (op.value(4), of_channel), (op.value(6), of_all))
     offset = None if bias is None else bias.at(of_channel(bias))
     return _scaled(op, total, axes, scales, widened(zero, of_all(zero), "f32"), zero.ttype, offset)
@@ -132,13 +132,13 @@ def _exact_convolution(
 ) -> tuple[Value, tuple[Axis, ...]]:
     """`sum(c,r,s, (X - x) * (W - w))`; elements outside the input equal its zero point, hence a factor of 0."""
     conv = convolution_of(op, x, weight)
-    value = guarded(conv.guards, _shifted((x, zero_x), conv.index, _of_channel(None)), Const(0))
-    factor = _shifted((weight, zero_w), conv.weight, _of_channel(conv.axes[1]))
+    value = guarded(conv.guards, _shifted((x, zero_x), conv.index, _of_channel(op, None)), Const(0))
+    factor = _shifted((weight, zero_w), conv.weight, _of_channel(op, conv.axes[1]))
     body = formula("x * w", x=value, w=factor)
     return op.emit(conv.axes, body, "i32", conv.reduce, part=part), conv.axes
 
 
-def _of_channel(channel: Axis | None) -> Place:
+def _of_channel(op: Op, channel: Axis | None) -> Place:
     """The index of a value for all, or of one for each output channel."""
 
     def place(value: Value) -> list[Expr]:
@@ -146,7 +146,7 @@ def _of_channel(channel: Axis | None) -> Place:
             return [Const(0)] * value.rank
         if channel is None or value.rank != 1:
             raise ShapeError(f"a scale, zero point or bias of shape {shape_text(value.shape)}")
-        require_same(value.shape[0], channel.extent, "channels and their scales, zero points or bias")
+        op.require_same(value.shape[0], channel.extent, "channels and their scales, zero points or bias")
         return [channel.var]
 
     return place

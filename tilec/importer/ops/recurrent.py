@@ -16,7 +16,7 @@ from tilec.importer.compose import every_result
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import MAX_PARTS, concatenated, transposed
-from tilec.importer.shapes import ShapeError, require_same, shape_text, symbols_of
+from tilec.importer.shapes import ShapeError, shape_text, symbols_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
@@ -101,10 +101,10 @@ def recurrence(op: Op, gates: int, expressions: int) -> Recurrence:
         raise ShapeError(f"X, W and R of shapes {shapes} are not all of rank 3")
     directions, hidden = Const(DIRECTIONS[direction]), recurrent.shape[2]
     rows = simplify(formula("g * h", g=gates, h=hidden))
-    require_shape("W", weight, (directions, rows, x.shape[2]))
-    require_shape("R", recurrent, (directions, rows, hidden))
+    require_shape(op, "W", weight, (directions, rows, x.shape[2]))
+    require_shape(op, "R", recurrent, (directions, rows, hidden))
     if op.optional(3) is not None:
-        require_shape("B", op.value(3), (directions, simplify(formula("r * 2", r=rows))))
+        require_shape(op, "B", op.value(3), (directions, simplify(formula("r * 2", r=rows))))
     extent = x.shape[1 if op.integer("layout") else 0]
     steps = constant_value(extent)
     if steps is None:
@@ -121,17 +121,17 @@ def recurrence(op: Op, gates: int, expressions: int) -> Recurrence:
         lengths = None
     result = Recurrence(op, x, weight, recurrent, op.optional(3), lengths, steps, direction == "reverse")
     if lengths is not None:
-        require_shape("sequence_lens", lengths, result.shape[1:2])
+        require_shape(op, "sequence_lens", lengths, result.shape[1:2])
     return result
 
 
-def require_shape(name: str, value: Value, shape: Sequence[Expr]) -> None:
+def require_shape(op: Op, name: str, value: Value, shape: Sequence[Expr]) -> None:
     """Raise ShapeError unless an operand has this shape."""
     described = f"{name} {shape_text(value.shape)} for {shape_text(shape)}"
     if value.rank != len(shape):
         raise ShapeError(f"{described}: the ranks differ")
     for extent, wanted in zip(value.shape, shape, strict=True):
-        require_same(extent, wanted, described)
+        op.require_same(extent, wanted, described)
 
 
 def initial(r: Recurrence, position: int, part: str) -> Value:
@@ -140,7 +140,7 @@ def initial(r: Recurrence, position: int, part: str) -> Value:
     if given is None:
         return r.op.full(r.shape, 0.0, r.x.ttype, part)
     d, b, h = r.shape
-    require_shape(part, given, (b, d, h) if r.by_batch else (d, b, h))
+    require_shape(r.op, part, given, (b, d, h) if r.by_batch else (d, b, h))
     return transposed(r.op, given, (1, 0, 2), part) if r.by_batch else given
 
 

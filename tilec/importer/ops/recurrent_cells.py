@@ -100,7 +100,7 @@ def lstm(r: Recurrence) -> tuple[Value | None, ...]:
     act = _activations(r, ["Sigmoid", "Tanh", "Tanh"])
     peephole = op.optional(7)
     if peephole is not None:
-        require_shape("P", peephole, (r.shape[0], simplify(formula("3 * h", h=r.shape[2]))))
+        require_shape(op, "P", peephole, (r.shape[0], simplify(formula("3 * h", h=r.shape[2]))))
     source, state, cell = projected(r), initial(r, 5, "initial_h"), initial(r, 6, "initial_c")
     states: list[Value] = []
     for step in range(r.steps):

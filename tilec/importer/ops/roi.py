@@ -11,7 +11,7 @@ from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.ops.window import guarded
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.importer.work_estimate import require_affordable
 from tilec.ir.evaluate import neutral
@@ -41,7 +41,7 @@ def _roi_align(op: Op) -> Value:
     x, rois, batches = op.value(0), op.value(1), op.value(2)
     if x.rank != 4 or rois.rank != 2 or rois.shape[1] != Const(4) or batches.rank != 1:
         raise ShapeError(f"an image {shape_text(x.shape)} and regions {shape_text(rois.shape)}")
-    require_same(rois.shape[0], batches.shape[0], "the regions and their images")
+    op.require_same(rois.shape[0], batches.shape[0], "the regions and their images")
     mode = op.text("mode", "avg")
     if mode not in ("avg", "max"):
         raise op.invalid(f"mode is {mode!r}", "It must be avg or max.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import require_same
 from tilec.importer.value import Value
 from tilec.ir.algebra import bounds_of
 from tilec.ir.expr import Binary, Call, Const, Expr
@@ -24,7 +23,7 @@ def _reverse_sequence(op: Op) -> Value:
     batch, time = op.integer("batch_axis", 1), op.integer("time_axis", 0)
     if x.rank < 2 or sorted((batch, time)) != [0, 1] or lengths.rank != 1:
         raise op.invalid("batch_axis and time_axis must be 0 and 1 in either order, sequence_lens a vector")
-    require_same(lengths.shape[0], x.shape[batch], "sequence_lens and the batch")
+    op.require_same(lengths.shape[0], x.shape[batch], "sequence_lens and the batch")
     axes = op.axes_of(x.shape)
     length = formula("minimum(n, e)", n=_of_sample(lengths, axes[batch].var), e=x.shape[time])
     at = formula("where(t < n, n - 1 - t, t)", t=axes[time].var, n=length)
@@ -40,11 +39,11 @@ def _tensor_scatter(op: Op) -> Value:
         raise op.invalid(f"an update of rank {update.rank} along axis {axis} of a cache of rank {past.rank}")
     for d in range(past.rank):
         if d != axis:
-            require_same(past.shape[d], update.shape[d], f"dimension {d} of cache and update")
+            op.require_same(past.shape[d], update.shape[d], f"dimension {d} of cache and update")
     if starts is not None and starts.rank != 1:
         raise op.invalid(f"write_indices of rank {starts.rank}", "It must be a vector.")
     if starts is not None:
-        require_same(starts.shape[0], past.shape[0], "write_indices and the batch")
+        op.require_same(starts.shape[0], past.shape[0], "write_indices and the batch")
     room = bounds_of(Binary("-", past.shape[axis], update.shape[axis]))[1]
     if room is not None and room < 0:
         raise op.invalid("the update is longer than the cache")

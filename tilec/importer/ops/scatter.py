@@ -11,7 +11,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.gather import require_range
 from tilec.importer.ops.known_scatter import KnownIndices, known_coordinates, known_elements
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
+from tilec.importer.shapes import ShapeError, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.importer.work_estimate import require_affordable
 from tilec.ir.algebra import bounds_of
@@ -60,7 +60,7 @@ def _scatter_elements(op: Op) -> Value:
     if not x.rank == indices.rank == updates.rank:
         raise ShapeError(f"data {shape_text(x.shape)} and indices {shape_text(indices.shape)} have different ranks")
     for d in range(x.rank):
-        require_same(indices.shape[d], updates.shape[d], f"dimension {d} of indices and updates")
+        op.require_same(indices.shape[d], updates.shape[d], f"dimension {d} of indices and updates")
         room = bounds_of(Binary("-", x.shape[d], indices.shape[d]))[1]
         if d != axis and room is not None and room < 0:
             raise ShapeError(f"data {shape_text(x.shape)} has no room for indices {shape_text(indices.shape)}")
@@ -92,7 +92,7 @@ def _scatter_nd(op: Op) -> Value:
     if len(wanted) != updates.rank:
         raise ShapeError(f"updates {shape_text(updates.shape)} where {shape_text(wanted)} is written")
     for d, (a, b) in enumerate(zip(updates.shape, wanted, strict=True)):
-        require_same(a, b, f"dimension {d} of the updates")
+        op.require_same(a, b, f"dimension {d} of the updates")
     for c in range(depth):
         require_range(op, indices, x.shape[c], c)
     axes = op.axes_of(x.shape)
@@ -177,6 +177,6 @@ def _last(op: Op, search: Search) -> Value:
     axes = search.axes[: search.depth]
     extents = [r.extent for r in search.reads]
     require_affordable(op, [*(a.extent for a in axes), *extents])
-    flat = reshape_index([size_of(extents)], extents, [r.var for r in search.reads])[0]
+    flat = reshape_index([size_of(extents)], extents, [r.var for r in search.reads], sizes=op.sizes)[0]
     body = search.within(formula("where(hit, flat, -1)", hit=search.hit, flat=flat), Const(-1))
     return op.emit(axes, body, "i64", search.reads, "max", part="last")

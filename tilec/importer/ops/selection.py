@@ -10,9 +10,9 @@ from tilec.importer.forms import chosen
 from tilec.importer.operator import Op
 from tilec.importer.ops.movement import reshaped
 from tilec.importer.registry import operator
-from tilec.importer.shapes import UndecidedError, reshape_index, size_of, symbols_of
+from tilec.importer.shapes import reshape_index, size_of
 from tilec.importer.value import Value
-from tilec.ir.expr import Const, constant_value
+from tilec.ir.expr import Binary, Const, constant_value
 
 
 def _depends_on_data(op: Op) -> TilecError:
@@ -38,10 +38,12 @@ def _compress(op: Op) -> Value:
         x = reshaped(op, x, (size_of(x.shape),), part="flat")
     axis = op.axis(op.integer("axis"), x.rank)
     extent, positions = constant_value(x.shape[axis]), np.flatnonzero(condition.array)
-    if extent is None:
-        message = f"how many of the {len(positions)} chosen places exist depends on the sizes"
-        raise UndecidedError(message, symbols_of(x.shape))
-    places = op.constant(positions[positions < extent], "i64", part="places")
+    if extent is not None:
+        positions = positions[positions < extent]
+    elif len(positions):
+        last = int(positions[-1])
+        op.sizes.assume(Binary(">=", x.shape[axis], Const(last + 1)), f"the place {last} is chosen")
+    places = op.constant(positions, "i64", part="places")
     axes = op.axes_of([*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
     return op.emit(axes, x.at([places.at([a.var]) if d == axis else a.var for d, a in enumerate(axes)]), x.ttype)
 
@@ -60,7 +62,7 @@ def _non_zero(op: Op) -> Value:
         return op.constant(np.zeros((len(extents), 0)), "i64")
     size = size_of(extents)
     axes = op.axes_of([Const(len(extents)), size])
-    return op.emit(axes, chosen(axes[0].var, reshape_index(extents, [size], [axes[1].var])), "i64")
+    return op.emit(axes, chosen(axes[0].var, reshape_index(extents, [size], [axes[1].var], sizes=op.sizes)), "i64")
 
 
 @operator("Unique")

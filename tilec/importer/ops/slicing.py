@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
 from tilec.importer.registry import operator
-from tilec.importer.shapes import UndecidedError, require_same, shape_text, solve_reshape, symbols_of
+from tilec.importer.shapes import shape_text, solve_reshape
 from tilec.importer.value import Value
 from tilec.ir.algebra import bounds_of, simplify
-from tilec.ir.expr import Const, Expr, constant_value
+from tilec.ir.expr import Binary, Const, Expr, constant_value
 from tilec.ir.text import text_of
 
 FAR = 1 << 31
@@ -48,31 +48,32 @@ def _slice(op: Op) -> Value:
         if step == 0:
             raise op.invalid("a step of 0")
         d = op.axis(axis, x.rank)
-        parts[d] = _range(x.shape[d], start, end, step)
+        parts[d] = _range(op, x.shape[d], start, end, step)
     return sliced(op, x, parts)
 
 
-def _range(size: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, int, Expr]:
+def _range(op: Op, size: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, int, Expr]:
     """First index, step and number of elements. Backwards, a start before the first element is the first element."""
     low, high = (Const(0), size) if step > 0 else (Const(-1), simplify(formula("size - 1", size=size)))
-    first = _clamped(start, size, Const(0), high)
-    last = low if step < 0 and constant_value(end) in ENDLESS else _clamped(end, size, low, high)
+    first = _clamped(op, start, size, Const(0), high)
+    last = low if step < 0 and constant_value(end) in ENDLESS else _clamped(op, end, size, low, high)
     text = "(last - first + step - 1) // step" if step > 0 else "(first - last - step - 1) // (-step)"
     extent = simplify(formula(f"maximum({text}, 0)", first=first, last=last, step=step))
     return first, step, extent
 
 
-def _clamped(place: Expr, size: Expr, low: Expr, high: Expr) -> Expr:
-    """A limit, counted from the end where negative, inside [low, high]."""
+def _clamped(op: Op, place: Expr, size: Expr, low: Expr, high: Expr) -> Expr:
+    """A limit, counted from the end where negative, inside [low, high]. One that sizes decide is assumed to count from
+    the end where it is at most 0, and from the front else."""
     known = constant_value(place)
     if known is not None and abs(known) >= FAR:
         return high if known > 0 else low
     least, most = bounds_of(place)
-    if most is not None and most < 0:
+    if most is not None and most <= 0 and place != Const(0):
+        op.sizes.assume(Binary("<=", place, Const(-1)), f"the bound {text_of(place)} counts from the end")
         place = simplify(formula("size + place", size=size, place=place))
     elif least is None or least < -1:
-        message = f"whether the bound {text_of(place)} counts from the end depends on the sizes"
-        raise UndecidedError(message, symbols_of((place,)))
+        op.sizes.assume(Binary(">=", place, Const(0)), f"the bound {text_of(place)} counts from the front")
     # A limit that may be -1 is a size minus 1 of a dimension that is then empty.
     return simplify(formula("minimum(maximum(place, low), high)", place=place, low=low, high=high))
 
@@ -88,7 +89,7 @@ def _split(op: Op) -> list[Value]:
     ends: list[Expr] = [Const(0)]
     for size in parts:
         ends.append(simplify(formula("end + size", end=ends[-1], size=size)))
-    require_same(ends[-1], x.shape[axis], f"the parts of axis {axis} of {shape_text(x.shape)}")
+    op.require_same(ends[-1], x.shape[axis], f"the parts of axis {axis} of {shape_text(x.shape)}")
     return [
         sliced(op, x, {axis: (start, 1, size)}, output=number)
         for number, (start, size) in enumerate(zip(ends, parts, strict=False))
@@ -106,4 +107,4 @@ def _parts(op: Op, size: Expr) -> Sequence[Expr]:
         part = -(-whole // number)
         sizes = [min(part, max(0, whole - part * i)) for i in range(number)]
         return [Const(s) for s in sizes]
-    return [solve_reshape((size,), (Const(number), Const(-1)), zero_copies=False)[1]] * number
+    return [solve_reshape((size,), (Const(number), Const(-1)), zero_copies=False, sizes=op.sizes)[1]] * number

@@ -32,6 +32,7 @@ def _top_k(op: Op) -> tuple[Value, Value]:
     least = constant_value(k)
     if (most is not None and most > 0) or (least is not None and least < 0):
         raise op.invalid(f"k is {least} of an axis of {constant_value(x.shape[axis])} elements")
+    op.sizes.demand(Binary("<=", k, x.shape[axis]), "k is at most the number of elements")
     keys = _keys(op, x, largest=bool(op.integer("largest", 1)))
     few = least is not None and least <= MAX_MAXIMA and (constant_value(x.shape[axis]) or MAX_COUNTED + 1) > MAX_COUNTED
     indices = _by_maxima(op, keys, axis, least or 0) if few else _by_counting(op, keys, axis, k)

@@ -15,7 +15,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.convolution import biased, kernel_of, zero_of
 from tilec.importer.ops.window import KERNEL, SPATIAL, guarded, per_dimension
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
@@ -89,7 +89,7 @@ def _spread_of(op: Op) -> Spread:
         raise op.invalid(f"kernel {list(kernel)}, strides {list(strides)}, dilations {list(dilations)}")
     before, out = _reach(op, x.shape[2:], kernel, strides, dilations)
     group, channels = op.integer("group", 1), constant_value(weight.shape[0]) or 0
-    require_same(x.shape[1], weight.shape[0], f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
+    op.require_same(x.shape[1], weight.shape[0], f"channels of {shape_text(x.shape)} and {shape_text(weight.shape)}")
     if group < 1 or channels % group:
         raise op.invalid(f"{channels} input channels in {group} groups")
     return Spread(op, x, weight, kernel, strides, dilations, tuple(before), tuple(out), group)

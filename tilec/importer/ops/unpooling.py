@@ -7,7 +7,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.scatter import Search, scattered
 from tilec.importer.ops.window import guarded, per_dimension
 from tilec.importer.registry import operator
-from tilec.importer.shapes import ShapeError, require_same, reshape_index, shape_text, size_of
+from tilec.importer.shapes import ShapeError, reshape_index, shape_text, size_of
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
 from tilec.ir.expr import Const, Expr, constant_value
@@ -27,7 +27,7 @@ def _max_unpool(op: Op) -> Value:
     if rank < 1 or len(kernel) != rank or len(pads) != 2 * rank or indices.rank != x.rank:
         raise ShapeError(f"an input {shape_text(x.shape)} and a kernel {list(kernel)}")
     for d in range(x.rank):
-        require_same(x.shape[d], indices.shape[d], f"dimension {d} of values and indices")
+        op.require_same(x.shape[d], indices.shape[d], f"dimension {d} of values and indices")
     strides = per_dimension(op, "strides", rank)
     if min((*strides, *kernel)) < 1:
         raise op.invalid(f"a kernel {list(kernel)} and strides {list(strides)}", "They must be positive.")
@@ -42,7 +42,7 @@ def _max_unpool(op: Op) -> Value:
         raise ShapeError(f"an input {shape_text(x.shape)} and an output {shape_text(shape)}")
     axes = op.axes_of(shape)
     reads = op.builder.iterators([f"r{d}" for d in range(x.rank)], x.shape)
-    flat = reshape_index([size_of(shape)], shape, [a.var for a in axes])[0]
+    flat = reshape_index([size_of(shape)], shape, [a.var for a in axes], sizes=op.sizes)[0]
     hit = formula("at == flat", at=indices.at([r.var for r in reads]), flat=flat)
     zeros = op.full(shape, 0.0 if TTYPES[x.ttype].kind == "float" else 0, x.ttype, part="zeros")
     return scattered(op, zeros, Search(axes, x.rank, reads, None, hit, x.access, None))
@@ -69,7 +69,7 @@ def _col2im(op: Op) -> Value:
             image, (pads[i] + pads[rank + i] for i in range(rank)), dilations, block, strides, strict=True
         )
     ]
-    require_same(x.shape[2], size_of(blocks), f"the number of blocks {shape_text(blocks)}")
+    op.require_same(x.shape[2], size_of(blocks), f"the number of blocks {shape_text(blocks)}")
     axes = op.axes_of([x.shape[0], Const(channels // width), *image])
     reads = op.builder.iterators([f"r{d}" for d in range(rank)], [Const(k) for k in block])
     taps: list[Expr] = [Const(0) if r.extent == Const(1) else r.var for r in reads]
@@ -81,8 +81,8 @@ def _col2im(op: Op) -> Value:
         guards.append(formula("offset % s == 0", offset=offset, s=strides[d]))
         guards.append(formula("at >= 0 and at < size", at=index, size=blocks[d]))
         at.append(index)
-    inside = reshape_index([span], [Const(k) for k in block], taps)[0]
+    inside = reshape_index([span], [Const(k) for k in block], taps, sizes=op.sizes)[0]
     channel = formula("c * n + r", c=axes[1].var, n=width, r=inside)
-    element = x.access([axes[0].var, channel, reshape_index([x.shape[2]], blocks, at)[0]])
+    element = x.access([axes[0].var, channel, reshape_index([x.shape[2]], blocks, at, sizes=op.sizes)[0]])
     zero = Const(0.0 if TTYPES[x.ttype].kind == "float" else False if x.ttype == "bool" else 0)
     return op.emit(axes, guarded(guards, element, zero), x.ttype, reads)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tilec.importer.formula import formula
 from tilec.importer.operator import Op
-from tilec.importer.shapes import UndecidedError, symbols_of
 from tilec.ir.algebra import bounds_of, simplify
 from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.text import text_of
@@ -58,6 +57,9 @@ def windows(op: Op, sizes: Sequence[Expr], kernel: Sequence[int]) -> tuple[Windo
         room = constant_value(simplify(formula("e + b + a", e=sizes[d], b=before, a=after)))
         if room is not None and room < span:
             raise op.invalid(f"a window of {span} does not fit into dimension {d} of extent {text_of(sizes[d])}")
+        if room is None and mode in ("NOTSET", "", "VALID"):
+            least = simplify(formula("span - b - a", span=span, b=before, a=after))
+            op.sizes.demand(formula("e >= least", e=sizes[d], least=least), f"a window of {span} fits")
         result.append(WindowFunction(sizes[d], kernel[d], strides[d], dilations[d], before, after, out))
     return tuple(result)
 
@@ -97,8 +99,7 @@ def _reach(size: Expr, span: int, stride: int, before: Expr, after: Expr, ceil: 
         return out
     if low is not None and low >= 0:
         return simplify(formula("out - 1", out=out))
-    message = f"with ceil_mode the number of windows over an extent of {text_of(size)} depends on the sizes"
-    raise UndecidedError(message, symbols_of((size,)))
+    return simplify(formula("out - minimum(maximum(late + 1, 0), 1)", out=out, late=late))
 
 
 def inside(window: WindowFunction, index: Expr, low: Expr | int = 0, high: Expr | int = 0) -> Expr:

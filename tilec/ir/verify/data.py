@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
 from tilec.ir.expr import COMPARISONS, Binary, Expr, constant_value, variables
 from tilec.ir.graph import Constant, IndexRange, Inline, Port, Tensor, WeightRef
-from tilec.ir.sizes import Constraint, SymbolRange
+from tilec.ir.sizes import Constraint, SymbolRange, SymbolValue
 from tilec.ir.text import text_of
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.ir.verify.structure import is_integer
 
 MAX_SIZE = 1 << 40
 """Maximal bytes of a tensor, and maximal extent of an iterator."""
+
+NO_VALUES: Mapping[str, SymbolValue] = MappingProxyType({})
 
 
 def shape_problems(name: str, shape: Iterable[Expr], symbols: Iterable[str]) -> list[str]:
@@ -91,11 +94,18 @@ def range_problems(ranges: Iterable[IndexRange], inputs: Sequence[Port], symbols
 
 
 def symbol_problems(
-    ranges: Mapping[str, SymbolRange], constraints: Iterable[Constraint], symbols: Iterable[str]
+    ranges: Mapping[str, SymbolRange],
+    constraints: Iterable[Constraint],
+    symbols: Iterable[str],
+    values: Mapping[str, SymbolValue] = NO_VALUES,
 ) -> list[str]:
-    """Ranges of sizes that are no symbols, and constraints that are no conditions over symbols."""
+    """Ranges of sizes that are no symbols, constraints that are no conditions over symbols, values of symbols."""
     known = set(symbols)
     problems = [f"{name} has a range and is no symbol of the graph" for name in ranges if name not in known]
+    for name, each in values.items():
+        if name in known:
+            problems.append(f"the symbol {name} has the value {text_of(each.value)}")
+        problems += shape_problems(f"the size {name}", [each.value], known)
     for constraint in constraints:
         text = text_of(constraint.holds)
         unknown = sorted(variables(constraint.holds) - known)

@@ -41,7 +41,7 @@ def check_graph(graph: Graph) -> tuple[str, ...]:
         return tuple(problems)
     problems += port_problems(graph.inputs, graph.outputs, graph.tensors)
     problems += range_problems(graph.ranges, graph.inputs, graph.symbols)
-    problems += symbol_problems(graph.symbol_ranges, graph.constraints, graph.symbols)
+    problems += symbol_problems(graph.symbol_ranges, graph.constraints, graph.symbols, graph.symbol_values)
     problems += constant_problems(graph.constants, graph.tensors, graph.files)
     ttypes = graph.ttypes
     for node in graph.nodes:
@@ -58,6 +58,7 @@ def _call_problems(graph: Graph, defined: set[str]) -> list[str]:
     there = segment_of(graph.nodes, graph.calls)
     problems = []
     for number, call in enumerate(graph.calls):
+        problems += [f"{call.file} reports {s}, which is no symbol" for s in call.symbols if s not in graph.symbols]
         for port in call.inputs:
             if port.tensor not in defined:
                 problems.append(f"{call.file} reads {port.tensor}, which is never computed")

@@ -26,7 +26,7 @@ from tilec.ir.program import Program
 from tilec.ir.types import TTYPES
 from tilec.lower.counts.contiguous_accesses import ContiguousAccess, contiguous_accesses
 from tilec.lower.counts.loop_positions import Positions, Table, joined
-from tilec.lower.counts.transfers import Span, Transfers, length, transfers
+from tilec.lower.counts.transfers import Around, Span, Transfers, length, transfers
 
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 
@@ -91,12 +91,14 @@ def cache_traffic(program: Program, cache: CacheLevel, symbols: Mapping[str, int
 def traffic_of_accesses(passing: Sequence[ContiguousAccess], every: Transfers, cache: CacheLevel) -> dict[str, Touched]:
     """Tensor -> bytes that accesses of a program, all that pass the cache, make it move."""
     rank = every.rank[cache.above]
-    split = _split(passing, every, rank, cache)
-    accesses = [_access(each, every, rank, split) for each in passing]
+    splits = _splits(passing, every, rank, cache)
     root = _Loop("", 1)
-    for access in accesses:
-        root.insert(access, split)
-    model = _Model(every.positions, cache.capacity, split.trips)
+    accesses: list[_Access] = []
+    for each in passing:
+        split = splits[_nest(each, rank)[:1]]
+        accesses.append(_access(each, every, rank, split))
+        root.insert(accesses[-1], split, every.positions.extents)
+    model = _Model(every.positions, cache.capacity)
     stored = {(access.tensor, access.stored) for access in accesses}
     return {
         tensor: Touched(
@@ -110,14 +112,13 @@ def traffic_of_accesses(passing: Sequence[ContiguousAccess], every: Transfers, c
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """The loop over instances of a cache, loops over waves of tasks in order, variables that run side by side, spread
-    variables in terms of all of these, and the number of iterations of every loop."""
+    """A nest of spread loops as it runs: the loop over instances of a cache, loops over waves of tasks in order,
+    variables that run side by side, and spread variables in terms of all of these."""
 
     instance: str
     waves: tuple[str, ...]
     lanes: frozenset[str]
     values: Mapping[str, Expr]
-    trips: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +137,26 @@ class _Access:
     ragged: tuple[Table, ...]
 
 
-def _split(passing: Sequence[ContiguousAccess], every: Transfers, rank: int, cache: CacheLevel) -> _Split:
+def _nest(access: ContiguousAccess, rank: int) -> tuple[Around, ...]:
+    """The loops around an access that spread tasks, outermost first."""
+    return tuple(loop for loop in access.around if loop.rank is not None and loop.rank <= rank)
+
+
+def _splits(
+    passing: Sequence[ContiguousAccess], every: Transfers, rank: int, cache: CacheLevel
+) -> dict[tuple[Around, ...], _Split]:
+    """Outermost spread loop -> its nest as it runs, the longest of those that begin with it. Blocks of a lower level
+    that run one after another have a nest each."""
+    nests = sorted((_nest(each, rank) for each in passing), key=len)
+    return {outermost: _split(nest, every, cache) for outermost, nest in {nest[:1]: nest for nest in nests}.items()}
+
+
+def _split(nest: Sequence[Around], every: Transfers, cache: CacheLevel) -> _Split:
     """The innermost spread loops run on all cores of an instance at once while there are cores for them; the one that
     does not fit is cut into waves. Instances take consecutive parts of the outermost loop, and of a stripe of it the
     iterations come innermost."""
-    nests = [tuple(a for a in p.around if a.rank is not None and a.rank <= rank) for p in passing]
-    longest = max(nests, key=len, default=())
-    spread = tuple(loop.variable for loop in longest)
+    spread = tuple(loop.variable for loop in nest)
     positions = every.positions
-    trips = dict(positions.extents)
     left = max(1, cache.cores // cache.instances)
     waves: list[str] = []
     lanes: set[str] = set()
@@ -154,8 +166,7 @@ def _split(passing: Sequence[ContiguousAccess], every: Transfers, rank: int, cac
     def cut(variable: str, outer: str, inner: str, width: int) -> None:
         """`variable` = `outer` * width + `inner`, the last one repeated where the width does not divide it."""
         extent = positions.extents[variable]
-        trips.update({outer: -(-extent // width), inner: width})
-        positions.extents.update({outer: trips[outer], inner: width})
+        positions.extents.update({outer: -(-extent // width), inner: width})
         at = Binary("+", Binary("*", Var(outer), Const(width)), Var(inner))
         values[variable] = Call("minimum", (at, Const(extent - 1)))
 
@@ -163,9 +174,9 @@ def _split(passing: Sequence[ContiguousAccess], every: Transfers, rank: int, cac
         instance, rest = f"{spread[0]} instance", f"{spread[0]} of instance"
         cut(spread[0], instance, rest, -(-positions.extents[spread[0]] // cache.instances))
         spread = (rest, *spread[1:])
-    if len(spread) > 1 and longest[0].stripe > 1:
+    if len(spread) > 1 and nest[0].stripe > 1:
         stripe, along = f"{spread[0]} stripe", f"{spread[0]} of stripe"
-        cut(spread[0], stripe, along, longest[0].stripe)
+        cut(spread[0], stripe, along, nest[0].stripe)
         spread = (stripe, *spread[1:], along)
     for variable in reversed(spread):
         extent = positions.extents[variable]
@@ -180,7 +191,7 @@ def _split(passing: Sequence[ContiguousAccess], every: Transfers, rank: int, cac
             lanes.add(f"{variable} lane")
             left = 1
     chained = {variable: substitute(value, values) for variable, value in values.items()}
-    return _Split(instance, tuple(waves), frozenset(lanes), chained, trips)
+    return _Split(instance, tuple(waves), frozenset(lanes), chained)
 
 
 def _access(each: ContiguousAccess, every: Transfers, rank: int, split: _Split) -> _Access:
@@ -189,10 +200,10 @@ def _access(each: ContiguousAccess, every: Transfers, rank: int, split: _Split) 
     serial = [(place, loop) for place, loop in enumerate(each.around) if loop.rank is None]
     outer = [loop.variable for place, loop in serial if place < first]
     inner = [loop.variable for place, loop in serial if place >= first]
-    instance = (split.instance,) if split.instance and any(tasks) else ()
-    waves = split.waves if any(tasks) else ()
-    lanes = split.lanes if any(tasks) else frozenset()
-    lanes |= {a.variable for a in each.around if a.rank is not None and rank < a.rank <= every.rank[each.held.level]}
+    instance = (split.instance,) if split.instance else ()
+    lanes = split.lanes | {
+        a.variable for a in each.around if a.rank is not None and rank < a.rank <= every.rank[each.held.level]
+    }
     spans = [*(span for span, _ in each.inner), *each.outer]
     ttype = TTYPES[each.below.ttype]
     bits = ttype.bits + ttype.block_bits / max(1, ttype.block)
@@ -204,7 +215,7 @@ def _access(each: ContiguousAccess, every: Transfers, rank: int, split: _Split) 
         bits,
         whole * bits / 8,
         tuple((substitute(lo, split.values), substitute(hi, split.values)) for lo, hi in spans),
-        (*instance, *outer, *waves, *inner),
+        (*instance, *outer, *split.waves, *inner),
         lanes,
         tuple(every.ragged(loop for _, loop in serial)),
     )
@@ -221,11 +232,11 @@ class _Loop:
     accesses: list[_Access] = field(default_factory=list)
     inner: dict[str, _Loop] = field(default_factory=dict)
 
-    def insert(self, access: _Access, split: _Split) -> None:
+    def insert(self, access: _Access, split: _Split, trips: Mapping[str, int]) -> None:
         """Put an access into the tree, under all of its loops."""
         at = self
         for variable in access.loops:
-            loop = _Loop(variable, split.trips[variable], variable == split.instance)
+            loop = _Loop(variable, trips[variable], variable == split.instance)
             at = at.inner.setdefault(variable, loop)
         at.accesses.append(access)
 
@@ -240,7 +251,6 @@ class _Loop:
 class _Model:
     positions: Positions
     capacity: float
-    trips: Mapping[str, int]
     sizes: dict[tuple[int, str, bool | None, bool], float] = field(default_factory=dict)
 
     def moved(self, loop: _Loop, tensor: str, stored: bool) -> float:
@@ -289,14 +299,14 @@ class _Model:
             factors.append(joined(hi, lo, lambda a, b: np.maximum(a - b, 0)))
         factors += _within(accesses[0], fixed) if len(accesses) == 1 else []
         total = self.positions.sum(factors, list(fixed))
-        return total / max(1, prod(self.trips[each] for each in fixed)) * accesses[0].bits / 8
+        return total / max(1, prod(self.positions.extents[each] for each in fixed)) * accesses[0].bits / 8
 
     def _all(self, access: _Access, fixed: Sequence[str]) -> float:
         """Bytes of all executions, as if they met different elements."""
         every = [self.positions.table(length(span)) for span in access.spans]
         loops = {loop for table in every for loop in table.loops} | {*access.loops, *access.lanes, *fixed}
         total = self.positions.sum([*every, *_within(access, fixed)], sorted(loops))
-        return total / max(1, prod(self.trips[each] for each in fixed)) * access.bits / 8
+        return total / max(1, prod(self.positions.extents[each] for each in fixed)) * access.bits / 8
 
     def _extreme(self, end: Expr, fixed: Sequence[str], extremum: Callable[..., Ints]) -> Table:
         """The smallest or largest value of an end over all loops but the `fixed` ones."""
@@ -307,7 +317,7 @@ class _Model:
         empty = any(table.values.shape[axis] == 0 for axis in axes)
         remaining = tuple(loop for loop in table.loops if loop in fixed)
         if empty:
-            return Table(remaining, np.zeros([self.trips[loop] for loop in remaining], np.int64))
+            return Table(remaining, np.zeros([self.positions.extents[loop] for loop in remaining], np.int64))
         return Table(remaining, np.asarray(extremum(table.values, axis=axes)))
 
 

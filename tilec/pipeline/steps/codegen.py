@@ -6,7 +6,7 @@ from typing import Any
 
 from tilec.abi.weights_file import is_weights_file
 from tilec.artifact import Artifact, bring_files, digest_object, require_files
-from tilec.errors import TilecError, UnsupportedError
+from tilec.errors import TilecError
 from tilec.pipeline.job import DEVICE_FILE, FILES, RECIPE_FILE, Advance, Job, StageInput, StageOutput
 from tilec.pipeline.steps.sources import carried, moved_files, refuse_illegal
 from tilec.pipeline.text_printer import TextPrinter
@@ -22,10 +22,7 @@ def kernels_inputs(job: Job, source: StageInput) -> dict[str, str]:
 
 
 def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advance) -> StageOutput:
-    """Generate code into the folder of `target`; plan and device go beside it when they come from elsewhere.
-
-    Raises UnsupportedError while a size is not bound.
-    """
+    """Generate code into the folder of `target`; plan and device go beside it when they come from elsewhere."""
     from tilec.codegen.driver import codegen
     from tilec.ir.codec import plan_from_json
     from tilec.ir.verify.plan import check_plan
@@ -35,13 +32,6 @@ def generate_kernels(job: Job, source: StageInput, target: Path, advance: Advanc
     source.artifact.require_inputs({"device": job.device.digest()}, source.place)
     plan = plan_from_json(source.body, source.place)
     refuse_illegal("plan", check_plan(plan), source)
-    if plan.symbols:
-        flags = " ".join(f"--shape {symbol}=SIZE" for symbol in plan.symbols)
-        raise UnsupportedError(
-            f"code needs fixed sizes, {', '.join(plan.symbols)} {'is' if len(plan.symbols) == 1 else 'are'} not bound",
-            source.place,
-            f"Bind them: {flags}.",
-        )
     bring_files(plan.files, source.folder, target.parent, moved_files(job, source, plan.files))
     require_files(plan.files, target.parent)
     observe = TextPrinter(job.listener.note) if job.recipe.codegen.print_between_passes else None

@@ -1,14 +1,19 @@
 """The stage `import`: a model as a graph."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilec.artifact import Artifact, digest_file, require_files
-from tilec.errors import TilecError
+from tilec.errors import TilecError, UsageError
 from tilec.pipeline.job import Advance, Job, StageInput, StageOutput
 from tilec.pipeline.pass_printer import PassPrinter
-from tilec.pipeline.steps.sources import sizes_to_bind
+from tilec.pipeline.steps.sources import sized, sizes_to_bind
+
+if TYPE_CHECKING:
+    from tilec.importer import Imported
+    from tilec.ir.graph import Graph
 
 
 def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
@@ -21,32 +26,61 @@ def graph_inputs(job: Job, source: StageInput) -> dict[str, str]:
 
 
 def import_graph(job: Job, source: StageInput, _target: Path, _advance: Advance) -> StageOutput:
-    """Read a model as a graph; all sizes stay symbolic first and are bound afterwards."""
-    from tilec.importer import UnsupportedModelError, import_model
-    from tilec.ir.bind import bind
+    """Read a model as a graph; all sizes stay symbolic first, ranges and values come afterwards."""
     from tilec.ir.codec import graph_to_json
+
+    watch = PassPrinter(job.listener.note) if job.recipe.import_.print_between_passes else None
+    imported = _imported(job, source.path)
+    if watch is not None:
+        watch("translate", imported.graph)
+    graph = sized(imported.graph, _without(job, imported.bound))
+    if watch is not None and graph is not imported.graph:
+        watch("bind", graph)
+    files = {**graph.files, source.path.name: digest_file(source.path)}
+    return StageOutput(graph_to_json(replace(graph, files=files)), imported.files)
+
+
+def _imported(job: Job, path: Path) -> "Imported":
+    """The model with all sizes symbolic, or with the job's sizes from the start: where some nodes do not compile
+    otherwise, and where these sizes are none that the symbolic model takes (a size of 1 that is repeated)."""
+    from tilec.importer import UnsupportedModelError, import_model
 
     fallback = job.recipe.fallback
     try:
-        imported = import_model(source.path, fallback=fallback)
-        sizes = sizes_to_bind(job, imported.graph.symbols)
-        decided = not imported.graph.calls
+        imported = import_model(path, fallback=fallback)
     except UnsupportedModelError:
         if not job.shapes:
             raise
-        sizes, decided = dict(job.shapes), False
-    if sizes and not decided:
-        # Some shapes can only be decided with the sizes known.
-        imported, sizes = import_model(source.path, sizes=sizes, fallback=fallback), {}
-    watch = PassPrinter(job.listener.note) if job.recipe.import_.print_between_passes else None
-    if watch is not None:
-        watch("translate", imported.graph)
-    graph = bind(imported.graph, sizes) if sizes else imported.graph
-    if watch is not None and sizes:
-        watch("bind", graph)
-    files = {**graph.files, source.path.name: digest_file(source.path)}
-    graph = replace(graph, files=files)
-    return StageOutput(graph_to_json(graph), imported.files)
+        return import_model(path, sizes=job.shapes, fallback=fallback)
+    graph = imported.graph
+    sizes = sizes_to_bind(job, (*graph.symbols, *graph.symbol_values))
+    if sizes and graph.calls:
+        return import_model(path, sizes=sizes, fallback=fallback)
+    refusal = _refusal(graph, sizes)
+    if refusal is None:
+        return imported
+    try:
+        return import_model(path, sizes=sizes, fallback=fallback)
+    except TilecError:
+        raise refusal from None
+
+
+def _refusal(graph: "Graph", sizes: Mapping[str, int]) -> UsageError | None:
+    """Why a symbolic graph does not take these sizes."""
+    from tilec.ir.bind import bind
+
+    try:
+        bind(graph, sizes)
+    except UsageError as error:
+        return error
+    return None
+
+
+def _without(job: Job, bound: Iterable[str]) -> Job:
+    """The job without sizes that are bound already."""
+    gone = frozenset(bound)
+    shapes = {symbol: size for symbol, size in job.shapes.items() if symbol not in gone}
+    return replace(job, shapes=shapes, asked=job.asked - gone)
 
 
 def files_unchanged(artifact: Artifact, folder: Path) -> bool:

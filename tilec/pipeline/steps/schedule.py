@@ -1,7 +1,6 @@
 """The stage `schedule`: a graph, its sizes bound as far as they are known, as a plan."""
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from tilec.artifact import digest_file, digest_object
 from tilec.errors import UnsupportedError
 from tilec.pipeline.job import COPIED, DEVICE_FILE, FILES, RECIPE_FILE, Advance, Job, StageInput, StageOutput
 from tilec.pipeline.pass_printer import PassPrinter
-from tilec.pipeline.steps.sources import carried, refuse_illegal, sizes_to_bind
+from tilec.pipeline.steps.sources import carried, refuse_illegal, sized
 from tilec.pipeline.tuning import record_digests, record_place, told, tuner_of
 
 if TYPE_CHECKING:
@@ -21,10 +20,8 @@ if TYPE_CHECKING:
 def plan_inputs(job: Job, source: StageInput) -> dict[str, str]:
     """Digests that decide whether a plan is fresh; the graph counts with its sizes bound."""
     assert job.device is not None
-    sizes = assumed_sizes(job.recipe, source.body.get("symbols", ()))
     return {
         **carried(source, "model"),
-        **({"sizes": digest_object(sizes)} if sizes else {}),
         "graph": digest_object(source.body),
         "device": job.device.digest(),
         "recipe": job.recipe.digest("schedule"),
@@ -32,27 +29,18 @@ def plan_inputs(job: Job, source: StageInput) -> dict[str, str]:
     }
 
 
-def assumed_sizes(recipe: "CompileRecipe", symbols: Iterable[str]) -> dict[str, int]:
-    """The sizes that tiles are chosen for of the symbols of which the recipe knows anything."""
-    from tilec.ir.sizes import DEFAULT_SIZE
-
-    known = recipe.shapes
-    return {symbol: known[symbol].assumed(DEFAULT_SIZE) for symbol in symbols if symbol in known}
-
-
 def bind_sizes(job: Job, source: StageInput) -> StageInput:
-    """A graph with the job's sizes bound: what `schedule` reads, however the sizes were given.
+    """A graph with the job's sizes and ranges: what `schedule` reads, however they were given.
 
     Raises UsageError for a symbol that a flag names and the graph does not have.
     """
     assert source.artifact is not None
-    sizes = sizes_to_bind(job, source.body.get("symbols", ()))
-    if not sizes:
+    symbols = {*source.body.get("symbols", ()), *source.body.get("symbol_values", ())}
+    if not (symbols | job.asked) & (job.shapes.keys() | job.ranges.keys()):
         return source
-    from tilec.ir.bind import bind
     from tilec.ir.codec import graph_from_json, graph_to_json
 
-    graph = bind(graph_from_json(source.body, source.place), sizes)
+    graph = sized(graph_from_json(source.body, source.place), job)
     return replace(source, artifact=replace(source.artifact, body=graph_to_json(graph)))
 
 
@@ -73,9 +61,8 @@ def schedule_graph(job: Job, source: StageInput, target: Path, advance: Advance)
     if printer is not None:
         printer("import", graph)
     with tuner_of(job, graph, target, advance) as tuner:
-        decide, sizes = decide_for(job.device), assumed_sizes(job.recipe, graph.symbols)
         trace = SearchProgress(printer or NO_TRACE, advance)
-        plan = schedule(graph, job.device, job.recipe.schedule, trace, tuner, decide, sizes)
+        plan = schedule(graph, job.device, job.recipe.schedule, trace, tuner, decide_for(job.device))
     if job.recipe.schedule.bounds:
         plan = _with_bounds(plan, job)
     if tuner is None:

@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tilec.errors import ArtifactError
 from tilec.pipeline.job import Job, StageInput
+
+if TYPE_CHECKING:
+    from tilec.ir.graph import Graph
 
 
 def carried(source: StageInput, *roles: str) -> dict[str, str]:
@@ -24,6 +28,20 @@ def sizes_to_bind(job: Job, symbols: Iterable[str]) -> dict[str, int]:
     """The sizes to bind: those of the graph's symbols, and those that a flag names, known or not."""
     known = set(symbols)
     return {symbol: size for symbol, size in job.shapes.items() if symbol in known or symbol in job.asked}
+
+
+def sized(graph: "Graph", job: Job) -> "Graph":
+    """A graph with the job's ranges and sizes.
+
+    Raises UsageError for a symbol that a flag names and the graph does not have, and for sizes that the model refuses.
+    """
+    from tilec.ir.bind import bind
+    from tilec.ir.restrict import restricted
+
+    known = {*graph.symbols, *graph.symbol_values, *job.asked}
+    ranges = {symbol: entry for symbol, entry in job.ranges.items() if symbol in known}
+    sizes = sizes_to_bind(job, known)
+    return bind(restricted(graph, ranges), sizes)
 
 
 def moved_files(job: Job, source: StageInput, files: Mapping[str, str]) -> dict[str, Path]:

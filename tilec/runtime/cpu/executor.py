@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 def load(folder: Path, manifest: Manifest, threads: int, pin: bool, check: bool) -> "CpuExecutor":
     """Open the library and map the weights of a model; a `tilec.runtime.executor.Loader`."""
-    library = load_library(folder, manifest.library, manifest.interface) if manifest.library else None
+    sized = manifest.sizes is not None
+    library = load_library(folder, manifest.library, manifest.interface, sized) if manifest.library else None
     weights = [map_weights(folder, file, check) for file in manifest.weights]
     return CpuExecutor(manifest, library, weights, threads, pin)
 
@@ -67,6 +68,12 @@ class CpuExecutor:
         """Let the next caller have it."""
         self._process()[1].append(run)
 
+    def evaluate(self, numbers: "NDArray[np.int64]", part: int) -> None:
+        """Compute the numbers of a part."""
+        assert self._library is not None
+        assert self._library.numbers is not None
+        self._library.numbers(address(numbers), part)
+
     def _process(self) -> "tuple[Pool | None, list[CpuRun]]":
         """This process's workers and the runs that wait for a caller; both start anew after a fork."""
         number = forks()
@@ -84,6 +91,7 @@ class CpuRun:
         self, manifest: Manifest, library: Library | None, pool: Pool | None, weights: "list[NDArray[np.uint8]]"
     ) -> None:
         self._library = library
+        self._sizes = manifest.sizes
         self._memory = HostMemory(manifest, weights)
         stride = -(-manifest.scratch_bytes // ALIGNMENT) * ALIGNMENT
         self._scratch = aligned_block(stride * (pool.threads if pool else 0))
@@ -110,6 +118,19 @@ class CpuRun:
     def idle(self) -> bool:
         """Whether the last helper has left."""
         return not any(job.view(np.int64)[job_layout.JOB_STATE // 8] for job in self.jobs)
+
+    @property
+    def numbers(self) -> "NDArray[np.int64]":
+        """The numbers of a model with symbols."""
+        return self._memory.numbers
+
+    def resize(self, part: int) -> None:
+        """Make room for the tensors of a part, and let as many threads as its segment can use take part in it."""
+        assert self._sizes is not None
+        self._memory.resize(part)
+        job = self._jobs[part]
+        if job is not None:
+            job.view(np.int64)[job_layout.JOB_WIDTH // 8] = self.numbers[self._sizes.widths[part]]
 
     def bind(self, first: int, arrays: Sequence[Any]) -> None:
         """Enter the addresses of arrays from tensor number `first` on."""

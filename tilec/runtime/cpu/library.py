@@ -18,8 +18,9 @@ class Library:
     """The entry points of a loaded library; the code stays in memory while this object lives.
 
     `run(job)` runs a job on the calling thread, `work(pool, worker)` is a worker's life, `stop(pool)` ends
-    it, `pause(count)` spins. All of them release Python's lock. They are called through ctypes: a daemon
-    thread that Python ends inside a call of tvm_ffi takes the whole process down.
+    it, `pause(count)` spins; `numbers(numbers, part)` computes those of a model with symbols. All of them release
+    Python's lock. They are called through ctypes: a daemon thread that Python ends inside a call of tvm_ffi takes the
+    whole process down.
     """
 
     module: Any
@@ -27,10 +28,12 @@ class Library:
     work: Callable[[int, int], None]
     stop: Callable[[int], None]
     pause: Callable[[int], None]
+    numbers: Callable[[int, int], None] | None = None
 
 
-def load_library(folder: Path, library: LibraryFile, interface: str) -> Library:
-    """Load the library if its bytes are those that were compiled, for a manifest of this `interface`.
+def load_library(folder: Path, library: LibraryFile, interface: str, sized: bool = False) -> Library:
+    """Load the library if its bytes are those that were compiled, for a manifest of this `interface`, which is that of
+    a model with symbols if it is `sized`.
 
     Raises ArtifactError when it is missing, has another sha256 or interface or cannot be linked, UnavailableError
     without the object loader.
@@ -56,10 +59,12 @@ def load_library(folder: Path, library: LibraryFile, interface: str) -> Library:
     try:
         module = tvm_ffi_orcjit.default_session().load_module(objects)
         entry = module.get_function(job_layout.ENTRY)
+        numbers = module.get_function(job_layout.NUMBERS_ENTRY)() if sized else None
     except (RuntimeError, AttributeError) as error:
         raise ArtifactError(f"the library cannot be linked: {error}", str(path), again) from error
-    functions = [
+    run, work, stop, pause = (
         ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * parameters)(entry(number))
         for number, parameters in enumerate(job_layout.ENTRY_PARAMETERS)
-    ]
-    return Library(module, *functions)
+    )
+    fill = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(numbers) if numbers is not None else None
+    return Library(module, run, work, stop, pause, fill)

@@ -17,11 +17,10 @@ from tilec.lower.counts.retention import Run, traffic_of_runs
 
 def with_cache_costs(plan: Plan, programs: Mapping[str, Program]) -> Plan:
     """The plan with the traffic of its caches in the costs of its groups, predicted on the `programs` of its kernels,
-    and the traffic of unfused nodes where the lowest pair of levels ends in a cache. Unchanged while sizes are
-    symbols."""
+    and the traffic of unfused nodes where the lowest pair of levels ends in a cache. All sizes are bound."""
     tiled = [name for group in plan.groups for variant in group.variants for name in variant.levels]
     caches = cache_levels(plan.levels, tiled)
-    if plan.symbols or not caches:
+    if not caches:
         return plan
     predicted: dict[str, list[Traffic]] = {}
     unfused: dict[str, Expr] = {}

@@ -22,25 +22,28 @@ class Decide(Protocol):
 
 def with_code_decisions(plan: Plan, programs: Mapping[str, Program], decide: Decide) -> Plan:
     """The plan with what a back end decides, once for every kernel of the `programs`; kernels get the names of what is
-    decided. A plan with symbols stays as it is: its kernels have no sizes yet."""
-    if plan.symbols:
-        return plan
+    decided."""
     sharing: dict[str, list[Group]] = {}
     for group in plan.groups:
-        sharing.setdefault(group.variants[0].kernel, []).append(group)
-    decided: dict[str, Group] = {}
+        for variant in group.variants:
+            sharing.setdefault(variant.kernel, []).append(replace(group, variants=(variant,)))
+    decided: dict[tuple[str, str], Variant] = {}
     for kernel, groups in sharing.items():
         variant = decide(plan, groups, programs[kernel])
         first = groups[0]
         name = kernel_name(first.nodes, first.outputs, first.connect, variant, plan.tensors, plan.levels)
-        decided |= {group.name: _like(first, replace(variant, kernel=name), group) for group in groups}
-    return replace(plan, groups=tuple(decided[group.name] for group in plan.groups))
+        decided |= {(group.name, kernel): _like(first, replace(variant, kernel=name), group) for group in groups}
+    named = tuple(
+        replace(group, variants=tuple(decided[group.name, variant.kernel] for variant in group.variants))
+        for group in plan.groups
+    )
+    return replace(plan, groups=named)
 
 
-def _like(first: Group, variant: Variant, group: Group) -> Group:
-    """A group with the variant of another one that computes the same."""
+def _like(first: Group, variant: Variant, group: Group) -> Variant:
+    """The variant of a group that computes the same as another one."""
     nodes = [(node.name, other.name) for node, other in zip(first.nodes, group.nodes, strict=True)]
     old, new = iterator_names(first.nodes), iterator_names(group.nodes)
     iterators = {a: dict(zip(old[a], new[b], strict=True)) for a, b in nodes}
     names = dict(zip(tensor_names(first.nodes), tensor_names(group.nodes), strict=True))
-    return replace(group, variants=(renamed(variant, Renaming(names, iterators)),))
+    return renamed(variant, Renaming(names, iterators))

@@ -33,13 +33,15 @@ Orders = dict[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class TiledGroup:
-    """A group with its decisions, before its traffic is counted; `seconds` are predicted."""
+    """A group with its decisions, before its traffic is counted; `seconds` are predicted. `others` are variants for
+    sizes at which the guard of `variant` does not hold."""
 
     block: Block
     outputs: tuple[str, ...]
     connect: Mapping[str, str]
     variant: Variant
     seconds: float
+    others: tuple[Variant, ...] = ()
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -223,7 +225,8 @@ def _planned(levels: tuple[PlanLevel, ...], target: TargetModel) -> tuple[PlanLe
 
 def plan_group(group: TiledGroup) -> Group:
     """The plan's group, its costs not yet counted."""
-    return Group(group.nodes[-1].name, group.nodes, group.outputs, group.connect, (group.variant,), Cost({}, {}, {}))
+    variants = (group.variant, *group.others)
+    return Group(group.nodes[-1].name, group.nodes, group.outputs, group.connect, variants, Cost({}, {}, {}))
 
 
 def picoseconds(seconds: float) -> int:

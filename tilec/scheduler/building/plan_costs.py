@@ -29,61 +29,45 @@ def with_costs(plan: Plan, programs: Mapping[str, Program] | None = None) -> Pla
     for group in plan.groups:
         kernel = group.variants[0].kernel
         if kernel not in by_kernel:
-            by_kernel[kernel] = _cost(group, plan, programs[kernel])
+            by_kernel[kernel] = _cost(group, programs[kernel])
         groups.append(replace(group, cost=by_kernel[kernel]))
     counted = replace(plan, groups=tuple(groups))
     return replace(counted, unfused=unfused_traffic(counted))
+
+
+def with_expressions(plan: Plan, programs: Mapping[str, Program]) -> Plan:
+    """The plan with operations and footprint of the first variant of every group, as expressions in its symbols."""
+    groups = []
+    for group in plan.groups:
+        held = footprint(programs[group.variants[0].kernel])
+        groups.append(replace(group, cost=replace(group.cost, flops=_flops(group), footprint=held)))
+    return replace(plan, groups=tuple(groups))
 
 
 def lowered_programs(plan: Plan, advance: Advance = no_advance) -> dict[str, Program]:
     """Kernel -> tile program; groups with equal kernels are lowered once."""
     programs: dict[str, Program] = {}
     for number, group in enumerate(plan.groups, 1):
-        variant = group.variants[0]
-        if variant.kernel not in programs:
-            programs[variant.kernel] = lower(group, variant, plan)
+        for variant in group.variants:
+            if variant.kernel not in programs:
+                programs[variant.kernel] = lower(group, variant, plan)
         advance(number, len(plan.groups))
     return programs
 
 
-def _cost(group: Group, plan: Plan, program: Program) -> Cost:
-    """The cost counted on the tile program; while sizes are symbols, traffic and transactions are the compulsory
-    ones."""
-    variant = group.variants[0]
-    if plan.symbols:
-        names = [level.name for level in plan.levels]
-        core = variant.levels[min(1, len(variant.levels) - 1)]
-        passed = names[1 : names.index(core) + 1] or [core]
-        read = dict.fromkeys(passed, _total(_operands(group), plan))
-        written = dict.fromkeys(passed, _total(group.outputs, plan))
-        requested = {variant.levels[0]: _least((*_operands(group), *group.outputs), plan)}
-    else:
-        moved, in_place = traffic(program), traffic_in_place(program)
-        read = {level: Const(m.read + in_place.get(level, 0)) for level, m in moved.items()}
-        written = {level: Const(m.written) for level, m in moved.items()}
-        requested = {level: Const(n) for level, n in transactions(program).items()}
+def _cost(group: Group, program: Program) -> Cost:
+    """The cost counted on the tile program."""
+    moved, in_place = traffic(program), traffic_in_place(program)
+    read = {level: Const(m.read + in_place.get(level, 0)) for level, m in moved.items()}
+    written = {level: Const(m.written) for level, m in moved.items()}
+    requested = {level: Const(n) for level, n in transactions(program).items()}
     return Cost(read, written, footprint(program), _flops(group), requested, group.cost.picoseconds)
-
-
-def _operands(group: Group) -> tuple[str, ...]:
-    produced = {node.name for node in group.nodes}
-    return tuple(dict.fromkeys(t for node in group.nodes for t in operands(node.expr) if t not in produced))
 
 
 def _total(tensors: Iterable[str], plan: Plan) -> Expr:
     total: Expr = Const(0)
     for tensor in tensors:
         total = simplify(Binary("+", total, tensor_bytes(plan.tensors[tensor].ttype, plan.tensors[tensor].shape)))
-    return total
-
-
-def _least(tensors: Iterable[str], plan: Plan) -> Expr:
-    """Number of transactions of the lowest level that hold the tensors whole."""
-    size = plan.levels[0].transaction
-    total: Expr = Const(0)
-    for tensor in tensors:
-        moved = tensor_bytes(plan.tensors[tensor].ttype, plan.tensors[tensor].shape)
-        total = simplify(Binary("+", total, Binary("//", Binary("+", moved, Const(size - 1)), Const(size))))
     return total
 
 

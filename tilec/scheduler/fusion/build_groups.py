@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from tilec.scheduler.building.size_variants import with_size_variants
 from tilec.scheduler.state import SearchState, SearchStep, Stage
 from tilec.scheduler.trace import Trace
 
@@ -33,4 +34,7 @@ class BuildGroups(SearchStep):
             builder.tiled_group(block, each.problem.leaving(each.members), target, each.tiles[0].seconds)
             for block, each in zip(blocks, state.legal, strict=True)
         )
-        return replace(state, groups=groups)
+        most = state.options.variants
+        pairs = zip(groups, state.legal, strict=True)
+        varied = (with_size_variants(g, of.problem, of.members, of.tiles[0], builder, most) for g, of in pairs)
+        return replace(state, groups=tuple(varied))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
+from tilec.ir.bind_plan import bind_plan
 from tilec.ir.plan import Plan, Refusal
 from tilec.ir.verify.program import check_program
 from tilec.lower.checks.check_plan import overflows
@@ -86,8 +87,6 @@ def legalize_groups(
     are looked at once.  A group without such a tile falls apart into cheapest smaller ones, a part takes a smaller
     tile."""
     options = options or LegalizeGroups()
-    if problem.graph.symbols:
-        return [LegalGroup(problem, members, problem.core_tiles(members, most)) for members in groups]
     legal: list[LegalGroup] = []
     waiting = list(reversed(groups))
     while waiting:
@@ -109,7 +108,7 @@ def all_legal(
 ) -> bool:
     """Whether none of the groups falls apart."""
     several = (members for members in groups if len(members) > 1)
-    return bool(problem.graph.symbols) or all(_fitting(members, problem, builder, 1, candidates) for members in several)
+    return all(_fitting(members, problem, builder, 1, candidates) for members in several)
 
 
 def _fitting(
@@ -191,17 +190,23 @@ def _places(
     places: list[int] = []
     for place, tile in enumerate(tiles):
         plan = single_group_plan(members, tile, problem, builder)
-        (group,) = plan.groups
-        try:
-            program = lower(group, group.variants[0], plan)
-        except PlanError:
-            continue
-        shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
-        if (roomy or not overflows(program)) and (len(members) == 1 or not check_program(program, shapes)):
+        checked = len(members) > 1
+        if all(_is_legal(bind_plan(plan, sizes), roomy, checked) for sizes in problem.scenarios):
             places.append(place)
         if len(places) == most:
             break
     return tuple(places)
+
+
+def _is_legal(plan: Plan, roomy: bool, checked: bool) -> bool:
+    """Whether a program comes of a group at one size that fits, and is legal where that is `checked`."""
+    (group,) = plan.groups
+    try:
+        program = lower(group, group.variants[0], plan)
+    except PlanError:
+        return False
+    shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
+    return (roomy or not overflows(program)) and not (checked and check_program(program, shapes))
 
 
 def illegality(
@@ -251,11 +256,15 @@ def _exceeded(
 ) -> tuple[Refusal, ...] | None:
     """The levels that a group with a tile exceeds, None where no program comes of it."""
     plan = single_group_plan(members, tile, problem, builder)
-    (group,) = plan.groups
-    try:
-        return overflows(lower(group, group.variants[0], plan))
-    except PlanError:
-        return None
+    exceeded: list[Refusal] = []
+    for sizes in problem.scenarios:
+        bound = bind_plan(plan, sizes)
+        (group,) = bound.groups
+        try:
+            exceeded += overflows(lower(group, group.variants[0], bound))
+        except PlanError:
+            return None
+    return tuple(exceeded)
 
 
 def single_group_plan(members: Sequence[int], tile: TaskTile, problem: FusionProblem, builder: GroupBuilder) -> Plan:
@@ -265,7 +274,9 @@ def single_group_plan(members: Sequence[int], tile: TaskTile, problem: FusionPro
     tiled = aside.tiled_group(block, problem.leaving(members), problem.target, tile.seconds)
     target, group = problem.target, plan_group(tiled)
     group = replace(group, cost=replace(group.cost, picoseconds=picoseconds(tile.seconds)))
-    return subplan([group], tiled.outputs, aside.graph.tensors, levels_of(target), target.name)
+    plan = subplan([group], tiled.outputs, aside.graph.tensors, levels_of(target), target.name)
+    graph = problem.graph
+    return replace(plan, symbols=graph.symbols, symbol_ranges=graph.symbol_ranges, constraints=graph.constraints)
 
 
 def _apart(members: Members, problem: FusionProblem, builder: GroupBuilder, candidates: int) -> dict[str, Refusal]:

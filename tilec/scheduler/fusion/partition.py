@@ -75,12 +75,12 @@ def partition_parts(
 ) -> Partition:
     """The groups with the least predicted cost; `refused` says why edges are not inside parts."""
     costs = GroupCosts(problem, options.gain)
-    groups = _joined(costs, partition_intervals(costs, options.patience, advance), options)
+    groups = merge_groups(costs, partition_intervals(costs, options.patience, advance), options)
     return Partition(groups, partition_refusals(costs, groups, refused))
 
 
-def _joined(costs: GroupCosts, groups: Sequence[Members], options: PartitionGroups) -> tuple[Members, ...]:
-    """Groups that share an edge joined, as long as that gains and no path between them leads through others."""
+def merge_groups(costs: GroupCosts, groups: Sequence[Members], options: PartitionGroups) -> tuple[Members, ...]:
+    """Groups that share an edge merged, as long as that gains and no path between them leads through others (A05)."""
     problem = costs.problem
     members = list(groups)
     home = {n: g for g, numbers in enumerate(members) for n in numbers}

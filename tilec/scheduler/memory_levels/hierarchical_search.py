@@ -13,6 +13,7 @@ from math import prod
 from typing import ClassVar
 
 from tilec.errors import ConfigError, did_you_mean
+from tilec.ir.bind_plan import bind_plan
 from tilec.ir.expr import operands
 from tilec.ir.graph import Graph, Node
 from tilec.ir.plan import Refusal
@@ -139,9 +140,7 @@ class HierarchicalSearch:
 
     def _excess(self, group: TiledGroup) -> tuple[float, float]:
         """How many times over the capacity a group is when it is lowered: of levels below a core's, and of that and
-        those above it; 1 at most where it fits, and while sizes are symbols."""
-        if self.graph.symbols:
-            return 1.0, 1.0
+        those above it; 1 at most where it fits."""
         kernel, excess = group.variant.kernel, self.state.problem.cache.excess
         if kernel not in excess:
             excess[kernel] = self._counted(group)
@@ -150,10 +149,13 @@ class HierarchicalSearch:
     def _counted(self, group: TiledGroup) -> tuple[float, float]:
         levels, tensors = levels_of(self.target), self.state.builder.graph.tensors
         plan = subplan([plan_group(group)], group.outputs, tensors, levels, self.target.name)
+        plan = replace(plan, symbols=self.graph.symbols)
         below = levels[: self.target.core]
         names = {level.name for level in below} | {f"pool {level.pool.name}" for level in below if level.pool}
         low = high = 1.0
-        for over in overflows(lower(plan.groups[0], group.variant, plan)):
+        bound = [bind_plan(plan, sizes) for sizes in self.state.problem.scenarios]
+        programs = (lower(each.groups[0], each.groups[0].variants[0], each) for each in bound)
+        for over in (over for program in programs for over in overflows(program)):
             times = int(over.numbers["bytes"]) / max(1, int(over.numbers["capacity"]))
             if over.numbers["level"] in names:
                 low = max(low, times)

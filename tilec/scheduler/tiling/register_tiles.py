@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tilec.ir.expr import TensorExpr, accesses
+from tilec.ir.expr import Expr, TensorExpr, accesses, variables
 from tilec.ir.graph import Graph, Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.vector_pieces import vector_count
@@ -62,7 +62,8 @@ def register_tile(
         shapes = shapes_of([anchor], graph)
         rows = {i: n for i, n in (within or {}).items() if i != vector.iterator or not panels}
         tile = register_blocking(anchor, vector, lanes, panels, shapes, target, numbers, rows, decided)
-        sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped
+        varies = any(variables(anchor.domain[i]) for i in tile.sizes)
+        sizes, cycles, clipped = tile.sizes, tile.cycles, tile.clipped and not varies
     else:
         vectors = target.costs.elementwise_vectors
         sizes = _elementwise(anchor, lanes, numbers, within or {}, worth < 1, vectors)
@@ -76,8 +77,13 @@ def register_tile(
     cycles += sum(points * (operations(node.expr) + 2 / worth) / 2 for node in part if not node.expr.reduce)
     names = {shared[anchor.tensor]: i for i, shared in common_iterators(part).shared.items()}
     along = names.get(vector.iterator, "") if vector.kind == "spatial" else ""
-    kept = {names[i]: n for i, n in sizes.items() if i in names and n < int(numbers.size(final.domain[names[i]]))}
+    kept = {names[i]: n for i, n in sizes.items() if i in names and _cuts(n, final.domain[names[i]], numbers)}
     return RegisterTile(kept, vector, along, cycles, clipped)
+
+
+def _cuts(size: int, extent: Expr, numbers: Candidates) -> bool:
+    """Whether tiles of a size cut an extent; one that varies is cut at some size."""
+    return bool(variables(extent)) or size < int(numbers.size(extent))
 
 
 def _lined(expr: TensorExpr, graph: Graph, costs: MachineCosts) -> tuple[str, float]:
@@ -116,7 +122,10 @@ def _elementwise(
     for iterator in reversed(iterators):
         step = lanes if iterator == iterators[-1] else 1
         extent = int(numbers.size(expr.domain[iterator]))
-        sizes[iterator] = _even(min(extent, within.get(iterator, extent)), step, left, shuffled)
+        most = min(extent, within.get(iterator, extent))
+        if variables(expr.domain[iterator]):
+            most = min(most, step * left)
+        sizes[iterator] = _even(most, step, left, shuffled)
         left //= max(1, vector_count(sizes[iterator], step))
         if left <= 1:
             break

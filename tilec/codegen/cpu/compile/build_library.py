@@ -8,16 +8,26 @@ from pathlib import Path
 from tilec.abi.archive import INTERFACE, pack
 from tilec.abi.manifest import LibraryFile, Manifest
 from tilec.artifact import digest_bytes, write_bytes
-from tilec.codegen.cpu.compile.compile_tir import compile_function, compile_llvm, llvm_target, threads_text, versions
+from tilec.codegen.cpu.compile.compile_tir import (
+    compile_function,
+    compile_llvm,
+    llvm_target,
+    numbers_text,
+    threads_text,
+    versions,
+)
+from tilec.codegen.cpu.emit import numbers_function as sizes
 from tilec.codegen.cpu.emit.host_function import SYMBOL, host_function
 from tilec.codegen.cpu.emit.kernel_function import PrimFunc
 from tilec.codegen.launch_table import Launch, PointerTable
 from tilec.codegen.model import Model
+from tilec.codegen.shape_program import Numbers
 from tilec.errors import TilecError
 from tilec.spec.cpus import usable_cpus
 from tilec.spec.device import Target
 
 _THREADS = "threads"
+_NUMBERS = "numbers"
 
 
 def compile_model(
@@ -27,10 +37,12 @@ def compile_model(
 
     `cache` and `jobs` as in `build_library`. Raises TilecError when the folder cannot be written.
     """
-    if model.calls and not model.started:
+    if model.calls and not model.started and model.numbers is None:
         return model.manifest(None)
     interface = model.manifest(LibraryFile(SYMBOL, "")).interface
-    library = build_library(model.functions, model.started, model.table, target, folder, cache, jobs, interface)
+    library = build_library(
+        model.functions, model.started, model.table, target, folder, cache, jobs, interface, model.numbers
+    )
     return model.manifest(library)
 
 
@@ -43,17 +55,21 @@ def build_library(
     cache: Path | None = None,
     jobs: int | None = None,
     interface: str = "",
+    numbers: Numbers | None = None,
 ) -> LibraryFile:
-    """Compile `functions` (symbol -> kernel) and the host function that launches them into `folder`.
+    """Compile `functions` (symbol -> kernel) and the host function that launches them into `folder`, with a function
+    that computes the `numbers` of a model with symbols.
 
     The library is named by the digest of its sources, target and tools and is reused when it is there; so is
     each object file in `cache`; it holds the manifest's `interface`. Compiles `jobs` functions at a time (default:
     one per usable CPU). Raises TilecError when the folder cannot be written.
     """
-    sources = {symbol: function.script(show_meta=True) for symbol, function in functions.items()}
-    host = host_function(launches, table)
-    sources[SYMBOL] = host.script(show_meta=True)
-    sources[_THREADS] = threads_text(target)
+    printed = {**functions, SYMBOL: host_function(launches, table)}
+    texts = {_THREADS: threads_text(target)}
+    if numbers is not None:
+        printed[sizes.SYMBOL] = sizes.numbers_function(numbers)
+        texts[_NUMBERS] = numbers_text(target)
+    sources = {symbol: function.script(show_meta=True) for symbol, function in printed.items()} | texts
     tools = f"{llvm_target(target)}\n{versions()}\n"
     members = {symbol: f"{symbol}-{digest_bytes((tools + text).encode())[:16]}.o" for symbol, text in sources.items()}
     file = folder / f"kernels-{digest_bytes(' '.join([*sorted(members.values()), interface]).encode())[:16]}.a"
@@ -64,10 +80,7 @@ def build_library(
             if cached is not None:
                 with suppress(OSError):
                     return cached.read_bytes()
-            if symbol == _THREADS:
-                data = compile_llvm(sources[symbol])
-            else:
-                data = compile_function(host if symbol == SYMBOL else functions[symbol], target)
+            data = compile_llvm(texts[symbol]) if symbol in texts else compile_function(printed[symbol], target)
             if cached is not None:
                 with suppress(TilecError):  # a full or read-only cache costs time only
                     write_bytes(cached, data)

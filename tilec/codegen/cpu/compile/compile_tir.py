@@ -126,6 +126,12 @@ def threads_text(target: Target) -> str:
     )
 
 
+def numbers_text(target: Target) -> str:
+    """LLVM text of the entry of the function that computes the numbers of a model with symbols."""
+    text = resources.files("tilec.codegen.cpu").joinpath("numbers.ll").read_text(encoding="utf-8")
+    return Template(text).substitute(TRIPLE=target_triple(target), NUMBERS_ENTRY=job_layout.NUMBERS_ENTRY)
+
+
 def _object(module: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.o"

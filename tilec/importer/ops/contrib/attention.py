@@ -16,7 +16,7 @@ from tilec.importer.ops.contrib.heads import (
     split_heads,
 )
 from tilec.importer.registry import CONTRIB, operator
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr, constant_value
 
@@ -118,7 +118,7 @@ def _multi_head_attention(op: Op) -> tuple[Value | None, ...]:
         extended(op, op.optional(6 + n), new, "" if op.wants(1 + n) else f"{part}_all", 1 + n if op.wants(1 + n) else 0)
         for n, (part, new) in enumerate((("k", k), ("v", v)))
     )
-    require_same(q.shape[3], k.shape[3], "channels of a head of queries and keys")
+    op.require_same(q.shape[3], k.shape[3], "channels of a head of queries and keys")
     terms = score_terms(op, q, k, op.optional(4), op.optional(5))
     return attended(op, q, k, v, scale_of(op, q.shape[3]), terms), k, v
 
@@ -126,7 +126,7 @@ def _multi_head_attention(op: Op) -> tuple[Value | None, ...]:
 def _packed(op: Op, x: Value, number: int, parts: int) -> Value:
     """Part `number` of `[b, s, n, parts, h]` as `[b, n, s, h]`."""
     b, s, n, packed, h = x.shape
-    require_same(packed, Const(parts), f"packed projections {shape_text(x.shape)}")
+    op.require_same(packed, Const(parts), f"packed projections {shape_text(x.shape)}")
     axes = op.axes_of((b, n, s, h))
     vb, vn, vs, vh = (a.var for a in axes)
     return op.emit(axes, x.access([vb, vs, vn, Const(number), vh]), x.ttype, part="qkv"[number + 3 - parts])
@@ -140,7 +140,7 @@ def _biases(op: Op, bias: Value | None, *inputs: Value) -> list[Value | None]:
     if any(n is None for n, x in zip(channels, inputs, strict=True) if x.rank == 3) or bias.rank != 1:
         raise op.unsupported("a bias for symbolic channels", "Bind them with --shape SYMBOL=SIZE.")
     sizes = [n if n is not None else channels[0] or 0 for n in channels]
-    require_same(bias.shape[0], Const(sum(sizes)), "the bias and the channels of queries, keys and values")
+    op.require_same(bias.shape[0], Const(sum(sizes)), "the bias and the channels of queries, keys and values")
     starts = (0, sizes[0], sizes[0] + sizes[1])
     return [
         columns(op, bias, start, size, f"{name}_bias") if x.rank == 3 else None

@@ -7,7 +7,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.contraction import product
 from tilec.importer.ops.movement import transposed
 from tilec.importer.registry import CONTRIB, operator
-from tilec.importer.shapes import require_same, size_of
+from tilec.importer.shapes import size_of
 from tilec.importer.value import Value
 from tilec.ir.expr import Const, Expr
 from tilec.ir.types import is_float
@@ -40,8 +40,8 @@ def _weight(op: Op) -> Value:
     if block < 1 or rows < 1 or inner < 1 or block * bits % 8:
         raise op.invalid(f"blocks of {block} elements of a weight [{rows}, {inner}]")
     blocks = -(-inner // block)
-    require_same(size_of(packed.shape), Const(rows * blocks * block * bits // 8), "packed elements")
-    require_same(size_of(scales.shape), Const(rows * blocks), "scales and blocks")
+    op.require_same(size_of(packed.shape), Const(rows * blocks * block * bits // 8), "packed elements")
+    op.require_same(size_of(scales.shape), Const(rows * blocks), "scales and blocks")
     axes = op.builder.iterators("nk", (Const(rows), Const(inner)))
     n, k = (a.var for a in axes)
     of_block = formula("k // b", k=k, b=block)

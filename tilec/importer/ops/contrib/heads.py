@@ -10,7 +10,7 @@ from tilec.importer.operator import Op
 from tilec.importer.ops.contraction import product
 from tilec.importer.ops.movement import concatenated, reshaped, transposed
 from tilec.importer.ops.softmax import softmax
-from tilec.importer.shapes import ShapeError, require_same, shape_text
+from tilec.importer.shapes import ShapeError, shape_text
 from tilec.importer.sums import wide
 from tilec.importer.value import Value
 from tilec.ir.algebra import equal, simplify
@@ -85,7 +85,7 @@ def attended(
     op: Op, q: Value, k: Value, v: Value, scale: float, terms: Sequence[Value] = (), softcap: float = 0.0
 ) -> Value:
     """`softmax(scale * Q K^T + terms) V` joined to `[b, s, channels]`; `terms` broadcast to `[b, n, s, t]`."""
-    require_same(k.shape[2], v.shape[2], "tokens of keys and values")
+    op.require_same(k.shape[2], v.shape[2], "tokens of keys and values")
     raw = product(op, q, transposed(op, k, (0, 1, 3, 2), part="turned_keys"), part="products")
     text = f"{wide('x', raw.ttype)} * scale"
     operands: dict[str, Value | float] = {"x": raw, "scale": scale}
@@ -124,7 +124,7 @@ def padding(op: Op, mask: Value, q: Value, k: Value, excluded: float) -> Value:
         kept = formula("t >= i64(start) and t < i64(end)", t=vt, start=start, end=mask.access([vb]))
     elif mask.rank in (2, 3):
         for extent, wanted in zip(mask.shape, (b, s, t) if mask.rank == 3 else (b, t), strict=True):
-            require_same(extent, wanted, described)
+            op.require_same(extent, wanted, described)
         kept = formula("m > 0", m=mask.access([vb, vs, vt] if mask.rank == 3 else [vb, vt]))
     elif mask.rank == 4:
         row = formula("i + t - s", i=vs, t=t, s=s)

@@ -1,0 +1,256 @@
+"""Models with symbolic sizes as exporters write them: every node compiles, all sizes that they accept are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import helper
+
+from tests.importer.reference import normal, onnxruntime, run, save
+from tilec.errors import UsageError
+from tilec.importer import import_model
+from tilec.ir.bind import bind
+from tilec.ir.restrict import restricted
+from tilec.ir.sizes import SymbolRange
+from tilec.ir.text import text_of
+
+Shape = Sequence[int | str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model: its nodes, inputs and weights, the sizes to try, and what import learns of the sizes."""
+
+    nodes: Sequence[Any]
+    inputs: Mapping[str, Shape]
+    outputs: Sequence[str]
+    weights: Mapping[str, NDArray[Any]]
+    sizes: Sequence[Mapping[str, int]]
+    facts: Sequence[str]
+    refused: Mapping[str, int] | None = None
+
+
+def ints(*values: int) -> NDArray[np.int64]:
+    return np.array(values, np.int64)
+
+
+def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(kind, inputs.split(), outputs.split(), name=outputs.split()[0], **attributes)
+
+
+def attention() -> Case:
+    """scaled_dot_product_attention: a batch and a number of tokens for each operand."""
+    nodes = [
+        node("Transpose", "k", "kt", perm=[0, 1, 3, 2]),
+        node("MatMul", "q kt", "scores"),
+        node("Mul", "scores scale", "scaled"),
+        node("Softmax", "scaled", "p", axis=-1),
+        node("MatMul", "p v", "y"),
+    ]
+    inputs = {"q": ("s77", 2, "s69", 4), "k": ("s60", 2, "s49", 4), "v": ("s12", 2, "s34", 4)}
+    sizes = [{"s77": b, "s69": n, "s49": m} for b, n, m in ((1, 1, 1), (2, 3, 5), (3, 7, 2))]
+    equal = ["s60 = s77 (scores)", "s34 = s49 (y)", "s12 = s77 (y)"]
+    return Case(nodes, inputs, ["y"], {"scale": np.float32(0.5)}, sizes, equal, {"s49": 3, "s34": 4})
+
+
+def unet() -> Case:
+    """Two strided convolutions, two transposed ones, and concatenations of what fits."""
+    nodes = [
+        node("Conv", "x w0", "a", pads=[1, 1, 1, 1]),
+        node("Conv", "a w1", "b", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("Conv", "b w2", "c", pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("ConvTranspose", "c w3", "d", strides=[2, 2]),
+        node("Concat", "b d", "e", axis=1),
+        node("ConvTranspose", "e w4", "f", strides=[2, 2]),
+        node("Concat", "a f", "y", axis=1),
+    ]
+    shapes = {"w0": (2, 1, 3, 3), "w1": (2, 2, 3, 3), "w2": (3, 2, 3, 3), "w3": (3, 2, 2, 2), "w4": (4, 2, 2, 2)}
+    weights = {name: normal(*shape) for name, shape in shapes.items()}
+    even = [f"({s} + 1) // 2 == (({s} + 1) // 2 + 1) // 2 * 2 (e)" for s in "hw"]
+    facts = ["h: 1.. (a)", "w: 1.. (a)", *even, "h == (h + 1) // 2 * 2 (y)", "w == (w + 1) // 2 * 2 (y)"]
+    sizes = [{"n": n, "h": h, "w": w} for n, h, w in ((1, 4, 4), (2, 8, 12), (1, 16, 4))]
+    return Case(nodes, {"x": ("n", 1, "h", "w")}, ["y"], weights, sizes, facts, {"n": 1, "h": 6, "w": 4})
+
+
+def divided() -> Case:
+    """A Reshape whose quotient must be exact, and back."""
+    nodes = [
+        node("Reshape", "x shape", "a"),
+        node("Relu", "a", "b"),
+        node("Shape", "x", "s"),
+        node("Reshape", "b s", "c"),
+        node("Add", "c x", "y"),
+    ]
+    sizes = [{"s0": 3, "s1": 4}, {"s0": 12, "s1": 1}, {"s0": 6, "s1": 6}]
+    facts = ["s0 * s1 % 12 == 0 (a)"]
+    return Case(
+        nodes, {"x": ("s0", "s1", 1, 32)}, ["a", "y"], {"shape": ints(12, -1, 32)}, sizes, facts, {"s0": 5, "s1": 1}
+    )
+
+
+def encoder() -> Case:
+    """A layer of a TransformerEncoder as torch writes it: packed projections, heads by Reshape of computed shapes, a
+    mask with sizes of its own, layer norms."""
+    width, heads, inner = 8, 2, 16
+    tokens, batch = "s0", "s1"
+    nodes = [
+        node("Shape", "x", "tokens", start=0, end=1),
+        node("Shape", "x", "batch", start=1, end=2),
+        node("MatMul", "x w_in", "qkv0"),
+        node("Add", "qkv0 b_in", "qkv"),
+        node("Split", "qkv", "q k v", axis=-1, num_outputs=3),
+        node("Mul", "batch heads", "batches"),
+        node("Concat", "tokens batches channels", "split", axis=0),
+        *(node("Reshape", f"{name} split", f"{name}1") for name in "qkv"),
+        *(node("Transpose", f"{name}1", f"{name}2", perm=[1, 0, 2]) for name in "qv"),
+        node("Transpose", "k1", "k2", perm=[1, 2, 0]),
+        node("MatMul", "q2 k2", "scores"),
+        node("Mul", "scores scale", "scaled"),
+        node("Add", "scaled mask", "masked"),
+        node("Softmax", "masked", "p", axis=-1),
+        node("MatMul", "p v2", "o0"),
+        node("Transpose", "o0", "o1", perm=[1, 0, 2]),
+        node("Concat", "tokens batch width", "merged", axis=0),
+        node("Reshape", "o1 merged", "o2"),
+        node("MatMul", "o2 w_out", "o3"),
+        node("Add", "x o3", "r"),
+        node("LayerNormalization", "r gain shift", "l", axis=-1),
+        node("MatMul", "l w1", "f0"),
+        node("Relu", "f0", "f1"),
+        node("MatMul", "f1 w2", "f2"),
+        node("Add", "l f2", "r2"),
+        node("LayerNormalization", "r2 gain shift", "y", axis=-1),
+    ]
+    weights = {
+        "w_in": normal(width, 3 * width) * 0.3,
+        "b_in": normal(3 * width),
+        "w_out": normal(width, width) * 0.3,
+        "w1": normal(width, inner) * 0.3,
+        "w2": normal(inner, width) * 0.3,
+        "gain": normal(width),
+        "shift": normal(width),
+        "heads": ints(heads),
+        "channels": ints(width // heads),
+        "width": ints(width),
+        "scale": np.float32(0.5),
+    }
+    sizes = [{tokens: n, batch: b} for n, b in ((1, 1), (5, 2), (3, 4))]
+    inputs = {"x": (tokens, batch, width), "mask": ("s2", "s3")}
+    return Case(nodes, inputs, ["y"], weights, sizes, ["s2 = s0 (masked)", "s3 = s0 (masked)"])
+
+
+def spectrum() -> Case:
+    """Frames of a signal, and features of them."""
+    nodes = [
+        node("STFT", "x step window length", "a", onesided=1),
+        node("Mul", "a a", "b"),
+        node("ReduceSum", "b last", "y", keepdims=0),
+    ]
+    weights = {
+        "step": np.int64(4),
+        "window": np.hanning(16).astype(np.float32),
+        "length": np.int64(16),
+        "last": ints(-1),
+    }
+    sizes = [{"b": b, "n": n} for b, n in ((1, 16), (2, 19), (1, 64))]
+    return Case(nodes, {"x": ("b", "n", 1)}, ["y"], weights, sizes, ["n: 16.. (a)"], {"b": 1, "n": 8})
+
+
+def causal() -> Case:
+    """Positions by Range, a table of them, a mask by comparison, Expand to computed shapes, the last token."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Squeeze", "n", "length"),
+        node("Range", "zero length one", "positions"),
+        node("Gather", "table positions", "rows"),
+        node("Add", "x rows", "a"),
+        node("Unsqueeze", "positions first", "columns"),
+        node("Unsqueeze", "positions last", "lines"),
+        node("LessOrEqual", "columns lines", "seen"),
+        node("Transpose", "a", "at", perm=[0, 2, 1]),
+        node("MatMul", "a at", "scores"),
+        node("Where", "seen scores low", "masked"),
+        node("Softmax", "masked", "p", axis=-1),
+        node("MatMul", "p a", "b"),
+        node("Slice", "b minus far one_", "y"),
+    ]
+    weights = {
+        "zero": np.int64(0),
+        "one": np.int64(1),
+        "first": ints(0),
+        "last": ints(-1),
+        "one_": ints(1),
+        "minus": ints(-1),
+        "far": ints(1 << 62),
+        "low": np.float32(-1e9),
+        "table": normal(10, 4),
+    }
+    sizes = [{"b": b, "s": s} for b, s in ((1, 1), (2, 5), (3, 10))]
+    return Case(nodes, {"x": ("b", "s", 4)}, ["y"], weights, sizes, ["s: 0..10 (rows)"], {"b": 1, "s": 11})
+
+
+CASES = {
+    "attention": attention(),
+    "unet": unet(),
+    "divided": divided(),
+    "encoder": encoder(),
+    "spectrum": spectrum(),
+    "causal": causal(),
+}
+
+
+def written(folder: Path, case: Case) -> Path:
+    ports = {name: ("float32", shape) for name, shape in case.inputs.items()}
+    return save(folder / "m.onnx", case.nodes, ports, case.outputs, case.weights)
+
+
+def facts_of(graph: Any) -> list[str]:
+    """What a graph knows of its sizes: `a = b (node)`, `a: 1..2 (node)`, `a <= b (node)`."""
+
+    def at(origin: str) -> str:
+        assert origin.startswith("node "), origin
+        return origin.removeprefix("node ").partition(" ")[0]
+
+    return [
+        *(f"{s} = {text_of(each.value)} ({at(each.origin)})" for s, each in graph.symbol_values.items()),
+        *(f"{s}: {each.text} ({at(each.origin)})" for s, each in graph.symbol_ranges.items() if each.origin),
+        *(f"{text_of(each.holds)} ({at(each.origin)})" for each in graph.constraints),
+    ]
+
+
+@pytest.mark.feature("B01")
+@pytest.mark.feature("B07")
+@pytest.mark.parametrize("name", CASES)
+def test_every_node_compiles_for_all_sizes(tmp_path: Path, name: str) -> None:
+    case = CASES[name]
+    path = written(tmp_path, case)
+    imported = import_model(path)
+    graph = imported.graph
+    assert graph.placement.compiled == graph.placement.total
+    assert facts_of(graph) == list(case.facts)
+    for sizes in case.sizes:
+        whole = {**sizes, **{s: sizes[text_of(v.value)] for s, v in graph.symbol_values.items()}}
+        feeds = {
+            port: normal(*(whole[e] if isinstance(e, str) else e for e in shape)) for port, shape in case.inputs.items()
+        }
+        for a, b in zip(run(imported, tmp_path, feeds, sizes), onnxruntime(path, feeds), strict=True):
+            assert a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    if case.refused is not None:
+        with pytest.raises(UsageError, match="node "):
+            bind(graph, case.refused)
+
+
+@pytest.mark.feature("B06")
+def test_a_declared_divisor_decides_the_concatenations_of_a_unet(tmp_path: Path) -> None:
+    graph = import_model(written(tmp_path, unet())).graph
+    with pytest.raises(UsageError, match=r"does not hold \(node e \(Concat\)\)\n  Take a multiple of 4 for h\."):
+        bind(graph, {"n": 1, "h": 6, "w": 4})
+    four = SymbolRange(4, 256, 4, origin="recipe: shapes")
+    assert restricted(graph, {"h": four, "w": four}).constraints == ()

@@ -1,0 +1,24 @@
+"""Pivots that fulfil constraints."""
+
+import pytest
+
+from tilec.ir.pivots import legal_pivots
+from tilec.ir.sizes import Constraint, SymbolRange, pivot_sizes
+from tilec.ir.text import parse_expr
+
+
+@pytest.mark.feature("B08")
+@pytest.mark.parametrize(
+    ("ranges", "constraint", "pivots"),
+    [
+        ({}, "a * b % 12 == 0", (120, 120)),
+        ({}, "a % 7 != 3", (128, 128)),
+        ({"a": SymbolRange(high=100)}, "(a + 1) // 2 % 2 == 0", (100, 128)),
+        ({"a": SymbolRange(likely=(7,))}, "a * b % 5 == 0", (7, 120)),
+        ({"a": SymbolRange(likely=(7,))}, "a % 5 == 0", (7, 128)),
+        ({}, "a == 3 * b + 1", (128, 128)),
+    ],
+)
+def test_pivots(ranges: dict[str, SymbolRange], constraint: str, pivots: tuple[int, int]) -> None:
+    legal = legal_pivots(("a", "b"), ranges, [Constraint(parse_expr(constraint))])
+    assert tuple(pivot_sizes(("a", "b"), legal).values()) == pivots

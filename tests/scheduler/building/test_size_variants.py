@@ -1,0 +1,121 @@
+"""Variants for classes of sizes: guards from tiles, the last serves all, every one computes the same (B11)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tests.scheduler.graphs import make_graph, values_of
+from tests.scheduler.models import attention
+from tests.scheduler.running import device, run_plan, tiny
+from tilec.ir.bind import bind
+from tilec.ir.bind_plan import bind_plan, variant_at
+from tilec.ir.bind_program import bind_program
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import Const
+from tilec.ir.graph import Graph
+from tilec.ir.plan import Plan
+from tilec.ir.sizes import SymbolRange, class_sizes, further_sizes
+from tilec.ir.text import text_of
+from tilec.ir.verify.program import check_program
+from tilec.lower.counts.traffic import traffic
+from tilec.lower.lowering import lower
+from tilec.scheduler import schedule
+from tilec.spec.recipe import ScheduleOptions
+
+
+def mlp(rows: int | str = "n") -> Graph:
+    """A product with an epilogue, its rows vary."""
+    texts = [
+        ("c[m, n] = sum(k, x[m, k] * w[k, n])", {"m": rows, "n": 96, "k": 64}),
+        ("y[m, n] = maximum(c[m, n] + b[n], 0.0)", {"m": rows, "n": 96}),
+    ]
+    symbols = [rows] if isinstance(rows, str) else []
+    return make_graph({"x": (rows, 64)}, texts, ["y"], {"w": (64, 96), "b": (96,)}, symbols)
+
+
+@cache
+def planned(low: int, high: int | None, *likely: int, variants: int = 3, on: str = "zen5-avx512") -> Plan:
+    graph = replace(mlp(), symbol_ranges={"n": SymbolRange(low, high, likely=likely)})
+    return schedule(graph, device(on), ScheduleOptions(variants=variants))
+
+
+@pytest.mark.feature("B11", "B12")
+def test_guards_follow_tiles_and_the_last_variant_takes_all_sizes() -> None:
+    (group,) = planned(0, None).groups
+    assert 1 < len(group.variants) <= 3
+    assert group.variants[-1].guard == Const(True)
+    for variant in group.variants[:-1]:
+        rows = max(tiles["y"].get("m", 1) for tiles in variant.tiles.values() if "y" in tiles)
+        assert text_of(variant.guard) == f"n >= {rows}"
+    assert len({variant.kernel for variant in group.variants}) == len(group.variants)
+
+
+@pytest.mark.feature("B11", "B12")
+def test_a_range_above_the_tiles_needs_one_variant_without_a_guard() -> None:
+    (group,) = planned(512, 4096).groups
+    assert [text_of(variant.guard) for variant in group.variants] == ["True"]
+    assert group.variants[0].tails == {}
+
+
+@pytest.mark.feature("B11")
+def test_the_number_of_variants_is_an_option() -> None:
+    (group,) = planned(0, None, variants=1).groups
+    assert [text_of(variant.guard) for variant in group.variants] == ["True"]
+
+
+@pytest.mark.feature("B11", "B12")
+@pytest.mark.parametrize("on", ["zen5-avx512", "a100"])
+def test_every_variant_is_legal_and_right_at_every_size(on: str) -> None:
+    plan, served = planned(0, None, on=on), set()
+    for rows in (0, 1, 3, 4, 7, 8, 9, 16, 17, 63, 64, 65, 130):
+        sizes = {"n": rows}
+        (group,) = plan.groups
+        served.add(variant_at(group, sizes).kernel)
+        bound = mlp(rows)
+        inputs = dict(values_of(replace(bound, outputs=bound.inputs)))
+        found = run_plan(plan, inputs, sizes)
+        np.testing.assert_allclose(found["y"], values_of(bound)["y"], rtol=1e-4, atol=1e-4)
+        shapes = {name: tensor.shape for name, tensor in plan.tensors.items()}
+        assert check_program(lower(group, variant_at(group, sizes), plan), shapes, sizes) == ()
+    assert served == {variant.kernel for variant in plan.groups[0].variants}
+
+
+@pytest.mark.feature("B11", "B24")
+def test_costs_are_those_of_the_program_at_the_pivots() -> None:
+    graph = attention("batch", "seq")
+    ranges = {"batch": SymbolRange(1, 4, likely=(2,)), "seq": SymbolRange(1, 90, likely=(37,))}
+    plan = schedule(replace(graph, symbol_ranges=ranges), tiny("explicit", 64))
+    for group in plan.groups:
+        for sizes in ({"batch": 2, "seq": 37}, {"batch": 1, "seq": 1}, {"batch": 3, "seq": 90}):
+            program = lower(group, variant_at(group, sizes), plan)
+            moved = traffic(program, sizes)
+            assert traffic(bind_program(program, sizes)) == moved
+            if sizes["seq"] == 37:
+                assert group.cost.written == {level: Const(each.written) for level, each in moved.items()}
+
+
+@pytest.mark.feature("B11")
+def test_sizes_that_decisions_are_looked_at_for() -> None:
+    ranges = {"seq": SymbolRange(8, 512, 8, (128, 384)), "batch": SymbolRange(0, 16)}
+    assert further_sizes(["seq", "batch"], ranges) == ({"seq": 384, "batch": 16},)
+    assert further_sizes(["n"], {}) == ({"n": 512},)
+    assert further_sizes(["n"], {"n": SymbolRange(4, 4)}) == ()
+    assert class_sizes(["seq", "batch"], ranges) == (
+        {"seq": 8, "batch": 16},
+        {"seq": 128, "batch": 1},
+        {"seq": 64, "batch": 16},
+        {"seq": 16, "batch": 16},
+        {"seq": 8, "batch": 4},
+        {"seq": 8, "batch": 1},
+    )
+
+
+def test_a_static_graph_has_one_variant() -> None:
+    plan = schedule(bind(mlp(), {"n": 40}), device("zen5-avx512"))
+    assert [len(group.variants) for group in plan.groups] == [1]
+    assert bind_plan(plan, {}) is plan
+    assert integer(plan.groups[0].variants[0].guard, {})

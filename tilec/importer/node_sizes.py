@@ -1,0 +1,91 @@
+"""Decisions about symbolic sizes during import: what is known, and what a node may assume (B06, B07)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+
+from tilec.importer.shapes import ShapeError, UndecidedError, symbols_of
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import Binary, Expr, Var, constant_value, variables
+from tilec.ir.size_facts import ContradictionError, SizeFacts, assumed, decided, same
+from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, SymbolRange
+from tilec.ir.text import text_of
+
+LARGE = 8
+"""How many times the usual size a size without a limit is taken for where a decision has to pay at large sizes."""
+
+
+class AssumedSizes:
+    """The facts that translation has collected; inside of `conditional` nothing may be assumed."""
+
+    def __init__(self, facts: SizeFacts) -> None:
+        self.facts = facts
+        self.fixed = False
+
+    @contextmanager
+    def conditional(self) -> Iterator[None]:
+        """Translate what may not be computed in a run: it demands nothing of sizes."""
+        before, self.fixed = self.fixed, True
+        yield
+        self.fixed = before
+
+
+class NodeSizes:
+    """What the translation of one node knows of sizes; `origin` names the node."""
+
+    def __init__(self, known: AssumedSizes, origin: str) -> None:
+        self._known = known
+        self._origin = origin
+
+    def report(self, wanted: str, limit: Expr | None) -> Expr:
+        """A fresh symbol for a size that is at most `limit`, named `wanted` and a number."""
+        facts = self._known.facts
+        taken = {*facts.symbols, *facts.values}
+        name = next(name for n in count(1) if (name := f"{wanted}_{n}") not in taken)
+        facts = replace(facts, reported=(*facts.reported, name))
+        high = None if limit is None else constant_value(limit)
+        entry = SymbolRange(0, None if high is None else int(high), origin=self._origin)
+        self._known.facts = replace(facts, ranges={**facts.ranges, name: entry})
+        if limit is not None and high is None:
+            self.assume(Binary("<=", Var(name), limit), "more than there are")
+        return Var(name)
+
+    def same(self, a: Expr, b: Expr) -> bool | None:
+        """Whether two extents are equal for all sizes (True), for none (False), or for some (None)."""
+        return same(self._known.facts, a, b)
+
+    def decided(self, condition: Expr) -> bool | None:
+        """Whether a condition holds for all sizes (True), for none (False), or for some (None)."""
+        return decided(self._known.facts, condition)
+
+    def assume(self, condition: Expr, message: str) -> None:
+        """Go on as if a condition holds; sizes that break it are refused. Raises ShapeError with the message where none
+        fulfil it, UndecidedError where nothing may be assumed."""
+        if self._known.fixed:
+            if self.decided(condition) is not True:
+                raise UndecidedError(f"{message}: whether {text_of(condition)} depends on the sizes", _names(condition))
+            return
+        try:
+            self._known.facts = assumed(self._known.facts, condition, self._origin)
+        except ContradictionError as error:
+            raise ShapeError(f"{message}: {error}") from error
+
+    def demand(self, condition: Expr, message: str) -> None:
+        """Record a condition that every valid run fulfils; one that may not compute the node need not. Raises
+        ShapeError with the message where no sizes fulfil it."""
+        if not self._known.fixed:
+            self.assume(condition, message)
+
+    def large(self, expr: Expr) -> int:
+        """The value of an expression at large sizes: the largest of every range, a multiple of the usual one else."""
+        ranges = self._known.facts.ranges
+        reduced = self._known.facts.reduced(expr)
+        most = {symbol: ranges.get(symbol, ANY_SIZE).most for symbol in variables(reduced)}
+        return int(integer(reduced, {s: LARGE * DEFAULT_SIZE if size is None else size for s, size in most.items()}))
+
+
+def _names(condition: Expr) -> Sequence[str]:
+    return symbols_of((condition.left, condition.right)) if isinstance(condition, Binary) else ()

@@ -1,0 +1,32 @@
+"""Pivots that fulfil constraints: decisions are made for sizes that the model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import variables
+from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, Constraint, SymbolRange, pivot_sizes
+
+TARGETS = (DEFAULT_SIZE, 120, 144, 96, 240, 64, 60, 48, 32, 24, 16, 12, 8, 4, 2, 1)
+"""Sizes to try for the symbols of a constraint that the usual pivots break: many divisors, near the usual one first."""
+
+
+def legal_pivots(
+    symbols: Sequence[str], ranges: Mapping[str, SymbolRange], constraints: Iterable[Constraint]
+) -> dict[str, SymbolRange]:
+    """The ranges, with a likely size for symbols whose pivots break a constraint; as they are where none is found.
+
+    A symbol with likely sizes keeps them.
+    """
+    conditions = [each.holds for each in constraints]
+    usual = pivot_sizes(symbols, ranges)
+    broken = [holds for holds in conditions if not integer(holds, usual)]
+    free = {s for holds in broken for s in variables(holds) if not ranges.get(s, ANY_SIZE).likely}
+    for target in TARGETS if free else ():
+        tried = {**usual, **{symbol: ranges.get(symbol, ANY_SIZE).nearest(target) for symbol in free}}
+        if all(integer(holds, tried) for holds in conditions):
+            likely = {s: replace(ranges.get(s, ANY_SIZE), likely=(tried[s],)) for s in symbols if s in free}
+            return {**ranges, **likely}
+    return dict(ranges)

@@ -1,0 +1,231 @@
+"""Variants of a group for classes of sizes: guards from tiles, and one variant that serves the rest (B11).
+
+A last tile that overlaps the one before it needs an extent no smaller than the tile. So the guard of a variant says
+that every extent that varies and is tiled is as large as its tile. Sizes below are served by variants with smaller
+tiles; the last one serves all sizes, its last tiles are narrower where overlap is not legal at every size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import log
+
+import numpy as np
+
+from tilec.ir.algebra import bounds_of, simplify
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import Binary, Const, Expr, variables
+from tilec.ir.graph import Node
+from tilec.ir.intervals import Candidates
+from tilec.ir.plan import Tail, Variant
+from tilec.ir.sizes import SymbolRange, algebra_ranges, class_sizes
+from tilec.scheduler.analysis.contraction import operands_of
+from tilec.scheduler.analysis.vector_iterator import is_panelled
+from tilec.scheduler.analysis.window_propagation import extent_of
+from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of
+from tilec.scheduler.building.kernel_names import kernel_name
+from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.search_cache import Part
+from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
+from tilec.scheduler.tiling.several_sizes import at_sizes
+from tilec.scheduler.tiling.task_tiles import TaskTile, task_tile
+
+GAIN = 0.97
+"""A further variant pays where it takes no more than this fraction of the time without it, at some size."""
+
+NARROWER = 1.1
+"""Times that a tile takes where last tiles are narrower, since their loops are not unrolled (a guess)."""
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """A tile of a group and the problem, for the sizes of a class, that it was chosen for; `variant` is what becomes of
+    it."""
+
+    problem: FusionProblem
+    tile: TaskTile
+    variant: Variant
+
+
+def with_size_variants(
+    group: TiledGroup, problem: FusionProblem, members: Sequence[int], tile: TaskTile, builder: GroupBuilder, most: int
+) -> TiledGroup:
+    """The group with up to `most` variants, those of the largest tiles first; unchanged where no extent varies.
+
+    Groups that are alike get variants of the same tiles.
+    """
+    nodes, ranges = group.block.nodes, problem.graph.symbol_ranges
+    symbols = {s for node in nodes for extent in node.expr.extents for s in variables(extent)}
+    if not symbols:
+        return group
+    registers = tuple(tuple(sorted(register.sizes.items())) for register in tile.registers)
+    plain = problem.anonymous(tile, members)
+    key = (problem.key(members, group.outputs), tuple(tile.sizes.items()), repr(plain.steps), registers, most)
+    known = problem.cache.classes
+    if key not in known:
+        classes = _classes(group, problem, members, tile, builder, sorted(symbols) if most > 1 else ())
+        known[key] = tuple(
+            (each.problem.scenarios[0], each.problem.anonymous(each.tile, members), last)
+            for each, last in choose_classes(classes, nodes, members, most)
+        )
+    variants = []
+    for sizes, other, last in known[key]:
+        at = problem.at_sizes(sizes)
+        variant = _variant_of(group, at, members, at.named(other, members), builder)
+        assert variant is not None, "groups that are alike read weights that are packed alike"
+        variant = clipped(variant, nodes, ranges) if last else guarded(variant, nodes, ranges)
+        variants.append(replace(variant, kernel=_name(group, variant, builder, problem)))
+    return replace(group, variant=variants[0], others=tuple(variants[1:]))
+
+
+def _classes(
+    group: TiledGroup,
+    problem: FusionProblem,
+    members: Sequence[int],
+    tile: TaskTile,
+    builder: GroupBuilder,
+    symbols: Sequence[str],
+) -> list[SizeClass]:
+    """The tile of the pivots, and tiles for other sizes that read the same weights."""
+    nodes, ranges = group.block.nodes, problem.graph.symbol_ranges
+    classes = [SizeClass(problem, tile, guarded(group.variant, nodes, ranges))]
+    pivot = problem.scenarios[0]
+    for sizes in class_sizes(symbols, ranges):
+        at = problem.at_sizes({**pivot, **sizes})
+        if not _runs_in_steps(at, members):
+            continue
+        other = _tile_at(at, members, tile)
+        variant = _variant_of(group, at, members, other, builder)
+        if variant is not None:
+            classes.append(SizeClass(at, other, guarded(variant, nodes, ranges)))
+    return classes
+
+
+def guarded(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> Variant:
+    """The variant with a guard: extents that vary are as large as their tiles, unless their ranges say so."""
+    guard: Expr = Const(True)
+    for extent, size in _required(variant, nodes, ranges).items():
+        enough = Binary(">=", extent, Const(size))
+        guard = enough if guard == Const(True) else Binary("and", guard, enough)
+    return replace(variant, guard=guard)
+
+
+def clipped(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> Variant:
+    """The variant for all sizes: last tiles are narrower where they would need a guard."""
+    tails: dict[str, dict[str, Tail]] = {level: dict(of) for level, of in variant.tails.items()}
+    for level, tiles in variant.tiles.items():
+        for node in tiles:
+            if _required(replace(variant, tiles={level: {node: tiles[node]}}), nodes, ranges):
+                tails.setdefault(level, {})[node] = "clip"
+    return replace(variant, tails=tails, guard=Const(True))
+
+
+def _required(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> dict[Expr, int]:
+    """Extents that vary -> the size that each must have for its tiles to overlap, where their ranges do not say so."""
+    domains = {node.name: node.expr.domain for node in nodes}
+    symbols = {s for node in nodes for extent in node.expr.extents for s in variables(extent)}
+    known = algebra_ranges(symbols, ranges)
+    required: dict[Expr, int] = {}
+    for level, tiles in variant.tiles.items():
+        for node, sizes in tiles.items():
+            for iterator, size in sizes.items():
+                extent = simplify(domains[node][iterator])
+                if not variables(extent) or size == 1 or variant.tails.get(level, {}).get(node) == "clip":
+                    continue
+                least = bounds_of(extent, known)[0]
+                if least is None or least < size:
+                    required[extent] = max(size, required.get(extent, 0))
+    return required
+
+
+def choose_classes(
+    classes: Sequence[SizeClass], nodes: Sequence[Node], members: Sequence[int], most: int
+) -> list[tuple[SizeClass, bool]]:
+    """Of the classes the fewest, up to `most`, by which no size that was looked at loses much against the best of
+    them; the last is for all sizes (True), unless the guard of one says so already."""
+    ranges = classes[0].problem.graph.symbol_ranges
+    scenarios = [*classes[0].problem.scenarios, *(each.problem.scenarios[0] for each in classes[1:])]
+    seconds = [[_seconds(each, sizes, members) for sizes in scenarios] for each in classes]
+    best: list[float] = [min(column) for column in zip(*seconds, strict=True)]
+    holds = [[bool(integer(each.variant.guard, sizes)) for sizes in scenarios] for each in classes]
+    order = sorted(range(len(classes)), key=lambda n: -_strength(classes[n].variant, nodes, ranges))
+
+    def loss(chosen: Sequence[int], last: int) -> float:
+        return max(_served(chosen, last, n, seconds, holds) / best[n] for n in range(len(scenarios)))
+
+    found: tuple[float, tuple[int, ...], int] | None = None
+    for count in range(min(most, 1 + len(classes))):
+        ranked = min((loss(chosen, last), chosen, last) for chosen in combinations(order, count) for last in order)
+        if found is None or ranked[0] < GAIN * found[0]:
+            found = ranked
+    assert found is not None
+    _, chosen, last = found
+    whole = next((k for k, n in enumerate(chosen) if classes[n].variant.guard == Const(True)), None)
+    if whole is not None:
+        return [(classes[n], False) for n in chosen[: whole + 1]]
+    return [*((classes[n], False) for n in chosen), (classes[last], True)]
+
+
+def _served(
+    chosen: Sequence[int], last: int, scenario: int, seconds: Sequence[Sequence[float]], holds: Sequence[Sequence[bool]]
+) -> float:
+    """Predicted time at a size by the first chosen class whose guard holds, else by the last, for all sizes."""
+    served = next((n for n in chosen if holds[n][scenario]), None)
+    return seconds[last][scenario] * NARROWER if served is None else seconds[served][scenario]
+
+
+def _strength(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> float:
+    """How large sizes must be for a variant: the logarithm of the product of what its guard asks of extents."""
+    return sum((log(size) for size in _required(variant, nodes, ranges).values()), start=0.0)
+
+
+def _runs_in_steps(at: FusionProblem, members: Sequence[int]) -> bool:
+    """Whether the reductions that share a loop have more than one element, so that there are steps to choose from."""
+    chain = at.chain_of(members)
+    if chain is None:
+        return True
+    leader = next(node.expr for n in members for node in at.parts[n] if node.name == chain.leader)
+    return any(extent_of(leader.domain[i], at.numbers) > 1 for i in leader.reduce)
+
+
+def _tile_at(at: FusionProblem, members: Sequence[int], like: TaskTile) -> TaskTile:
+    """The best tile for the sizes of a problem whose weights are packed as for another tile."""
+    registers = [_register_tile_at(at, at.parts[n], old) for n, old in zip(members, like.registers, strict=True)]
+    return task_tile(at.tiling_problem(members, at.leaving(members), registers))
+
+
+def _register_tile_at(at: FusionProblem, part: Part, like: RegisterTile) -> RegisterTile:
+    """The register tile of a part, as wide along the vector iterator as another one where its weights are packed."""
+    anchor, vector = part[0].expr, like.vector
+    decided: dict[str, int] = {}
+    if vector.kind == "spatial" and any(is_panelled(o, anchor, vector, at.constants) for o in operands_of(anchor)):
+        whole = extent_of(anchor.domain[vector.iterator], at.numbers)
+        decided = {vector.iterator: like.sizes.get(like.along, whole)}
+    return register_tile(part, at.graph, at.constants, at.target, at.numbers, decided=decided)
+
+
+def _variant_of(
+    group: TiledGroup, at: FusionProblem, members: Sequence[int], tile: TaskTile, builder: GroupBuilder
+) -> Variant | None:
+    """The variant of a group with another tile; None where its nodes would read other weights."""
+    aside = builder.aside()
+    block = aside.core_block(at, members, tile)
+    if block.nodes != group.block.nodes:
+        return None
+    return aside.tiled_group(block, group.outputs, at.target, tile.seconds).variant
+
+
+def _seconds(served: SizeClass, sizes: Mapping[str, int], members: Sequence[int]) -> float:
+    """Predicted time of a class's tile at some sizes."""
+    made = served.problem.tiling_problem(members, served.problem.leaving(members), served.tile.registers)
+    there = replace(made, numbers=Candidates(dict(sizes)), further=())
+    tiles = {i: np.asarray(n, np.int64) for i, n in served.tile.sizes.items()}
+    steps = {node: {i: np.asarray(n, np.int64) for i, n in of.items()} for node, of in served.tile.steps.items()}
+    return float(at_sizes(made, there, tiles, steps).seconds[0])
+
+
+def _name(group: TiledGroup, variant: Variant, builder: GroupBuilder, problem: FusionProblem) -> str:
+    nodes, tensors = group.block.nodes, builder.graph.tensors
+    return kernel_name(nodes, group.outputs, group.connect, variant, tensors, levels_of(problem.target))
