@@ -56,7 +56,8 @@ class ShapeProgram:
     `numbers` are the texts of the expressions, over symbols and earlier numbers; the first are the symbols themselves.
     `parts` says in which part each is known (empty: all in part 0). `extents` has the position of every extent that
     shapes of the manifest mention. `arenas` are the sizes of the arenas in bytes, `tasks` the tasks of the launches of
-    each segment, `widths` the most threads that any launch of a segment can use.
+    each segment, `widths` the most threads that any launch of a segment can use, `scratch` the bytes of working memory
+    that each thread needs for the launches of a segment that have tasks.
     """
 
     symbols: tuple[SymbolSpec, ...]
@@ -66,6 +67,7 @@ class ShapeProgram:
     arenas: tuple[int, ...] = ()
     tasks: tuple[tuple[int, ...], ...] = ()
     widths: tuple[int, ...] = ()
+    scratch: tuple[int, ...] = ()
     parts: tuple[int, ...] = field(default=())
 
     def part(self, number: int) -> int:
@@ -82,7 +84,7 @@ class ShapeProgram:
             raise ValueError("the first numbers are not the symbols")
         if self.parts and len(self.parts) != len(self.numbers):
             raise ValueError(f"there are {len(self.numbers)} numbers and parts of {len(self.parts)}")
-        of_launches = (*self.widths, *(number for segment in self.tasks for number in segment))
+        of_launches = (*self.widths, *self.scratch, *(number for segment in self.tasks for number in segment))
         of_constraints = (constraint.number for constraint in self.constraints)
         for number in (*self.extents.values(), *of_constraints, *self.arenas, *of_launches):
             if not 0 <= number < len(self.numbers):

@@ -283,9 +283,23 @@ def agree(made: Array, wanted: Array) -> bool:
 @pytest.mark.feature("B06")
 @pytest.mark.parametrize("name", CASES)
 def test_one_kernel_is_right_at_every_size(name: str) -> None:
+    right_at_every_size(CASES[name], TARGETS[list(CASES).index(name) % len(TARGETS)])
+
+
+LIMITED = [name for name, tested in CASES.items() if any(entry.high for entry in tested.ranges.values())]
+
+
+@pytest.mark.feature("B06")
+@pytest.mark.parametrize("name", LIMITED)
+def test_working_memory_grows_with_sizes_that_have_no_limit(name: str) -> None:
     tested = CASES[name]
+    ranges = {symbol: replace(entry, high=None) for symbol, entry in tested.ranges.items()}
+    right_at_every_size(replace(tested, ranges=ranges), AVX512)
+
+
+def right_at_every_size(tested: Open, target: CpuTarget) -> None:
     program = tested.case.program()
-    kernel = compiled(program, tested.ranges, TARGETS[list(CASES).index(name) % len(TARGETS)])
+    kernel = compiled(program, tested.ranges, target)
     assert kernel.kernel.symbols == tested.case.symbols
     count = 0
     for number, sizes in enumerate(tested.sizes()):
@@ -435,9 +449,13 @@ def image_network() -> Graph:
     ("graph", "sizes"),
     [
         (encoder(), [{"batch": b, "seq": s} for b, s in ((0, 9), (1, 1), (1, 16), (2, 17), (3, 64), (1, 129), (8, 5))]),
+        (
+            replace(encoder(), symbol_ranges={"seq": SymbolRange(likely=(128, 32))}),
+            [{"batch": b, "seq": s} for b, s in ((1, 0), (1, 1), (9, 16), (2, 17), (3, 64), (1, 300))],
+        ),
         (image_network(), [{"high": n} for n in (1, 2, 3, 7, 8, 16, 17, 31, 48, 100)]),
     ],
-    ids=["encoder", "image network"],
+    ids=["encoder", "encoder of any size", "image network"],
 )
 def test_kernels_of_a_plan_are_right_as_they_are_decided(graph: Graph, sizes: list[dict[str, int]], name: str) -> None:
     kernels = list(scheduled(graph, name))

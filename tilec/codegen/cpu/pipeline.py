@@ -152,7 +152,7 @@ KERNEL_PASSES = (
     ),
     KernelPass(
         "allocate_scratch",
-        "Arrays in scratch get places; those of one type that are never in use at once share one.",
+        "Arrays in scratch get places, open sizes last; those of one type that are never in use at once share one.",
         _allocate_scratch,
     ),
     KernelPass(
@@ -186,8 +186,7 @@ KERNEL_PASSES = (
 def lower_kernel(context: KernelContext, observe: Observe | None = None) -> KernelIR:
     """The kernel of a tile program after all passes.
 
-    Raises UnsupportedError for working memory without a largest size and units without code, TilecError for a pass
-    that breaks a rule of the kernel IR.
+    Raises UnsupportedError for units without code, TilecError for a pass that breaks a rule of the kernel IR.
     """
     kernel = KernelIR(context.program.name, (), (), 0)
     for step in KERNEL_PASSES:
