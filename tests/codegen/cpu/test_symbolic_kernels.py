@@ -161,6 +161,9 @@ CASES = {
     "gemm, columns": Open(gemm(12, N, 20, {"n": 64}, {"m": 4, "n": 32}, 10)),
     "gemm, columns in one": Open(gemm(12, N, 20, {"m": 4}, {"m": 4}), {"N": SymbolRange(1, 300)}),
     "gemm, rows and columns": Open(gemm(M, N, 24, {"m": 8, "n": 32}, {"m": 4, "n": 32}, 8)),
+    "gemm, rows and columns in stripes": Open(
+        replace(gemm(M, N, 24, {"m": 8, "n": 32}, {"m": 4, "n": 32}, 8), more={"raster": {"l2": {"Y": 3}}})
+    ),
     "gemm, rows and sum": Open(gemm(M, 48, K, {"m": 12}, {"m": 6, "n": 48}, 32)),
     "attention": Open(attention(2), {"seq": SymbolRange(1, 200)}),
     "attention, batch": Open(attention(BATCH), {"seq": SymbolRange(1, 200)}),
