@@ -13,8 +13,11 @@ from onnx import TensorProto, helper
 from tilec.artifact import Artifact
 from tilec.codegen.driver import codegen
 from tilec.importer import import_model
-from tilec.ir.expr import Binary, Const
+from tilec.ir.expr import Binary, Call, Const, Var
+from tilec.ir.graph import Node
 from tilec.ir.plan import Plan
+from tilec.ir.restrict import restricted
+from tilec.ir.sizes import SymbolRange
 from tilec.scheduler import schedule
 from tilec.spec.device import DeviceSpec
 from tilec.spec.recipe import CodegenOptions, ScheduleOptions, VerifyOptions
@@ -81,3 +84,23 @@ def doubled(plan: Plan, tensor: str) -> Plan:
     groups = tuple(replace(group, nodes=tuple(map(wrong, group.nodes))) for group in plan.groups)
     assert groups != plan.groups
     return replace(plan, groups=groups)
+
+
+def planned_for_sizes(folder: Path, device: str, **ranges: SymbolRange) -> tuple[Path, Plan]:
+    """The model with a symbolic batch in `folder` and its plan for a range of batches."""
+    model = mlp(folder / "model.onnx", "batch")
+    graph = restricted(import_model(model).graph, ranges)
+    return model, schedule(graph, resolve_device(device), ScheduleOptions(fusion="register"))
+
+
+def wrong_from(plan: Plan, tensor: str, symbol: str, size: int) -> Plan:
+    """The plan with a node that computes twice what it should where a symbol is `size` or more."""
+
+    def wrong(node: Node) -> Node:
+        if node.name != tensor:
+            return node
+        scale = Call("where", (Binary(">=", Var(symbol), Const(size)), Const(2.0), Const(1.0)))
+        value = Binary("*", node.expr.value, scale)
+        return replace(node, expr=replace(node.expr, body=replace(node.expr.body, body=value)))
+
+    return replace(plan, groups=tuple(replace(group, nodes=tuple(map(wrong, group.nodes))) for group in plan.groups))

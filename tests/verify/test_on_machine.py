@@ -7,6 +7,8 @@ import pytest
 from tilec.artifact import pretty
 from tilec.errors import ArtifactError
 from tilec.verify import on_machine
+from tilec.verify.cases import cases_of
+from tilec.verify.program_files import read_programs
 from tilec.verify.stage import verify
 from verify.builds import OPTIONS, doubled, generated, planned
 
@@ -126,9 +128,10 @@ def test_planned_bytes_are_the_counted_ones(case):
 
 
 def test_work_grows_with_the_number_of_tiles(tmp_path):
-    _, plan = planned(tmp_path, "a100")
+    model, plan = planned(tmp_path, "a100")
     body = generated(plan, tmp_path, "a100").body
-    steps = on_machine._read_steps(tmp_path, plan, body)
+    cases = cases_of(plan, OPTIONS, model)
+    steps = on_machine._steps(cases[0], read_programs(tmp_path, body), body, tmp_path)
     for step in steps:
         assert step.cost >= on_machine.STATEMENT * len(step.program.body)
         assert step.cost == on_machine.work(step.group, step.program)

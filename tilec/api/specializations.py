@@ -16,6 +16,7 @@ from tilec.api.feeds import ShapeKey
 from tilec.api.load_compiled import Runnable, load_compiled
 from tilec.api.request import SPECIALIZE_VARIABLE, Request, keyed
 from tilec.errors import TilecError, UsageError
+from tilec.ir.sizes import sizes_text
 
 log = logging.getLogger("tilec")
 
@@ -61,7 +62,7 @@ class Specializations:
         self._queue.add(lambda: self._make(key, sizes), LATER)
 
     def _make(self, key: ShapeKey, sizes: Mapping[str, int]) -> None:
-        told = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
+        told = sizes_text(sizes)
         try:
             request = keyed(replace(self._request, sizes=dict(sizes), background=True))
             if not available(request) and not self._fits():

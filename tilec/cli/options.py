@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tilec.cli.completion import devices, recipes
+from tilec.cli.completion import devices, recipes, sizes
 from tilec.cli.console import Console
 from tilec.cli.shape_flags import SizeRange, parse_sizes
 from tilec.errors import ArtifactError
@@ -45,11 +45,21 @@ Shapes = Annotated[
         "--shape",
         metavar="SYMBOL=SIZE|LOW..HIGH[/DIVISOR][,...]",
         help="Bind symbolic sizes, or limit them: seq=1..512, seq=8..512/8; may be repeated.",
+        autocompletion=sizes,
     ),
 ]
 BoundShapes = Annotated[
     list[str] | None,
-    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Bind symbolic sizes; may be repeated."),
+    typer.Option(
+        "--shape",
+        metavar="SYMBOL=SIZE[,...]",
+        help="Bind symbolic sizes; may be repeated.",
+        autocompletion=sizes,
+    ),
+]
+PlanShapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Look at a plan with symbols at these sizes."),
 ]
 Bind = Annotated[
     list[str] | None,
@@ -57,6 +67,7 @@ Bind = Annotated[
         "--bind",
         metavar="SYMBOL=SIZE|LOW..HIGH[/DIVISOR][,...]",
         help="Compile MODEL for these sizes only; may be repeated.",
+        autocompletion=sizes,
     ),
 ]
 ShapesFrom = Annotated[
@@ -115,9 +126,9 @@ def flags(
             given[f"shapes.{symbol}.range"] = ("--shape", [size.low, size.high])
             if size.divisor is not None:
                 given[f"shapes.{symbol}.divisor"] = ("--shape", size.divisor)
-    for symbol, sizes in (likely or {}).items():
+    for symbol, frequent in (likely or {}).items():
         if given.get(f"shapes.{symbol}.value", ("", None))[1] is None:
-            given[f"shapes.{symbol}.likely"] = ("--shapes-from", sizes)
+            given[f"shapes.{symbol}.likely"] = ("--shapes-from", frequent)
     if strict:
         given["fallback"] = ("--strict", "refuse")
     if threads is not None:

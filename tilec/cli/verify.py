@@ -8,6 +8,7 @@ import typer
 
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Model, Recipe, device_of, flags, job_on_device, job_without_device, known_device
+from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import TilecError, UsageError, VerificationMismatch
 from tilec.pipeline import StageInput, read_run, read_source, run_stage, stage_named
 
@@ -23,6 +24,12 @@ def verify(
     ] = False,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE.npz", help="The model's inputs, instead of random ones.")
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shape", metavar="SYMBOL=SIZE[,...]", help="Verify at these sizes, not at samples; repeat for more sizes."
+        ),
     ] = None,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML, right or wrong.")
@@ -50,6 +57,7 @@ def verify(
     tilec verify build/ --model ../model.onnx --json
     tilec verify build/ --per-group --junit verify.xml
     tilec verify build/ --inputs sample.npz
+    tilec verify build/ --shape seq=17 --shape batch=2,seq=384
     tilec verify build/ --least-share 0.5     # on the tile machine the budget may not reach all groups
     tilec verify --reduce build/ -o repro/    # prints the command line that shows the failure
 
@@ -60,6 +68,10 @@ def verify(
         given["verify.per_group"] = ("--per-group", True)
     if inputs is not None:
         given["verify.inputs"] = ("--inputs", str(inputs))
+    if shape:
+        given["verify.sizes"] = ("--shape", [parse_shapes([each]) for each in shape])
+    if shape and inputs is not None:
+        raise UsageError("--inputs have sizes, and so has --shape", hint="Give one of them.")
     if least_share is not None:
         given["verify.least_share"] = ("--least-share", least_share)
     if output is not None and not reduce:

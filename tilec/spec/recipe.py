@@ -125,6 +125,9 @@ class VerifyOptions(Spec):
     reference: Literal["onnxruntime"] = Field(default="onnxruntime", description="whose outputs are the expected ones")
     per_group: bool = Field(default=False, description="compare every group on its own, too")
     inputs: str | None = Field(default=None, description="a .npz file with the model's inputs, instead of random ones")
+    sizes: tuple[dict[str, int], ...] = Field(
+        default=(), description="sizes of symbols to verify at, instead of samples; symbols left out: the plan's own"
+    )
     least_share: float = Field(default=0.0, ge=0, le=1, description="share of groups below which a pass is refused")
 
 
@@ -153,6 +156,8 @@ class CompileRecipe(Spec):
         """
         told = "print_between_passes"
         left_out = {"import_": {told}, "schedule": {"profile", "record", told}, "codegen": {told}, "verify": {"inputs"}}
+        if not self.verify.sizes:
+            left_out["verify"].add("sizes")
         everything = self.model_dump(mode="json", exclude=left_out)
         return digest_object({name: everything[name] for name in sections})
 

@@ -158,7 +158,7 @@ class Bench:
 
 def _diverging(subject: Subject, feeds: Mapping[str, Array]) -> Divergence | None:
     """The first of the groups that one verification can afford which is wrong on special values or on these inputs."""
-    names = affordable(subject.plan, subject.kernels)
+    (names,) = affordable([(subject.plan, subject.kernels)])
     for special in (False,) if subject.plan.calls else (True, False):  # onnxruntime may refuse NaN
         try:
             checks, stale = subject.process.call("check_groups", subject.plan, subject.kernels, feeds, names, special)

@@ -56,6 +56,7 @@ def _outputs(report: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[Case
     allowed = report.get("outputs", {})
     for draw in run.get("draws", ()):
         label = draw["inputs"] if "inputs" in draw else f"seed {draw['seed']}, mean {draw['mean']:g}"
+        label += "".join(f", {symbol}={size}" for symbol, size in draw.get("sizes", {}).items())
         for name, error in draw["errors"].items():
             reason = draw.get("reasons", {}).get(name, "")
             tolerance = allowed.get(name, {}).get("tolerance")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from tilec.bounds.plan.bound_violations import Finding, bound_violations
+from tilec.ir.bind_plan import bind_plan, plan_sizes
 from tilec.ir.plan import Plan
 from tilec.verify.outcome import Outcome
 
@@ -19,11 +20,12 @@ def within_bounds(outcome: Outcome, plan: Plan) -> Outcome:
     """The outcome with every traffic below a bound of the plan.
 
     Traffic below a proved bound is a failure. Traffic below the best known mapping is none: the report lists it with
-    the mapping under `below_known`, as a counterexample to the mapspace.
+    the mapping under `below_known`, as a counterexample to the mapspace. Bounds of a plan with symbols, and the traffic
+    counted of it, are those at the sizes that it is made for.
     """
     traffic = outcome.report.get("traffic", {})
     counted = {name: {level: sum(n) for level, n in each["counted"].items()} for name, each in traffic.items()}
-    violations = bound_violations(plan, counted)
+    violations = bound_violations(bind_plan(plan, plan_sizes(plan)), counted)
     report = dict(outcome.report)
     if known := dict.fromkeys(each for each in violations if not each.proved):
         report["below_known"] = [_entry(each) for each in known]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tilec.errors import TilecError
 from tilec.ir.plan import Plan
+from tilec.ir.sizes import sizes_text
 from tilec.verify.compare import compare
 from tilec.verify.groups import GroupCheck
 from tilec.verify.inputs import Array
@@ -23,16 +24,22 @@ from tilec.verify.whole_plan import WholePlan
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first divergence: the stage at fault and, if known, the group, its origin and the size of the error."""
+    """The first divergence: the stage at fault and, if known, the group, its origin and the size of the error. `sizes`
+    are those of the symbols of a model that has any."""
 
     stage: str
     group: str = ""
     origin: str = ""
     reason: str = ""
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
-    def json(self) -> dict[str, str]:
+    def at(self, sizes: Mapping[str, int]) -> Divergence:
+        """The divergence, found at these sizes of the symbols of the model."""
+        return replace(self, sizes=sizes)
+
+    def json(self) -> dict[str, Any]:
         """The entry of the report; numbers of this run are left out."""
-        named = {"stage": self.stage, "group": self.group, "origin": self.origin}
+        named = {"stage": self.stage, "group": self.group, "origin": self.origin, "sizes": dict(self.sizes)}
         return {key: value for key, value in named.items() if value}
 
     @classmethod
@@ -49,6 +56,8 @@ class Divergence:
     def sentence(self) -> str:
         """One sentence for people."""
         where = f"{self.group} ({self.origin})" if self.origin else self.group
+        if self.sizes:
+            where += f" at {sizes_text(self.sizes)}"
         match self.stage:
             case "codegen":
                 return f"First diverging group: {where}: {self.reason}; its kernel is not what the plan says."

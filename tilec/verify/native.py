@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tilec.errors import ArtifactError, TilecError, UnavailableError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
+from tilec.verify.cases import Case, cases_of, steps_at
 from tilec.verify.compare import Comparison
 from tilec.verify.groups import GroupCheck
-from tilec.verify.input_files import Feeding, feedings, feeds_of, unfeedable
-from tilec.verify.inputs import Array
+from tilec.verify.input_files import unfeedable
 from tilec.verify.locate import Divergence, diverging_origin
 from tilec.verify.nodes import behind_calls
-from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, run_record, worst_of
+from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, outputs_report, run_record
 from tilec.verify.references import NONE, expected_outputs
 from tilec.verify.remote import Remote
 from tilec.verify.runners import Compiled
-from tilec.verify.step_checks import Stale, affordable, covered
+from tilec.verify.sized_checks import NO_SIZES, with_sizes
+from tilec.verify.step_checks import affordable, covered
 from tilec.verify.tolerance import tolerances
 from tilec.verify.verdict import Subject, judged_outputs, within
 
@@ -39,16 +40,15 @@ def verify_native(
     undrawn = unfeedable(plan, options.inputs)
     if undrawn is not None:
         return not_verified(undrawn)
-    chosen = feedings(options.seeds, options.inputs, model)
-    steps = 2 * len(chosen)
-    expected = expected_outputs(plan, folder, model, chosen)
+    cases = cases_of(plan, options, model)
+    if not cases:
+        return not_verified(NO_SIZES)
+    steps = 2 * len(cases)
+    expected = expected_outputs(folder, model, cases)
     if expected.reference == NONE:
         return not_verified(f"{expected.because}; name inputs that the model accepts with --inputs FILE.npz")
-    advance(len(chosen), steps)
-    allowed = {name: tolerance for name, tolerance in tolerances(plan).items() if name not in expected.random}
-    if options.tolerance is not None:
-        allowed = dict.fromkeys(allowed, options.tolerance)
-    foreign = [name for name in allowed if name not in expected.outputs[0]]
+    advance(len(cases), steps)
+    foreign = [port.name for port in plan.outputs if port.name not in expected.outputs[0]]
     if foreign:
         hint = f"The model has {', '.join(expected.outputs[0])}."
         raise ArtifactError(f"the plan has the output {foreign[0]!r}, which the model does not have", str(folder), hint)
@@ -59,90 +59,147 @@ def verify_native(
         report["random"] = list(expected.random)
     with Remote("the compiled model", Compiled, folder) as compiled:
         compiled.ready()
-        subject = Subject(folder, plan, kernels, model, compiled)
         checked: list[Checked] = []
         unstable: tuple[str, ...] = ()
         divergence: Divergence | None = None
-        for i, each in enumerate(chosen):
-            feeds = feeds_of(plan, each)
+        for i, case in enumerate(cases):
+            feeds = case.feeds
+            allowed = _allowed(case, options, expected.random)
+            subject = Subject(folder, case.plan, steps_at(kernels, case), model, compiled)
             actual, differing = compiled.call("run_twice", feeds, behind_calls(plan))
             unstable = unstable or differing
             explicit = options.tolerance is not None
             compared, wrong = judged_outputs(
-                subject, feeds, actual, expected.outputs[i], allowed, explicit, within(advance, len(chosen) + i, steps)
+                subject, feeds, actual, expected.outputs[i], allowed, explicit, within(advance, len(cases) + i, steps)
             )
-            divergence = divergence or wrong
-            checked.append(Checked(each, compared))
-            advance(len(chosen) + i + 1, steps)
-        seconds, threads = compiled.call("latency", feeds_of(plan, chosen[0]))
-        names = frozenset(group.name for group in plan.groups) if options.per_group else affordable(plan, kernels)
-        groups, stale = _group_checks(compiled, plan, kernels, chosen if options.per_group else chosen[:1], names)
-    report["outputs"] = {name: {"tolerance": allowed[name], **worst_of(checked, name).json()} for name in allowed}
-    report["groups"] = covered(names if groups else (), kernels)
+            divergence = divergence or (wrong and wrong.at(case.sizes))
+            checked.append(Checked(case, compared))
+            advance(len(cases) + i + 1, steps)
+        seconds, threads = compiled.call("latency", cases[0].feeds)
+        choices = _choices(cases, kernels, options)
+        groups, stale = _group_checks(compiled, kernels, choices)
+    report["outputs"] = outputs_report(checked)
+    report["groups"] = covered(_kernels(choices, kernels) if groups else (), _kernels_run(cases, kernels))
     if options.per_group:
-        report |= group_summary(groups, len(plan.groups))
-    run = run_record(checked, {"latency_us": round(seconds * 1e6, 1), "threads": threads}, groups)
-    failing = next((check for check in groups if not check.passed), None)
+        report |= group_summary([check for check, _ in groups], len(plan.groups))
+    run = run_record(checked, _latency(seconds, threads, cases[0]), [check for check, _ in groups])
+    failing = next(((check, case) for check, case in groups if not check.passed), None)
     worst = _worst(checked)
     if divergence is None and failing is not None:
-        divergence = Divergence.kernel(failing)
+        divergence = Divergence.kernel(failing[0]).at(failing[1].sizes)
     elif divergence is None and stale is not None:
-        divergence = Divergence.memory(stale)
+        divergence = stale
     elif divergence is None and worst is not None:
-        divergence = _origin(plan, folder, model, feeds_of(plan, chosen[worst[0]]))
+        divergence = _origin(worst[0], folder, model).at(worst[0].sizes)
     elif divergence is None and unstable:
         divergence = Divergence("memory", reason="It reads memory before it is written, or its threads race.")
+
+    def sized(outcome: Outcome) -> Outcome:
+        return with_sizes(outcome, plan, folder, kernels, cases) if plan.symbols else outcome
+
     if divergence is None:
-        return Outcome(report, run)
+        return sized(Outcome(report, run, checked=checked))
     report |= {"diverging": divergence.json(), "verdict": "mismatch"}
     next_step = f"`tilec verify --reduce {folder} -o repro/` makes the smallest model that fails so."
-    failure = _failure(worst[1] if worst else None, unstable, divergence, expected.phrase)
-    return Outcome(report, run, failure, f"{divergence.sentence()}\n  {next_step}")
+    failure = _failure(worst, unstable, divergence, expected.phrase)
+    return sized(Outcome(report, run, failure, f"{divergence.sentence()}\n  {next_step}", checked))
 
 
-def _failure(output: Comparison | None, unstable: Sequence[str], divergence: Divergence, reference: str) -> str:
+def _latency(seconds: float, threads: int, case: Case) -> dict[str, Any]:
+    """The entries of the record of a run: time and threads, and the sizes of a model with symbols."""
+    record = {"latency_us": round(seconds * 1e6, 1), "threads": threads}
+    return {**record, "latency_sizes": dict(case.sizes)} if case.sizes else record
+
+
+def _allowed(case: Case, options: VerifyOptions, random: Sequence[str]) -> dict[str, float]:
+    """The tolerance of every output that is the same in two runs; the user's own, if there is one, of all."""
+    derived = tolerances(case.plan)
+    if options.tolerance is not None:
+        return dict.fromkeys((name for name in derived if name not in random), options.tolerance)
+    return {name: tolerance for name, tolerance in derived.items() if name not in random}
+
+
+def _failure(
+    worst: tuple[Case, Comparison] | None, unstable: Sequence[str], divergence: Divergence, reference: str
+) -> str:
     """The mismatch in one sentence: the output that is wrong, or else what is wrong inside."""
-    if output is not None:
-        return f"output {output.output} differs from {reference}: {output.reason}{output.size()}"
+    if worst is not None:
+        case, output = worst
+        return f"output {output.output} differs from {reference}{case.place}: {output.reason}{output.size()}"
     if unstable:
         return f"two runs on the same inputs give different {unstable[0]}"
     what = "reads wrong memory" if divergence.stage == "memory" else "is wrong"
     return f"group {divergence.group} ({divergence.origin}) {what}: {divergence.reason}"
 
 
-def _group_checks(
-    compiled: Remote,
-    plan: Plan,
-    kernels: Mapping[str, Any],
-    chosen: Sequence[Feeding],
-    names: frozenset[str],
-) -> tuple[list[GroupCheck], Stale | None]:
-    """The worst check of each of the groups `names`, in the order of the plan, and a group whose memory is wrong.
+def _choices(
+    cases: Sequence[Case], kernels: Mapping[str, Any], options: VerifyOptions
+) -> list[tuple[Case, frozenset[str]]]:
+    """The groups that are compared on their own in each case: all when asked for, else one of each kernel while the
+    budget lasts, of a model of known sizes in the first case."""
+    if options.per_group:
+        return [(case, frozenset(group.name for group in case.plan.groups)) for case in cases]
+    looked_at = cases if cases[0].sizes else cases[:1]
+    names = affordable([(case.plan, steps_at(kernels, case)) for case in looked_at])
+    return [(case, chosen) for case, chosen in zip(looked_at, names, strict=True) if chosen]
 
-    The operands of the first draw hold special values at first, and are random then.
+
+def _kernels(choices: Sequence[tuple[Case, frozenset[str]]], kernels: Mapping[str, Any]) -> frozenset[str]:
+    """The kernels of chosen groups."""
+    return frozenset(
+        step["kernel"] for case, names in choices for step in steps_at(kernels, case)["steps"] if step["group"] in names
+    )
+
+
+def _kernels_run(cases: Sequence[Case], kernels: Mapping[str, Any]) -> dict[str, frozenset[str]]:
+    """Group -> the kernels that run it in some case."""
+    run: dict[str, set[str]] = {}
+    for case in cases:
+        for step in steps_at(kernels, case)["steps"]:
+            run.setdefault(step["group"], set()).add(step["kernel"])
+    return {group: frozenset(names) for group, names in run.items()}
+
+
+def _group_checks(
+    compiled: Remote, kernels: Mapping[str, Any], choices: Sequence[tuple[Case, frozenset[str]]]
+) -> tuple[list[tuple[GroupCheck, Case]], Divergence | None]:
+    """The worst check of each of the chosen groups with its case, in the order of the plan, and the first divergence
+    of memory.
+
+    Operands hold special values at first, of a model of known sizes in the first case, and are random then.
     """
-    worst: dict[str, GroupCheck] = {}
-    stale: Stale | None = None
-    specials = [] if plan.calls else [(chosen[0], True)]  # onnxruntime may refuse NaN
-    for each, special in (*specials, *((each, False) for each in chosen)):
+    worst: dict[str, tuple[GroupCheck, Case]] = {}
+    stale: Divergence | None = None
+    for case, names, special in _passes(choices):
         try:
-            checks, changed = compiled.call("check_groups", plan, kernels, feeds_of(plan, each), names, special)
+            checks, changed = compiled.call(
+                "check_groups", case.plan, steps_at(kernels, case), case.feeds, names, special
+            )
         except UnavailableError:
             break
-        stale = stale or changed
+        if stale is None and changed is not None:
+            stale = Divergence.memory(changed).at(case.sizes)
         for check in checks:
-            worst[check.group] = max(worst.get(check.group, check), check, key=lambda each: each.severity)
+            worst[check.group] = max(worst.get(check.group, (check, case)), (check, case), key=lambda e: e[0].severity)
     return list(worst.values()), stale
 
 
-def _origin(plan: Plan, folder: Path, model: Path, feeds: Mapping[str, Array]) -> Divergence:
+def _passes(choices: Sequence[tuple[Case, frozenset[str]]]) -> Iterator[tuple[Case, frozenset[str], bool]]:
+    """The runs that compare groups, those with special values first."""
+    for number, (case, names) in enumerate(choices):
+        if not case.plan.calls and (case.sizes or number == 0):  # onnxruntime may refuse NaN
+            yield case, names, True
+    yield from ((case, names, False) for case, names in choices)
+
+
+def _origin(case: Case, folder: Path, model: Path) -> Divergence:
     try:
-        return diverging_origin(plan, folder, model, feeds)
+        return diverging_origin(case.plan, folder, model, case.feeds)
     except TilecError as error:
         return Divergence("unknown", reason=f"The first diverging group is not known: {error.message}.")
 
 
-def _worst(checked: list[Checked]) -> tuple[int, Comparison] | None:
-    """The draw and the output with the largest error among those that fail."""
-    failing = [(at, each) for at, done in enumerate(checked) for each in done.outputs if not each.passed]
+def _worst(checked: Sequence[Checked]) -> tuple[Case, Comparison] | None:
+    """The case and the output with the largest error among those that fail."""
+    failing = [(done.case, each) for done in checked for each in done.outputs if not each.passed]
     return max(failing, key=lambda failure: failure[1].error, default=None)

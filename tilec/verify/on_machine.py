@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from tilec.artifact.filenames import refuse_outside
 from tilec.bounds.plan.groups import is_counted
-from tilec.errors import ArtifactError
 from tilec.ir.algebra import bounds_of
+from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Const, Expr, constant_value, operands
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Loop, Program, Statement
-from tilec.ir.program_codec import program_from_json
 from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
 from tilec.runtime.fallback import Fallback
 from tilec.spec.recipe import VerifyOptions
+from tilec.verify.cases import Case, cases_of, steps_at
 from tilec.verify.compare import compare
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
-from tilec.verify.input_files import feedings, feeds_of
 from tilec.verify.inputs import Array, Draw, draws, random_tensors
-from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, run_record, worst_of
+from tilec.verify.outcome import Checked, Outcome, group_summary, not_verified, outputs_report, run_record
+from tilec.verify.program_files import damaged, read_programs
 from tilec.verify.references import NONE, expected_outputs
+from tilec.verify.sized_checks import NO_SIZES, with_sizes
+from tilec.verify.step_checks import covered
 from tilec.verify.tolerance import tolerances
 from tilec.verify.verdict import reconsidered, within
 from tilec.verify.whole_plan import fallback_of
@@ -42,6 +43,8 @@ STATEMENT = 700
 FLOPS = 300
 """Floating-point operations per microsecond of NumPy on tiles."""
 
+_NO_SIZES: Mapping[str, int] = MappingProxyType({})
+
 
 def verify_on_machine(
     folder: Path,
@@ -55,23 +58,34 @@ def verify_on_machine(
     """Run the tile programs of `folder` on the tile machine; `because` is the reason why the code itself does not run.
 
     A model whose estimated work fits the budget runs whole, on the same draws as onnxruntime. Of a larger one the
-    cheapest groups run, one for each kernel, on random inputs against their expressions. Raises TilecError when
-    onnxruntime cannot run the model, ArtifactError for damaged programs.
+    cheapest groups run, one for each kernel, on random inputs against their expressions. A model with symbols runs at
+    samples of their sizes, at fewer where that fits the budget. Raises TilecError when onnxruntime cannot run the
+    model, ArtifactError for damaged programs.
     """
-    steps = _read_steps(folder, plan, kernels)
+    programs = read_programs(folder, kernels)
+    cases = cases_of(plan, options, model)
+    if not cases:
+        return not_verified(NO_SIZES)
+    runs = _runs(cases, programs, kernels, folder)
+    if plan.symbols and not options.sizes and _cost(runs) > BUDGET:
+        cases = cases_of(plan, options, model, 0)
+        runs = _runs(cases, programs, kernels, folder)
     report: dict[str, Any] = {
         "because": because,
         "verdict": "pass",
         "verified_on": "tile machine",
     }
-    if options.inputs is not None or sum(step.cost for step in steps) * len(options.seeds) <= BUDGET:
-        return _whole(folder, plan, steps, model, options, advance, report)
-    return _groups(folder, plan, steps, options, advance, report)
+    if options.inputs is not None or _cost(runs) <= BUDGET:
+        outcome = _whole(folder, plan, runs, model, options, advance, report)
+    else:
+        outcome = _groups(folder, plan, runs, options, advance, report)
+    return with_sizes(outcome, plan, folder, kernels, cases) if plan.symbols else outcome
 
 
-def work(group: Group, program: Program) -> int:
-    """Estimated microseconds that the tile machine needs for a program."""
-    return STATEMENT * _statements(program.body, {}) + (constant_value(group.cost.flops) or 0) // FLOPS
+def work(group: Group, program: Program, sizes: Mapping[str, int] = _NO_SIZES) -> int:
+    """Estimated microseconds that the tile machine needs for a program, at these sizes of its symbols."""
+    ranges: dict[str, tuple[Expr, Expr]] = {symbol: (Const(size), Const(size)) for symbol, size in sizes.items()}
+    return STATEMENT * _statements(program.body, ranges) + (constant_value(group.cost.flops) or 0) // FLOPS
 
 
 def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Expr]]) -> int:
@@ -90,70 +104,85 @@ def _statements(body: tuple[Statement, ...], ranges: Mapping[str, tuple[Expr, Ex
 @dataclass(frozen=True)
 class Step:
     """A group, its program, the tensors bound to the program's parameters, the estimated work in microseconds, and the
-    number of onnxruntime calls before it."""
+    number of onnxruntime calls before it; `sizes` are those of the program's symbols."""
 
     group: Group
     program: Program
     tensors: tuple[str, ...]
     cost: int
     segment: int = 0
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def execute(self, arrays: Mapping[str, Array]) -> Result:
         """The program's result on these tensors, with outputs by tensor. Raises MachineError."""
         named = dict(zip((p.name for p in self.program.parameters), self.tensors, strict=True))
         stored = set(self.program.outputs)
-        result = execute(self.program, {name: arrays[t] for name, t in named.items() if name not in stored})
+        given = {name: arrays[t] for name, t in named.items() if name not in stored}
+        result = execute(self.program, given, self.sizes)
         return replace(result, outputs={named[name]: array for name, array in result.outputs.items()})
 
 
-def _read_steps(folder: Path, plan: Plan, kernels: Mapping[str, Any]) -> tuple[Step, ...]:
-    """The groups in execution order with their programs. Raises ArtifactError if one is missing or damaged."""
-    groups = {group.name: group for group in plan.groups}
-    programs: dict[str, Program] = {}
+Runs = Sequence[tuple[Case, Sequence[Step]]]
+"""Cases with their steps."""
+
+
+def _runs(cases: Sequence[Case], programs: Mapping[str, Program], kernels: Mapping[str, Any], folder: Path) -> Runs:
+    """The cases with their steps; those of one plan are the same."""
+    runs: list[tuple[Case, Sequence[Step]]] = []
+    for case in cases:
+        same = bool(runs) and runs[-1][0].plan is case.plan
+        runs.append((case, runs[-1][1] if same else _steps(case, programs, kernels, folder)))
+    return runs
+
+
+def _cost(runs: Runs) -> int:
+    """Estimated microseconds of all steps."""
+    return sum(step.cost for _, steps in runs for step in steps)
+
+
+def _steps(case: Case, programs: Mapping[str, Program], kernels: Mapping[str, Any], folder: Path) -> tuple[Step, ...]:
+    """The groups of a case in execution order with the programs that run them. Raises ArtifactError if one is
+    missing."""
+    groups = {group.name: group for group in case.plan.groups}
     steps = []
     try:
-        for written in kernels["programs"].values():
-            refuse_outside(written["file"], str(folder))
-            path = folder / written["file"]
-            programs[written["kernel"]] = program_from_json(json.loads(path.read_text(encoding="utf-8")), str(path))
-        for step in kernels["steps"]:
+        for step in steps_at(kernels, case)["steps"]:
             group, program = groups[step["group"]], programs[step["kernel"]]
-            steps.append(Step(group, program, tuple(step["tensors"]), work(group, program), step.get("segment", 0)))
-    except (KeyError, TypeError, AttributeError, OSError, ValueError, RecursionError) as error:
-        raise ArtifactError(
-            f"a tile program is missing or damaged: {error}", str(folder), "Run `tilec codegen` again."
-        ) from error
+            cost = work(group, program, case.sizes) if case.sizes else work(group, program)
+            steps.append(Step(group, program, tuple(step["tensors"]), cost, step.get("segment", 0), case.sizes))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise damaged(error, folder) from error
     return tuple(steps)
 
 
 def _whole(
     folder: Path,
     plan: Plan,
-    steps: Sequence[Step],
+    runs: Runs,
     model: Path,
     options: VerifyOptions,
     advance: Advance,
     report: dict[str, Any],
 ) -> Outcome:
     """Verify all groups in sequence against onnxruntime."""
-    allowed = tolerances(plan)
-    if options.tolerance is not None:
-        allowed = dict.fromkeys(allowed, options.tolerance)
-    chosen = feedings(options.seeds, options.inputs, model)
     constants = _constants(plan, folder, [*plan.constants, *(node.name for node in plan.prepared)])
-    report["groups"] = {"total": len(steps), "verified": len(steps)}
+    report["groups"] = {"total": len(plan.groups), "verified": len(plan.groups)}
     checked: list[Checked] = []
     counted: dict[str, Any] = {}
-    groups: dict[str, GroupCheck] = {}
+    groups: dict[str, tuple[GroupCheck, Case]] = {}
     fallbacks = [fallback_of(folder, plan, call) for call in plan.calls]
-    expected = expected_outputs(plan, folder, model, chosen)
+    expected = expected_outputs(folder, model, [case for case, _ in runs])
     if expected.reference == NONE:
         return not_verified(f"{expected.because}; name inputs that the model accepts with --inputs FILE.npz")
     report["reference"] = expected.reference
     if expected.because:
         report["reference_because"] = expected.because
-    for number, draw in enumerate(chosen):
-        feeds = feeds_of(plan, draw)
+    pivot = plan_sizes(plan)
+    for number, (case, steps) in enumerate(runs):
+        allowed = tolerances(case.plan)
+        if options.tolerance is not None:
+            allowed = dict.fromkeys(allowed, options.tolerance)
+        feeds = case.feeds
         arrays: dict[str, Any] = {port.tensor: feeds[port.name] for port in plan.inputs} | constants
         called = 0
         for done, step in enumerate(steps):
@@ -161,39 +190,47 @@ def _whole(
             try:
                 result = step.execute(arrays)
             except MachineError as error:
-                return _failed(report, checked, step.group, _message(error))
+                return _failed(report, checked, step.group, case, _message(error))
             arrays |= result.outputs
-            counted[step.group.name] = _traffic(step, result)
+            if case.sizes == pivot:
+                planned = next(group for group in plan.groups if group.name == step.group.name)
+                counted[step.group.name] = _traffic(replace(step, group=planned), result)
             if options.per_group:
-                check = check_group(step.group, plan, arrays, constants)
-                groups[check.group] = max(check, groups.get(check.group, check), key=lambda each: each.severity)
-            advance(number * len(steps) + done + 1, len(chosen) * len(steps))
+                check = check_group(step.group, case.plan, arrays, constants)
+                this = (check, case)
+                groups[check.group] = max(this, groups.get(check.group, this), key=lambda each: each[0].severity)
+            advance(number * len(steps) + done + 1, len(runs) * len(steps))
         _call(plan, fallbacks, arrays, called, len(plan.calls))
         tensors = {port.name: port.tensor for port in plan.outputs}
         actual = {name: arrays[tensor] for name, tensor in tensors.items()}
         outputs = [compare(name, actual[name], expected.outputs[number][name], allowed[name]) for name in allowed]
         if options.tolerance is None and not all(output.passed for output in outputs):
-            checks = [check_group(step.group, plan, arrays, constants) for step in steps]
-            groups |= {check.group: check for check in checks if not check.passed}
+            checks = [check_group(step.group, case.plan, arrays, constants) for step in steps]
+            groups |= {check.group: (check, case) for check in checks if not check.passed}
             if all(check.passed for check in checks):
-                inner = within(advance, (number + 1) * len(steps) - 1, len(chosen) * len(steps))
-                outputs = reconsidered(outputs, plan, folder, model, feeds, actual, expected.outputs[number], inner)
-        checked.append(Checked(draw, outputs))
-    report["outputs"] = {name: {"tolerance": allowed[name], **worst_of(checked, name).json()} for name in allowed}
+                inner = within(advance, (number + 1) * len(steps) - 1, len(runs) * len(steps))
+                there = expected.outputs[number]
+                outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, there, inner)
+        checked.append(Checked(case, outputs))
+    report["outputs"] = outputs_report(checked)
     report["traffic"] = counted
-    run = run_record(checked, {}, list(groups.values()))
+    found = [check for check, _ in groups.values()]
+    run = run_record(checked, {}, found)
     if options.per_group:
-        report |= group_summary(list(groups.values()), len(steps))
-    first = next((check for check in groups.values() if not check.passed), None)
+        report |= group_summary(found, len(plan.groups))
+    first = next(((check, case) for check, case in groups.values() if not check.passed), None)
     if first is not None:
-        report |= {"diverging": _diverging(first.group, first.origin), "verdict": "mismatch"}
-        message = f"group {first.group} ({first.origin}) is wrong on the tile machine: {first.description()}"
-        return Outcome(report, run, message)
-    wrong = next((each for done in checked for each in done.outputs if not each.passed), None)
+        check, case = first
+        report |= {"diverging": _diverging(check.group, check.origin, case), "verdict": "mismatch"}
+        where = f"group {check.group} ({check.origin}) is wrong on the tile machine{case.place}"
+        return Outcome(report, run, f"{where}: {check.description()}", checked=checked)
+    wrong = next(((each, done.case) for done in checked for each in done.outputs if not each.passed), None)
     if wrong is None:
-        return Outcome(report, run)
+        return Outcome(report, run, checked=checked)
     report["verdict"] = "mismatch"
-    return Outcome(report, run, f"output {wrong.output} differs from {expected.phrase}: {wrong.reason}{wrong.size()}")
+    output, case = wrong
+    message = f"output {output.output} differs from {expected.phrase}{case.place}: {output.reason}{output.size()}"
+    return Outcome(report, run, message, checked=checked)
 
 
 def _call(plan: Plan, fallbacks: Sequence[Fallback], arrays: dict[str, Any], first: int, end: int) -> int:
@@ -207,49 +244,66 @@ def _call(plan: Plan, fallbacks: Sequence[Fallback], arrays: dict[str, Any], fir
 def _groups(
     folder: Path,
     plan: Plan,
-    steps: Sequence[Step],
+    runs: Runs,
     options: VerifyOptions,
     advance: Advance,
     report: dict[str, Any],
 ) -> Outcome:
     """Verify single groups against their expressions, the cheapest kernels first, as many as the budget allows."""
     draw = draws(options.seeds)[0]
-    chosen = list(_affordable(steps))
+    chosen = list(_affordable(runs))
     counted: dict[str, Any] = {}
     checked: list[Checked] = []
     groups: list[GroupCheck] = []
-    for done, step in enumerate(chosen):
-        arrays = _operands(step.group, plan, folder, draw)
+    for done, (case, step) in enumerate(chosen):
+        arrays = _operands(step.group, case.plan, folder, draw)
+        this = replace(case, feeding=draw)
         try:
             result = step.execute(arrays)
         except MachineError as error:
-            return _failed(report, checked, step.group, _message(error))
-        counted[step.group.name] = _traffic(step, result)
-        outputs = compared(step.group, plan, result.outputs, evaluated(step.group, plan, arrays))
-        checked.append(Checked(draw, outputs))
+            return _failed(report, checked, step.group, this, _message(error))
+        if not case.sizes:
+            counted[step.group.name] = _traffic(step, result)
+        outputs = compared(step.group, case.plan, result.outputs, evaluated(step.group, case.plan, arrays))
+        checked.append(Checked(this, outputs))
         groups.append(GroupCheck.of(step.group, outputs))
         wrong = next((each for each in outputs if not each.passed), None)
         if wrong is not None:
-            return _failed(report, checked, step.group, f"{wrong.output} differs from its expression: {wrong.reason}")
+            reason = f"{wrong.output} differs from its expression: {wrong.reason}"
+            return _failed(report, checked, step.group, this, reason)
         advance(done + 1, len(chosen))
-    kernels = {step.program.name for step in chosen}
-    verified = sum(step.program.name in kernels for step in steps)
-    report["groups"] = {"total": len(steps), "verified": verified}
+    kernels = frozenset(step.program.name for _, step in chosen)
+    kernels_of: dict[str, set[str]] = {}
+    for _, steps in runs:
+        for step in steps:
+            kernels_of.setdefault(step.group.name, set()).add(step.program.name)
+    report["groups"] = covered(kernels, kernels_of)
     report["traffic"] = counted
+    ran = tuple((case.sizes, step.program.name) for case, step in chosen)
     if not options.per_group:
-        return Outcome(report, run_record(checked, {}))
-    return Outcome(report | group_summary(groups, len(steps)), run_record(checked, {}, groups))
+        return Outcome(report, run_record(checked, {}), ran=ran)
+    summary = group_summary(groups, len(plan.groups))
+    return Outcome(report | summary, run_record(checked, {}, groups), ran=ran)
 
 
-def _affordable(steps: Sequence[Step]) -> Iterator[Step]:
-    """One group of each kernel, the cheapest first, at least one, until the budget is spent."""
-    kernels = {step.program.name: step for step in reversed(steps)}
+def _affordable(runs: Runs) -> Iterator[tuple[Case, Step]]:
+    """One group of each kernel in the case where it has the least to do, the cheapest first, at least one, until the
+    budget is spent."""
+    kernels: dict[str, tuple[Case, Step]] = {}
+    for case, steps in runs if runs[0][0].sizes else runs[:1]:
+        for name, step in {step.program.name: step for step in reversed(steps)}.items():
+            kernels[name] = min(kernels.get(name, (case, step)), (case, step), key=_size_and_cost)
     left = BUDGET
-    for number, step in enumerate(sorted(kernels.values(), key=lambda step: step.cost)):
+    for number, (case, step) in enumerate(sorted(kernels.values(), key=lambda each: each[1].cost)):
         left -= step.cost
         if number and left < 0:
             return
-        yield step
+        yield case, step
+
+
+def _size_and_cost(run: tuple[Case, Step]) -> tuple[bool, int]:
+    """Sort key: empty sizes last, then by cost."""
+    return not all(run[0].sizes.values()), run[1].cost
 
 
 def _message(error: MachineError) -> str:
@@ -300,14 +354,14 @@ def _traffic(step: Step, result: Result) -> dict[str, Any]:
     return {"counted": counted, "planned": planned}
 
 
-def _diverging(group: str, origin: str) -> dict[str, str]:
+def _diverging(group: str, origin: str, case: Case) -> dict[str, Any]:
     """The report's entry of the first group whose tile program is wrong."""
-    return {"group": group, "origin": origin, "stage": "schedule"}
+    entry: dict[str, Any] = {"group": group, "origin": origin, "stage": "schedule"}
+    return {**entry, "sizes": dict(case.sizes)} if case.sizes else entry
 
 
-def _failed(report: dict[str, Any], checked: list[Checked], group: Group, reason: str) -> Outcome:
+def _failed(report: dict[str, Any], checked: list[Checked], group: Group, case: Case, reason: str) -> Outcome:
     origin = origin_of(group)
-    report |= {"diverging": _diverging(group.name, origin), "verdict": "mismatch"}
-    return Outcome(
-        report, run_record(checked, {}), f"group {group.name} ({origin}) is wrong on the tile machine: {reason}"
-    )
+    report |= {"diverging": _diverging(group.name, origin, case), "verdict": "mismatch"}
+    where = f"group {group.name} ({origin}) is wrong on the tile machine{case.place}"
+    return Outcome(report, run_record(checked, {}), f"{where}: {reason}")

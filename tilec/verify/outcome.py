@@ -9,29 +9,35 @@ from importlib.metadata import PackageNotFoundError, version
 from math import isfinite
 from typing import Any
 
+from tilec.verify.cases import Case
 from tilec.verify.compare import Comparison
 from tilec.verify.groups import GroupCheck
-from tilec.verify.input_files import Feeding, labelled
+from tilec.verify.input_files import labelled
 
 _PACKAGES = ("tilec", "numpy", "onnxruntime", "apache-tvm", "apache-tvm-ffi", "apache-tvm-ffi-orcjit")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """`report` goes to 4-report.json and `run` to run.json; `failure` describes the mismatch, None if there is none."""
-
-    report: Mapping[str, Any]
-    run: Mapping[str, Any]
-    failure: str | None = None
-    hint: str | None = None
 
 
 @dataclass(frozen=True)
 class Checked:
     """One set of inputs and the comparison of every output."""
 
-    feeding: Feeding
+    case: Case
     outputs: Sequence[Comparison]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`report` goes to 4-report.json and `run` to run.json; `failure` describes the mismatch, None if there is none.
+
+    `checked` are the cases that ran whole; where single kernels ran instead, `ran` has each with its sizes.
+    """
+
+    report: Mapping[str, Any]
+    run: Mapping[str, Any]
+    failure: str | None = None
+    hint: str | None = None
+    checked: Sequence[Checked] = ()
+    ran: Sequence[tuple[Mapping[str, int], str]] = ()
 
 
 def not_verified(because: str) -> Outcome:
@@ -43,6 +49,13 @@ def worst_of(checked: Sequence[Checked], name: str) -> Comparison:
     """The comparison of an output that says most: a mismatch, else the largest error."""
     found = [output for done in checked for output in done.outputs if output.output == name]
     return max(found, key=lambda each: (not each.passed, each.moves is not None, each.error))
+
+
+def outputs_report(checked: Sequence[Checked]) -> dict[str, Any]:
+    """The report's entry of every output: its tolerance, and the verdict that says most."""
+    names = dict.fromkeys(output.output for done in checked for output in done.outputs)
+    worst = {name: worst_of(checked, name) for name in names}
+    return {name: {"tolerance": each.tolerance, **each.json()} for name, each in worst.items()}
 
 
 def group_summary(groups: Sequence[GroupCheck], total: int) -> dict[str, Any]:
@@ -67,7 +80,9 @@ def _compared(done: Checked) -> dict[str, Any]:
     """The comparisons of one set of inputs, with reasons for the failing outputs."""
     errors = {each.output: each.error if isfinite(each.error) else str(each.error) for each in done.outputs}
     reasons = {each.output: each.reason for each in done.outputs if not each.passed}
-    record = {**labelled(done.feeding), "errors": errors}
+    record = {**labelled(done.case.feeding), "errors": errors}
+    if done.case.sizes:
+        record["sizes"] = dict(done.case.sizes)
     return {**record, "reasons": reasons} if reasons else record
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import onnx
 from tilec.errors import TilecError
 from tilec.ir.plan import Plan
 from tilec.spec.recipe import VerifyOptions
+from tilec.verify.cases import cases_of, steps_at
 from tilec.verify.failure_trial import MISMATCH, Bench, Build, Failure, Judge, Trace
 from tilec.verify.groups import origins
-from tilec.verify.input_files import feedings, feeds_of, unfeedable
+from tilec.verify.input_files import unfeedable
 from tilec.verify.inputs import Array
 from tilec.verify.locate import locate
 from tilec.verify.shrink import shrink, simplify
@@ -60,7 +61,7 @@ def reduce(case: Case, options: VerifyOptions, say: Say) -> Reduced:
     nothing fails, or no longer fails when the model is compiled again.
     """
     with Bench(case.scratch, case.build, options.tolerance) as bench:
-        feeds, failure = _failing(case, options, bench)
+        case, feeds, failure = _failing(case, options, bench)
         say(f"{failure.kind}: {failure.text}")
         proto = onnx.load(str(case.model), load_external_data=False)
         trace = Trace(case.model, proto, feeds, case.scratch / "trace")
@@ -76,17 +77,17 @@ def reduce(case: Case, options: VerifyOptions, say: Say) -> Reduced:
         return Reduced(part, search.last, len(whole.nodes), bench.trials, bench.trials < MOST_TRIALS)
 
 
-def _failing(case: Case, options: VerifyOptions, bench: Bench) -> tuple[Mapping[str, Array], Failure]:
-    """The first inputs for which the compiled model fails, and the failure."""
+def _failing(case: Case, options: VerifyOptions, bench: Bench) -> tuple[Case, Mapping[str, Array], Failure]:
+    """The first inputs for which the compiled model fails, with the failure and the plan at their sizes."""
     undrawn = unfeedable(case.plan, options.inputs)
     if undrawn is not None:
         raise TilecError(undrawn, str(case.folder), "Name inputs with --inputs FILE.npz.")
-    for feeding in feedings(options.seeds, options.inputs, case.model):
-        feeds = feeds_of(case.plan, feeding)
+    for each in cases_of(case.plan, options, case.model):
+        feeds, there = each.feeds, replace(case, plan=each.plan, kernels=steps_at(case.kernels, each))
         expected = bench.call(Judge, "onnxruntime", case.model, feeds)
-        failure = bench.judged(case.model, case.plan, case.kernels, case.folder, feeds, expected)
+        failure = bench.judged(case.model, there.plan, there.kernels, case.folder, feeds, expected)
         if failure is not None:
-            return feeds, failure
+            return there, feeds, failure
     raise TilecError(
         "every output and every group is right, so there is nothing to reduce",
         str(case.folder),

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tilec.errors import TilecError, UnavailableError
-from tilec.ir.plan import Plan
+from tilec.verify.cases import Case
 from tilec.verify.compare import compare
-from tilec.verify.input_files import Feeding, feeds_of
 from tilec.verify.remote import Remote, RemoteError
 from tilec.verify.runners import OnnxReference, Reference
 from tilec.verify.tolerance import tolerances
@@ -45,8 +44,8 @@ class Expected:
         return names.get(self.reference, self.reference)
 
 
-def expected_outputs(plan: Plan, folder: Path, model: Path, chosen: Sequence[Feeding]) -> Expected:
-    """The reference's outputs for each set of inputs.
+def expected_outputs(folder: Path, model: Path, cases: Sequence[Case]) -> Expected:
+    """The reference's outputs for each of the cases of a plan.
 
     A model that onnxruntime cannot load is evaluated by ONNX's reference evaluator. Where that fails too or disagrees
     with the plan's expressions (it has defects of its own), or when onnxruntime fails on these inputs, the expressions
@@ -54,30 +53,34 @@ def expected_outputs(plan: Plan, folder: Path, model: Path, chosen: Sequence[Fee
     onnxruntime has none then. Raises UnavailableError without onnxruntime, RemoteError when its process dies.
     """
     loaded = False
+    calls = cases[0].plan.calls
     try:
         with Remote("onnxruntime", Reference, model) as reference:
             reference.ready()
             loaded = True
-            outputs = [reference.call("run", feeds_of(plan, each)) for each in chosen]
-            random = reference.call("unrepeatable", feeds_of(plan, chosen[0])) if plan.calls else ()
+            outputs = [reference.call("run", each.feeds) for each in cases]
+            random = reference.call("unrepeatable", cases[0].feeds) if calls else ()
         return Expected(ONNXRUNTIME, outputs, random=random)
     except (UnavailableError, RemoteError):
         raise
     except TilecError as error:
-        if plan.calls and loaded:  # its parts on onnxruntime would fail, too
+        if calls and loaded:  # its parts on onnxruntime would fail, too
             return Expected(NONE, (), error.message)
         because = error.message
-    whole = WholePlan(plan, folder)
-    graph = [whole.outputs(feeds_of(plan, each)) for each in chosen]
+    graph = [WholePlan(each.plan, folder).outputs(each.feeds) for each in cases]
     if not loaded:
         try:
             with Remote("ONNX's reference evaluator", OnnxReference, model) as reference:
                 reference.ready()
-                outputs = [reference.call("run", feeds_of(plan, each), timeout=PATIENCE) for each in chosen]
+                outputs = [reference.call("run", each.feeds, timeout=PATIENCE) for each in cases]
         except TilecError:
             return Expected(GRAPH, graph, because)
-        allowed = tolerances(plan)
-        pairs = zip(outputs, graph, strict=True)
-        if all(compare(name, one[name], other[name], allowed[name]).passed for one, other in pairs for name in allowed):
+        if all(_agree(*each) for each in zip(cases, outputs, graph, strict=True)):
             return Expected(ONNX, outputs, because)
     return Expected(GRAPH, graph, because)
+
+
+def _agree(case: Case, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two references say the same of a case, as far as rounding allows."""
+    allowed = tolerances(case.plan)
+    return all(compare(name, one[name], other[name], tolerance).passed for name, tolerance in allowed.items())

@@ -6,7 +6,7 @@ wrong when an operand is no longer what its producer stored.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -99,25 +99,34 @@ def read_by(group: Group) -> list[str]:
     return [t for t in dict.fromkeys(t for node in group.nodes for t in operands(node.expr)) if t not in produced]
 
 
-def affordable(plan: Plan, kernels: Mapping[str, Any]) -> frozenset[str]:
-    """One group of each kernel, the cheapest first, at least one, until `EVALUATED` operations are spent."""
-    groups = {group.name: group for group in plan.groups}
-    by_kernel = {step["kernel"]: groups[step["group"]] for step in reversed(kernels["steps"])}
+def affordable(cases: Sequence[tuple[Plan, Mapping[str, Any]]]) -> list[frozenset[str]]:
+    """For each case, a plan of known sizes with its kernels, the groups that one verification evaluates: one of each
+    kernel where it has the least to do, the cheapest first, at least one, until `EVALUATED` operations are spent."""
+    cheapest: dict[str, tuple[bool, int, int, str]] = {}
+    for number, (plan, kernels) in enumerate(cases):
+        groups = {group.name: group for group in plan.groups}
+        for kernel, name in {step["kernel"]: step["group"] for step in reversed(kernels["steps"])}.items():
+            operations = constant_value(groups[name].cost.flops) or 0
+            this = (not _has_elements(plan, groups[name]), operations, number, name)
+            cheapest[kernel] = min(cheapest.get(kernel, this), this, key=lambda each: each[:3])
     left = EVALUATED
-    chosen: list[str] = []
-    for group in sorted(by_kernel.values(), key=lambda group: constant_value(group.cost.flops) or 0):
-        left -= constant_value(group.cost.flops) or 0
-        if chosen and left < 0:
+    chosen: list[list[str]] = [[] for _ in cases]
+    for _, operations, number, group in sorted(cheapest.values(), key=lambda each: each[:2]):
+        left -= operations
+        if any(chosen) and left < 0:
             break
-        chosen.append(group.name)
-    return frozenset(chosen)
+        chosen[number].append(group)
+    return [frozenset(names) for names in chosen]
 
 
-def covered(chosen: Collection[str], kernels: Mapping[str, Any]) -> dict[str, int]:
-    """The number of groups, and of those whose kernel is among the checked ones."""
-    kernel_of = {step["group"]: step["kernel"] for step in kernels["steps"]}
-    checked = {kernel_of[group] for group in chosen if group in kernel_of}
-    return {"total": len(kernel_of), "verified": sum(kernel in checked for kernel in kernel_of.values())}
+def _has_elements(plan: Plan, group: Group) -> bool:
+    """Whether the outputs of a group, whose shapes are known, have elements."""
+    return all(constant_value(extent) != 0 for tensor in group.outputs for extent in plan.tensors[tensor].shape)
+
+
+def covered(checked: Collection[str], kernels_of: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """The number of groups, and of those all of whose kernels are among the checked ones."""
+    return {"total": len(kernels_of), "verified": sum(set(names) <= set(checked) for names in kernels_of.values())}
 
 
 def _digest(array: Any) -> int:

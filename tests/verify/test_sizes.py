@@ -1,0 +1,176 @@
+"""Verifying models with symbols: samples on the host and on the tile machine, what the report says of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilec.artifact import pretty
+from tilec.errors import UsageError
+from tilec.ir.bind_plan import complete_sizes
+from tilec.ir.plan import Plan
+from tilec.ir.sizes import Constraint, SymbolRange
+from tilec.ir.text import parse_expr
+from tilec.ir.verify.program import check_program
+from tilec.spec.recipe import VerifyOptions
+from tilec.verify import on_machine, sized_checks
+from tilec.verify.cases import cases_of
+from tilec.verify.outcome import Outcome
+from tilec.verify.stage import verify
+from verify.builds import OPTIONS, generated, planned_for_sizes, wrong_from
+from verify.here import in_this_process
+
+RANGE = SymbolRange(0, 200, likely=(40,))
+Built = tuple[Path, Path, Plan, Mapping[str, Any]]
+
+
+@pytest.fixture(scope="module", params=["host", "a100"])
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder = tmp_path_factory.mktemp(request.param)
+    model, plan = planned_for_sizes(folder, request.param, batch=RANGE)
+    return folder, model, plan, generated(plan, folder, request.param).body
+
+
+def run(built: Built, options: VerifyOptions = OPTIONS) -> Outcome:
+    folder, model, plan, body = built
+    with in_this_process():
+        return verify(folder, plan, body, model, options)
+
+
+@pytest.mark.feature("B08")
+def test_every_sample_and_every_variant_runs(built: Built) -> None:
+    _, _, plan, _ = built
+    outcome = run(built)
+    report = outcome.report
+    assert outcome.failure is None
+    assert report["verdict"] == "pass"
+    sizes = [sample["sizes"]["batch"] for sample in report["samples"]]
+    assert sizes[0] == 40
+    assert {0, 1, 40, 200} <= set(sizes)
+    assert all(set(sample["outputs"]) == {"y"} for sample in report["samples"])
+    assert report["samples"][sizes.index(0)]["outputs"] == {"y": "exact"}
+    assert report["outputs"]["y"]["verdict"] in ("exact", "within rounding")
+    assert report["groups"] == {"total": len(plan.groups), "verified": len(plan.groups)}
+    for group in plan.groups:
+        variants = report["variants"][group.name]
+        assert [each["kernel"] for each in variants] == [each.kernel for each in group.variants]
+        assert sorted(n for each in variants for n in each["samples"]) == list(range(len(sizes)))
+        assert all(each["samples"] for each in variants)
+    assert report["programs"]["followed"] == report["programs"]["total"] > 0
+    assert [draw["sizes"]["batch"] for draw in outcome.run["draws"]] == sizes
+
+
+def test_the_report_is_the_same_again(built: Built) -> None:
+    assert run(built).report == run(built).report
+
+
+def test_named_sizes_take_the_place_of_samples(built: Built) -> None:
+    outcome = run(built, replace_options(sizes=({"batch": 17}, {})))
+    assert [sample["sizes"] for sample in outcome.report["samples"]] == [{"batch": 17}, {"batch": 40}]
+    assert outcome.failure is None
+    for given, message in (({"bath": 3}, "Did you mean 'batch'"), ({"batch": 201}, "batch=201 is none of 0..200")):
+        with pytest.raises(UsageError, match=message):
+            run(built, replace_options(sizes=(given,)))
+
+
+def test_a_file_of_inputs_has_its_sizes(built: Built, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.ones((7, 16), np.float32))
+    outcome = run(built, replace_options(inputs=str(tmp_path / "in.npz")))
+    assert outcome.failure is None
+    assert [sample["sizes"] for sample in outcome.report["samples"]] == [{"batch": 7}]
+    np.savez(tmp_path / "in.npz", x=np.ones((300, 16), np.float32))
+    with pytest.raises(UsageError, match=r"in.npz: batch=300 is none of 0..200"):
+        run(built, replace_options(inputs=str(tmp_path / "in.npz")))
+
+
+def replace_options(**options: Any) -> VerifyOptions:
+    return VerifyOptions.model_validate({**OPTIONS.model_dump(), **options})
+
+
+@pytest.mark.feature("B08")
+@pytest.mark.parametrize("device", ["host", "a100"])
+@pytest.mark.parametrize("per_group", [False, True])
+def test_what_is_wrong_at_some_sizes_only_is_found_there(tmp_path: Path, device: str, per_group: bool) -> None:
+    model, plan = planned_for_sizes(tmp_path, device, batch=RANGE)
+    body = generated(wrong_from(plan, "y", "batch", 150), tmp_path, device).body
+    outcome = run((tmp_path, model, plan, body), replace_options(per_group=per_group))
+    assert outcome.report["verdict"] == "mismatch"
+    assert outcome.report["outputs"]["y"]["verdict"] == "mismatch"
+    wrong = {s["sizes"]["batch"] for s in outcome.report["samples"] if s["outputs"]["y"] == "mismatch"}
+    assert wrong == {s["sizes"]["batch"] for s in outcome.report["samples"] if s["sizes"]["batch"] >= 150} != set()
+    diverging = outcome.report["diverging"]
+    assert (diverging["group"], diverging["sizes"]["batch"] >= 150) == ("y", True)
+    assert f" at batch={diverging['sizes']['batch']}: " in str(outcome.failure)
+
+
+def test_beyond_the_budget_each_kernel_runs_where_it_has_least_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, plan = planned_for_sizes(tmp_path, "a100", batch=RANGE)
+    body = generated(plan, tmp_path, "a100").body
+    monkeypatch.setattr(on_machine, "BUDGET", 10)
+    monkeypatch.setattr(on_machine, "work", lambda group, program, sizes: sizes["batch"])
+    outcome = run((tmp_path, model, plan, body))
+    assert outcome.failure is None
+    assert outcome.report["groups"]["verified"] >= 1
+    ran = [each for variants in outcome.report["variants"].values() for each in variants if each["samples"]]
+    assert ran
+    assert all(sample["sizes"]["batch"] > 0 for sample in outcome.report["samples"])
+
+
+def test_a_program_that_is_not_legal_at_a_size_is_a_mismatch(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    check = check_program
+
+    def wrong(program: Any, shapes: Any, sizes: Any) -> tuple[str, ...]:
+        return ("a read leaves its window",) if sizes.get("batch", 0) else check(program, shapes, sizes)
+
+    monkeypatch.setattr(sized_checks, "check_program", wrong)
+    outcome = run(built)
+    assert outcome.report["verdict"] == "mismatch"
+    assert "is not legal at batch=" in str(outcome.failure)
+    assert "a read leaves its window" in str(outcome.failure)
+    assert outcome.report["diverging"]["sizes"]["batch"] > 0
+
+
+def test_a_program_that_leaves_out_a_load_is_found(tmp_path: Path) -> None:
+    model, plan = planned_for_sizes(tmp_path, "a100", batch=RANGE)
+    body = generated(plan, tmp_path, "a100").body
+    written = next(iter(body["programs"].values()))
+    data = json.loads((tmp_path / written["file"]).read_text())
+
+    def without_loads(statements: list[Any]) -> list[Any]:
+        inner = [{**s, "body": without_loads(s["body"])} if "body" in s else s for s in statements]
+        return [s for s in inner if s["do"] != "load"]
+
+    data["body"] = without_loads(data["body"])
+    (tmp_path / written["file"]).write_text(pretty(data))
+    outcome = run((tmp_path, model, plan, body))
+    assert outcome.report["verdict"] == "mismatch"
+    assert "is wrong on the tile machine at batch=" in str(outcome.failure)
+    assert outcome.report["diverging"]["sizes"]
+
+
+def test_sizes_that_nothing_fulfils_are_not_verified(built: Built) -> None:
+    folder, model, plan, body = built
+    impossible = replace(plan, constraints=(Constraint(parse_expr("batch >= 300")),))
+    outcome = run((folder, model, impossible, body))
+    assert outcome.report["verdict"] == "unverified"
+    assert "no sizes were found" in outcome.report["because"]
+
+
+def test_symbols_left_out_have_the_sizes_of_the_plan(built: Built) -> None:
+    _, model, plan, _ = built
+    assert complete_sizes(plan, {}) == {"batch": 40}
+    cases = cases_of(plan, OPTIONS, model)
+    assert all(not case.plan.symbols for case in cases)
+    assert cases[0].place == " at batch=40"
+    assert cases[2].feeds["x"].shape == (cases[2].sizes["batch"], 16)
+    static = replace(plan, symbols=(), symbol_ranges={})
+    with pytest.raises(UsageError, match="Its sizes are fixed"):
+        cases_of(static, replace_options(sizes=({"batch": 3},)), model)

@@ -1,0 +1,88 @@
+"""Sets of inputs that a model is verified with: draws or a file, of a model with symbols at sizes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilec.errors import UsageError
+from tilec.ir.bind_plan import bind_plan, complete_sizes
+from tilec.ir.plan import Plan
+from tilec.ir.port_sizes import port_sizes
+from tilec.ir.samples import sample_sizes
+from tilec.ir.sizes import broken_constraints, sizes_text
+from tilec.spec.recipe import VerifyOptions
+from tilec.verify.input_files import Feeding, feedings, feeds_of, read_arrays
+from tilec.verify.inputs import Array
+
+Sizes = Mapping[str, int]
+
+SAMPLES = 10
+"""Number of sizes that a model with symbols is verified at, unless its variants need more."""
+
+BUDGET = 1 << 38
+"""Floating-point operations of all samples together, unless variants need more: a few seconds of two cores."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs, and the plan at the sizes of these inputs; `sizes` are those of its symbols, in a model that
+    has any."""
+
+    feeding: Feeding
+    plan: Plan
+    sizes: Sizes = field(default_factory=dict)
+
+    @property
+    def feeds(self) -> dict[str, Array]:
+        """One array for every input of the model, made anew."""
+        return feeds_of(self.plan, self.feeding)
+
+    @property
+    def place(self) -> str:
+        """` at batch=1, seq=17`, empty in a model without symbols."""
+        return f" at {sizes_text(self.sizes)}" if self.sizes else ""
+
+
+def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLES) -> tuple[Case, ...]:
+    """The cases to verify a `model` with.
+
+    A model of known sizes has one for each draw. One with symbols has one for each of its sizes, with the draws in
+    turn: those that the options name, else samples, about `most` of them. A file of inputs is the only case. Raises
+    UsageError for sizes that the plan does not have or allow.
+    """
+    chosen = feedings(options.seeds, options.inputs, model)
+    named = tuple(complete_sizes(plan, each) for each in options.sizes)
+    if not plan.symbols:
+        return tuple(Case(each, plan) for each in chosen)
+    if options.inputs is not None:
+        sizes: tuple[Sizes, ...] = (_sizes_of_file(plan, Path(options.inputs)),)
+    else:
+        sizes = named or sample_sizes(plan, options.seeds[0], most, budget=BUDGET)
+    return tuple(Case(chosen[n % len(chosen)], bind_plan(plan, each), each) for n, each in enumerate(sizes))
+
+
+def steps_at(kernels: Mapping[str, Any], case: Case) -> Mapping[str, Any]:
+    """The data of a 3-kernels.json with the steps that run in a case: of every group those of one variant."""
+    if not case.sizes:
+        return kernels
+    kernel_of = {group.name: group.variants[0].kernel for group in case.plan.groups}
+    steps = {step["group"]: step for step in reversed(kernels["steps"]) if kernel_of[step["group"]] == step["kernel"]}
+    return {**kernels, "steps": [step for step in kernels["steps"] if steps.get(step["group"]) is step]}
+
+
+def _sizes_of_file(plan: Plan, file: Path) -> dict[str, int]:
+    """The sizes of the symbols of a plan in a file of inputs. Raises UsageError."""
+    shapes = {name: np.shape(array) for name, array in read_arrays(file).items()}
+    sizes = port_sizes(plan.inputs, plan.tensors, shapes)
+    missing = [symbol for symbol in plan.symbols if symbol not in sizes]
+    if missing:
+        raise UsageError(f"its inputs do not tell the size {missing[0]}", str(file))
+    problems = broken_constraints(plan.constraints, plan.symbol_ranges, sizes)
+    if problems:
+        raise UsageError(problems[0], str(file), "Take inputs of sizes that the model accepts.")
+    return {symbol: sizes[symbol] for symbol in plan.symbols}
