@@ -53,10 +53,14 @@ class Specializations:
         """The model for these shapes, if there is one."""
         return self._made.get(key) if key is not None else None
 
+    def wants(self, key: ShapeKey) -> bool:
+        """Whether a model for these shapes was not asked for yet, and there may be another one."""
+        return key not in self._asked and len(self._asked) < MOST
+
     def ask(self, key: ShapeKey, sizes: Mapping[str, int]) -> None:
         """Have a model made for sizes that are frequent, once, while there are fewer than `MOST`."""
         with self._lock:
-            if key in self._asked or len(self._asked) >= MOST:
+            if not self.wants(key):
                 return
             self._asked.add(key)
         self._queue.add(lambda: self._make(key, sizes), LATER)
