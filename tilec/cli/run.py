@@ -160,7 +160,8 @@ def _sizes_of(session: "Session", given: Mapping[str, Any]) -> dict[str, int]:
     for symbol in session.symbols:
         name = session.inputs[symbol.at].name if symbol.space == "input" else ""
         if name in given and given[name].ndim > symbol.dim:
-            sizes[symbol.name] = given[name].shape[symbol.dim]
+            size = symbol.size_of(given[name].shape[symbol.dim])
+            sizes |= {} if size is None else {symbol.name: size}
     return sizes
 
 
