@@ -13,13 +13,14 @@ import pytest
 
 from tilec.artifact import pretty
 from tilec.errors import UsageError
+from tilec.ir.bind_plan import complete_sizes
 from tilec.ir.plan import Plan
 from tilec.ir.sizes import Constraint, SymbolRange
 from tilec.ir.text import parse_expr
 from tilec.ir.verify.program import check_program
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify import on_machine, sized_checks
-from tilec.verify.cases import cases_of, complete_sizes
+from tilec.verify.cases import cases_of
 from tilec.verify.outcome import Outcome
 from tilec.verify.stage import verify
 from verify.builds import OPTIONS, generated, planned_for_sizes, wrong_from

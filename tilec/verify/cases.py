@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tilec.errors import UsageError, did_you_mean
-from tilec.ir.bind_plan import bind_plan
+from tilec.errors import UsageError
+from tilec.ir.bind_plan import bind_plan, complete_sizes
 from tilec.ir.plan import Plan
 from tilec.ir.port_sizes import port_sizes
 from tilec.ir.samples import sample_sizes
-from tilec.ir.sizes import broken_constraints, pivot_sizes
+from tilec.ir.sizes import broken_constraints, sizes_text
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.input_files import Feeding, feedings, feeds_of, read_arrays
 from tilec.verify.inputs import Array
@@ -48,11 +48,6 @@ class Case:
         return f" at {sizes_text(self.sizes)}" if self.sizes else ""
 
 
-def sizes_text(sizes: Sizes) -> str:
-    """`batch=1, seq=17`."""
-    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
-
-
 def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLES) -> tuple[Case, ...]:
     """The cases to verify a `model` with.
 
@@ -69,24 +64,6 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     else:
         sizes = named or sample_sizes(plan, options.seeds[0], most, budget=BUDGET)
     return tuple(Case(chosen[n % len(chosen)], bind_plan(plan, each), each) for n, each in enumerate(sizes))
-
-
-def complete_sizes(plan: Plan, given: Sizes) -> dict[str, int]:
-    """The sizes of all symbols of a plan: the `given` ones, else those that the plan is made for.
-
-    Raises UsageError for a symbol that the plan does not have, and for sizes that it does not allow.
-    """
-    flag = f"--shape {','.join(f'{symbol}={size}' for symbol, size in given.items())}"
-    for symbol in given:
-        if symbol not in plan.symbols:
-            near = did_you_mean(symbol, plan.symbols)
-            known = f"The symbols are {', '.join(plan.symbols)}." if plan.symbols else "Its sizes are fixed."
-            raise UsageError(f"the plan has no symbol {symbol!r}", flag, f"Did you mean {near!r}?" if near else known)
-    sizes = {**pivot_sizes(plan.symbols, plan.symbol_ranges), **given}
-    problems = broken_constraints(plan.constraints, plan.symbol_ranges, sizes)
-    if problems:
-        raise UsageError(problems[0], flag, "Take sizes that the plan allows; `tilec inspect` lists them.")
-    return sizes
 
 
 def steps_at(kernels: Mapping[str, Any], case: Case) -> Mapping[str, Any]:

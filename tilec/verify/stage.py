@@ -32,7 +32,9 @@ def verify(
     from tilec.verify.limits import enough_groups, within_bounds
 
     outcome = _compared(folder, plan, kernels, model, options, advance, because)
-    return enough_groups(within_bounds(outcome, bind_plan(plan, pivot_sizes(plan.symbols, plan.symbol_ranges))), options.least_share)
+    return enough_groups(
+        within_bounds(outcome, bind_plan(plan, pivot_sizes(plan.symbols, plan.symbol_ranges))), options.least_share
+    )
 
 
 def _compared(

@@ -161,8 +161,8 @@ class Values:
         at = point.offsets if modulus == 1 else self._quotient(point, modulus)
         moved = displacement(form, at)
         base = self._base(place, modulus)
-        for stride, times in moved.rows:
-            rows = self._indices.get(simplify(Binary("*", stride, Const(times))))
+        if moved.rows is not None:
+            rows = self._indices.get(moved.rows)
             base = rows if base is None else tirx.Add(base, rows)
         total = int64(moved.elements) if base is None else base
         if base is not None and moved.elements:

@@ -143,7 +143,9 @@ class _Resolver:
     def open_intervals(self, loop: Loop, extent: Expr, scope: Scope) -> tuple[OpenInterval, ...]:
         """The intervals of a loop whose extent is no number: several where symbols decide it."""
         if self.sizes.depends(extent):
-            return peel_open_loop(loop, extent, scope.ranges, scope.values)
+            parts = peel_open_loop(loop, extent, scope.ranges, scope.values)
+            some = [part for part in parts if not self.sizes.is_empty(Binary("-", part.end, part.first))]
+            return tuple(some) or parts[:1]
         return (OpenInterval(Const(0), extent),)
 
     def body(self, statements: Sequence[Statement], scope: Scope) -> tuple[Step, ...]:
