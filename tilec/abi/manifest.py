@@ -234,7 +234,8 @@ class Manifest:
             places = self.inputs if symbol.space == "input" else results
             place = places[symbol.at] if 0 <= symbol.at < len(places) else None
             shape = place.shape if isinstance(place, TensorSpec) else ()
-            if not 0 <= symbol.dim < len(shape) or shape[symbol.dim] != symbol.name:
+            plain = (symbol.factor, symbol.constant) == (1, 0)
+            if not 0 <= symbol.dim < len(shape) or (plain and shape[symbol.dim] != symbol.name):
                 raise ValueError(f"no dimension defines the symbol {symbol.name!r}")
 
     def _check_calls(self) -> None:

@@ -17,8 +17,9 @@ NUMBERS = "numbers"
 
 @dataclass(frozen=True)
 class SymbolSpec:
-    """A symbol: the extent of dimension `dim` of input or of result of a call number `at`. Sizes from `low` to `high`
-    (None: no limit) that are multiples of `divisor` are allowed; `origin` says by whom."""
+    """A symbol, which dimension `dim` of input or of result of a call number `at` tells: its extent is `factor` times
+    the symbol plus `constant`. Sizes from `low` to `high` (None: no limit) that are multiples of `divisor` are allowed;
+    `origin` says by whom."""
 
     name: str
     space: Literal["input", "result"]
@@ -28,6 +29,13 @@ class SymbolSpec:
     high: int | None = None
     divisor: int = 1
     origin: str = ""
+    factor: int = 1
+    constant: int = 0
+
+    def size_of(self, extent: int) -> int | None:
+        """The symbol that its dimension's extent tells, None where no integer does."""
+        size, rest = divmod(extent - self.constant, self.factor)
+        return None if rest else size
 
     @property
     def allowed(self) -> str:
@@ -82,6 +90,8 @@ class ShapeProgram:
         names = tuple(symbol.name for symbol in self.symbols)
         if self.numbers[: len(names)] != names or any(self.extents.get(name) != n for n, name in enumerate(names)):
             raise ValueError("the first numbers are not the symbols")
+        if any(symbol.factor < 1 for symbol in self.symbols):
+            raise ValueError("the extent that tells a symbol does not grow with it")
         if self.parts and len(self.parts) != len(self.numbers):
             raise ValueError(f"there are {len(self.numbers)} numbers and parts of {len(self.parts)}")
         of_launches = (*self.widths, *self.scratch, *(number for segment in self.tasks for number in segment))
