@@ -37,8 +37,9 @@ def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
 def require_range(op: Op, indices: Value, extent: Expr, coordinate: int | None = None) -> None:
     """Require that `indices` (of the last dimension the one at `coordinate`) are -extent to extent - 1.
 
-    Known indices are compared here: raises ConfigError, or demands as much of an extent that varies. Those that are an input of the model are compared at every run.
-    Computed ones are not compared: code that looks them up reads the first or the last element instead.
+    Known indices are compared here: raises ConfigError, or demands as much of an extent that varies. Those that are an
+    input of the model are compared at every run. Computed ones are not compared: code that looks them up reads the
+    first or the last element instead.
     """
     size = constant_value(extent)
     if indices.array is None:
