@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from acceptance.building import build, folder_of, host, plan_of
+from acceptance.building import build, folder_of, host, plan_of, tilec
 from tilec.artifact import Artifact, digest_file, read_artifact
 from tilec.codegen.driver import codegen
 from tilec.errors import UsageError
@@ -144,6 +144,19 @@ def test_one_compilation_runs_at_all_sizes(tmp_path, model):
     assert wrong == []
 
 
+def test_a_compiled_model_is_verified_and_runs_from_the_command_line(tmp_path):
+    """Inputs are drawn at the usual sizes, or at those of --shape."""
+    mlp(tmp_path)
+    ran = tilec("compile", "mlp.onnx", "--shape", "batch=1..600", folder=tmp_path)
+    assert "verified on: host" in ran.stderr
+    assert read_artifact(tmp_path / "mlp.tilec" / "4-report.json", "report").body["verdict"] == "pass"
+    for flags, shape in (((), "[128, 10]"), (("--shape", "batch=7"), "[7, 10]")):
+        ran = tilec("run", "mlp.tilec", *flags, folder=tmp_path)
+        assert f"output y: float32{shape}" in ran.stderr
+    ran = tilec("run", "mlp.tilec", "--shape", "seq=7", folder=tmp_path, code=2)
+    assert "the model has no size 'seq'\n  Its sizes are batch." in ran.stderr
+
+
 def test_sizes_out_of_range_name_their_origin(tmp_path):
     session = compiled(attention(tmp_path))
     with pytest.raises(UsageError, match=r"'x' has 513 along dimension 1, the model takes 1 to 512 for seq \(recipe\)"):
@@ -156,11 +169,10 @@ def test_guards_choose_among_variants(tmp_path):
 
     def in_two(plan: Plan) -> Plan:
         few = parse_expr("batch < 16")
-        groups = [
-            replace(g, variants=(replace(v, guard=few, kernel=f"{v.kernel}_few"), v))
-            for g in plan.groups
-            for v in g.variants
-        ]
+        groups = []
+        for group in plan.groups:
+            last = group.variants[-1]
+            groups.append(replace(group, variants=(replace(last, guard=few, kernel=f"{last.kernel}_few"), last)))
         return replace(plan, groups=tuple(groups))
 
     path = convolutions(tmp_path)

@@ -80,3 +80,59 @@ def pieces():
     node = helper.make_node("SequenceInsert", ["s", "x"], ["t"])
     inputs = [sequence("s", TensorProto.FLOAT, None), value("x", 2)]
     return model([node], inputs, [sequence("t", TensorProto.FLOAT, None)])
+
+
+def encoder(channels=32, heads=2, longest=64):
+    """A transformer layer over tokens: positions from a table of `longest`, attention, LayerNorm, Gelu."""
+    generator = np.random.default_rng(1)
+    weights, nodes = [], []
+
+    def weight(name, *shape, scale=0.2):
+        weights.append(constant(name, (scale * generator.standard_normal(shape)).astype(np.float32)))
+        return name
+
+    def add(op, *inputs, **attributes):
+        name = f"{op.lower()}_{len(nodes)}"
+        nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def numbers(name, *values):
+        weights.append(constant(name, np.array(values, np.int64)))
+        return name
+
+    def split(x):
+        return add("Transpose", add("Reshape", x, "split"), perm=[0, 2, 1, 3])
+
+    one, zero, axis = numbers("one", 1), numbers("zero", 0), numbers("axis", 0)
+    numbers("split", 0, 0, heads, channels // heads), numbers("joined", 0, 0, channels)
+    length = add("Slice", add("Shape", "ids"), one, numbers("two", 2))
+    words = add("Gather", weight("words", 100, channels), "ids")
+    x = add("Add", words, add("Slice", weight("positions", longest, channels), zero, length, axis))
+    q, k, v = (split(add("MatMul", x, weight(f"w{name}", channels, channels))) for name in "qkv")
+    scores = add("Mul", add("MatMul", q, add("Transpose", k, perm=[0, 1, 3, 2])), weight("scale", 1))
+    mixed = add("MatMul", add("Softmax", scores, axis=-1), v)
+    joined = add("Reshape", add("Transpose", mixed, perm=[0, 2, 1, 3]), "joined")
+    x = add("Add", x, joined)
+    x = add("LayerNormalization", x, weight("gain", channels), weight("shift", channels), axis=-1)
+    nodes.append(helper.make_node("Gelu", [x], ["y"], name="gelu"))
+    inputs = [value("ids", "batch", "seq", type_=TensorProto.INT64)]
+    return model(nodes, inputs, [value("y", "batch", "seq", channels)], weights, opset=20)
+
+
+def convolutions(channels=8):
+    """A convolution with a stride, one behind it, their pool and a product, for any number of images."""
+    generator = np.random.default_rng(2)
+
+    def weight(name, *shape):
+        return constant(name, (0.2 * generator.standard_normal(shape)).astype(np.float32))
+
+    weights = [weight("w1", channels, 3, 3, 3), weight("w2", channels, channels, 3, 3), weight("w3", channels, 10)]
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2], name="first"),
+        helper.make_node("Relu", ["a"], ["b"], name="relu"),
+        helper.make_node("Conv", ["b", "w2"], ["c"], pads=[1, 1, 1, 1], name="second"),
+        helper.make_node("GlobalAveragePool", ["c"], ["d"], name="pool"),
+        helper.make_node("Flatten", ["d"], ["e"], name="flat"),
+        helper.make_node("MatMul", ["e", "w3"], ["y"], name="classes"),
+    ]
+    return model(nodes, [value("x", "batch", 3, 16, 16)], [value("y", "batch", 10)], weights)

@@ -17,6 +17,7 @@ import pytest
 
 import tilec
 from api import models
+from api.stand_ins import Compiler, feeds
 from tilec.api import compiling, worker
 from tilec.api.cache import Cache
 from tilec.api.compiling import compiled_folder
@@ -49,15 +50,15 @@ def test_a_model_is_compiled_once(tmp_path, counted):
     assert len(counted) == 1
 
 
-def test_sizes_are_compiled_once_each_and_the_oldest_leave_memory(tmp_path, counted, monkeypatch):
+def test_the_models_of_single_sizes_used_last_stay_in_memory(tmp_path, monkeypatch):
     monkeypatch.setattr("tilec.api.model_dispatch.KEPT", 2)
-    session = tilec.InferenceSession(models.two_inputs().SerializeToString(), cache=tmp_path)
-    assert not counted
+    compiler = Compiler(monkeypatch, refuses=("batch",))
+    with pytest.warns(UserWarning, match="for each set of sizes"):
+        session = tilec.InferenceSession(models.two_inputs().SerializeToString(), cache=tmp_path)
     for batch in (1, 2, 3, 1, 2, 3):
-        a = np.ones((batch, 4), np.float32)
-        session.run(None, {"a": a, "c": a})
-    assert [dict(request.sizes) for request in counted] == [{"batch": 1}, {"batch": 2}, {"batch": 3}]
-    assert len(session._model._serving._made) == 2
+        session.run(None, feeds(batch))
+    assert compiler.sizes == [{}, {"batch": 1}, {"batch": 2}, {"batch": 3}]
+    assert len(session._model._dispatch._made) == 2
 
 
 def test_the_key_changes_with_all_that_the_code_depends_on(monkeypatch, tmp_path):
@@ -86,6 +87,7 @@ def test_the_key_changes_with_all_that_the_code_depends_on(monkeypatch, tmp_path
     keys.append(keyed(request).key)
     assert len(set(keys)) == len(keys)
     monkeypatch.setenv("TILEC_THREADS", "1")
+    monkeypatch.setenv("TILEC_SPECIALIZE", "likely")
     assert keyed(request).key == keys[-1]
 
 

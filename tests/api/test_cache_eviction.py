@@ -22,7 +22,7 @@ def weighty(value=1.0):
 
 
 def run(cache, batch, value=1.0):
-    session = tilec.InferenceSession(weighty(value), cache=cache)
+    session = tilec.InferenceSession(weighty(value), cache=cache, sizes={"batch": batch})
     assert (session.run(None, {"x": np.ones((batch, 256), np.float32)})[0] == 256 * value).all()
 
 

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 
 import tilec.backend as backend
 from tilec.backend import rep
-from tilec.errors import UsageError
+from tilec.errors import UnsupportedError, UsageError
+from tilec.importer.specialise import open_inputs
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -81,15 +82,38 @@ def test_a_model_that_breaks_the_rules_is_told_by_onnx():
         backend.prepare(model([helper.make_node("Relu", ["nothing"], ["y"])], {}, {"y": (1, [2])}))
 
 
-def test_open_sizes_are_bound_when_it_runs(compilations):
+def test_open_sizes_are_compiled_once(compilations):
     prepared = backend.prepare(relu([None, "n"]))
-    assert compilations == []
+    assert prepared.native is True
+    for shape in ((2, 3), (4, 1), (2, 3), (0, 5)):
+        x = np.full(shape, -1, np.float32)
+        assert prepared.run([x])[0].shape == shape
+    assert len(compilations) == 1
+
+
+@pytest.fixture
+def only_known_sizes(monkeypatch, compilations):
+    """The compiler refuses open sizes."""
+
+    def compiled(given, strict):
+        if open_inputs(given):
+            compilations.append(given)
+            raise UnsupportedError("the size n is not bound")
+        return original(given, strict)
+
+    original = rep.compiled
+    monkeypatch.setattr(rep, "compiled", compiled)
+
+
+def test_open_sizes_that_must_be_known_are_bound_when_it_runs(compilations, only_known_sizes):
+    prepared = backend.prepare(relu([None, "n"]))
+    assert len(compilations) == 1
     assert prepared.native is None
     assert prepared.placement is None
     for shape in ((2, 3), (4, 1), (2, 3), (0, 5)):
         x = np.full(shape, -1, np.float32)
         assert prepared.run([x])[0].shape == shape
-    assert len(compilations) == 3
+    assert len(compilations) == 4
     assert prepared.native is True
 
 
@@ -102,7 +126,7 @@ def test_values_that_decide_shapes_are_frozen_once_each(compilations):
     assert [len(m.graph.initializer) for m in compilations[before:]].count(1) == 2
 
 
-def test_the_least_recent_of_many_variants_is_dropped(monkeypatch):
+def test_the_least_recent_of_many_variants_is_dropped(monkeypatch, only_known_sizes):
     monkeypatch.setattr(rep, "MOST_VARIANTS", 2)
     prepared = backend.prepare(relu([None]))
     for size in (1, 2, 3, 1):

@@ -74,9 +74,12 @@ def test_report_gives_reasons(cli, listing, tmp_path):
     ran = cli("import", "model.onnx", "--report", "--json")
     assert ran.code == 0
     found = json.loads(ran.out)
-    assert (found["compiled"], found["total"]) == (1, 3)
-    assert [entry["node"] for entry in found["unsupported"]] == ["choose", "pick"]
-    assert found["unsupported"][1]["reason"] == "it reads 'chosen', whose shape depends on the data"
+    assert (found["compiled"], found["total"]) == (2, 3)
+    assert [entry["node"] for entry in found["unsupported"]] == ["choose"]
+    assert found["unsupported"][0]["reason"] == "its output's shape depends on the data"
+    (reported,) = found["sizes"]["ranges"].items()
+    assert (reported[0], reported[1]["origin"]) == ("nonmaxsuppression_1", "node choose (NonMaxSuppression)")
+    assert "nonmaxsuppression_1: 0.." in cli("import", "model.onnx", "--report").out
     assert cli("import", "model.onnx", "--report", "--strict").code == 5
     assert listing() == before
 

@@ -7,6 +7,7 @@ import re
 import sys
 
 import pytest
+from onnx import helper
 
 from cli import models
 from tilec.scheduler.pipeline import SEARCH
@@ -126,7 +127,7 @@ def test_tiles_of_a_symbolic_plan_are_those_for_the_likely_size(cli, dynamic, tm
     usual, many = planned("{divisor: 1}"), planned("{likely: [65536]}")
     assert usual[0] != many[0]
     assert "skipped" not in many[1], "another likely size is another plan"
-    assert planned("{range: [65536, 70000]}")[0] == many[0]
+    assert planned("{range: [65536, 262144]}")[0] == many[0], "four times as many are looked at for both"
 
 
 def test_schedule_refuses_an_unknown_symbol(cli, dynamic):
@@ -293,3 +294,26 @@ def test_what_passes_over_kernels_alter_is_told_on_stderr(cli, tmp_path):
         assert [step[2][:-1] for step in steps if step[0] == kernel] == [each.name for each in KERNEL_PASSES]
     assert "  + array    x: f32[64] an operand" in ran.err
     assert "codegen: unchanged, skipped" in cli("codegen", "b").err
+
+
+@pytest.mark.feature("B07")
+def test_a_size_of_one_that_is_repeated_is_bound_at_import(cli, tmp_path):
+    nodes = [helper.make_node("Add", ["x", "z"], ["y"], name="add")]
+    models.save(
+        tmp_path / "sum.onnx",
+        nodes,
+        [models.value("x", "b", 4), models.value("z", "c", 4)],
+        [models.value("y", "b", 4)],
+    )
+    known = {"c": {"origin": "node add (Add)", "value": "b"}}
+    assert json.loads(cli("import", "sum.onnx", "-o", "-").out)["symbol_values"] == known
+    for shape in ("b=3,c=3", "b=3", "c=3"):
+        bound = json.loads(cli("import", "sum.onnx", "--shape", shape, "-o", "-").out)
+        assert (bound["symbols"], bound["tensors"]["z"]) == ([], "f32[3, 4]")
+        assert "symbol_values" not in bound
+        assert "constraints" not in bound
+    repeated = json.loads(cli("import", "sum.onnx", "--shape", "b=3,c=1", "-o", "-").out)
+    assert (repeated["tensors"]["z"], repeated["tensors"]["y"]) == ("f32[1, 4]", "f32[3, 4]")
+    ran = cli("import", "sum.onnx", "--shape", "b=3,c=2")
+    assert ran.code == 2
+    assert "c=2, node add (Add)" in ran.err

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from importer.reference import save
 from tilec.importer import UnsupportedModelError, import_model
 from tilec.ir.codec import graph_from_json, graph_to_json
+from tilec.ir.text import tensor_text
 from tilec.ir.verify.graph import check_graph
 
 
@@ -111,17 +112,15 @@ def test_sequences_inside_compile(tmp_path):
     assert found.graph.calls == ()
 
 
-def test_shapes_that_depend_on_data_stay_outside(tmp_path):
+def test_what_reads_shapes_that_depend_on_data_compiles(tmp_path):
     nodes = [
         helper.make_node("NonZero", ["x"], ["at"], name="where"),
         helper.make_node("Cast", ["at"], ["y"], name="cast", to=TensorProto.FLOAT),
     ]
     found = imported(model(tmp_path / "m.onnx", nodes, [value("x", 3, 3)], [value("y", 2, "n")]))
-    assert [each.reason for each in found.graph.placement.fallback][
-        1
-    ] == "it reads 'at', whose shape depends on the data"
-    assert found.graph.opaque["y"].shape[0] == 2
-    assert found.graph.nodes == ()
+    assert [each.node for each in found.graph.placement.fallback] == ["where"]
+    assert [tensor_text(node.expr) for node in found.graph.nodes] == ["y[i, j] = f32(at[i, j])"]
+    assert found.graph.opaque == {}
 
 
 def test_element_types_without_a_ttype(tmp_path):

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -52,10 +52,9 @@ def prune(cache: Cache, keep: Collection[Path]) -> None:
     A model that another process has loaded stays in its memory. Raises ConfigError for a wrong limit.
     """
     limit = limit_bytes()
-    folders = [path for name in ("sessions", "models") for path in cache.root.glob(f"{name}/*") if _is_whole(path)]
-    files = {folder: _files(folder) for folder in sorted(folders, key=_last_used)}
+    files = {folder: _files(folder) for folder in sorted(_counted(cache), key=_last_used)}
     for folder in list(files):
-        if sum(dict(pair for each in files.values() for pair in each.items()).values()) <= limit:
+        if _total(files.values()) <= limit:
             break
         if folder not in keep:
             remove(folder)
@@ -64,6 +63,16 @@ def prune(cache: Cache, keep: Collection[Path]) -> None:
         with suppress(OSError):
             if kept.stat().st_nlink == 1:
                 kept.unlink()
+
+
+def room(cache: Cache) -> int:
+    """Bytes until something would have to go. Raises ConfigError for a wrong limit."""
+    return limit_bytes() - _total(_files(folder) for folder in _counted(cache))
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of a folder of the cache."""
+    return sum(_files(folder).values())
 
 
 def limit_bytes() -> int:
@@ -83,6 +92,16 @@ def remove(folder: Path) -> None:
     except FileNotFoundError:
         return
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _counted(cache: Cache) -> list[Path]:
+    """The folders that the limit is about."""
+    return [path for name in ("sessions", "models") for path in cache.root.glob(f"{name}/*") if _is_whole(path)]
+
+
+def _total(files: Iterable[Mapping[int, int]]) -> int:
+    """Bytes of files together; one that several folders share counts once."""
+    return sum(dict(pair for each in files for pair in each.items()).values())
 
 
 def _is_whole(path: Path) -> bool:

@@ -24,6 +24,10 @@ from tilec.errors import ArtifactError, TilecError, UsageError
 log = logging.getLogger("tilec")
 
 
+class CompilerError(TilecError):
+    """The compiler ended without saying what is wrong with the model."""
+
+
 def available(request: Request) -> bool:
     """Whether the model is compiled already."""
     return Cache(Path(request.cache)).session(request.key).is_dir()
@@ -132,7 +136,7 @@ def _failure(code: int, out: str, err: str, request: Request) -> TilecError:
         if code < 0:
             return TilecError(f"the compiler was ended by signal {signal.Signals(-code).name}", place)
         last = err.strip().splitlines()[-1] if err.strip() else f"exit code {code}"
-        return TilecError(f"the compiler failed: {last}", place, "`tilec compile --debug` shows where.")
+        return CompilerError(f"the compiler failed: {last}", place, "`tilec compile --debug` shows where.")
     return found
 
 

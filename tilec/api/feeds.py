@@ -15,6 +15,9 @@ from tilec.ir.text import parse_expr
 
 Feeds = Mapping[str, Any]
 
+ShapeKey = tuple[tuple[int, ...], ...]
+"""The shapes of those inputs that decide the sizes."""
+
 
 class FeedError(UsageError, RuntimeError, ValueError):
     """A run was asked for what the model does not take or give; onnxruntime's users catch the other two."""
@@ -104,7 +107,7 @@ class Sizes:
         self._extents.sort(key=lambda entry: not isinstance(entry[2], Var))
         self.names = tuple(dict.fromkeys(name for name, _, extent in self._extents if constant_value(extent) is None))
 
-    def key(self, feeds: Feeds) -> tuple[tuple[int, ...], ...] | None:
+    def key(self, feeds: Feeds) -> ShapeKey | None:
         """The shapes that decide the sizes; None when a feed is missing or no array."""
         try:
             return tuple([feeds[name].shape for name in self.names])
@@ -113,10 +116,19 @@ class Sizes:
 
     def read(self, feeds: Feeds) -> dict[str, int]:
         """Symbol -> size, for feeds that `check` has passed. Raises FeedError where two inputs disagree."""
+        return self._read({name: np.shape(feeds[name]) for name in dict.fromkeys(name for name, _, _ in self._extents)})
+
+    def of(self, key: ShapeKey) -> dict[str, int]:
+        """Symbol -> size, for the shapes of feeds that a run has taken."""
+        return self._read(dict(zip(self.names, key, strict=True)))
+
+    def _read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         sizes = dict(self.fixed)
         origin: dict[str, str] = {}
         for name, axis, extent in self._extents:
-            size = int(np.shape(feeds[name])[axis])
+            if name not in shapes:
+                continue
+            size = int(shapes[name][axis])
             if isinstance(extent, Var) and extent.name not in sizes:
                 sizes[extent.name], origin[extent.name] = size, name
                 continue

@@ -1,87 +1,134 @@
-"""A model being served: what it takes, which sizes a call has, and the compiled code for them."""
+"""A model being served: what it takes, and the compiled code for a call."""
 
 import threading
+import weakref
+from pathlib import Path
+from typing import Any
 
-from tilec.api.feeds import FeedError, Feeds, Sizes, check
-from tilec.api.model_dispatch import ModelDispatch, Runnable
+from tilec.api.any_size import NEEDS_SIZES, Attempt
+from tilec.api.cache import Cache
+from tilec.api.compile_queue import CompileQueue
+from tilec.api.feeds import FeedError, Feeds, ShapeKey, Sizes, check
+from tilec.api.load_compiled import Runnable
+from tilec.api.model_dispatch import ModelDispatch
 from tilec.api.model_source import Opened
+from tilec.api.observed_sizes import ObservedSizes
 from tilec.api.onnxruntime_peer import OnnxruntimePeer
-from tilec.api.options import SessionOptions
-from tilec.api.request import Request
+from tilec.api.request import Request, keyed
+from tilec.api.serving import Serving
+from tilec.api.specializations import Specializations
 from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
 
+ANY = ()
+"""Key of the model that takes all sizes that are not bound."""
+
 
 class Model:
-    """One model file. `fixed` is its code when its sizes are known from the start and it is compiled; `types` maps
-    inputs to their types, `defaults` are those that may be left out, `count` is the number of the others."""
+    """One model file. `fixed` is its code once it is compiled, for any size that is not bound; `types` maps inputs to
+    their types, `defaults` are those that may be left out, `count` is the number of the others.
 
-    def __init__(self, opened: Opened, request: Request, options: SessionOptions, fallback: bool) -> None:
+    A model that only compiles with its sizes known is compiled for each set of sizes.
+    """
+
+    def __init__(self, opened: Opened, request: Request, serving: Serving, queue: CompileQueue) -> None:
         header = opened.header
         self._header = header
-        self._options = options
+        self._serving = serving
         self.types = {port.name: port.type for port in (*header.inputs, *header.overridable)}
         self.defaults = frozenset(port.name for port in header.overridable)
         self.count = len(header.inputs)
-        self._sizes = Sizes(header.inputs, self._overridden())
-        threads = options.intra_op_num_threads or None
+        self._bound = dict(request.sizes)
+        self._sizes = Sizes(header.inputs, self._bound)
         self._peers: list[OnnxruntimePeer] = []
         self._peer_lock = threading.Lock()
         self._path = opened.path
-        self._serving = ModelDispatch(request, threads, self._peer if fallback else None)
+        self._dispatch = ModelDispatch(request, serving.threads, self._peer if serving.fallback else None, queue)
+        self._often = Specializations(request, serving.threads, queue)
+        self._observed: ObservedSizes | None = None
+        self._attempt: Attempt | None = None
+        self._needs_sizes = False
+        self._specializes = serving.specialize == "likely"
         self.fixed: Runnable | None = None
-        if not self._sizes.names and fallback:
-            self._serving.begin((), self._sizes.fixed)
-        elif not self._sizes.names:
+        if self._sizes.names:
+            self._observed = ObservedSizes(self._sizes, Cache(Path(request.cache)), request.sha256)
+            weakref.finalize(self, self._observed.keep)
+            self._attempt = Attempt(keyed(request))
+            self._refuse_any_size(self._attempt.refusal)
+        if serving.fallback and not self._needs_sizes:
+            self._dispatch.begin(ANY, self._bound)
+        elif not self._needs_sizes:
             self._settle()
 
-    def explained(self, feeds: Feeds, error: UsageError) -> UsageError:
+    def run(self, feeds: Feeds, out: Feeds | None = None) -> dict[str, Any]:
+        """All outputs by name, those in `out` in its arrays. Raises FeedError, and what is wrong with the model when it
+        is compiled in this call."""
+        code, key = self.fixed, None
+        if code is None or self._observed is not None:
+            key = self._sizes.key(feeds)
+            code = self._often.ready(key) or code or self._found(feeds, key)
+        try:
+            results = code.run(feeds, out)
+        except UsageError as error:
+            raise self._explained(feeds, error) from None
+        if self._observed is not None and key is not None:
+            frequent = self._observed.add(key)
+            if frequent and self._specializes and self.fixed is not None and self._often.wants(key):
+                self._often.ask(key, self._sizes.of(key))
+        return results
+
+    def _explained(self, feeds: Feeds, error: UsageError) -> UsageError:
         """The error that says best why these feeds do not fit, where a run raised `error`."""
         try:
             check(feeds, self._header.inputs, self.defaults)
-            self._sizes.read(feeds)
+            if self._bound:
+                self._sizes.read(feeds)
         except UsageError as better:
             return better
         return FeedError(error.message, error.place, error.hint)
 
-    def specialised(self, feeds: Feeds) -> Runnable:
-        """The compiled code for the sizes of these feeds, or what serves in its place. Raises FeedError."""
-        if not self._sizes.names:
-            return self._settle()
-        key = self._sizes.key(feeds)
-        found = self._serving.ready(key) if key is not None else None
-        if found is None:
-            check(feeds, self._header.inputs, self.defaults)
-            found = self._serving.get(key, self._sizes.read(feeds))
-        return found
+    def _found(self, feeds: Feeds, key: ShapeKey | None) -> Runnable:
+        """The compiled code for these feeds, or what serves in its place. Raises FeedError."""
+        if not self._needs_sizes:
+            found = self._settle()
+            if found is not None:
+                if isinstance(found, OnnxruntimePeer) and self._sizes.names:
+                    self._checked_sizes(feeds)
+                return found
+        ready = self._dispatch.ready(key) if key is not None else None
+        return ready if ready is not None else self._dispatch.get(key, self._checked_sizes(feeds))
 
-    def _settle(self) -> Runnable:
-        """The code of a model of fixed sizes; once it is compiled it is not asked for again."""
-        runnable = self._serving.get((), self._sizes.fixed)
+    def _checked_sizes(self, feeds: Feeds) -> dict[str, int]:
+        """The sizes of feeds, which are checked first, for nothing else does. Raises FeedError."""
+        check(feeds, self._header.inputs, self.defaults)
+        return self._sizes.read(feeds)
+
+    def _settle(self) -> Runnable | None:
+        """The code for any size, or onnxruntime while it is made; None where only known sizes compile. Once it is there
+        it is not asked for again."""
+        future = self._dispatch.begin(ANY, self._bound)
+        if self._attempt is not None and (future.done() or not self._serving.fallback):
+            error = future.exception()
+            if isinstance(error, NEEDS_SIZES):
+                self._attempt.remember(error)
+                self._refuse_any_size(error.message)
+                return None
+        runnable = self._dispatch.serving(future)
         if not isinstance(runnable, OnnxruntimePeer):
             self.fixed = runnable
             self._peers.clear()
         return runnable
 
+    def _refuse_any_size(self, reason: str | None) -> None:
+        """Compile for each set of sizes from now on, and say why, once."""
+        if reason is not None:
+            self._needs_sizes = True
+            anew = f"{self._path.name} is compiled for each set of sizes anew: {reason}"
+            warn_once(f"{anew}; InferenceSession(..., sizes=...) binds or limits sizes")
+
     def _peer(self) -> Runnable:
         """onnxruntime for the time being, opened once."""
         with self._peer_lock:
             if not self._peers:
-                self._peers.append(
-                    OnnxruntimePeer(self._path, self._options.intra_op_num_threads, self._options.given_sizes())
-                )
+                self._peers.append(OnnxruntimePeer(self._path, self._serving.threads, self._serving.named))
             return self._peers[0]
-
-    def _overridden(self) -> dict[str, int]:
-        """Symbol -> size for the dimensions that options fix; a name that no input has is warned about once."""
-        symbols = {
-            text: extent
-            for port in self._header.inputs
-            for extent, text in zip(port.shape or (), port.extents or (), strict=False)
-            if text in self._header.symbols
-        }
-        given = self._options.given_sizes()
-        for name in given:
-            if name not in symbols.values():
-                warn_once(f"no input has a dimension {name!r}: its size has no effect")
-        return {symbol: given[name] for symbol, name in symbols.items() if isinstance(name, str) and name in given}

@@ -1,42 +1,38 @@
-"""The compiled model that serves a call: one for each set of sizes, compiled or loaded when it is first asked for."""
+"""Compiled models of a session by what they were compiled for: any size, or one set of sizes each."""
 
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from tilec.api.compiling import available, compiled_folder, damaged
+from tilec.api.compile_queue import CompileQueue
+from tilec.api.compiling import available
+from tilec.api.load_compiled import Runnable, load_compiled
 from tilec.api.request import Request, keyed
 from tilec.api.warn_once import warn_once
-from tilec.errors import ArtifactError, TilecError
-
-log = logging.getLogger("tilec")
+from tilec.errors import TilecError
 
 KEPT = 8
 """Compiled models that a session holds in memory, those used last; the others are loaded again from the cache."""
 
 
-class Runnable(Protocol):
-    """Something that computes the outputs: a loaded model, or onnxruntime for the time being."""
-
-    def run(self, feeds: "Mapping[str, Any]", out: "Mapping[str, Any] | None" = None) -> "dict[str, Any]":
-        """Outputs by name."""
-
-
 class ModelDispatch:
-    """The compiled models of one session. Any number of threads may ask at the same time; each is made once.
+    """The compiled models that calls wait for. Any number of threads may ask at the same time; each is made once.
 
-    `sizes` of an entry are given by the caller for the key that it chose. With `peer`, that serves while a model is
-    compiled in the background, and for good when that fails.
+    `sizes` of an entry, those that are bound, are given by the caller for the key that it chose. With `peer`, that
+    serves while a model is compiled in the background, and for good when that fails.
     """
 
-    def __init__(self, request: Request, threads: int | None, peer: "Callable[[], Runnable] | None") -> None:
+    def __init__(
+        self, request: Request, threads: int | None, peer: "Callable[[], Runnable] | None", queue: CompileQueue
+    ) -> None:
         self._request = request
         self._threads = threads
         self._peer = peer
+        self._queue = queue
         self._made: OrderedDict[Any, Future[Runnable]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -62,16 +58,20 @@ class ModelDispatch:
         except BaseException as error:
             self._fail(key, future, error)
             return future
-        if self._peer is None or available(request):
-            self._make(key, request, future)
+        if available(request):
+            self._make(key, request, future, nullcontext())
+        elif self._peer is None:
+            self._make(key, request, future, self._queue.turn())
         else:
-            work = (key, request, future)
-            threading.Thread(target=self._make, args=work, name="tilec-compile", daemon=True).start()
+            self._queue.add(lambda: self._make(key, request, future, nullcontext()))
         return future
 
     def get(self, key: Any, sizes: Mapping[str, int]) -> Runnable:
         """The model for `key` and its sizes; while that is compiled: waits, or the peer. Raises TilecError."""
-        future = self.begin(key, sizes)
+        return self.serving(self.begin(key, sizes))
+
+    def serving(self, future: "Future[Runnable]") -> Runnable:
+        """What `begin` has had made; while that is compiled: waits, or the peer. Raises TilecError."""
         if self._peer is None or (future.done() and not future.exception()):
             return future.result()
         try:
@@ -88,10 +88,11 @@ class ModelDispatch:
         for key in done[: max(0, len(self._made) - KEPT)]:
             del self._made[key]
 
-    def _make(self, key: Any, request: Request, future: "Future[Runnable]") -> None:
-        """Compile and load."""
+    def _make(self, key: Any, request: Request, future: "Future[Runnable]", turn: AbstractContextManager[None]) -> None:
+        """Compile and load, when it is this one's turn."""
         try:
-            loaded = self._load(request)
+            with turn:
+                loaded = load_compiled(request, self._threads)
         except BaseException as error:
             self._fail(key, future, error)
             return
@@ -105,14 +106,3 @@ class ModelDispatch:
             with self._lock:
                 self._made.pop(key, None)
         future.set_exception(error)
-
-    def _load(self, request: Request) -> Runnable:
-        from tilec.runtime import load
-
-        folder = compiled_folder(request)
-        try:
-            return load(folder, threads=self._threads)
-        except ArtifactError as error:
-            log.warning("compiling again: %s", error.message)
-        damaged(folder)
-        return load(compiled_folder(request), threads=self._threads)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from tilec.api.cache import Cache
@@ -13,11 +14,13 @@ from tilec.api.cache_eviction import used
 from tilec.api.compiling import temporary_cache
 from tilec.api.header import Header, read_header
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
-from tilec.api.request import Request
+from tilec.api.request import Request, SizeRange
 from tilec.api.values import plain
 from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
 from tilec.pipeline.provenance import tools
+
+NO_RANGES: Mapping[str, SizeRange] = MappingProxyType({})
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -57,9 +60,17 @@ def open_file(path: Path, cache: Path) -> Opened:
     return _opened(path, Cache(cache))
 
 
-def request_for(model: Opened, device: str, recipe: str | None, sizes: Mapping[str, int], cache: Path) -> Request:
-    """The request to compile a model for these sizes."""
-    return Request(str(model.path.absolute()), model.sha256, device, str(cache), recipe, model.weights, dict(sizes))
+def request_for(
+    model: Opened,
+    device: str,
+    recipe: str | None,
+    sizes: Mapping[str, int],
+    cache: Path,
+    ranges: Mapping[str, SizeRange] = NO_RANGES,
+) -> Request:
+    """The request to compile a model for these sizes, those in these ranges and any other ones."""
+    path = str(model.path.absolute())
+    return Request(path, model.sha256, device, str(cache), recipe, model.weights, dict(sizes), dict(ranges))
 
 
 def with_inputs(model: Opened, names: Collection[str], cache: Cache) -> Opened:

@@ -9,10 +9,16 @@ from tilec.api.cache_eviction import LIMIT_VARIABLE
 from tilec.artifact import digest_bytes, digest_file, digest_object
 from tilec.pipeline.provenance import tools
 
+SizeRange = tuple[int, int | None, int]
+"""The least and the largest size (None: no limit), and the number that divides all."""
+
 LINKS = "links.json"
 """In a compiled model's folder: the files that lie elsewhere, by name; "" is the model, others lie beside it."""
 
-_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE})
+SPECIALIZE_VARIABLE = "TILEC_SPECIALIZE"
+"""Whether sessions have models of their own for sizes that they see often."""
+
+_WITHOUT_EFFECT = frozenset({"TILEC_THREADS", LIMIT_VARIABLE, SPECIALIZE_VARIABLE})
 """Variables that say nothing about the code."""
 
 _RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
@@ -22,8 +28,9 @@ _RECORD_VARIABLE = "TILEC_SCHEDULE_RECORD"
 class Request:
     """A request to compile a model for a device into a cache.
 
-    `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols;
-    `cache` is the root of the cache, `key` (see `keyed`) the place in it; `background` gives way to all else.
+    `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols,
+    `ranges` limits them, others are any size; `cache` is the root of the cache, `key` (see `keyed`) the place in it;
+    `background` gives way to all else.
     """
 
     model: str
@@ -33,6 +40,7 @@ class Request:
     recipe: str | None = None
     weights: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    ranges: Mapping[str, SizeRange] = field(default_factory=dict)
     background: bool = False
     key: str = ""
 
@@ -52,6 +60,7 @@ def keyed(request: Request) -> Request:
         {
             "device": digest_bytes(device_source(request.device).text.encode()),
             "model": request.sha256,
+            "ranges": {symbol: list(ends) for symbol, ends in request.ranges.items()},
             "recipe": digest_bytes(recipe.encode()),
             "record": _record(request.recipe),
             "sizes": dict(request.sizes),

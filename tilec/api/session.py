@@ -12,6 +12,7 @@ import numpy as np
 
 from tilec.api.binding import IOBinding
 from tilec.api.cache import Cache
+from tilec.api.compile_queue import CompileQueue
 from tilec.api.environment import chosen_providers
 from tilec.api.feeds import FeedError, Feeds, arrays, choose
 from tilec.api.header import ModelMetadata, NodeArg
@@ -19,6 +20,8 @@ from tilec.api.model import Model
 from tilec.api.model_source import Opened, Source, open_model, request_for, with_inputs
 from tilec.api.options import RunOptions, SessionOptions
 from tilec.api.profile import Profile
+from tilec.api.serving import Range, Serving, bound_symbols, named_sizes
+from tilec.api.specializations import chosen_mode
 from tilec.api.values import OrtValue
 from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError
@@ -27,10 +30,13 @@ from tilec.errors import UsageError
 class InferenceSession:
     """A model, compiled for a device when it is first needed, in the place of onnxruntime's class of that name.
 
-    `device` and `recipe` are names or files as the command line takes them. A model with fixed sizes is compiled
-    here, one with symbolic sizes for the sizes of each run; what was compiled before comes from `cache` (default:
-    tilec's folder in the user's cache). With `while_compiling="fallback"` onnxruntime serves until the compiled model
-    is ready, and for good when compiling fails. Runs may be called from any number of threads.
+    `device` and `recipe` are names or files as the command line takes them. A model is compiled here, once for all
+    sizes that it can have; `sizes` binds some of them, by name, or limits them to a range, `(1, 512)`: then it takes no
+    others. What was compiled before comes from `cache` (default: tilec's folder in the user's cache).
+
+    With `while_compiling="fallback"` onnxruntime serves until the compiled model is ready, and for good when compiling
+    fails. With `specialize="likely"` (default: TILEC_SPECIALIZE, else "off") sizes that are seen often get compiled
+    models of their own, in the background. Runs may be called from any number of threads.
 
     Options of onnxruntime that mean nothing here are warned about once. Raises UsageError, ConfigError for a broken
     model, UnavailableError for a device that is not here, UnsupportedError.
@@ -46,6 +52,8 @@ class InferenceSession:
         device: str = "host",
         while_compiling: Literal["wait", "fallback"] = "wait",
         recipe: str | None = None,
+        sizes: Mapping[str, int | Range] | None = None,
+        specialize: Literal["off", "likely"] | None = None,
         cache: str | os.PathLike[str] | None = None,
         **unknown: Any,
     ) -> None:
@@ -59,13 +67,19 @@ class InferenceSession:
         self._options = sess_options if sess_options is not None else SessionOptions()
         self._providers = chosen_providers(providers, provider_options)
         self._cache = Cache(Path(cache).absolute() if cache is not None else _default_cache())
-        self._place = (device, recipe, while_compiling)
+        self._place = (device, recipe)
         self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
         self._lock = threading.Lock()
+        self._queue = CompileQueue()
         self._variants: dict[frozenset[str], Model] = {}
         self._executor: ThreadPoolExecutor | None = None
         began = time.perf_counter()
+        mode = chosen_mode(specialize)
         self._opened = open_model(path_or_bytes, self._options, self._cache)
+        bound, ranges = named_sizes(self._opened.header, sizes or {})
+        named = {**self._options.given_sizes(), **bound}
+        threads = self._options.intra_op_num_threads or None
+        self._serving = Serving(threads, while_compiling == "fallback", mode, named, ranges)
         self._names = [port.name for port in self._opened.header.outputs]
         self._model = self._served(self._opened)
         if self._profile:
@@ -109,18 +123,12 @@ class InferenceSession:
                 break
         if len(feeds) != model.count and any(name in model.defaults for name in feeds):
             model = self._variant(frozenset(name for name in feeds if name in model.defaults))
-        runnable = model.fixed
-        if runnable is None:
-            runnable = model.specialised(feeds)
-        try:
-            return runnable.run(feeds, out)
-        except UsageError as error:
-            raise model.explained(feeds, error) from None
+        return model.run(feeds, out)
 
     def _served(self, opened: Opened) -> Model:
-        device, recipe, while_compiling = self._place
-        request = request_for(opened, device, recipe, {}, self._cache.root)
-        return Model(opened, request, self._options, fallback=while_compiling == "fallback")
+        bound = bound_symbols(opened.header, self._serving.named)
+        request = request_for(opened, *self._place, bound, self._cache.root, self._serving.ranges)
+        return Model(opened, request, self._serving, self._queue)
 
     def _variant(self, names: frozenset[str]) -> Model:
         """The model with these initializers as inputs."""
@@ -177,15 +185,15 @@ class InferenceSession:
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that have to be fed: name, type, shape."""
-        return [port.arg(self._options.given_sizes()) for port in self._opened.header.inputs]
+        return [port.arg(self._serving.named) for port in self._opened.header.inputs]
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs: name, type, shape."""
-        return [port.arg(self._options.given_sizes()) for port in self._opened.header.outputs]
+        return [port.arg(self._serving.named) for port in self._opened.header.outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """The inputs that have a default value."""
-        return [port.arg(self._options.given_sizes()) for port in self._opened.header.overridable]
+        return [port.arg(self._serving.named) for port in self._opened.header.overridable]
 
     def get_modelmeta(self) -> ModelMetadata:
         """Metadata that the model's author wrote into it."""

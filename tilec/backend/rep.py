@@ -1,4 +1,4 @@
-"""A prepared model, compiled once for each set of input shapes and of input values that compilation needs."""
+"""A prepared model: compiled once for all sizes, or for each set of input shapes and values that compilation needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import onnx
 from onnx.backend.base import BackendRep, namedtupledict
 
 from tilec.backend.build import Compiled, compiled
-from tilec.errors import UnsupportedError, UsageError
+from tilec.errors import ConfigError, UnsupportedError, UsageError
 from tilec.importer import UnsupportedModelError
 from tilec.importer.specialise import frozen, open_inputs, shaped
 from tilec.ir.graph import Placement
@@ -38,10 +38,13 @@ class TilecRep(BackendRep):
         self._inputs = [info.name for info in model.graph.input if info.name not in stored]
         self._outputs = [info.name for info in model.graph.output]
         self._open = open_inputs(model)
+        self._any_size: Compiled | None = None
         self._needed: dict[Any, tuple[str, ...]] = {}
         self._variants: dict[Any, Compiled] = {}
         self._last: Compiled | None = None
-        if not self._open:
+        if self._open:
+            self._prepare_any_size()
+        else:
             self._prepare()
 
     @property
@@ -67,6 +70,13 @@ class TilecRep(BackendRep):
         results = self._last.session.run({name: value for name, value in feeds.items() if name in wanted})
         return namedtupledict("Outputs", self._outputs)(*(results[name] for name in self._outputs))
 
+    def _prepare_any_size(self) -> None:
+        """Compile for all shapes, unless compilation needs them: then each is compiled on its first run."""
+        try:
+            self._last = self._any_size = compiled(self._model, strict=True)
+        except (UnsupportedError, ConfigError):
+            self._any_size = None
+
     def _prepare(self) -> None:
         """Compile now, unless compilation needs input values."""
         try:
@@ -91,6 +101,8 @@ class TilecRep(BackendRep):
         for name in self._inputs:
             if name not in feeds:
                 raise UsageError(f"input {name!r} is missing")
+        if self._any_size is not None:
+            return self._any_size
         shapes = tuple(feeds[name].shape for name in self._open)
         if shapes not in self._needed:
             self._specialise(shapes, feeds)

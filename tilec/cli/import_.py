@@ -24,7 +24,10 @@ def import_(
     recipe: Recipe = None,
     strict: Strict = False,
     report: Annotated[
-        bool, typer.Option("--report", help="List every unsupported node with a remedy; write nothing.")
+        bool,
+        typer.Option(
+            "--report", help="List every unsupported node with a remedy, and what is known of sizes; write nothing."
+        ),
     ] = False,
     print_between_passes: PrintBetweenPasses = False,
     json: AsJson = False,
@@ -61,20 +64,26 @@ def folder_of(model: Path) -> Path:
 
 
 def _report(console: Console, job: Job, model: Path, json: bool) -> None:
-    """List the nodes that do not compile. Raises UnsupportedError for any that the recipe does not let fall back."""
+    """List the nodes that do not compile and what the others demand of sizes. Raises UnsupportedError for any node that
+    the recipe does not let fall back."""
     from tilec.importer import Unsupported, UnsupportedModelError, import_model
+    from tilec.report.sizes import size_lines, sizes_to_json
 
-    sizes = {s: job.shapes[s] for s in job.asked}
+    sizes = {symbol: size for symbol, size in job.shapes.items() if symbol in job.asked}
     nodes: tuple[Unsupported, ...]
+    graph = None
     try:
-        placed = import_model(model, sizes=sizes, fallback="allow").graph.placement
-        nodes, total = placed.fallback, placed.total
+        graph = import_model(model, sizes=sizes, fallback="allow").graph
+        nodes, total = graph.placement.fallback, graph.placement.total
     except UnsupportedModelError as error:
         nodes, total = error.nodes, error.total
     if json:
         listed = [{"node": n.node, "op": n.op, "reason": n.reason, "remedy": n.remedy} for n in nodes]
-        console.json({"compiled": total - len(nodes), "total": total, "unsupported": listed})
+        facts = {} if graph is None else {"sizes": sizes_to_json(graph)}
+        console.json({"compiled": total - len(nodes), **facts, "total": total, "unsupported": listed})
     else:
+        for line in () if graph is None else size_lines(graph):
+            console.data(line)
         for node in nodes:
             console.data(f"{node.node} ({node.op}): {node.reason}" + (f"\n  {node.remedy}" if node.remedy else ""))
         console.note(f"{total - len(nodes)} of {total} nodes compile")

@@ -22,6 +22,7 @@ from tilec.importer.shapes import shape_text
 from tilec.importer.value import Value, extents, progression, static
 from tilec.importer.weights import Stored
 from tilec.ir.bind import simplify_tensor
+from tilec.ir.call_segments import sizes_in
 from tilec.ir.expr import (
     Const,
     Expr,
@@ -78,6 +79,7 @@ class Builder:
         self._stored: dict[str, Stored] = {}
         self._asked: dict[str, None] = {}
         self._segments: dict[str, int] = {}
+        self._reporting: dict[str, str] = {}
         self._ranges: list[IndexRange] = []
 
     def input(self, name: str, shape: Sequence[Expr], ttype: str) -> Value:
@@ -88,6 +90,9 @@ class Builder:
         """A tensor that onnxruntime computes; compiled nodes can read it from segment `segment` on."""
         value = self.input(name, shape, ttype)
         self._segments[value.name] = segment
+        for extent in value.shape:
+            if isinstance(extent, Var) and extent.name in self.sizes.facts.reported:
+                self._reporting.setdefault(extent.name, value.name)
         return value
 
     def segment(self, name: str) -> int:
@@ -180,9 +185,16 @@ class Builder:
 
     def _define(self, node: Node) -> None:
         self._nodes[node.name] = node
-        segment = max((self.segment(operand) for operand in operands(node.expr)), default=0)
+        segment = max((self.segment(operand) for operand in self._sources(node)), default=0)
         if segment:
             self._segments[node.name] = segment
+
+    def _sources(self, node: Node) -> list[str]:
+        """The tensors that a node reads, and those whose shapes report sizes that it uses."""
+        if not self._reporting:
+            return list(operands(node.expr))
+        used = [self._reporting[s] for s in sorted(sizes_in(node.expr)) if s in self._reporting]
+        return [*operands(node.expr), *used]
 
     def _folded(self, name: str, array: NDArray[Any], ttype: str, form: Expr | None = None) -> Value:
         self._stored[name] = Stored(array, ttype)
@@ -266,7 +278,7 @@ class Builder:
             name = pending.pop()
             if name not in needed:
                 needed.add(name)
-                pending += operands(self._nodes[name].expr) if name in self._nodes else ()
+                pending += self._sources(self._nodes[name]) if name in self._nodes else ()
         return needed
 
     def finish(self, ports: Sequence[str]) -> Built:

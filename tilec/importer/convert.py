@@ -27,9 +27,10 @@ from tilec.importer.translate import Translator
 from tilec.importer.upgrade_opset import modern
 from tilec.importer.value import Value
 from tilec.ir.algebra import simplify
-from tilec.ir.graph import Graph, Placement, Port, Unsupported, WeightRef
+from tilec.ir.expr import Var
+from tilec.ir.graph import Call, Graph, Placement, Port, Tensor, Unsupported, WeightRef
 from tilec.ir.pivots import legal_pivots
-from tilec.ir.size_facts import SizeFacts
+from tilec.ir.size_facts import SizeFacts, settled
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
@@ -140,7 +141,7 @@ def _placed(
         if not more and not learnt:
             return builder, scope, fallbacks, asked
         if learnt and not more:
-            facts = builder.sizes.facts
+            facts = builder.sizes.facts.without(builder.sizes.facts.reported)
             continue
         reason = "it makes a sequence that leaves the compiled part"
         forced |= {each.number: each.why for each in fallbacks.fallen}
@@ -262,9 +263,12 @@ def _assembled(
     if packed.pieces:
         files[owned_file] = packed.sha256
     facts = builder.sizes.facts
+    calls = _with_symbols(clusters.calls, built.tensors, facts.reported)
+    live_symbols = {symbol for call in calls for symbol in call.symbols}
+    facts = settled(facts.without(set(facts.reported) - live_symbols))
     graph = Graph(
         name,
-        facts.solvable,
+        facts.symbols,
         inputs,
         outputs,
         built.tensors,
@@ -272,11 +276,23 @@ def _assembled(
         built.nodes,
         {**files, **clusters.digests},
         Placement(total, total - len(live), tuple(each.why for each in live)),
-        clusters.calls,
+        calls,
         opaque,
         tuple(each for each in built.ranges if each.tensor in {port.tensor for port in inputs} - set(opaque)),
-        legal_pivots(facts.solvable, facts.ranges, facts.constraints),
+        legal_pivots(facts.symbols, facts.ranges, facts.constraints),
         facts.constraints,
         facts.values,
     )
     return Imported(graph, packed.pieces, owned_file, clusters.files, needed)
+
+
+def _with_symbols(calls: Sequence[Call], tensors: Mapping[str, Tensor], reported: Sequence[str]) -> tuple[Call, ...]:
+    """The calls with the sizes that each is the first to report."""
+    left = dict.fromkeys(reported)
+    result = []
+    for call in calls:
+        shapes = [tensors[port.tensor].shape for port in call.outputs if port.tensor in tensors]
+        names = dict.fromkeys(e.name for shape in shapes for e in shape if isinstance(e, Var) and e.name in left)
+        left = {symbol: None for symbol in left if symbol not in names}
+        result.append(replace(call, symbols=tuple(names)))
+    return tuple(result)

@@ -20,8 +20,11 @@ from tilec.importer.check import needs
 from tilec.importer.loader import Model
 from tilec.importer.named_values import Items, Maybe, NamedValue, Outside
 from tilec.importer.names import identifier
+from tilec.importer.node_sizes import NodeSizes
 from tilec.importer.onnx_types import ELEMENT_NAMES, tensor_of, tensor_type
+from tilec.importer.reported_sizes import Open, OpenShape, open_shapes
 from tilec.importer.value import Value
+from tilec.ir.expr import Expr
 from tilec.ir.graph import Unsupported
 from tilec.onnxruntime_package import import_onnxruntime
 
@@ -62,14 +65,20 @@ class Fallbacks:
         cluster = max((self._segment(name, scope[name]) for name in reads), default=0)
         types = self._inferred(node, {name: scope[name] for name in reads})
         results: dict[str, Value | Outside] = {}
-        for name in filter(None, node.output):
+        operands = [value if isinstance(value := scope.get(name), Value) else None for name in node.input]
+        sizes = NodeSizes(self.builder.sizes, f"node {why.node} ({why.op})")
+        symbols: dict[int, Expr] = {}
+        for name, opened in zip(node.output, open_shapes(node, operands), strict=True):
+            if not name:
+                continue
             proto = types.get(name) or self._declared.get(name) or onnx.TypeProto()
             tensor = tensor_of(proto, self.builder.sizes.facts)
             taken = identifier(name, "t")
             if tensor is None:
                 results[name] = Outside(self.builder.names.take(taken), proto)
             else:
-                results[name] = self.builder.result(taken, tensor[1], tensor[0], cluster + 1)
+                shape = _reported(node.op_type, _merged(tensor[1], opened), symbols, sizes)
+                results[name] = self.builder.result(taken, shape, tensor[0], cluster + 1)
         fallen = Fallen(number, node, why, cluster, results)
         self.fallen.append(fallen)
         self._maker |= dict.fromkeys(results, fallen)
@@ -114,6 +123,29 @@ class Fallbacks:
         if any(name not in types for name in node.output if name):
             types = _by_onnxruntime(model) | types
         return types
+
+
+def _merged(inferred: Sequence[Expr | None], opened: OpenShape | None) -> OpenShape:
+    """The extents of a result as inference knows them, else as the operator's definition does."""
+    if opened is None or len(opened) != len(inferred):
+        return tuple(Open(number=-1) if extent is None else extent for extent in inferred)
+    return tuple(own if extent is None else extent for extent, own in zip(inferred, opened, strict=True))
+
+
+def _reported(op: str, shape: OpenShape, symbols: dict[int, Expr], sizes: NodeSizes) -> tuple[Expr, ...]:
+    """A shape with a symbol for each open extent; `symbols` has those of the node so far, by number."""
+    result: list[Expr] = []
+    for extent in shape:
+        if not isinstance(extent, Open):
+            result.append(extent)
+        elif extent.number in symbols:
+            result.append(symbols[extent.number])
+        else:
+            symbol = sizes.report(identifier(op.lower(), "size"), extent.limit)
+            result.append(symbol)
+            if extent.number >= 0:
+                symbols[extent.number] = symbol
+    return tuple(result)
 
 
 def constant(name: str, array: NDArray[Any]) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
 
 from tilec.importer.shapes import ShapeError, UndecidedError, symbols_of
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Binary, Expr, variables
+from tilec.ir.expr import Binary, Expr, Var, constant_value, variables
 from tilec.ir.size_facts import ContradictionError, SizeFacts, assumed, decided, same
-from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE
+from tilec.ir.sizes import ANY_SIZE, DEFAULT_SIZE, SymbolRange
 from tilec.ir.text import text_of
 
 LARGE = 8
@@ -37,6 +39,19 @@ class NodeSizes:
     def __init__(self, known: AssumedSizes, origin: str) -> None:
         self._known = known
         self._origin = origin
+
+    def report(self, wanted: str, limit: Expr | None) -> Expr:
+        """A fresh symbol for a size that is at most `limit`, named `wanted` and a number."""
+        facts = self._known.facts
+        taken = {*facts.symbols, *facts.values}
+        name = next(name for n in count(1) if (name := f"{wanted}_{n}") not in taken)
+        facts = replace(facts, reported=(*facts.reported, name))
+        high = None if limit is None else constant_value(limit)
+        entry = SymbolRange(0, None if high is None else int(high), origin=self._origin)
+        self._known.facts = replace(facts, ranges={**facts.ranges, name: entry})
+        if limit is not None and high is None:
+            self.assume(Binary("<=", Var(name), limit), "more than there are")
+        return Var(name)
 
     def same(self, a: Expr, b: Expr) -> bool | None:
         """Whether two extents are equal for all sizes (True), for none (False), or for some (None)."""

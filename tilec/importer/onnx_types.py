@@ -62,14 +62,13 @@ def tensor_type(ttype: str, shape: Sequence[Expr]) -> Any:
     return onnx.helper.make_tensor_type_proto(_CODES[ttype], extents)
 
 
-def tensor_of(proto: Any, facts: SizeFacts) -> tuple[str, tuple[Expr, ...]] | None:
-    """tType and shape of a tensor type whose extents are integers and expressions of the symbols, else None."""
+def tensor_of(proto: Any, facts: SizeFacts) -> tuple[str, tuple[Expr | None, ...]] | None:
+    """tType and shape of a tensor type, None for an extent that is no integer and no expression of the symbols; None
+    for an unknown rank or another type."""
     extents = extents_text(proto)
     if extents is None or proto.tensor_type.elem_type not in ELEMENT_TYPES:
         return None
-    shape = [_expression(extent, facts) for extent in extents]
-    known_extents = tuple(extent for extent in shape if extent is not None)
-    return (ELEMENT_TYPES[proto.tensor_type.elem_type], known_extents) if len(known_extents) == len(shape) else None
+    return ELEMENT_TYPES[proto.tensor_type.elem_type], tuple(_expression(extent, facts) for extent in extents)
 
 
 def _expression(extent: int | str | None, facts: SizeFacts) -> Expr | None:
@@ -80,4 +79,4 @@ def _expression(extent: int | str | None, facts: SizeFacts) -> Expr | None:
     except ValueError:
         return None
     reduced = facts.reduced(expr)
-    return simplify(reduced) if variables(reduced) <= set(facts.solvable) else None
+    return simplify(reduced) if variables(reduced) <= set(facts.symbols) else None

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tilec.ir.expr import operands
+from tilec.ir.expr import TensorExpr, operands, variables
 from tilec.ir.graph import Call, Node, Port, Tensor
 
 
 def segment_of(nodes: Iterable[Node], calls: Sequence[Call]) -> dict[str, int]:
     """Node or result of a call -> its segment. Nodes are in topological order; tensors that neither a node nor a call
-    defines are available in segment 0."""
+    defines are available in segment 0. A node that uses a size which a call reports is behind that call."""
     segments = {port.tensor: number + 1 for number, call in enumerate(calls) for port in call.outputs}
+    reported = {symbol: number + 1 for number, call in enumerate(calls) for symbol in call.symbols}
     for node in nodes:
-        segments[node.name] = max((segments.get(tensor, 0) for tensor in operands(node.expr)), default=0)
+        place = max((segments.get(tensor, 0) for tensor in operands(node.expr)), default=0)
+        used = sizes_in(node.expr) & reported.keys() if reported else ()
+        segments[node.name] = max([place, *(reported[symbol] for symbol in used)])
     return segments
+
+
+def sizes_in(expr: TensorExpr) -> frozenset[str]:
+    """The symbols that an expression and its extents use."""
+    used = frozenset().union(variables(expr.value), *(variables(extent) for extent in expr.extents))
+    return used - frozenset(expr.iterators)
 
 
 def call_inputs(calls: Sequence[Call], tensors: Mapping[str, Tensor]) -> tuple[Port, ...]:

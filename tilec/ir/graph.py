@@ -95,12 +95,14 @@ class Opaque:
 class Call:
     """A cluster of the model's nodes that onnxruntime runs (fallback as in BladeDISC's plugin mode). `file` is the ONNX
     file with the nodes, `inputs` and `outputs` pair names there with tensors and opaque values of the graph; `data` are
-    files that `file` refers to."""
+    files that `file` refers to. `symbols` are sizes that depend on data: the shapes of its results report them (B01).
+    """
 
     file: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     data: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (self.file, *self.data):

@@ -6,13 +6,13 @@ part of its range. Every other condition stays as it is, to be checked when size
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import gcd
 
 from tilec.ir.algebra import bounds_of, equal, polynomial, simplify, simplify_scalar
 from tilec.ir.expr import Binary, Const, Expr, Var, substitute, variables
-from tilec.ir.sizes import ANY_SIZE, Constraint, SymbolRange, SymbolValue, intersected
+from tilec.ir.sizes import ANY_SIZE, Constraint, SymbolRange, SymbolValue, intersected, upper_bound
 from tilec.ir.text import text_of
 
 Term = tuple[Expr, ...]
@@ -27,13 +27,29 @@ class SizeFacts:
     """What is known of symbols: a range of each, the value of those that are expressions of others, and constraints.
 
     `solvable` are the symbols that an equality may replace by an expression, in order; an earlier one stays where two
-    are equal.
+    are equal. `reported` are those that results of calls report.
     """
 
     solvable: tuple[str, ...] = ()
     ranges: Mapping[str, SymbolRange] = field(default_factory=dict)
     values: Mapping[str, SymbolValue] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
+    reported: tuple[str, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """All symbols without a value."""
+        return (*self.solvable, *self.reported)
+
+    def without(self, symbols: Collection[str]) -> SizeFacts:
+        """What is known of all but some reported symbols."""
+        gone = set(symbols)
+        return replace(
+            self,
+            ranges={symbol: entry for symbol, entry in self.ranges.items() if symbol not in gone},
+            constraints=tuple(each for each in self.constraints if not variables(each.holds) & gone),
+            reported=tuple(symbol for symbol in self.reported if symbol not in gone),
+        )
 
     def reduced(self, expr: Expr) -> Expr:
         """The expression without symbols that have a value."""
@@ -110,6 +126,28 @@ def with_range(facts: SizeFacts, symbol: str, entry: SymbolRange) -> SizeFacts:
     ranges = {**facts.ranges, symbol: both}
     left = tuple(each for each in facts.constraints if in_ranges(each.holds, ranges) != Const(True))
     return replace(facts, ranges=ranges, constraints=left)
+
+
+def settled(facts: SizeFacts) -> SizeFacts:
+    """The same facts with constraints on one symbol alone as its range, and with upper ends for symbols that a
+    constraint limits by others: `found <= batch * 4` where batch is at most 8. Raises ContradictionError."""
+    result = replace(facts, constraints=())
+    for each in facts.constraints:
+        result = assumed(result, each.holds, each.origin)
+    for _ in range(len(result.constraints)):
+        for each in result.constraints:
+            match each.holds:
+                case Binary("<=", Var(symbol), limit):
+                    result = _limited(result, symbol, upper_bound(limit, result.ranges), each.origin)
+    return result
+
+
+def _limited(facts: SizeFacts, symbol: str, high: int | None, origin: str) -> SizeFacts:
+    """The facts with an upper end of a symbol, where it is lower than the known one."""
+    now = facts.ranges.get(symbol, ANY_SIZE).most
+    if high is None or high < 0 or (now is not None and now <= high):
+        return facts
+    return with_range(facts, symbol, SymbolRange(high=high, origin=origin))
 
 
 def conditions_of(expr: Expr, entry: SymbolRange) -> list[Expr]:
@@ -219,7 +257,7 @@ def _with_value(facts: SizeFacts, symbol: str, value: Expr, origin: str) -> Size
     ranges = dict(facts.ranges)
     entry = ranges.pop(symbol, None)
     solvable = tuple(each for each in facts.solvable if each != symbol)
-    result = SizeFacts(solvable, ranges, values)
+    result = SizeFacts(solvable, ranges, values, reported=facts.reported)
     for each in facts.constraints:
         result = assumed(result, substitute(each.holds, new), each.origin)
     return result if entry is None else with_range(result, symbol, entry)

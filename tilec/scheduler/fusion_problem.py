@@ -30,7 +30,7 @@ CLOSE_LOOK_GAIN = 0.7
 """A closer look finds tiles that take no less than this fraction of what a first look found."""
 
 LOWERED_CANDIDATES = 6
-"""Candidates of a group that are lowered until one fits, and are remembered for that when one is asked for."""
+"""Candidates of a group that are lowered until one fits."""
 
 SMALLER_REGISTER_COUNTS = (40, 20, 12, 8, 5)
 """Registers that are tried instead of all of them."""
@@ -269,10 +269,9 @@ class FusionProblem:
         key = self.key(members, outputs)
         count, known = self.cache.tiles.get(key, (0, ()))
         if count < most:
-            count = max(most, LOWERED_CANDIDATES)
-            tiles = self._search_tiles(members, outputs, count)
-            self.cache.tiles[key] = count, tuple(self.anonymous(tile, members) for tile in tiles)
-            return tiles[:most]
+            tiles = self._search_tiles(members, outputs, most)
+            self.cache.tiles[key] = most, tuple(self.anonymous(tile, members) for tile in tiles)
+            return tiles
         return tuple(self.named(tile, members) for tile in known[:most])
 
     def anonymous(self, tile: TaskTile, members: Sequence[int]) -> TaskTile:
@@ -299,11 +298,9 @@ class FusionProblem:
         """Tiles for every register tile of a single part; those of a group are chosen once more for what its tile
         leaves them."""
         if len(members) == 1:
-            tiles = [
-                t
-                for register in self.tiles(members[0])
-                for t in task_tiles(self.tiling_problem(members, outputs, [register]), most)
-            ]
+            tiles: list[TaskTile] = []
+            for register in self.tiles(members[0]):
+                tiles += task_tiles(self.tiling_problem(members, outputs, [register]), most, tiles)
             return self._best(tiles, most)
         usual = self.usual(members)
         first = self.tiling_problem(members, outputs, usual)
@@ -311,7 +308,7 @@ class FusionProblem:
         apart = sum(self.singles[n].objective for n in members)
         if tiles[0].objective * CLOSE_LOOK_GAIN < apart or first.chain is not None:
             options = [self.tiles(n, runs) for n, runs in zip(members, extents_in(first, tiles[0]), strict=True)]
-            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most)
+            tiles += task_tiles(self.tiling_problem(members, outputs, fitted(first, tiles[0], options)), most, tiles)
         return self._best(tiles, most)
 
     def _best(self, tiles: Sequence[TaskTile], most: int) -> tuple[TaskTile, ...]:

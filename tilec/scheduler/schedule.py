@@ -14,6 +14,7 @@ from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Plan
 from tilec.ir.sizes import SymbolRange, further_sizes, pivot_sizes
 from tilec.ir.types import is_float
+from tilec.scheduler.analysis.independent_symbols import with_usual_items
 from tilec.scheduler.building.cache_costs import with_cache_costs
 from tilec.scheduler.building.code_decisions import Decide, with_code_decisions
 from tilec.scheduler.building.group_builder import levels_of
@@ -98,6 +99,7 @@ def search_plan(
 ) -> PlanState:
     """The whole plans that were compared, and the one that is taken. Raises what `schedule` raises."""
     target = target_model_of(device)
+    graph = with_usual_items(graph)
     _require_units(graph, device)
     require_levels(options.closed, target)
     steps, plan_steps = search_steps(options)

@@ -27,10 +27,14 @@ def verify(
     tile machine. A model with symbols is compared at samples of their sizes. Traffic below a proved bound fails as
     well. Raises TilecError when one side cannot run at all.
     """
+    from tilec.ir.bind_plan import bind_plan
+    from tilec.ir.sizes import pivot_sizes
     from tilec.verify.limits import enough_groups, within_bounds
 
     outcome = _compared(folder, plan, kernels, model, options, advance, because)
-    return enough_groups(within_bounds(outcome, plan), options.least_share)
+    return enough_groups(
+        within_bounds(outcome, bind_plan(plan, pivot_sizes(plan.symbols, plan.symbol_ranges))), options.least_share
+    )
 
 
 def _compared(

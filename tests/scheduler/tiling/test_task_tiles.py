@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scheduler.graphs import make_graph
 from scheduler.running import device, problem_of, tiny
 
-from tilec.ir.expr import accesses
+from tilec.ir.expr import Const, accesses
 from tilec.ir.graph import Graph
 from tilec.ir.intervals import Candidates
 from tilec.ir.vector_pieces import vector_count
@@ -21,7 +21,7 @@ from tilec.scheduler.graph_passes.fuse_registers import fuse_registers
 from tilec.scheduler.graph_passes.rewrite import constant_tensors
 from tilec.scheduler.schedule import schedule
 from tilec.scheduler.target_model import TargetModel, target_model_of
-from tilec.scheduler.tiling.cost_model import estimate
+from tilec.scheduler.tiling.cost_model import estimate, lower_bounds
 from tilec.scheduler.tiling.register_blocking import register_blocking
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
 from tilec.scheduler.tiling.task_tiles import MAX_CANDIDATES, candidates, task_tile, task_tiles
@@ -417,3 +417,50 @@ def test_the_best_candidates_are_those_of_all_that_are_looked_at(objective: str)
     assert [tile.objective for tile in offered] == pytest.approx(sorted(worth.values())[:8])
     assert [worth[sizes] for sizes in chosen] == pytest.approx([tile.objective for tile in offered])
     assert task_tiles(problem, 3) == offered[:3]
+
+
+A100 = target_model_of(device("a100"))
+
+WITH_STEPS = {
+    "product": product(512, 384, 768),
+    "runs": make_graph({"a": (64, 768)}, [("y[m, j] = sum(k, a[m, j * 24 + k])", {"m": 64, "j": 32, "k": 24})], ["y"]),
+    "interleaved": make_graph(
+        {"a": (64, 768)}, [("y[m, j] = sum(k, a[m, k * 32 + j])", {"m": 64, "j": 32, "k": 24})], ["y"]
+    ),
+}
+
+
+def stepped_problem(name: str) -> TilingProblem:
+    graph = WITH_STEPS[name]
+    parts = fuse_registers(graph).parts
+    tiles = [register_tile(parts[0], graph, frozenset(), A100, NUMBERS)]
+    return TilingProblem(parts, tiles, graph, A100, NUMBERS, ("y",))
+
+
+@pytest.mark.feature("W09", "W17")
+@pytest.mark.parametrize("name", WITH_STEPS)
+def test_no_reduce_step_brings_a_tile_below_its_bound(name: str) -> None:
+    """Unless windows of steps leave gaps, as those of interleaved elements do."""
+    problem = stepped_problem(name)
+    sizes = candidates(problem)
+    bounds = lower_bounds(problem, sizes)
+    k = problem.final.domain["k"]
+    assert isinstance(k, Const)
+    below = [
+        bool(np.any(estimate(problem, sizes, {"y": {"k": np.asarray(step)}}).objective < bounds))
+        for step in range(1, int(k.value))
+        if k.value % step == 0
+    ]
+    assert any(below) == problem.leaves_gaps("y") == (name == "interleaved")
+
+
+@pytest.mark.feature("W09", "W17")
+@pytest.mark.parametrize("name", WITH_STEPS)
+def test_fewer_tiles_are_the_first_of_more(name: str) -> None:
+    """Steps that a bound rules out are none of the tiles that are asked for, nor are those that others rule out."""
+    problem = stepped_problem(name)
+    offered = task_tiles(problem, 40)
+    assert any(tile.steps for tile in offered) or name != "product"
+    for most in (1, 2, 6):
+        assert task_tiles(problem, most) == offered[:most]
+    assert task_tiles(problem, 1, offered[:1])[:1] == offered[:1]

@@ -58,6 +58,7 @@ def _call_problems(graph: Graph, defined: set[str]) -> list[str]:
     there = segment_of(graph.nodes, graph.calls)
     problems = []
     for number, call in enumerate(graph.calls):
+        problems += [f"{call.file} reports {s}, which is no symbol" for s in call.symbols if s not in graph.symbols]
         for port in call.inputs:
             if port.tensor not in defined:
                 problems.append(f"{call.file} reads {port.tensor}, which is never computed")

@@ -12,7 +12,7 @@ from tilec.ir.graph import Graph, Node, Tensor
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.fusion.group_costs import roofline
-from tilec.scheduler.fusion_problem import FusionProblem
+from tilec.scheduler.fusion_problem import CLOSE_LOOK_GAIN, FusionProblem
 from tilec.scheduler.graph_passes.partial_reductions import ReductionSplit, split_into_partials
 from tilec.scheduler.memory_levels.hierarchical_search import upper_levels
 from tilec.scheduler.search_cache import Part
@@ -94,14 +94,18 @@ class ChainCosts:
         return found
 
     def seconds(self, nodes: Sequence[Node], tensors: Mapping[str, Tensor]) -> float:
-        """Predicted time of a chain, cut into the groups that take least."""
+        """Predicted time of a chain, cut into the groups that take least; of several nodes only groups that look as if
+        they took less are searched."""
         problem = self._problem(nodes, tensors)
         best = [0.0]
         for end in range(1, len(nodes) + 1):
-            tiles = [problem.core_tiles(tuple(range(start, end)))[0] for start in range(end)]
-            best.append(
-                min(best[n] + (tile.seconds if tile.fits or n == end - 1 else inf) for n, tile in enumerate(tiles))
-            )
+            least = best[-1] + problem.core_tiles((end - 1,))[0].seconds
+            for start in range(end - 1):
+                members = tuple(range(start, end))
+                if best[start] + problem.look(members)[1] * CLOSE_LOOK_GAIN < least:
+                    tile = problem.core_tiles(members)[0]
+                    least = min(least, best[start] + (tile.seconds if tile.fits else inf))
+            best.append(least)
         return best[-1]
 
     def least(self, node: Node) -> float:

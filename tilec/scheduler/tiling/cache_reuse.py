@@ -58,15 +58,15 @@ def drawn_bytes(
         return np.asarray(sum((tasks * size * lines[tensor] for tensor, size in loaded.items()), stored), np.float64)
     distinct = {tensor: np.minimum(tasks * size, whole[tensor]) for tensor, size in loaded.items()}
     missed = _missed(problem, np.asarray(sum(distinct.values()) + out, np.float64))
-    again: Mapping[str, Floats | float] = {}
-    if np.any(missed > 0):
-        walks = (walk,) if walk is not None else task_walks(problem, sizes)
-        again = _least([_again(problem, each, loaded, distinct, sizes) for each in walks])
     total: Floats = np.zeros(1)
     for tensor, size in distinct.items():
-        fetched = size * (1.0 if tensor in problem.constants else missed) + again.get(tensor, 0.0)
-        total = total + fetched * lines[tensor]
-    return total + sum(whole[tensor] * lines[tensor] for tensor in problem.outputs) * missed
+        total = total + size * (1.0 if tensor in problem.constants else missed) * lines[tensor]
+    total = total + sum(whole[tensor] * lines[tensor] for tensor in problem.outputs) * missed
+    if not np.any(missed > 0):
+        return total
+    walks = (walk,) if walk is not None else task_walks(problem, sizes)
+    exceeding = np.broadcast_to(missed > 0, np.broadcast_shapes(missed.shape, tasks.shape))
+    return total + _drawn_again(problem, walks, exceeding, loaded, distinct, lines, sizes)
 
 
 def task_walks(problem: TilingProblem, sizes: Mapping[str, Ints]) -> tuple[TaskWalk, ...]:
@@ -75,10 +75,14 @@ def task_walks(problem: TilingProblem, sizes: Mapping[str, Ints]) -> tuple[TaskW
     Hardware that fills a core's level itself reads ahead along the order of its own (`task_order`): there the outermost
     loop alone makes the difference below it.
     """
-    moving = [i for i in problem.final.spatial if i in sizes and np.any(sizes[i] < problem.extent(i))]
+    tasks = {i: int(np.max(-(-problem.extent(i) // np.maximum(n, 1)))) for i, n in sizes.items()}
+    moving = [i for i in problem.final.spatial if tasks.get(i, 1) > 1]
     stripes = STRIPES if len(moving) > 1 and not problem.target.is_cached else STRIPES[:1]
     return tuple(
-        TaskWalk((first, *(i for i in moving if i != first)), stripe) for first in moving for stripe in stripes
+        TaskWalk((first, *(i for i in moving if i != first)), stripe)
+        for first in moving
+        for stripe in stripes
+        if stripe < 2 * tasks[first]
     ) or (TaskWalk(()),)
 
 
@@ -89,60 +93,89 @@ def _missed(problem: TilingProblem, touched: Floats) -> Floats:
     return np.clip((touched - usable) / (full - usable), 0.0, 1.0)
 
 
-def _again(
+def _drawn_again(
     problem: TilingProblem,
-    walk: TaskWalk,
+    walks: Sequence[TaskWalk],
+    exceeding: NDArray[np.bool_],
     loaded: Mapping[str, Floats],
     distinct: Mapping[str, Floats],
+    lines: Mapping[str, Floats | float],
     sizes: Mapping[str, Ints],
-) -> dict[str, Floats]:
-    """Bytes of each operand that waves fetch beside the first time."""
-    trips = {i: -(-problem.extent(i) // np.maximum(sizes[i], 1)) for i in walk.order}
-    lanes = _lanes(walk, trips, problem.target.cores)
-    waves = {i: np.asarray(trips[i] / lanes[i], np.float64) for i in walk.order}
-    moved = {tensor: problem.moved_by(tensor) for tensor in loaded}
-    touched: dict[str, Floats] = {}
-    for tensor, size in loaded.items():
-        side = prod((lanes[i] for i in walk.order if i in moved[tensor]), start=np.asarray(1.0))
-        touched[tensor] = np.minimum(distinct[tensor], size * side)
-    fetched = dict(touched)
-    for loop in reversed(walk.order):
-        missed = _missed(problem, np.asarray(sum(touched.values()), np.float64))
-        for tensor in loaded:
-            if loop in moved[tensor]:
-                fetched[tensor] = fetched[tensor] * waves[loop]
-                touched[tensor] = np.minimum(distinct[tensor], touched[tensor] * waves[loop])
+) -> Floats:
+    """Bytes that waves fetch beside the first time in the walk that fetches the fewest, for the candidates `exceeding`
+    what the cache holds; all others fetch none."""
+    (places,) = np.nonzero(exceeding.ravel())
+
+    def row(values: Floats | Ints | float) -> Floats:
+        each = np.asarray(values, np.float64)
+        return each if each.size == 1 else np.broadcast_to(each, exceeding.shape).ravel()[places]
+
+    operands = [
+        _Operand(row(size), row(distinct[tensor]), row(lines[tensor]), problem.moved_by(tensor))
+        for tensor, size in loaded.items()
+    ]
+    trips = {i: row(-(-problem.extent(i) // np.maximum(sizes[i], 1))) for i in walks[0].order}
+    least: Floats = np.full(places.size, np.inf)
+    for order in dict.fromkeys(walk.order for walk in walks):
+        stripes = np.asarray([[walk.stripe] for walk in walks if walk.order == order], np.float64)
+        least = np.minimum(least, np.min(_again(problem, order, stripes, operands, trips), axis=0))
+    again: Floats = np.zeros(exceeding.shape)
+    again.ravel()[places] = least
+    return again
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """Bytes of an operand that a task loads, that all tasks load of it, bytes of lines over those in them, and the tile
+    loops that move it."""
+
+    loaded: Floats
+    distinct: Floats
+    lines: Floats
+    moved: frozenset[str]
+
+
+def _again(
+    problem: TilingProblem,
+    order: Sequence[str],
+    stripes: Floats,
+    operands: Sequence[_Operand],
+    trips: Mapping[str, Floats],
+) -> Floats:
+    """Bytes of all operands that waves fetch beside the first time, for every stripe (rows) and candidate."""
+    lanes = _lanes(order, stripes, trips, problem.target.cores)
+    waves = {i: trips[i] / lanes[i] for i in order}
+    touched = [
+        np.minimum(of.distinct, of.loaded * prod((lanes[i] for i in order if i in of.moved), start=1.0))
+        for of in operands
+    ]
+    fetched = list(touched)
+    for loop in reversed(order):
+        again = 1 + (waves[loop] - 1) * _missed(problem, np.asarray(sum(touched), np.float64))
+        for number, of in enumerate(operands):
+            if loop in of.moved:
+                fetched[number] = fetched[number] * waves[loop]
+                touched[number] = np.minimum(of.distinct, touched[number] * waves[loop])
             else:
-                fetched[tensor] = fetched[tensor] * (1 + (waves[loop] - 1) * missed)
-    return {tensor: np.maximum(fetched[tensor] - distinct[tensor], 0.0) for tensor in loaded}
+                fetched[number] = fetched[number] * again
+    beside = (
+        np.maximum(of.lines * (all_waves - of.distinct), 0.0) for of, all_waves in zip(operands, fetched, strict=True)
+    )
+    return np.asarray(sum(beside), np.float64)
 
 
-def _lanes(walk: TaskWalk, trips: Mapping[str, Ints], cores: int) -> dict[str, Floats]:
+def _lanes(order: Sequence[str], stripes: Floats, trips: Mapping[str, Floats], cores: int) -> dict[str, Floats]:
     """Tasks along each loop that run side by side: the stripe of the outermost, then loops from the innermost on."""
-    if not walk.order:
+    if not order:
         return {}
-    first, *others = walk.order
-    lanes: dict[str, Floats] = {first: np.minimum(np.minimum(trips[first], walk.stripe), float(cores))}
+    first, *others = order
+    lanes: dict[str, Floats] = {first: np.minimum(np.minimum(trips[first], stripes), float(cores))}
     left = cores / lanes[first]
     for loop in reversed(others):
         lanes[loop] = np.minimum(trips[loop], left)
         left = np.maximum(left / lanes[loop], 1.0)
     lanes[first] = np.minimum(trips[first], lanes[first] * left)
     return lanes
-
-
-def _least(options: Sequence[Mapping[str, Floats]]) -> Mapping[str, Floats]:
-    """For every candidate what the option with the least sum has."""
-    if len(options) == 1:
-        return options[0]
-    sums = np.stack(np.broadcast_arrays(*(sum(of.values(), start=np.zeros(1)) for of in options)))
-    best = np.argmin(sums, axis=0)[None]
-    return {
-        tensor: np.take_along_axis(np.stack([np.broadcast_to(of[tensor], sums.shape[1:]) for of in options]), best, 0)[
-            0
-        ]
-        for tensor in options[0]
-    }
 
 
 def _lines(problem: TilingProblem, seen: TileFootprints, tensor: str) -> Floats | float:

@@ -29,6 +29,9 @@ S = TypeVar("S", bound=np.generic)
 Steps = Mapping[str, Mapping[str, Ints]]
 """Node -> reduce iterator -> reduce steps."""
 
+FEWEST_ROUNDS = 2
+"""Rounds of a reduce loop that takes more than one step."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -85,14 +88,28 @@ def estimate_without_steps(problem: TilingProblem, sizes: Mapping[str, Ints]) ->
     return _held(problem, sizes, {})[2]
 
 
+def lower_bounds(problem: TilingProblem, sizes: Mapping[str, Ints], wide: TileFootprints | None = None) -> Floats:
+    """What no reduce steps bring the objective of tiles below: that of whole reductions, with the rounds of two steps,
+    where a core's level has room for all tasks that may share a core.
+
+    Steps load no less, and hold less, so that more tasks share a core; unless their windows leave out what those of
+    whole reductions span (`TilingProblem.leaves_gaps`).
+    """
+    of = cost_terms(problem, sizes, {}, wide, least=True)
+    return _objective(problem, of.seconds, of.moved, np.zeros_like(of.held))
+
+
 def cost_terms(
     problem: TilingProblem,
     sizes: Mapping[str, Ints],
     steps: Steps,
     wide: TileFootprints | None = None,
     walk: TaskWalk | None = None,
+    *,
+    least: bool = False,
 ) -> CostTerms:
-    """What the prediction is made of, for tasks in the order of a walk, or in the best one."""
+    """What the prediction is made of, for tasks in the order of a walk, or in the best one; the `least` of it that any
+    more steps come to (`lower_bounds`)."""
     target, costs = problem.target, problem.target.costs
     tasks, loops, seen, held = _held(problem, sizes, steps, wide)
     implicit = target.is_cached
@@ -109,10 +126,11 @@ def cost_terms(
     for name, rounds in loops.sums.items():
         if target.spills_sums or problem.chain is not None:
             copied = copied + 2 * seen.elements[name] * problem.bytes_of(name) * rounds * (rounds > 1)
-    resident = _resident(problem, held, tasks)
+    resident = _resident(problem, np.zeros_like(held) if least else held, tasks)
     work = _cycles(problem, seen, loops, resident) / target.clock
     copy = copied / target.copy
-    wait: Floats = np.asarray(costs.task + costs.round * (1 + sum(loops.rounds.values())) / resident)
+    waits = 1 + sum(loops.rounds.values()) + (FEWEST_ROUNDS if least else 0)
+    wait: Floats = np.asarray(costs.task + costs.round * waits / resident)
     drawn = _drawn(problem, drawn_bytes(problem, requested, seen, tasks, sizes, walk), tasks)
     if not implicit:  # a copy takes as long as the narrowest link that it passes
         stream = np.maximum(stream, drawn * np.minimum(tasks, target.cores) / np.maximum(tasks, 1))

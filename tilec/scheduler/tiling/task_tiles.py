@@ -18,7 +18,15 @@ from tilec.ir.plan import Sizes
 from tilec.scheduler.analysis.contraction import is_contraction
 from tilec.scheduler.analysis.window_propagation import extent_of
 from tilec.scheduler.target_model import TargetModel
-from tilec.scheduler.tiling.cost_model import Estimate, Floats, Ints, estimate, estimate_without_steps, register_tiles
+from tilec.scheduler.tiling.cost_model import (
+    Estimate,
+    Floats,
+    Ints,
+    estimate,
+    estimate_without_steps,
+    lower_bounds,
+    register_tiles,
+)
 from tilec.scheduler.tiling.register_tiles import RegisterTile
 from tilec.scheduler.tiling.several_sizes import at_all_sizes
 from tilec.scheduler.tiling.tile_footprints import TileFootprints, tile_footprints
@@ -42,6 +50,9 @@ STEPPED = 3
 
 ROUNDS = 12
 """Candidate reduce steps of a node."""
+
+TIE = 1e-8
+"""Relative difference of candidates that are not taken for equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +92,21 @@ def look(problem: TilingProblem) -> tuple[int, float]:
     return held, float(np.min(found.objective)) if held <= problem.target.capacity else inf
 
 
-def task_tiles(problem: TilingProblem, most: int) -> tuple[TaskTile, ...]:
+def task_tiles(problem: TilingProblem, most: int, known: Sequence[TaskTile] = ()) -> tuple[TaskTile, ...]:
     """The best candidates, best first (W17): those that fit, or the smallest one if none does.
 
     Groups of several parts that fit a cache take no reduce steps: sums that go through it seldom pay.  Those that
-    share a reduce loop always do.
+    share a reduce loop always do.  Steps of tiles whose bound exceeds `most` tiles, of these or of those `known` of
+    the same group, are not tried.
     """
     trials = [_plain(problem, candidates(problem))] if problem.chain is None else []
+    limit = _limit(problem, trials, known, most)
     if len(problem.parts) == 1 or not problem.target.spills_sums or not any(trial.fits.any() for trial in trials):
-        trials += _with_steps(problem, candidates(problem, most=MAX_CANDIDATES // ROUNDS))
-    if not any(trial.fits.any() for trial in trials):
+        trials += _with_steps(problem, candidates(problem, most=MAX_CANDIDATES // ROUNDS), limit)
+    if limit == inf and not any(trial.fits.any() for trial in trials):
         finer = candidates(problem, fine=True, most=MAX_CANDIDATES // ROUNDS)
         trials += [_plain(problem, finer)] if problem.chain is None else []
-        trials += _with_steps(problem, finer)
+        trials += _with_steps(problem, finer, limit)
     return _ranked(problem, trials, most)
 
 
@@ -140,6 +153,17 @@ def _worth(problem: TilingProblem, trial: _Trial) -> Floats:
     return np.where(trial.fits, trial.score.objective, np.inf) / _step_gain(problem.target, trial.steps)
 
 
+def _limit(problem: TilingProblem, trials: Sequence[_Trial], known: Sequence[TaskTile], most: int) -> float:
+    """What `most` candidates that fit do not exceed, trials and tiles that are known; infinite if there are fewer, or
+    if reductions share a loop."""
+    if problem.chain is not None:
+        return inf
+    worth = np.concatenate(
+        [*(_worth(problem, trial) for trial in trials), [ranked(problem.target, tile) for tile in known if tile.fits]]
+    )
+    return float(np.partition(worth, most - 1)[most - 1]) if worth.size >= most else inf
+
+
 def ranked(target: TargetModel, tile: TaskTile) -> float:
     """What a tile is ranked by."""
     return tile.objective / _step_gain(target, tile.steps)
@@ -178,27 +202,47 @@ def smaller(problem: TilingProblem, tile: TaskTile) -> Iterator[TaskTile]:
         yield replace(tile, sizes={i: n for i, n in sizes.items() if n < problem.extent(i)})
 
 
-def _with_steps(problem: TilingProblem, sizes: Mapping[str, Ints]) -> list[_Trial]:
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """Candidate sizes, and what they need without reduce steps."""
+
+    sizes: Mapping[str, Ints]
+    wide: TileFootprints | None = None
+
+
+def _with_steps(problem: TilingProblem, sizes: Mapping[str, Ints], limit: float) -> list[_Trial]:
     """Trials with reduce steps of one node, that of a shared loop if there is one, then of a second beside the best of
-    these if nothing fits."""
+    these if nothing fits.  Of candidates that steps cannot bring below a limit there are none."""
     trials: list[_Trial] = []
     fixed: dict[str, Mapping[str, int]] = {}
     cut = _steppable(problem)
-    wide = estimate_without_steps(problem, sizes) if cut or problem.chain is not None else None
+    every = _Tiles(sizes, estimate_without_steps(problem, sizes) if cut or problem.chain is not None else None)
+    below = _below(problem, every, limit) if cut and limit < inf else every
     for turn in range(STEPPED):
         names = [problem.chain.leader] if problem.chain is not None and turn == 0 else cut
         found = [
-            _stepped(problem, sizes, name, chain, fixed, wide)
+            _stepped(problem, tiles.sizes, name, chain, fixed, tiles.wide)
             for name in names
-            if name not in fixed and (chain := _shorter(problem, name))
+            if name not in fixed
+            and (tiles := every if below is not every and problem.leaves_gaps(name) else below) is not None
+            and (chain := _shorter(problem, name))
         ]
         trials += found
-        if not found or any(trial.fits.any() for trial in found):
+        if not found or limit < inf or any(trial.fits.any() for trial in found):
             break
         smallest = min(found, key=lambda trial: int(np.min(trial.score.held)))
         place = int(np.argmin(smallest.score.held))
         fixed = {n: {i: smallest.of(s, place) for i, s in of.items()} for n, of in smallest.steps.items()}
     return trials
+
+
+def _below(problem: TilingProblem, tiles: _Tiles, limit: float) -> _Tiles | None:
+    """The candidates, in one row, that reduce steps may bring below a limit; None if there are none."""
+    grid = _grid(tiles.sizes)
+    least = lower_bounds(problem, tiles.sizes, tiles.wide) / _step_gain(problem.target, {"": {}})
+    (places,) = np.nonzero(np.broadcast_to(least, grid or (1,)).ravel() <= limit * (1 + TIE))
+    row = {i: np.broadcast_to(n, grid).ravel()[places] for i, n in tiles.sizes.items()}
+    return _Tiles(row) if places.size else None
 
 
 def _steppable(problem: TilingProblem) -> list[str]:

@@ -194,6 +194,13 @@ class TilingProblem:
                 moving[node.name] = frozenset().union(*moved)
         return moving
 
+    def leaves_gaps(self, stepped: str) -> bool:
+        """Whether the reduce loop of a node moves windows by several elements at a time, so that those of its steps may
+        leave out what lies between."""
+        exprs = {node.name: node.expr for node in self.nodes}
+        moving = self.inside(stepped, exprs[stepped].reduce)
+        return any(_strided(access, names) for node, names in moving.items() for access in accesses(exprs[node]))
+
     def extent(self, iterator: str) -> int:
         """How far an iterator of the final node runs (what is likely, where it is symbolic)."""
         found = self.extents.get(iterator)
@@ -282,6 +289,12 @@ def _dependent(rescale: Expr) -> dict[frozenset[str], int]:
 
     visit(rescale)
     return {moved: count for moved, count in found.items() if count}
+
+
+def _strided(access: Access, moving: frozenset[str]) -> bool:
+    """Whether iterators move an index by more than one element at a time."""
+    terms = (term for index in access.index for term in linear_form(index)[0].items())
+    return any(abs(stride) != 1 and not moving.isdisjoint(variables(atom)) for atom, stride in terms)
 
 
 def _once(access: Access, expr: TensorExpr) -> bool:

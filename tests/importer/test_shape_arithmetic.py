@@ -1,0 +1,122 @@
+"""Tensors computed from shapes alone are expressions of the symbols, never kernels (B05)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx import helper
+
+from tests.importer.reference import compare, normal, save
+
+
+def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(kind, inputs.split(), outputs.split(), name=outputs.split()[0], **attributes)
+
+
+def ints(*values: int) -> NDArray[np.int64]:
+    return np.array(values, np.int64)
+
+
+WEIGHTS: dict[str, NDArray[Any]] = {
+    "zero": ints(0),
+    "one": ints(1),
+    "two": ints(2),
+    "three": ints(3),
+    "minus": ints(-1),
+    "at0": np.int64(0),
+    "at1": np.int64(1),
+    "at2": np.int64(2),
+    "ones": ints(1, 1, 1),
+    "negative": ints(-1, -1, -1),
+    "half": np.float32(0.5),
+}
+
+SHAPES: dict[str, Sequence[Any]] = {
+    "gather and concat": [
+        node("Shape", "x", "s"),
+        node("Gather", "s at0", "b"),
+        node("Gather", "s at1", "n"),
+        node("Mul", "b n", "bn"),
+        node("Unsqueeze", "bn zero", "u"),
+        node("Concat", "u minus", "target", axis=0),
+        node("Reshape", "x target", "y"),
+    ],
+    "expand as exporters write it": [
+        node("Shape", "x", "s"),
+        node("Equal", "s negative", "e"),
+        node("Where", "e ones s", "w"),
+        node("ConstantOfShape", "w", "c"),
+        node("Expand", "half w", "h"),
+        node("Add", "c h", "d"),
+        node("Add", "x d", "y"),
+    ],
+    "range and mask": [
+        node("Shape", "x", "s"),
+        node("Gather", "s at1", "n"),
+        node("Range", "at0 n at1", "r"),
+        node("Unsqueeze", "r zero", "row"),
+        node("Unsqueeze", "r one", "column"),
+        node("Less", "row column", "less"),
+        node("Where", "less half mask", "m"),
+        node("Transpose", "x", "t", perm=[0, 2, 1]),
+        node("MatMul", "x t", "z"),
+        node("Add", "z m", "y"),
+    ],
+    "min, max, product, 32 bits": [
+        node("Shape", "x", "s"),
+        node("Slice", "s zero two", "front"),
+        node("ReduceProd", "front", "p", keepdims=1),
+        node("Cast", "p", "p32", to=6),
+        node("Cast", "p32", "p64", to=7),
+        node("Max", "p64 one", "q"),
+        node("Min", "q p64", "r"),
+        node("Concat", "r minus", "target", axis=0),
+        node("Reshape", "x target", "y"),
+    ],
+    "halves": [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Div", "n two", "half_n"),
+        node("Mod", "n two", "odd"),
+        node("Add", "half_n odd", "more"),
+        node("Slice", "x zero more one", "a"),
+        node("Slice", "x half_n n one", "b"),
+        node("Add", "a b", "y"),
+    ],
+    "size and tile": [
+        node("Size", "x", "size"),
+        node("Unsqueeze", "size zero", "u"),
+        node("Reshape", "x u", "flat"),
+        node("Shape", "x", "b", start=0, end=1),
+        node("Tile", "flat b", "y"),
+    ],
+    "pads": [
+        node("Shape", "x", "n", start=1, end=2),
+        node("Sub", "n one", "less"),
+        node("Concat", "zero less zero zero zero zero", "pads", axis=0),
+        node("Pad", "x pads", "y"),
+    ],
+    "split and squeeze": [
+        node("Shape", "x", "s"),
+        node("Split", "s", "a b c", axis=0, num_outputs=3),
+        node("Squeeze", "b zero", "n"),
+        node("Unsqueeze", "n zero", "n1"),
+        node("Concat", "a c n1", "target", axis=0),
+        node("Reshape", "x target", "y"),
+    ],
+}
+
+
+@pytest.mark.feature("B05")
+@pytest.mark.parametrize("name", SHAPES)
+def test_no_kernel_computes_a_shape(tmp_path: Path, name: str) -> None:
+    weights = {**WEIGHTS, "mask": np.float32(0)}
+    path = save(tmp_path / "m.onnx", SHAPES[name], {"x": ("float32", ("b", "n", 4))}, ["y"], weights)
+    for b, n in ((1, 2), (3, 4), (2, 6), (2, 5)):
+        if name != "halves" or n % 2 == 0:
+            graph = compare(path, {"x": normal(b, n, 4)}, {"b": b, "n": n})
+    assert [node.name for node in graph.nodes if graph.tensors[node.name].ttype in ("i64", "i32", "bool")] == []
