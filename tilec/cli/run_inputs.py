@@ -105,8 +105,10 @@ def _sizes_of(session: "Session", given: Mapping[str, Any], asked: Mapping[str, 
     for symbol in session.symbols:
         name = session.inputs[symbol.at].name if symbol.space == "input" else ""
         if name in given and given[name].ndim > symbol.dim:
-            size = sizes[symbol.name] = given[name].shape[symbol.dim]
+            extent = given[name].shape[symbol.dim]
+            size = symbol.size_of(extent)
+            sizes |= {} if size is None else {symbol.name: size}
             if asked.get(symbol.name, size) != size:
-                message = f"input {name!r} has {size} along dimension {symbol.dim}"
+                message = f"input {name!r} has {extent} along dimension {symbol.dim}"
                 raise UsageError(message, f"--shape {symbol.name}={asked[symbol.name]}")
     return sizes
