@@ -11,7 +11,7 @@ SEED := $(shell date +%s)
 APART := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants replay fuzz outside quantised faults conformance lint format features schema
+.PHONY: help demo test test-all mutants replay fuzz outside quantised faults traces conformance lint format features schema
 .PHONY: docs docs-tables clean
 .DELETE_ON_ERROR:
 
@@ -54,6 +54,9 @@ quantised: $(READY) ## compile and verify small models in the forms of onnxrunti
 
 faults: $(READY) ## kill, interrupt and starve compilations, e.g. ARGS="kills --kills 20"; as root for small disks
 	$(BIN)/python -m tests.faults $(ARGS)
+
+traces: $(READY) ## sizes never compiled for, beside onnxruntime and OpenVINO, e.g. ARGS="bert-base --static 4"
+	@$(BIN)/python -m tests.traces $(ARGS)
 
 conformance: $(READY) ## run ONNX's own backend cases, e.g. ARGS="-k conv --only-failed --against onnxruntime"
 	$(BIN)/python -m tests.conformance $(ARGS)

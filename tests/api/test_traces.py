@@ -80,6 +80,23 @@ def test_a_trace_of_sizes(tmp_path, counted, proto, ranges, feeds):
     assert len(counts.counts) == len(set(LENGTHS))
 
 
+def test_a_recipe_binds_and_limits(tmp_path, counted):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("kind: compile\nshapes: {batch: 2}\n")
+    data = models.two_inputs().SerializeToString()
+    session = tilec.InferenceSession(data, cache=tmp_path, recipe=str(recipe))
+    two = np.ones((2, 4), np.float32)
+    assert session.run(["s"], {"a": two, "c": two})[0].shape == (2, 4)
+    with pytest.raises(tilec.FeedError, match="input 'a' has shape"):
+        session.run(["s"], {"a": two[:1], "c": two[:1]})
+    recipe.write_text("kind: compile\nshapes: {batch: {range: [2, 4]}}\n")
+    session = tilec.InferenceSession(data, cache=tmp_path, recipe=str(recipe))
+    with pytest.raises(tilec.FeedError, match="the model takes 2 to 4 for batch"):
+        session.run(["s"], {"a": two[:1], "c": two[:1]})
+    assert session.run(["s"], {"a": two, "c": two})[0].shape == (2, 4)
+    assert counted == [{}, {}]
+
+
 def test_sizes_seen_often_are_compiled_and_dispatched_to(tmp_path, counted):
     session = tilec.InferenceSession(
         models.convolutions().SerializeToString(), cache=tmp_path, sizes={"batch": (1, 64)}, specialize="likely"

@@ -6,7 +6,7 @@ import pytest
 
 from cli import models
 from tilec.api.size_counts import SizeCount, SizeCounts, counts_text
-from tilec.cli.served_sizes import sizes_text
+from tilec.cli.served_sizes import ranges_text
 from tilec.ir.sizes import Constraint, SymbolRange
 from tilec.ir.text import parse_expr
 
@@ -20,7 +20,7 @@ def test_ranges_in_words():
         "past": SymbolRange(0, None, 8),
     }
     constraints = [Constraint(parse_expr("batch * seq % 12 == 0"), "node reshape")]
-    assert sizes_text(ranges, constraints) == (
+    assert ranges_text(ranges, constraints) == (
         "batch any, seq 1..512 (embeddings_Gather_2), past 0.., a multiple of 8, batch * seq % 12 == 0 (node reshape)"
     )
 

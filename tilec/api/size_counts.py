@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tilec.artifact import decode, encode, pretty
 from tilec.errors import TilecError, UsageError
+from tilec.ir.sizes import sizes_text
 
 FILE = "sizes.json"
 """Its name in the folder of what is known of a model."""
@@ -86,9 +87,9 @@ def counts_text(counts: SizeCounts) -> str:
 
 
 def calls_text(counts: SizeCounts) -> str:
-    """`120 calls, 80 of them batch=1 seq=128`."""
+    """`120 calls, 80 of them batch=1, seq=128`."""
     head = f"{counts.calls} {'call' if counts.calls == 1 else 'calls'}"
     if not counts.counts:
         return head
     most = counts.counts[0]
-    return f"{head}, {most.calls} of them {' '.join(f'{symbol}={size}' for symbol, size in most.sizes.items())}"
+    return f"{head}, {most.calls} of them {sizes_text(most.sizes)}"

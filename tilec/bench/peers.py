@@ -18,13 +18,29 @@ Peer = Callable[[Path, Mapping[str, Array], int], Runner]
 """Constructs a runner from (model, feeds, threads)."""
 
 
-def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
-    """A runner of the model on onnxruntime's CPU provider, inputs and outputs bound."""
-    ort = import_onnxruntime()
-    options = ort.SessionOptions()
+def onnxruntime_options(threads: int) -> Any:
+    """Options of an onnxruntime session on so many threads."""
+    options = import_onnxruntime().SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    return options
+
+
+def openvino_properties(threads: int) -> dict[str, str | int]:
+    """Properties of a model compiled for OpenVINO's CPU plugin on so many threads."""
+    return {
+        "INFERENCE_NUM_THREADS": threads,
+        "NUM_STREAMS": 1,
+        "PERFORMANCE_HINT": "LATENCY",
+        "EXECUTION_MODE_HINT": "ACCURACY",  # f32 stays f32 where the processor has bf16
+    }
+
+
+def onnxruntime(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
+    """A runner of the model on onnxruntime's CPU provider, inputs and outputs bound."""
+    ort = import_onnxruntime()
+    options = onnxruntime_options(threads)
     begin = time.perf_counter()
     try:
         session: Any = ort.InferenceSession(str(model), options, ["CPUExecutionProvider"])
@@ -45,19 +61,13 @@ def openvino(model: Path, feeds: Mapping[str, Array], threads: int) -> Runner:
     """A runner of the model on OpenVINO's CPU plugin, for the shapes of `feeds`, in the model's own precision."""
     import openvino as ov
 
-    wanted = {
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": 1,
-        "PERFORMANCE_HINT": "LATENCY",
-        "EXECUTION_MODE_HINT": "ACCURACY",  # f32 stays f32 where the processor has bf16
-    }
     inputs = {name: np.ascontiguousarray(array) for name, array in feeds.items()}
     begin = time.perf_counter()
     try:
         core: Any = ov.Core()
         read = core.read_model(str(model))
         read.reshape({name: list(array.shape) for name, array in inputs.items()})
-        request: Any = core.compile_model(read, "CPU", wanted).create_infer_request()
+        request: Any = core.compile_model(read, "CPU", openvino_properties(threads)).create_infer_request()
         seconds = time.perf_counter() - begin
         for name, array in inputs.items():
             request.set_tensor(name, ov.Tensor(array, shared_memory=True))

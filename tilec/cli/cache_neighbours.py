@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilec.cli.served_sizes import sizes_text
+from tilec.cli.served_sizes import ranges_text
 
 if TYPE_CHECKING:
     from tilec.api.request import Request
@@ -36,7 +36,7 @@ class Compiled:
     def text(self) -> str:
         """`bert for host, ids [1, 128]`; where sizes are not bound `bert for host, any size: batch any, seq 1..512`."""
         if self.open:
-            return f"{self.name} for {self.device}, any size: {sizes_text(self.open)}"
+            return f"{self.name} for {self.device}, any size: {ranges_text(self.open)}"
         return ", ".join([f"{self.name} for {self.device}", *(f"{n} {_shape(s)}" for n, s in self.shapes.items())])
 
 

@@ -67,6 +67,7 @@ Bind = Annotated[
         "--bind",
         metavar="SYMBOL=SIZE|LOW..HIGH[/DIVISOR][,...]",
         help="Compile MODEL for these sizes only; may be repeated.",
+        autocompletion=sizes,
     ),
 ]
 ShapesFrom = Annotated[
@@ -125,9 +126,9 @@ def flags(
             given[f"shapes.{symbol}.range"] = ("--shape", [size.low, size.high])
             if size.divisor is not None:
                 given[f"shapes.{symbol}.divisor"] = ("--shape", size.divisor)
-    for symbol, often in (likely or {}).items():
+    for symbol, frequent in (likely or {}).items():
         if given.get(f"shapes.{symbol}.value", ("", None))[1] is None:
-            given[f"shapes.{symbol}.likely"] = ("--shapes-from", often)
+            given[f"shapes.{symbol}.likely"] = ("--shapes-from", frequent)
     if strict:
         given["fallback"] = ("--strict", "refuse")
     if threads is not None:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilec.artifact import Json
+from tilec.cli.completion import sizes as completed_sizes
 from tilec.cli.console import Console
 from tilec.cli.options import AsJson, Bind, ModelDevice, ModelRecipe
 from tilec.cli.run_inputs import feeds_of, read_inputs, refuse_unknown_sizes
 from tilec.cli.run_outputs import summary_line, summary_of, write_outputs
 from tilec.cli.shape_flags import SizeRange, parse_size_sets, parse_sizes
 from tilec.errors import UsageError
+from tilec.ir.sizes import sizes_text
 
 if TYPE_CHECKING:
     from tilec.runtime import Session
@@ -42,6 +44,7 @@ def run_(
             "--shape",
             metavar="SYMBOL=SIZE[,...]",
             help="Sizes of random inputs; one that is given again begins another run.",
+            autocompletion=completed_sizes,
         ),
     ] = None,
     bind: Bind = None,
@@ -80,7 +83,7 @@ def run_(
             refuse_unknown_sizes(session, sizes)
         feeds, drawn = feeds_of(folder, session, given, random, seed, sizes)
         if len(sets) > 1:
-            console.note(f"shape {','.join(f'{symbol}={size}' for symbol, size in sizes.items())}:")
+            console.note(f"shape {sizes_text(sizes)}:")
         for name in drawn:
             console.note(f"input {name}: random, seed {seed}")
         results, times = _timed(partial(session.run, feeds), repeat)

@@ -16,7 +16,7 @@ def served_sizes(plan: Plan) -> dict[str, SymbolRange]:
     return {symbol: plan.symbol_ranges.get(symbol, ANY_SIZE) for symbol in plan.symbols if symbol in named}
 
 
-def sizes_text(ranges: Mapping[str, SymbolRange], constraints: Iterable[Constraint] = ()) -> str:
+def ranges_text(ranges: Mapping[str, SymbolRange], constraints: Iterable[Constraint] = ()) -> str:
     """Ranges and conditions in words."""
     each = [f"{symbol} {_range_text(entry)}" for symbol, entry in ranges.items()]
     return ", ".join([*each, *(f"{text_of(one.holds)}{from_origin(one.origin)}" for one in constraints)])
@@ -25,7 +25,7 @@ def sizes_text(ranges: Mapping[str, SymbolRange], constraints: Iterable[Constrai
 def serves_line(plan: Plan) -> str | None:
     """`serves: batch any, seq 1..512 (embeddings_Gather_2)`, None for a plan whose sizes are bound."""
     ranges = served_sizes(plan)
-    return f"serves: {sizes_text(ranges, plan.constraints)}" if ranges else None
+    return f"serves: {ranges_text(ranges, plan.constraints)}" if ranges else None
 
 
 def serves_to_json(plan: Plan) -> dict[str, Json]:

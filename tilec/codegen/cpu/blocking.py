@@ -22,7 +22,7 @@ from tilec.codegen.cpu.passes.flatten_statements import size_of
 from tilec.codegen.cpu.strip_mining import Strip, even_width, known_multiple, squares, strip_mine, strip_mine_open
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.vectorize import alternatives, forms, lanes_of, square_copy, vector_dim, work
-from tilec.ir.expr import Call, constant_value, walk
+from tilec.ir.expr import Call, Expr, accesses, constant_value, variables, walk
 from tilec.ir.vector_pieces import vector_count
 from tilec.spec.machine_costs import CpuCosts
 
@@ -95,11 +95,11 @@ def _for_any_size(choice: Choice, tile: Tile, vectors: _Vectors, sizes: OpenSize
     """A choice for usual sizes in which bodies along open dimensions are whole vectors, and no wider than what there
     may be, so that rests in powers of two cover them."""
     widths = dict(choice.widths)
-    tested = any(isinstance(part, Call) and part.fn == "where" for part in walk(tile.value))
+    tested = _tested(tile.value)
     for dim in tile.dims:
         if not sizes.depends(dim.extent):
             continue
-        if tested and dim in tile.spatial and dim.name != vectors.dim:
+        if dim.name in tested and dim in tile.spatial and dim.name != vectors.dim:
             widths[dim.name] = min(widths[dim.name], TESTED_ROWS)
         high, width = sizes.largest(dim.extent), widths[dim.name]
         if high is not None:
@@ -108,6 +108,13 @@ def _for_any_size(choice: Choice, tile: Tile, vectors: _Vectors, sizes: OpenSize
             width = width // vectors.lanes * vectors.lanes or 1 << max(0, width.bit_length() - 1)
         widths[dim.name] = max(1, width)
     return Choice(choice.vector, widths, choice.accumulators)
+
+
+def _tested(value: Expr) -> frozenset[str]:
+    """Dimensions whose positions decide whether an element is read."""
+    choices = [part for part in walk(value) if isinstance(part, Call) and part.fn == "where"]
+    conditions = [part.args[0] for part in choices if not accesses(part.args[0]) and accesses(part)]
+    return frozenset[str]().union(*map(variables, conditions))
 
 
 def blocked(

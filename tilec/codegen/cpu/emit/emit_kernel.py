@@ -171,7 +171,7 @@ class _Printer:
         vectors = {
             name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.tree.nontemporal & used
         }
-        memories = Memories(table, buffers, pieces, vectors)
+        memories = Memories(table, buffers, pieces, vectors, self.tree.symbols)
         return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
 
     def _nests(

@@ -379,9 +379,10 @@ class Values:
         index = bind(index)
         index = tirx.Select(tirx.LT(index, low), low, tirx.Select(tirx.GT(index, high), high, index))
         safe = self.memories.gather(access.tensor, bind(index))
-        if not all(is_monotone(condition, holds) for condition, holds in guards):
-            return safe
         vector = self.vector or ""
+        along = vector if self.memories.symbols else None
+        if not all(is_monotone(condition, holds, along) for condition, holds in guards):
+            return safe
         first = point.offsets.get(vector, 0)
         ends = [Point({**point.offsets, vector: first + end}) for end in (0, lanes - 1)]
         inside = tirx.And(self._all(guards, ends[0]), self._all(guards, ends[1]))
