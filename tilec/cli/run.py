@@ -18,7 +18,6 @@ from tilec.cli.run_inputs import feeds_of, read_inputs, refuse_unknown_sizes
 from tilec.cli.run_outputs import summary_line, summary_of, write_outputs
 from tilec.cli.shape_flags import SizeRange, parse_size_sets, parse_sizes
 from tilec.errors import UsageError
-from tilec.ir.sizes import sizes_text
 
 if TYPE_CHECKING:
     from tilec.runtime import Session
@@ -67,6 +66,8 @@ def run_(
     """
     if output is not None and output.suffix not in (".npy", ".npz"):
         raise UsageError("outputs are written as .npz, or as .npy when there is one", str(output))
+    from tilec.ir.sizes import sizes_text
+
     given, random = read_inputs(inputs or ())
     sets = parse_size_sets(shape or ())
     if output is not None and len(sets) > 1:

@@ -39,7 +39,8 @@ class Array:
     @property
     def bytes(self) -> Extent:
         """The size in bytes."""
-        return product((self.elements, TTYPES[self.ttype].bits // 8))
+        bits = TTYPES[self.ttype].bits
+        return self.elements * bits // 8 if isinstance(self.elements, int) else product((self.elements, bits // 8))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,8 @@ def check_kernel(kernel: KernelIR) -> tuple[str, ...]:
     Arrays have names of their own, lie in scratch without overlapping at `SAMPLES` of open sizes (arrays that are never
     used at once may share a place if they have one type) and are registers in disjoint pieces. Variables are bound once
     on the way to their use, and every one that is read is bound. Tiles have results of at least one point, read and
-    write arrays of the
-    kernel, and no element outside of them, where all that an offset depends on is known. Functions that are called
-    exist and take the variables that they are called with.
+    write arrays of the kernel, and no element outside of them, where all that an offset depends on is known. Functions
+    that are called exist and take the variables that they are called with.
     """
     problems = [*_arrays(kernel)]
     checker = _Checker({a.name: a for a in kernel.memories}, {f.name: f for f in kernel.parts})
