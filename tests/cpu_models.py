@@ -96,18 +96,23 @@ def chain_reference(x: Any, length: int) -> Any:
 
 
 def sized_neighbours(symbol: str, repeat: int = 1) -> Any:
-    """`neighbours` of `count` rows of `width` floats, both passed behind the range of tasks."""
+    """`neighbours` of `count` rows of `width` floats, passed behind the range of tasks; a row is made in scratch."""
     half = tirx.FloatImm("float32", 0.5)
     with IRBuilder() as builder, I.prim_func(s_tir=True):
         I.func_name(symbol)
         I.func_attr({"tirx.noalias": True, "global_symbol": symbol})
         pointers = [I.arg(name, I.ptr("float32")) for name in ("x", "y")]
-        I.arg("scratch", I.ptr("uint8"))
+        block = I.arg("scratch", I.ptr("uint8"))
         begin, end, count, width = (I.arg(name, I.int64()) for name in ("begin", "end", "count", "width"))
         x, y = (I.decl_buffer((int64(1 << 40),), "float32", data=pointer) for pointer in pointers)
-        with I.serial(begin, end) as t, I.serial(int64(0), int64(repeat)), I.serial(int64(0), width) as j:
-            below = tirx.floormod(t + 1, count)
-            I.buffer_store(y, half * x[t * width + j] + half * x[below * width + j], [t * width + j])
+        start = I.Bind(tirx.address_of(I.decl_buffer((int64(1 << 40),), "uint8", data=block)[int64(0)]))
+        row = I.decl_buffer((int64(1 << 40),), "float32", data=start)
+        with I.serial(begin, end) as t, I.serial(int64(0), int64(repeat)):
+            with I.serial(int64(0), width) as j:
+                below = tirx.floormod(t + 1, count)
+                I.buffer_store(row, half * x[t * width + j] + half * x[below * width + j], [j])
+            with I.serial(int64(0), width) as j:
+                I.buffer_store(y, row[j], [t * width + j])
     return builder.get()
 
 
@@ -125,6 +130,7 @@ def sized_chain(
     size = numbers.size(parse_expr("batch * seq * 4"))
     second = numbers.size(parse_expr("(batch * seq * 4 + 63) // 64 * 64"))
     total = numbers.position(parse_expr("(batch * seq * 4 + 63) // 64 * 128"))
+    scratch = numbers.size(parse_expr("seq * 4"))
     few = "batch <= 8 and batch % 2 == 0"
     tasks = [numbers.size(parse_expr(f"where({few}, batch, 0)")), numbers.size(parse_expr(f"where({few}, 0, batch)"))]
     launches = []
@@ -138,7 +144,7 @@ def sized_chain(
         arguments = (source, replace(target, writes=True))
         sizes = (numbers.size(Var("batch")), numbers.size(Var("seq")))
         for name, count in zip(("few", "many"), tasks, strict=True):
-            launches.append(Launch(name, arguments, count, grain=grain, group=f"group {k}", sizes=sizes))
+            launches.append(Launch(name, arguments, count, scratch, grain, group=f"group {k}", sizes=sizes))
     width = numbers.position(parse_expr(f"maximum(1, batch // {grain})"))
     conditions = tuple(ConstraintSpec(text, numbers.position(parse_expr(text)), why) for text, why in constraints)
     extents = {text: numbers.position(parse_expr(text)) for text in ("batch", "seq", "seq + 1")}
@@ -151,6 +157,7 @@ def sized_chain(
         (total,),
         (tuple(launch.tasks.position for launch in launches if isinstance(launch.tasks, Number)),),
         (width,),
+        (numbers.position(parse_expr("seq * 4")),),
     )
     kernels = {name: sized_neighbours(name, repeat) for name in ("few", "many")}
     inputs = (TensorSpec("x", "f32", ("batch", "seq")), TensorSpec("also", "f32", ("seq", "seq + 1", 2)))

@@ -74,9 +74,9 @@ def test_ranges_limit_the_sizes_and_are_part_of_the_key(tmp_path, compiler):
     for _ in range(2):
         session = tilec.InferenceSession(DATA, cache=tmp_path, sizes={"batch": (1, 16)})
         product(session, 7)
-    tilec.InferenceSession(DATA, cache=tmp_path, sizes={"batch": (1, None)})
+    tilec.InferenceSession(DATA, cache=tmp_path, sizes={"batch": (2, None, 2)})
     assert compiler.sizes == [{}, {}, {}]
-    assert [request.ranges for request in compiler.requests] == [{}, {"batch": (1, 16)}, {"batch": (1, None)}]
+    assert [request.ranges for request in compiler.requests] == [{}, {"batch": (1, 16, 1)}, {"batch": (2, None, 2)}]
     assert [arg.shape for arg in session.get_inputs()] == [["batch", 4], ["batch", 4]]
 
 

@@ -38,13 +38,18 @@ LENGTHS = (*range(1, 56, 2), 64, 2, 1)
 
 
 @pytest.mark.parametrize(
-    ("proto", "ranges", "feeds"),
+    ("proto", "ranges", "feeds", "refused"),
     [
-        (models.encoder(), {"batch": (1, 4), "seq": (1, 64)}, tokens),
-        (models.convolutions(), {"batch": (1, 64)}, images),
+        (
+            models.encoder(),
+            {},
+            tokens,
+            r"input 'ids' has 65 along dimension 1, the model takes \d to 64 for seq \(node",
+        ),
+        (models.convolutions(), {"batch": (1, 64)}, images, "input 'x' has 65 along dimension 0, the model takes 1 to"),
     ],
 )
-def test_a_trace_of_sizes(tmp_path, counted, proto, ranges, feeds):
+def test_a_trace_of_sizes(tmp_path, counted, proto, ranges, feeds, refused):
     import onnxruntime
 
     data = proto.SerializeToString()
@@ -67,7 +72,7 @@ def test_a_trace_of_sizes(tmp_path, counted, proto, ranges, feeds):
     for thread in threads:
         thread.join()
     assert wrong == []
-    with pytest.raises(tilec.FeedError, match="along dimension [01], the model takes 1 to 64 for"):
+    with pytest.raises(tilec.FeedError, match=refused):
         ours.run(None, feeds(65))
     assert agrees(1)
 
@@ -78,6 +83,23 @@ def test_a_trace_of_sizes(tmp_path, counted, proto, ranges, feeds):
     counts = read_counts(next(tmp_path.glob(f"models/*/{FILE}")))
     assert counts.calls == 2 * len(LENGTHS) + 1
     assert len(counts.counts) == len(set(LENGTHS))
+
+
+def test_a_recipe_binds_and_limits(tmp_path, counted):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("kind: compile\nshapes: {batch: 2}\n")
+    data = models.two_inputs().SerializeToString()
+    session = tilec.InferenceSession(data, cache=tmp_path, recipe=str(recipe))
+    two = np.ones((2, 4), np.float32)
+    assert session.run(["s"], {"a": two, "c": two})[0].shape == (2, 4)
+    with pytest.raises(tilec.FeedError, match="input 'a' has shape"):
+        session.run(["s"], {"a": two[:1], "c": two[:1]})
+    recipe.write_text("kind: compile\nshapes: {batch: {range: [2, 4]}}\n")
+    session = tilec.InferenceSession(data, cache=tmp_path, recipe=str(recipe))
+    with pytest.raises(tilec.FeedError, match="the model takes 2 to 4 for batch"):
+        session.run(["s"], {"a": two[:1], "c": two[:1]})
+    assert session.run(["s"], {"a": two, "c": two})[0].shape == (2, 4)
+    assert counted == [{}, {}]
 
 
 def test_sizes_seen_often_are_compiled_and_dispatched_to(tmp_path, counted):

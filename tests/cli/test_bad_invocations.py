@@ -164,7 +164,6 @@ BAD: dict[int, str] = {
     UNSUPPORTED: """
         import odd.onnx --strict
         compile odd.onnx --device a100 --strict
-        codegen sym
     """,
     UNAVAILABLE: """
         run model.onnx --device a100
@@ -205,7 +204,6 @@ def material(tmp_path_factory) -> Path:
     lines = [
         ["compile", "model.onnx", "--recipe", "quick.yaml", "--to", "codegen", "-o", "p"],
         ["compile", "model.onnx", "--recipe", "slow.yaml", "--to", "schedule", "-o", "slow"],
-        ["compile", "sym.onnx", "--recipe", "quick.yaml", "--to", "schedule", "-o", "sym"],
     ]
     program = f"""
 import sys

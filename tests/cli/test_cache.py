@@ -8,7 +8,12 @@ import pytest
 
 from cli import models
 from tilec.api import compiling, worker
+from tilec.api.any_size import Attempt
+from tilec.api.cache import Cache
+from tilec.api.size_counts import SizeCount, SizeCounts, counts_text
 from tilec.cli.cache_request import request_of
+from tilec.cli.shape_flags import SizeRange
+from tilec.errors import UnsupportedError
 
 A = "a" * 32
 DAY = 86400
@@ -99,9 +104,12 @@ def test_what_cannot_be_removed(cli, home, monkeypatch):
         (["clear", "--older-than", "soon"], "error: --older-than: 'soon' is no age\n  Write it like 30d, "),
         (["clear", "--older-than", "-3d"], "error: --older-than: '-3d' is no age"),
         (["why", "none.onnx"], "error: none.onnx: no such file"),
-        (["why", "model.onnx"], "error: model.onnx: the size batch is not known\n  Bind it with --shape batch=SIZE.\n"),
-        (["why", "model.onnx", "--shape", "bach=2"], "error: --shape: the model has no symbol 'bach'\n  Did you mean"),
-        (["why", "model.onnx", "--shape", "batch=2", "--device", "moon"], "error: "),
+        (
+            ["why", "model.onnx", "--device", "avx2", "--shape", "bach=2"],
+            "error: --shape: the model has no symbol 'bach'\n  Did you mean",
+        ),
+        (["why", "model.onnx", "--bind", "bach=2"], "error: --bind: the model has no symbol 'bach'\n  Did you mean"),
+        (["why", "model.onnx", "--bind", "batch=2", "--device", "moon"], "error: "),
     ],
 )
 def test_refusals(cli, home, tmp_path, arguments, said):
@@ -117,31 +125,60 @@ def test_why(cli, home, tmp_path, monkeypatch):
     models.mlp(tmp_path / "model.onnx", batch="batch")
     model = ["model.onnx", "--device", "avx2"]
 
-    ran = cli("cache", "why", *model, "--shape", "batch=2")
+    ran = cli("cache", "why", *model, "--bind", "batch=2")
     assert ran.out.startswith("miss: sessions/")
     assert ran.out.endswith(" is not there\n  nothing in the cache was compiled from a file with these bytes\n")
 
-    compiling.compiled_folder(request_of(tmp_path / "model.onnx", {}, {"batch": 2}, "avx2", None, home))
-    told = json.loads(cli("cache", "why", *model, "--shape", "batch=2", "--json").out)
-    assert sorted(told) == ["entry", "hit", "model", "others", "sizes"]
+    compiling.compiled_folder(request_of(tmp_path / "model.onnx", {"batch": 2}, "avx2", None, home))
+    told = json.loads(cli("cache", "why", *model, "--bind", "batch=2", "--json").out)
+    assert sorted(told) == ["entry", "hit", "model", "needs_sizes", "others", "sizes"]
     assert (told["hit"], told["others"], told["sizes"]) == (True, {}, {"batch": 2})
     entry = told["entry"]
     assert (home / entry / "3-kernels.json").is_file()
-    assert cli("cache", "why", *model, "--shape", "batch=2").out == f"hit: {entry}\n"
+    assert cli("cache", "why", *model, "--bind", "batch=2").out == f"hit: {entry}\n"
     assert "model for avx2, x [2, 16]" in cli("cache", "list", "--kind", "sessions").out
 
-    said = cli("cache", "why", *model, "--shape", "batch=3").out.splitlines()
+    said = cli("cache", "why", *model, "--bind", "batch=3").out.splitlines()
     assert said[1:] == [f"  {entry}: x is [2, 16] instead of [3, 16]"]
-    said = cli("cache", "why", "model.onnx", "--device", "zen5-avx512", "--shape", "batch=2").out.splitlines()
+    said = cli("cache", "why", "model.onnx", "--device", "zen5-avx512", "--bind", "batch=2").out.splitlines()
     assert said[1:] == [f"  {entry}: device avx2 instead of zen5-avx512"]
     monkeypatch.setenv("TILEC_SCHEDULE_FUSION", "none")
-    said = cli("cache", "why", *model, "--shape", "batch=2").out.splitlines()
+    said = cli("cache", "why", *model, "--bind", "batch=2").out.splitlines()
     assert said[0].startswith("miss: ")
     assert said[1].startswith(f"  {entry}: tilec, a tool, the recipe, ")
 
     assert cli("cache", "clear", "--kind", "sessions").code == 0
     assert not (home / entry).exists()
-    assert cli("cache", "why", *model, "--shape", "batch=2").out.startswith("miss: ")
+    assert cli("cache", "why", *model, "--bind", "batch=2").out.startswith("miss: ")
+
+
+def test_entries_for_any_size_and_for_those_bound(cli, home, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiling, "_run", worker.build)
+    model = models.mlp(tmp_path / "model.onnx", batch="batch")
+    requests = [request_of(model, bound, "avx2", None, home) for bound in ({"batch": SizeRange(1, 64)}, {"batch": 2})]
+    any_size, bound = (compiling.compiled_folder(request).relative_to(home).as_posix() for request in requests)
+    listed = cli("cache", "list", "--kind", "sessions").out
+    assert "model for avx2, any size: batch 1..64 (recipe: shapes.batch)\n" in listed
+    assert "model for avx2, x [2, 16]" in listed
+    counts = SizeCounts(5, (SizeCount({"batch": 3}, 4), SizeCount({"batch": 1}, 1)))
+    Cache(home).keep(Cache(home).model(requests[0].sha256) / "sizes.json", counts_text(counts))
+    told = {
+        e["name"]: e["what"] for e in json.loads(cli("cache", "list", "--kind", "sessions", "--json").out)["entries"]
+    }
+    assert told[any_size].endswith("(recipe: shapes.batch); 5 calls, 4 of them batch=3")
+    assert told[bound] == "model for avx2, x [2, 16]"
+    said = cli("cache", "why", "model.onnx", "--device", "avx2", "--bind", "batch=1..64").out.splitlines()
+    assert said == [f"hit: {any_size}", f"  {bound}: x is [2, 16] instead of [?, 16]"]
+
+
+def test_why_a_model_has_entries_for_single_sizes(cli, home, tmp_path):
+    model = models.mlp(tmp_path / "model.onnx", batch="batch")
+    request = request_of(model, {}, "avx2", None, home)
+    Attempt(request).remember(UnsupportedError("the size batch is not bound"))
+    asked = ["cache", "why", "model.onnx", "--device", "avx2"]
+    assert cli(*asked).out.splitlines()[1] == "  it needs its sizes, --shape SYMBOL=SIZE: the size batch is not bound"
+    told = json.loads(cli(*asked, "--shape", "batch=2", "--json").out)
+    assert (told["sizes"], told["needs_sizes"]) == ({"batch": 2}, "the size batch is not bound")
 
 
 def test_a_damaged_entry_is_listed_and_passed_over(cli, home, tmp_path):

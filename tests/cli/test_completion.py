@@ -9,7 +9,7 @@ import pytest
 from report.plans import base
 
 from tilec.artifact import Artifact
-from tilec.cli.completion import devices, edges, groups, nodes, recipes
+from tilec.cli.completion import devices, edges, groups, nodes, recipes, sizes
 from tilec.ir.codec import plan_to_json
 from tilec.spec.resolve import packaged
 
@@ -53,6 +53,16 @@ def test_what_a_plan_can_be_asked(here, subject):
     assert nodes(asked(subject), "") == ["h", "r", "g", "top", "y"]
     assert edges(asked(subject), "") == ["h->r", "top->y", "r->g"]
     assert edges(asked(subject), "r") == ["r->g"]
+
+
+@pytest.mark.parametrize("model", ["bert.onnx", "bert.tilec", "bert.tilec/1-graph.json"])
+def test_sizes_are_the_symbols_of_the_graph(here, model):
+    (here / "bert.tilec").mkdir()
+    (here / "bert.tilec" / "1-graph.json").write_text('{"symbols": ["batch", "seq"]}')
+    context = SimpleNamespace(params={"model": model}, args=[])
+    assert sizes(context, "") == ["batch=", "seq="]
+    assert sizes(context, "batch=1,s") == ["batch=1,seq="]
+    assert sizes(SimpleNamespace(params={}, args=["gone.onnx"]), "") == []
 
 
 @pytest.mark.parametrize("subject", [None, "slower", "gone.json", "a9.txt", "chips", "list.json"])

@@ -150,7 +150,18 @@ def test_a_plan_for_another_device(cli, tmp_path):
     assert cli("compile", "model.onnx", "--device", "a100", "--to", "schedule").code == 0
     told = json.loads(cli("inspect", "model.tilec", "--json").out)
     assert (told["plan"]["device"], told["plan"]["symbols"]) == ("a100", ["n"])
-    assert isinstance(told["plan"]["traffic_bytes"], str)
+    assert (told["plan"]["figures_at"], told["plan"]["variants"]) == ("n=128", 1)
+    assert told["plan"]["sizes"] == [{"symbol": "n", "allowed": "0..", "likely": [], "made_for": 128, "from": ""}]
+    moved = told["plan"]["traffic_bytes"]
+    there = json.loads(cli("inspect", "model.tilec", "--json", "--shape", "n=1000").out)["plan"]
+    assert there["figures_at"] == "n=1000"
+    assert there["traffic_bytes"] > moved > 0
+    text = cli("inspect", "model.tilec/2-plan.json").out
+    assert "planned at 128" in text
+    wrong = cli("inspect", "model.tilec", "--shape", "m=1")
+    assert (wrong.code, "the plan has no symbol 'm'" in wrong.err) == (2, True)
+    none = cli("inspect", "model.onnx", "--shape", "n=1")
+    assert (none.code, "--shape looks at a plan" in none.err) == (2, True)
     assert cli("inspect", "model.tilec").code == 0
 
 

@@ -17,6 +17,7 @@ from tilec.api import worker
 from tilec.api.cache import Cache
 from tilec.api.model_source import open_file, request_for
 from tilec.api.request import keyed
+from tilec.errors import UnsupportedError
 from tilec.spec.probe import cache_folder, probed_text
 
 
@@ -73,28 +74,95 @@ def test_an_archive_alone_gives_all_inputs(cli, build, tmp_path, x):
     assert cli("run", "model.tilec", "--input", "x=one.npz").code == 0
 
 
-def test_a_model_is_compiled_into_the_cache(cli, listing, tmp_path, x, monkeypatch):
+@pytest.fixture
+def dynamic(tmp_path, monkeypatch):
+    """A model of any batch, a cache of its own, and the sizes that it was compiled for, as they come."""
     models.mlp(tmp_path / "model.onnx", batch="batch")
-    monkeypatch.setattr("tilec.api.compiling._run", worker.build)
-    before = listing()
-    ran = cli("run", "model.onnx", "--input", "x=x.npy")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    seen = []
+
+    def build_(request):
+        seen.append((dict(request.sizes), dict(request.ranges)))
+        worker.build(request)
+
+    monkeypatch.setattr("tilec.api.compiling._run", build_)
+    return seen
+
+
+AVX2 = ("--device", "avx2")
+LIMITED = (*AVX2, "--bind", "batch=1..64")
+
+
+def test_a_model_is_compiled_into_the_cache_once_for_all_sizes(cli, dynamic, tmp_path, x):
+    ran = cli("run", "model.onnx", *LIMITED, "--input", "x=x.npy", "-o", "y.npy")
     assert ran.code == 0, ran.err
     assert ran.err.splitlines()[0].startswith("compile: done in ")
     assert ran.err.splitlines()[1].startswith("output y: float32[4, 8], ")
-    assert "float32[2, 8]" in cli("run", "model.onnx", "--shape", "batch=2").err
-    assert listing() == before
-    ran = cli("run", "model.onnx")
-    assert (ran.code, ran.err) == (
-        2,
-        "error: model.onnx: the size batch is not known\n  Bind it with --shape batch=SIZE.\n",
-    )
-    ran = cli("run", "model.onnx", "--shape", "bacth=2")
-    assert (ran.code, ran.err) == (
-        2,
-        "error: --shape: the model has no symbol 'bacth'\n  Did you mean 'batch'?\n",
-    )
-    ran = cli("run", "model.onnx", "--shape", "batch=2", "--input", "x=x.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), expected(tmp_path / "model.onnx", x), atol=1e-4)
+    ran = cli("run", "model.onnx", *LIMITED, "--shape", "batch=2", "--shape", "batch=7", "--seed", "3")
+    assert [line.split(",")[0] for line in ran.err.splitlines()] == [
+        "shape batch=2:",
+        "input x: random",
+        "output y: float32[2",
+        "shape batch=7:",
+        "input x: random",
+        "output y: float32[7",
+    ]
+    told = json.loads(cli("run", "model.onnx", *LIMITED, "--shape", "batch=2", "--shape", "batch=7", "--json").out)
+    assert [run["sizes"] for run in told["runs"]] == [{"batch": 2}, {"batch": 7}]
+    assert [run["outputs"]["y"]["shape"] for run in told["runs"]] == [[2, 8], [7, 8]]
+    assert "float32[8, 8]" in cli("run", "model.onnx", *LIMITED).err  # the usual size of a batch
+    assert dynamic == [({}, {"batch": (1, 64, 1)})]
+
+
+def test_bound_sizes_are_compiled_for_alone(cli, dynamic):
+    assert "float32[3, 8]" in cli("run", "model.onnx", *AVX2, "--bind", "batch=3").err
+    assert dynamic == [({"batch": 3}, {})]
+    ran = cli("run", "model.onnx", *AVX2, "--bind", "batch=3", "--shape", "batch=4")
+    assert (ran.code, ran.err) == (2, "error: --shape batch=4: it is bound to 3\n")
+
+
+def test_a_model_that_needs_its_sizes_is_compiled_for_those_of_the_run(cli, dynamic, monkeypatch):
+    def refuse(request):
+        if not request.sizes:
+            raise UnsupportedError("the size batch is not bound", hint="--shape batch=SIZE")
+        worker.build(request)
+
+    monkeypatch.setattr("tilec.api.compiling._run", refuse)
+    ran = cli("run", "model.onnx", *AVX2)
+    assert (ran.code, ran.err.splitlines()[-2]) == (5, "error: the size batch is not bound")
+    ran = cli("run", "model.onnx", *AVX2, "--shape", "batch=2")
+    assert ran.err.splitlines()[1:3] == [
+        "compiled for these sizes only: the size batch is not bound",
+        "input x: random, seed 0",
+    ]
+    assert "compile: " not in cli("run", "model.onnx", *AVX2, "--shape", "batch=2").err
+
+
+def test_sizes_that_do_not_fit(cli, dynamic, x):
+    ran = cli("run", "model.onnx", *AVX2, "--shape", "bacth=2")
+    assert (ran.code, ran.err) == (2, "error: --shape: the model has no symbol 'bacth'\n  Did you mean 'batch'?\n")
+    ran = cli("run", "model.onnx", *AVX2, "--bind", "bacth=2")
+    assert (ran.code, ran.err) == (2, "error: --bind: the model has no symbol 'bacth'\n  Did you mean 'batch'?\n")
+    ran = cli("run", "model.onnx", *AVX2, "--bind", "batch=2..1")
+    assert ran.err.startswith("error: --bind 'batch=2..1' holds no size")
+    ran = cli("run", "model.onnx", *AVX2, "--shape", "batch=2", "--input", "x=x.npy")
     assert (ran.code, ran.err) == (2, "error: input 'x' has size 4 along dimension 0, expected was 2\n")
+    assert dynamic == []
+    ran = cli("run", "model.onnx", *LIMITED, "--shape", "batch=65")
+    assert ran.code == 2
+    assert "error: input 'x' has 65 along dimension 0, the model takes 1 to 64 for batch" in ran.err
+
+
+def test_a_folder_for_all_sizes_runs_at_those_given(cli, dynamic, tmp_path, x):
+    assert cli("compile", "model.onnx", *AVX2, "--shape", "batch=1..64", "--to", "codegen").code == 0
+    ran = cli("run", "model.tilec", "--shape", "batch=5", "--shape", "batch=6")
+    assert "float32[5, 8]" in ran.err
+    assert "float32[6, 8]" in ran.err
+    ran = cli("run", "model.tilec", "--shape", "batch=5", "--input", "x=x.npy", "--input", "y=x.npy")
+    assert ran.code == 2
+    ran = cli("run", "model.tilec", "--shape", "n=5")
+    assert (ran.code, ran.err) == (2, "error: --shape: the model has no size 'n'\n  Its sizes are batch.\n")
 
 
 @pytest.mark.parametrize(
@@ -111,6 +179,8 @@ def test_a_model_is_compiled_into_the_cache(cli, listing, tmp_path, x, monkeypat
         (["--input", "x=double.npy"], "input 'x' has element type float64, the model has float32"),
         (["-o", "y.txt"], "y.txt: outputs are written as .npz, or as .npy when there is one"),
         (["--shape", "batch=1"], "--shape: the sizes of a compiled model are fixed"),
+        (["--bind", "batch=1"], "--bind: this model is compiled already\n  Name the ONNX file instead."),
+        (["--shape", "n=1", "--shape", "n=2", "-o", "y.npz"], "y.npz: the outputs of 2 runs do not fit into one file"),
     ],
 )
 def test_refusals(cli, build, tmp_path, x, listing, arguments, said):

@@ -3,7 +3,7 @@
 import pytest
 
 from tilec.cli.options import flags
-from tilec.cli.shape_flags import SizeRange, parse_shapes, parse_sizes
+from tilec.cli.shape_flags import SizeRange, parse_shapes, parse_size_sets, parse_sizes
 from tilec.errors import UsageError
 from tilec.pipeline.request import declared_ranges
 from tilec.spec.effective import recipe_without_device
@@ -41,6 +41,27 @@ def test_malformed_ones(text: str, message: str) -> None:
 def test_a_verb_that_needs_one_size_refuses_a_range() -> None:
     with pytest.raises(UsageError, match=r"seq=1..9 binds no size"):
         parse_shapes(["seq=1..9"])
+
+
+def test_sets_of_sizes() -> None:
+    assert parse_size_sets([]) == [{}]
+    assert parse_size_sets(["batch=1", "seq=2"]) == [{"batch": 1, "seq": 2}]
+    assert parse_size_sets(["batch=1,seq=2", "seq=3", "batch=4", "batch=5"]) == [
+        {"batch": 1, "seq": 2},
+        {"batch": 4, "seq": 3},
+        {"batch": 5, "seq": 3},
+    ]
+
+
+def test_messages_name_the_flag() -> None:
+    with pytest.raises(UsageError, match=r"--bind 'n' does not bind a size\n  Write it like --bind batch=1"):
+        parse_sizes(["n"], "--bind")
+
+
+def test_likely_sizes_give_way_to_bound_ones() -> None:
+    given = flags(shapes=["batch=1,seq=1..64"], likely={"batch": [1, 2], "seq": [8, 16], "n": [3]})
+    assert "shapes.batch.likely" not in given
+    assert given["shapes.seq.likely"] == ("--shapes-from", [8, 16])
 
 
 @pytest.mark.feature("B07")

@@ -19,6 +19,8 @@ from tilec.ir.call_segments import segment_of
 from tilec.ir.codec import graph_from_json, graph_to_json
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Var
+from tilec.ir.restrict import restricted
+from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import text_of
 from tilec.ir.verify.graph import check_graph
 
@@ -179,6 +181,22 @@ def test_limits_of_reported_sizes(tmp_path: Path) -> None:
     }
     assert [text_of(e) for e in graph.tensors["v"].shape] == ["7"]
     assert [text_of(e) for e in graph.tensors["w"].shape] == ["4", "unique_1"]
+
+
+@pytest.mark.feature("B07")
+def test_limits_follow_from_ranges_and_sizes(tmp_path: Path) -> None:
+    path = save(tmp_path / "m.onnx", TWICE, {"x": ("float32", ("n", 4))}, ["y"], WEIGHTS)
+    graph = import_model(path, fallback="allow").graph
+    limited = restricted(graph, {"n": SymbolRange(1, 8, origin="recipe")})
+    texts = {"nonzero_1": "0..32", "nonzero_2": "0..64"}
+    assert {s: limited.symbol_ranges[s].text for s in texts} == texts
+    assert [text_of(each.holds) for each in limited.constraints] == [
+        "nonzero_1 <= n * 4",
+        "nonzero_2 <= nonzero_1 * 2",
+    ]
+    bound = bind(graph, {"n": 3})
+    assert {s: bound.symbol_ranges[s].text for s in texts} == {"nonzero_1": "0..12", "nonzero_2": "0..24"}
+    assert [text_of(each.holds) for each in bound.constraints] == ["nonzero_2 <= nonzero_1 * 2"]
 
 
 def test_the_size_of_a_result_is_a_reason_to_compute_it(tmp_path: Path) -> None:

@@ -8,5 +8,5 @@ from tilec.ir.text import parse_expr
 def test_sizes_are_read_off_dimensions_that_are_symbols() -> None:
     tensors = {"t": Tensor(tuple(map(parse_expr, ("batch", "seq + 1", "8"))), "f32"), "u": Tensor((), "f32")}
     ports = [Port("x", "t"), Port("y", "u"), Port("text", "opaque")]
-    assert told_symbols(ports, tensors) == {"batch"}
-    assert port_sizes(ports, tensors, {"x": (3, 5, 8), "y": (), "text": (2,)}) == {"batch": 3}
+    assert told_symbols(ports, tensors) == {"batch", "seq"}
+    assert port_sizes(ports, tensors, {"x": (3, 5, 8), "y": (), "text": (2,)}) == {"batch": 3, "seq": 4}

@@ -10,17 +10,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli.models import save, value
+from onnx import helper
 
-from tilec.artifact import pretty
+from tilec.artifact import digest_file, pretty
 from tilec.errors import UsageError
+from tilec.importer import import_model
+from tilec.ir.bind_plan import complete_sizes
 from tilec.ir.plan import Plan
+from tilec.ir.restrict import restricted
 from tilec.ir.sizes import Constraint, SymbolRange
 from tilec.ir.text import parse_expr
 from tilec.ir.verify.program import check_program
-from tilec.spec.recipe import VerifyOptions
+from tilec.scheduler import schedule
+from tilec.spec.recipe import ScheduleOptions, VerifyOptions
+from tilec.spec.resolve import resolve_device
 from tilec.verify import on_machine, sized_checks
-from tilec.verify.cases import cases_of, complete_sizes
+from tilec.verify.cases import cases_of
 from tilec.verify.outcome import Outcome
+from tilec.verify.reported_sizes import reported_symbols
 from tilec.verify.stage import verify
 from verify.builds import OPTIONS, generated, planned_for_sizes, wrong_from
 from verify.here import in_this_process
@@ -173,3 +181,31 @@ def test_symbols_left_out_have_the_sizes_of_the_plan(built: Built) -> None:
     static = replace(plan, symbols=(), symbol_ranges={})
     with pytest.raises(UsageError, match="Its sizes are fixed"):
         cases_of(static, replace_options(sizes=({"batch": 3},)), model)
+
+
+@pytest.mark.feature("B01", "B08")
+@pytest.mark.parametrize("device", ["host", "a100"])
+def test_sizes_that_depend_on_data_are_those_that_calls_report(tmp_path: Path, device: str) -> None:
+    """y = exp(a) of the elements a of relu(x) that are not 0: NonZero runs on onnxruntime."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("NonZero", ["a"], ["at"]),
+        helper.make_node("Transpose", ["at"], ["rows"], perm=[1, 0]),
+        helper.make_node("GatherND", ["a", "rows"], ["g"]),
+        helper.make_node("Exp", ["g"], ["y"]),
+    ]
+    model = save(tmp_path / "model.onnx", nodes, [value("x", "batch", 8)], [value("y", "k")])
+    imported = import_model(model, fallback="allow")
+    for name, pieces in imported.files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"".join(pieces))
+    graph = restricted(imported.graph, {"batch": SymbolRange(0, 40)})
+    plan = schedule(graph, resolve_device(device), ScheduleOptions())
+    digests = {name: digest_file(tmp_path / name) for name in imported.files}
+    plan = replace(plan, files={**plan.files, **digests})
+    (reported,) = reported_symbols(plan)
+    outcome = run((tmp_path, model, plan, generated(plan, tmp_path, device).body))
+    assert outcome.failure is None
+    counts = {sample["sizes"]["batch"]: sample["sizes"][reported] for sample in outcome.report["samples"]}
+    assert counts[0] == 0
+    assert all(0 < count <= 8 * batch for batch, count in counts.items() if batch)

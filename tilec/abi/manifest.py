@@ -152,7 +152,8 @@ class Manifest:
     says which outputs are results of calls (output -> result); `threads` is the default number of threads (None: one
     per usable CPU); `loader` the function, as `module:name`, that opens the library. `ranges` are checked in every run.
 
-    A model with symbols has `sizes`: `arena_bytes` and the widths of its segments stand there.
+    A model with symbols has `sizes`: `arena_bytes` and the widths of its segments stand there, and working memory that
+    depends on sizes.
     """
 
     abi: int
@@ -223,16 +224,18 @@ class Manifest:
             raise ValueError("a range of indices has an extent that no number stands for")
         if self.sizes is None:
             return
-        if {len(self.sizes.tasks), len(self.sizes.widths)} - {len(self.segments)} or any(
+        counts = {len(self.sizes.tasks), len(self.sizes.widths), len(self.sizes.scratch)}
+        if counts - {len(self.segments)} or any(
             len(tasks) != segment.launches for tasks, segment in zip(self.sizes.tasks, self.segments, strict=True)
         ):
-            raise ValueError("the numbers of tasks are not those of the launches")
+            raise ValueError("the numbers of tasks and of working memory are not those of the launches")
         results = [each.tensor for call in self.calls for each in call.outputs]
         for symbol in self.sizes.symbols:
             places = self.inputs if symbol.space == "input" else results
             place = places[symbol.at] if 0 <= symbol.at < len(places) else None
             shape = place.shape if isinstance(place, TensorSpec) else ()
-            if not 0 <= symbol.dim < len(shape) or shape[symbol.dim] != symbol.name:
+            plain = (symbol.factor, symbol.constant) == (1, 0)
+            if not 0 <= symbol.dim < len(shape) or (plain and shape[symbol.dim] != symbol.name):
                 raise ValueError(f"no dimension defines the symbol {symbol.name!r}")
 
     def _check_calls(self) -> None:

@@ -17,8 +17,9 @@ NUMBERS = "numbers"
 
 @dataclass(frozen=True)
 class SymbolSpec:
-    """A symbol: the extent of dimension `dim` of input or of result of a call number `at`. Sizes from `low` to `high`
-    (None: no limit) that are multiples of `divisor` are allowed; `origin` says by whom."""
+    """A symbol, which dimension `dim` of input or of result of a call number `at` tells: its extent is `factor` times
+    the symbol plus `constant`. Sizes from `low` to `high` (None: no limit) that are multiples of `divisor` are allowed;
+    `origin` says by whom."""
 
     name: str
     space: Literal["input", "result"]
@@ -28,6 +29,13 @@ class SymbolSpec:
     high: int | None = None
     divisor: int = 1
     origin: str = ""
+    factor: int = 1
+    constant: int = 0
+
+    def size_of(self, extent: int) -> int | None:
+        """The symbol that its dimension's extent tells, None where no integer does."""
+        size, rest = divmod(extent - self.constant, self.factor)
+        return None if rest else size
 
     @property
     def allowed(self) -> str:
@@ -56,7 +64,8 @@ class ShapeProgram:
     `numbers` are the texts of the expressions, over symbols and earlier numbers; the first are the symbols themselves.
     `parts` says in which part each is known (empty: all in part 0). `extents` has the position of every extent that
     shapes of the manifest mention. `arenas` are the sizes of the arenas in bytes, `tasks` the tasks of the launches of
-    each segment, `widths` the most threads that any launch of a segment can use.
+    each segment, `widths` the most threads that any launch of a segment can use, `scratch` the bytes of working memory
+    that each thread needs for the launches of a segment that have tasks.
     """
 
     symbols: tuple[SymbolSpec, ...]
@@ -66,6 +75,7 @@ class ShapeProgram:
     arenas: tuple[int, ...] = ()
     tasks: tuple[tuple[int, ...], ...] = ()
     widths: tuple[int, ...] = ()
+    scratch: tuple[int, ...] = ()
     parts: tuple[int, ...] = field(default=())
 
     def part(self, number: int) -> int:
@@ -80,9 +90,11 @@ class ShapeProgram:
         names = tuple(symbol.name for symbol in self.symbols)
         if self.numbers[: len(names)] != names or any(self.extents.get(name) != n for n, name in enumerate(names)):
             raise ValueError("the first numbers are not the symbols")
+        if any(symbol.factor < 1 for symbol in self.symbols):
+            raise ValueError("the extent that tells a symbol does not grow with it")
         if self.parts and len(self.parts) != len(self.numbers):
             raise ValueError(f"there are {len(self.numbers)} numbers and parts of {len(self.parts)}")
-        of_launches = (*self.widths, *(number for segment in self.tasks for number in segment))
+        of_launches = (*self.widths, *self.scratch, *(number for segment in self.tasks for number in segment))
         of_constraints = (constraint.number for constraint in self.constraints)
         for number in (*self.extents.values(), *of_constraints, *self.arenas, *of_launches):
             if not 0 <= number < len(self.numbers):

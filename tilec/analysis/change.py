@@ -104,11 +104,12 @@ class GroupChange:
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a diff: a plan with its number of groups, a graph with its number of nodes (and no device), or
-    kernels with their number of steps."""
+    kernels with their number of steps. `at` are the sizes that the costs of a plan with symbols are for."""
 
     name: str
     device: str
     groups: int
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from tilec.analysis.diff_context import diff_context
 from tilec.analysis.match import PLAIN, Family, Matching, families, match_nodes
 from tilec.analysis.ratios import Ratio, group_ratios, plan_ratio
 from tilec.analysis.totals import Costs, group_costs, plan_costs
+from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.plan import Group, Plan, Variant
+from tilec.ir.sizes import sizes_text
 
 
 def diff_plans(old: Plan, new: Plan) -> PlanDiff:
@@ -25,14 +27,18 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     family_changes = [became(family, old, new, matching) for family in related]
     changed = tuple(change for change in family_changes if change is not None)
     return PlanDiff(
-        Side(old.name, old.device, len(old.groups)),
-        Side(new.name, new.device, len(new.groups)),
+        _side(old),
+        _side(new),
         len(family_changes) - len(changed),
         (*diff_context(old, new, matching), *_reordered(old, related)),
         changed,
         metrics(plan_costs(old), plan_costs(new), changed_only=False),
         tuple(_paired([plan_ratio(old)], [plan_ratio(new)])),
     )
+
+
+def _side(plan: Plan) -> Side:
+    return Side(plan.name, plan.device, len(plan.groups), sizes_text(plan_sizes(plan)))
 
 
 def became(family: Family, old: Plan, new: Plan, matching: Matching) -> GroupChange | None:

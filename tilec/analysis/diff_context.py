@@ -10,6 +10,7 @@ from tilec.artifact import digest_object
 from tilec.ir.canonical import content
 from tilec.ir.graph import Call, Constant, Inline, Port, Unsupported
 from tilec.ir.plan import Plan, PlanLevel
+from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import text_of
 
 _DIGITS = 12
@@ -31,6 +32,8 @@ def _tables(old: Plan, new: Plan, matching: Matching) -> Iterator[tuple[str, Map
     yield "device", {"": old.device}, {"": new.device}
     yield "level", {x.name: _level(x) for x in old.levels}, {x.name: _level(x) for x in new.levels}
     yield "symbols", {"": " ".join(old.symbols)}, {"": " ".join(new.symbols)}
+    yield "size", _sizes(old), _sizes(new)
+    yield "constraint", _constraints(old), _constraints(new)
     yield "input", _ports(old, old.inputs), _ports(new, new.inputs)
     yield "output", _results(old, names), _results(new, {})
     yield "placement", {"": _placement(old)}, {"": _placement(new)}
@@ -49,6 +52,22 @@ def _different(kind: str, before: Mapping[str, Fact], after: Mapping[str, Fact])
         for subject in dict.fromkeys((*sorted(before), *sorted(after)))
         if before.get(subject) != after.get(subject)
     ]
+
+
+def _sizes(plan: Plan) -> dict[str, Fact]:
+    """Map from symbol to the sizes that are allowed, and those that decisions and figures are made for; a symbol of
+    which nothing is known has none."""
+    return {symbol: _size(entry) for symbol, entry in plan.symbol_ranges.items() if symbol in plan.symbols}
+
+
+def _size(entry: SymbolRange) -> str:
+    likely = f", likely {' '.join(map(str, entry.likely))}" if entry.likely else ""
+    return f"{entry.text}{likely}, planned at {entry.pivot}"
+
+
+def _constraints(plan: Plan) -> dict[str, Fact]:
+    """Map from condition on sizes to who demands it."""
+    return {text_of(each.holds): each.origin or "demanded" for each in plan.constraints}
 
 
 def _level(level: PlanLevel) -> str:

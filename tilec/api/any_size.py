@@ -1,11 +1,12 @@
 """Models that compile only once their sizes are known, remembered in the cache: one attempt at any size is enough."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tilec.api.cache import Cache
-from tilec.api.compiling import CompilerError
-from tilec.api.request import Request
+from tilec.api.compiling import CompilerError, available, compiled_folder
+from tilec.api.request import Request, keyed
 from tilec.errors import TilecError, UnavailableError, UnsupportedError
 
 NEEDS_SIZES = (UnsupportedError, UnavailableError, CompilerError)
@@ -35,3 +36,32 @@ class Attempt:
     def _note(self) -> Path:
         folder = Cache(Path(self.request.cache)).model(self.request.sha256)
         return folder / f"needs-sizes-{self.request.key[:16]}.txt"
+
+
+def with_sizes(request: Request, sizes: Mapping[str, int]) -> Request:
+    """The request with a key, for these sizes of what it does not bind."""
+    return keyed(replace(request, sizes={**sizes, **request.sizes}))
+
+
+def compiled_already(request: Request, sizes: Mapping[str, int]) -> bool:
+    """Whether `compiled_for` has nothing to compile."""
+    return available(request) or (Attempt(request).refusal is not None and available(with_sizes(request, sizes)))
+
+
+def compiled_for(request: Request, sizes: Mapping[str, int]) -> tuple[Path, str | None]:
+    """The folder of the model compiled for any size; where it needs its sizes, for these, with the reason.
+
+    `request` has a key. Raises what the compiler raises.
+    """
+    more = sizes.keys() - request.sizes.keys()
+    attempt = Attempt(request)
+    reason = attempt.refusal if more else None
+    if reason is None:
+        try:
+            return compiled_folder(request), None
+        except NEEDS_SIZES as error:
+            if not more:
+                raise
+            attempt.remember(error)
+            reason = error.message
+    return compiled_folder(with_sizes(request, sizes)), reason

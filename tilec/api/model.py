@@ -48,6 +48,7 @@ class Model:
         self._observed: ObservedSizes | None = None
         self._attempt: Attempt | None = None
         self._needs_sizes = False
+        self._specializes = serving.specialize == "likely"
         self.fixed: Runnable | None = None
         if self._sizes.names:
             self._observed = ObservedSizes(self._sizes, Cache(Path(request.cache)), request.sha256)
@@ -72,7 +73,7 @@ class Model:
             raise self._explained(feeds, error) from None
         if self._observed is not None and key is not None:
             frequent = self._observed.add(key)
-            if frequent and self._serving.specialize == "likely" and self.fixed is not None:
+            if frequent and self._specializes and self.fixed is not None and self._often.wants(key):
                 self._often.ask(key, self._sizes.of(key))
         return results
 
@@ -122,7 +123,8 @@ class Model:
         """Compile for each set of sizes from now on, and say why, once."""
         if reason is not None:
             self._needs_sizes = True
-            warn_once(f"{self._path.name} is compiled for each set of sizes anew: {reason}")
+            anew = f"{self._path.name} is compiled for each set of sizes anew: {reason}"
+            warn_once(f"{anew}; InferenceSession(..., sizes=...) binds or limits sizes")
 
     def _peer(self) -> Runnable:
         """onnxruntime for the time being, opened once."""

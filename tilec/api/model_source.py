@@ -14,13 +14,13 @@ from tilec.api.cache_eviction import used
 from tilec.api.compiling import temporary_cache
 from tilec.api.header import Header, read_header
 from tilec.api.options import EXTERNAL_FOLDER, SessionOptions
-from tilec.api.request import Request
+from tilec.api.request import Request, SizeRange
 from tilec.api.values import plain
 from tilec.artifact import decode, digest_bytes, digest_object, encode, pretty, write_bytes
 from tilec.errors import ConfigError, TilecError, UsageError, did_you_mean
 from tilec.pipeline.provenance import tools
 
-NO_RANGES: Mapping[str, tuple[int, int | None]] = MappingProxyType({})
+NO_RANGES: Mapping[str, SizeRange] = MappingProxyType({})
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
@@ -66,7 +66,7 @@ def request_for(
     recipe: str | None,
     sizes: Mapping[str, int],
     cache: Path,
-    ranges: Mapping[str, tuple[int, int | None]] = NO_RANGES,
+    ranges: Mapping[str, SizeRange] = NO_RANGES,
 ) -> Request:
     """The request to compile a model for these sizes, those in these ranges and any other ones."""
     path = str(model.path.absolute())

@@ -9,6 +9,9 @@ from tilec.api.cache_eviction import LIMIT_VARIABLE
 from tilec.artifact import digest_bytes, digest_file, digest_object
 from tilec.pipeline.provenance import tools
 
+SizeRange = tuple[int, int | None, int]
+"""The least and the largest size (None: no limit), and the number that divides all."""
+
 LINKS = "links.json"
 """In a compiled model's folder: the files that lie elsewhere, by name; "" is the model, others lie beside it."""
 
@@ -26,8 +29,8 @@ class Request:
     """A request to compile a model for a device into a cache.
 
     `model` is the file, `sha256` its digest, `weights` those of the external files beside it; `sizes` binds symbols,
-    `ranges` limits them to sizes from the least to the largest (None: no limit), others are any size; `cache` is the
-    root of the cache, `key` (see `keyed`) the place in it; `background` gives way to all else.
+    `ranges` limits them, others are any size; `cache` is the root of the cache, `key` (see `keyed`) the place in it;
+    `background` gives way to all else.
     """
 
     model: str
@@ -37,7 +40,7 @@ class Request:
     recipe: str | None = None
     weights: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
-    ranges: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    ranges: Mapping[str, SizeRange] = field(default_factory=dict)
     background: bool = False
     key: str = ""
 

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tilec.api.header import Described, Header
+from tilec.api.request import SizeRange
 from tilec.api.specializations import Specialize
 from tilec.api.warn_once import warn_once
 from tilec.errors import UsageError, did_you_mean
 
-Range = tuple[int, int | None]
-"""The least and the largest size; None where there is no limit."""
+Range = tuple[int, int | None] | SizeRange
+"""The least and the largest size (None: no limit), and perhaps a number that divides all."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,10 @@ class Serving:
     fallback: bool = False
     specialize: Specialize = "off"
     named: Mapping[str, int] = field(default_factory=dict)
-    ranges: Mapping[str, Range] = field(default_factory=dict)
+    ranges: Mapping[str, SizeRange] = field(default_factory=dict)
 
 
-def named_sizes(header: Header, sizes: Mapping[str, int | Range]) -> tuple[dict[str, int], dict[str, Range]]:
+def named_sizes(header: Header, sizes: Mapping[str, int | Range]) -> tuple[dict[str, int], dict[str, SizeRange]]:
     """Dimension as the model names it -> the size that binds it, and symbol -> range, for sizes and ranges by either
     name.
 
@@ -35,20 +36,29 @@ def named_sizes(header: Header, sizes: Mapping[str, int | Range]) -> tuple[dict[
     by_name = {name: symbol for symbol, name in by_symbol.items()}
     known = dict.fromkeys((*by_symbol, *by_name))
     bound: dict[str, int] = {}
-    ranges: dict[str, Range] = {}
+    ranges: dict[str, SizeRange] = {}
     for name, size in sizes.items():
         if name not in known:
             near = did_you_mean(name, known)
             listed = f"The sizes of its inputs are {', '.join(known)}." if known else "Its sizes are fixed."
             raise UsageError(f"the model has no size {name!r}", "sizes", f"Did you mean {near!r}?" if near else listed)
-        match size:
-            case tuple((int(low), high)) if low >= 0 and (high is None or low <= int(high)):
-                ranges[by_name.get(name, name)] = (low, None if high is None else int(high))
-            case int() if size >= 0:
-                bound[by_symbol.get(name, name)] = int(size)
-            case _:
-                raise UsageError(f"a size is a number from 0 on, or (least, largest): {name}={size!r}", "sizes")
+        limits = _limits(size)
+        if limits is not None:
+            ranges[by_name.get(name, name)] = limits
+        elif isinstance(size, int) and size >= 0:
+            bound[by_symbol.get(name, name)] = int(size)
+        else:
+            raise UsageError(f"a size is a number from 0 on, or (least, largest): {name}={size!r}", "sizes")
     return bound, ranges
+
+
+def _limits(size: int | Range) -> SizeRange | None:
+    """The range that is meant, None for what is none."""
+    match size:
+        case (int(low), int() | None as high, *divisors) if low >= 0 and (high is None or low <= high):
+            divisor = divisors[0] if divisors else 1
+            return (low, high, divisor) if isinstance(divisor, int) and divisor >= 1 else None
+    return None
 
 
 def bound_symbols(header: Header, named: Mapping[str, int]) -> dict[str, int]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tilec.artifact import decode, encode, pretty
 from tilec.errors import TilecError, UsageError
+from tilec.ir.sizes import sizes_text
 
 FILE = "sizes.json"
 """Its name in the folder of what is known of a model."""
@@ -83,3 +84,12 @@ def known_counts(path: Path) -> SizeCounts:
 def counts_text(counts: SizeCounts) -> str:
     """The counts as they are written."""
     return pretty(encode(counts))
+
+
+def calls_text(counts: SizeCounts) -> str:
+    """`120 calls, 80 of them batch=1, seq=128`."""
+    head = f"{counts.calls} {'call' if counts.calls == 1 else 'calls'}"
+    if not counts.counts:
+        return head
+    most = counts.counts[0]
+    return f"{head}, {most.calls} of them {sizes_text(most.sizes)}"

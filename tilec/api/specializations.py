@@ -16,6 +16,7 @@ from tilec.api.feeds import ShapeKey
 from tilec.api.load_compiled import Runnable, load_compiled
 from tilec.api.request import SPECIALIZE_VARIABLE, Request, keyed
 from tilec.errors import TilecError, UsageError
+from tilec.ir.sizes import sizes_text
 
 log = logging.getLogger("tilec")
 
@@ -52,16 +53,20 @@ class Specializations:
         """The model for these shapes, if there is one."""
         return self._made.get(key) if key is not None else None
 
+    def wants(self, key: ShapeKey) -> bool:
+        """Whether a model for these shapes was not asked for yet, and there may be another one."""
+        return key not in self._asked and len(self._asked) < MOST
+
     def ask(self, key: ShapeKey, sizes: Mapping[str, int]) -> None:
         """Have a model made for sizes that are frequent, once, while there are fewer than `MOST`."""
         with self._lock:
-            if key in self._asked or len(self._asked) >= MOST:
+            if not self.wants(key):
                 return
             self._asked.add(key)
         self._queue.add(lambda: self._make(key, sizes), LATER)
 
     def _make(self, key: ShapeKey, sizes: Mapping[str, int]) -> None:
-        told = ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
+        told = sizes_text(sizes)
         try:
             request = keyed(replace(self._request, sizes=dict(sizes), background=True))
             if not available(request) and not self._fits():

@@ -90,8 +90,10 @@ def _job(request: Request) -> "Job":
     }
     for symbol, size in request.sizes.items():
         flags[f"shapes.{symbol}.value"] = ("the inputs' shapes", size)
-    for symbol, ends in request.ranges.items():
-        flags[f"shapes.{symbol}.range"] = ("a session's sizes", list(ends))
+    for symbol, (low, high, divisor) in request.ranges.items():
+        flags[f"shapes.{symbol}.range"] = ("the sizes asked for", [low, high])
+        if divisor > 1:
+            flags[f"shapes.{symbol}.divisor"] = ("the sizes asked for", divisor)
     effective = effective_recipe(request.recipe, flags, os.environ)
     return device_job(effective, flags, _Log(), Path(request.cache))
 

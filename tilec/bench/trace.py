@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 from tilec.analysis.totals import traffic_of
@@ -20,6 +21,8 @@ from tilec.verify.remote import Remote
 
 TRACE_FILE = "trace.json"
 """The trace beside a plan that `tilec report` shows beside predicted times."""
+
+_NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 RUNS = 25
 """Number of profiled runs, after as many that warm up."""
@@ -73,18 +76,25 @@ def _share(name: str, seconds: float, group: Group | None, plan: Plan, device: D
 
 
 def events(
-    process: int, model: str, runs: Sequence[Sequence[Span]], group_shares: Iterable[Share], plan: str = ""
+    process: int,
+    model: str,
+    runs: Sequence[Sequence[Span]],
+    group_shares: Iterable[Share],
+    plan: str = "",
+    sizes: Mapping[str, int] = _NO_SIZES,
 ) -> list[Json]:
     """Trace Event Format of the run of median length: one event per group, in microseconds from its start.
 
-    Groups that run at the same time are on separate lines. `plan` is the digest of the plan that ran.
+    Groups that run at the same time are on separate lines. `plan` is the digest of the plan that ran, `sizes` those of
+    its symbols.
     """
     run = sorted(runs, key=_length)[len(runs) // 2]
     by_name = {share.name: share for share in group_shares}
     start = run[0].begin if run else 0
-    events_written: list[Json] = [
-        {"args": {"name": model, "plan": plan}, "name": "process_name", "ph": "M", "pid": process, "tid": 0}
-    ]
+    about: dict[str, Json] = {"name": model, "plan": plan}
+    if sizes:
+        about["sizes"] = dict(sizes)
+    events_written: list[Json] = [{"args": about, "name": "process_name", "ph": "M", "pid": process, "tid": 0}]
     ends: list[int] = []
     for span in run:
         line = next((n for n, end in enumerate(ends) if end <= span.begin), len(ends))

@@ -1,7 +1,7 @@
 """`tilec bench`: compiled models timed against other runtimes, in turns."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from tilec.cli.completion import recipes
 from tilec.cli.console import Console
 from tilec.cli.import_ import folder_of
 from tilec.cli.options import AsJson, Device, flags, job_on_device
+from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import UsageError, did_you_mean
 from tilec.pipeline import FILES, Job, StageInput, compile_model, model_file, read_source
 
@@ -38,6 +39,10 @@ def bench(
     rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Turns in each process. [5]")] = None,
     bar: Annotated[float, typer.Option("--bar", min=0.0, help="The ratio asked for; 0.97 is no slower.")] = 0.97,
     device: Device = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Time models with symbols at these sizes."),
+    ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
@@ -59,11 +64,13 @@ def bench(
     tilec bench mobilenet-v2 bert-base --threads 2
     tilec bench model.onnx --against onnxruntime,openvino --bar 1.2 --json
     tilec bench model.tilec/ --trace trace.json
+    tilec bench model.tilec/ --shape batch=1,seq=384
 
     Each runtime has a warm process and preallocated buffers of its own; they run in turns. The ratio is the peer's
     time over tilec's, its median over all rounds with a 95 % bootstrap interval. It holds when the lower end reaches
     the bar less 0.02. Beside it stand the seconds that loading the model takes and the most memory that the process
-    had; --json also says how long it took to compile (or to find compiled).
+    had; --json also says how long it took to compile (or to find compiled). A model with symbols is timed at the
+    sizes that its plan is made for, or at those of --shape.
 
     The trace holds the median run of each model with bytes, operations and the share of its roofline of every group;
     groups below 60 % of it that take more than 5 % of their model are named. As trace.json beside the plan, its times
@@ -92,9 +99,10 @@ def bench(
         builds[name] = _build(console, name, batch, target)
         compiling[name] = time.perf_counter() - begin
     devices = {name: traced_device(build, target) for name, build in builds.items() if trace is not None}
-    results = {name: _timed(console, build, peers, timing) for name, build in builds.items()}
+    sizes = parse_shapes(shape or ())
+    results = {name: _timed(console, build, peers, timing, sizes) for name, build in builds.items()}
     models_traced = {
-        name: trace_model(console, name, process, builds[name], device, timing.threads)
+        name: trace_model(console, name, process, builds[name], device, timing.threads, sizes)
         for process, (name, device) in enumerate(devices.items())
     }
     if trace is not None:
@@ -164,10 +172,17 @@ def _compiled(console: Console, model: Path, folder: Path, device: str | None) -
     return compile_model(job, model, folder, last="codegen")["codegen"]
 
 
-def _timed(console: Console, build: StageInput, peers: Sequence[str], timing: "Timing") -> "Comparison":
-    """One model and its peers, timed on the inputs of the first seed."""
+def _timed(
+    console: Console, build: StageInput, peers: Sequence[str], timing: "Timing", sizes: Mapping[str, int]
+) -> "Comparison":
+    """One model and its peers, timed on the inputs of the first seed, at these sizes of its symbols.
+
+    Raises UsageError for sizes that the plan does not have or allow.
+    """
     from tilec.bench import time_interleaved
+    from tilec.ir.bind_plan import complete_sizes
     from tilec.ir.codec import plan_from_json
+    from tilec.ir.sizes import sizes_text
     from tilec.spec.recipe import CompileRecipe
     from tilec.verify.input_choices import compared_values
     from tilec.verify.inputs import Draw, random_inputs
@@ -176,5 +191,8 @@ def _timed(console: Console, build: StageInput, peers: Sequence[str], timing: "T
     read = plan_from_json(plan.body, plan.place)
     model = model_file(Job(CompileRecipe(), console), build, read.files)
     draw = Draw(0, choices=compared_values(model))
+    there = complete_sizes(read, sizes)
+    if there:
+        console.note(f"bench {read.name} at {sizes_text(there)}")
     with console.stage(f"bench {read.name}") as advance:
-        return time_interleaved(build.folder, model, random_inputs(read, draw), peers, timing, advance)
+        return time_interleaved(build.folder, model, random_inputs(read, draw, there), peers, timing, advance)

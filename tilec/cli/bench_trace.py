@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,18 +49,29 @@ def traced_device(build: StageInput, given: str | None) -> DeviceSpec:
 
 
 def trace_model(
-    console: Console, name: str, process: int, build: StageInput, device: DeviceSpec, threads: int
+    console: Console,
+    name: str,
+    process: int,
+    build: StageInput,
+    device: DeviceSpec,
+    threads: int,
+    given: Mapping[str, int],
 ) -> TracedModel:
-    """Run a compiled model on the inputs of the first seed and profile its groups."""
+    """Run a compiled model on the inputs of the first seed and profile its groups; one with symbols at the `given`
+    sizes, those left out as its plan is made for."""
     from tilec.bench.trace import events, shares, traced
+    from tilec.ir.bind_plan import complete_sizes
+    from tilec.pipeline.plan_at_sizes import plan_at_sizes
     from tilec.verify.inputs import Draw, random_inputs
 
     source = read_source("plan", build.folder / FILES["plan"])
-    plan = plan_as_it_stands(source).plan
+    whole = plan_as_it_stands(source).plan
+    sizes = complete_sizes(whole, given)
+    plan = plan_at_sizes(whole, sizes, device) if sizes else whole
     with console.stage(f"trace {plan.name}"):
         runs = traced(build.folder, random_inputs(plan, Draw(0)), threads)
     group_shares = shares(plan, runs, device)
-    return TracedModel(group_shares, events(process, name, runs, group_shares, digest_object(source.body)))
+    return TracedModel(group_shares, events(process, name, runs, group_shares, digest_object(source.body), sizes))
 
 
 def write_trace(path: Path, models: Sequence[TracedModel]) -> None:

@@ -87,10 +87,11 @@ def bounds(
 
     oro is the published curve (tiles divide their extents), oro+ searches more; both are attained by the mapping
     beside them. parallel is oro+ in tasks for all units of a level, or --units, which have a buffer each: a single
-    buffer lets one unit do everything. lb is what nothing stays below. Of a model there are every distinct contraction
-    and chain, and the whole graph, whose best known traffic is no bound. A level of a device is bounded at the capacity
-    of one instance and everything above it; the levels' bounds are not attained together. Without --capacity and
-    --device CSV and JSON hold whole curves.
+    buffer lets one unit do everything. Sizes that --shape does not bind are those that a plan would be made for. lb
+    is what nothing stays below. Of a model there are every distinct contraction and chain, and the whole graph,
+    whose best known traffic is no bound. A level of a device is bounded at the capacity of one instance and
+    everything above it; the levels' bounds are not attained together. Without --capacity and --device CSV and JSON
+    hold whole curves.
     """
     if json and csv == "-":
         raise UsageError("--json and --csv - both write to standard output", hint="Give --csv a file.")
@@ -171,9 +172,12 @@ def _model(
     console: Console, source: str, shapes: dict[str, int], kinds: "Sequence[Kind]", ats: "Sequence[At]"
 ) -> _Bounded:
     from tilec.analysis.bounds.rows import some_capacities
-    from tilec.pipeline.bounds import graph_subjects, read_graph
+    from tilec.ir.sizes import sizes_text
+    from tilec.pipeline.bounds import at_usual_sizes, graph_subjects, read_graph
 
-    graph = read_graph(source, shapes, console)
+    graph, sizes = at_usual_sizes(read_graph(source, shapes, console))
+    if sizes:
+        console.note(f"bounds at {sizes_text(sizes)}; --shape names other sizes")
     usual = some_capacities()
     with console.stage("bounds") as advance:
         subjects = graph_subjects(graph, kinds, [at.capacity for at in ats or usual], advance)

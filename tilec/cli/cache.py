@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson, BoundShapes, ModelDevice, ModelRecipe
+from tilec.cli.options import AsJson, Bind, BoundShapes, ModelDevice, ModelRecipe
 from tilec.cli.page import Page
-from tilec.cli.shape_flags import parse_shapes
+from tilec.cli.shape_flags import parse_shapes, parse_sizes
 from tilec.cli.verb import EXIT_CODES, verb
 from tilec.errors import TilecError, UsageError
 
@@ -53,7 +53,7 @@ def list_(console: Console, kind: Kind = None, json: AsJson = False) -> None:
         )
         return
     if kind:
-        rows = [[_place(e, root), bytes_text(e.size), _age(e.age(now)), _described(e)] for e in cached]
+        rows = [[_place(e, root), bytes_text(e.size), _age(e.age(now)), _described(e, root)] for e in cached]
         head = ["entry", "size", "age", "what it is"]
     else:
         of = {name: [e for e in cached if e.kind == name] for name in kinds}
@@ -72,6 +72,7 @@ def why(
     console: Console,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX file.")],
     shape: BoundShapes = None,
+    bind: Bind = None,
     device: ModelDevice = "host",
     recipe: ModelRecipe = None,
     json: AsJson = False,
@@ -80,18 +81,24 @@ def why(
 
     \b
     tilec cache why model.onnx
-    tilec cache why bert.onnx --shape batch=1,seq=128 --json
+    tilec cache why bert.onnx --bind batch=1,seq=128 --json
+
+    --shape matters for a model that only compiles with its sizes known.
     """
+    from tilec.api.any_size import Attempt, with_sizes
     from tilec.api.cache import Cache
     from tilec.api.compiling import available
     from tilec.cli.cache_neighbours import asked, compiled, differences
-    from tilec.cli.cache_request import request_of
+    from tilec.cli.cache_request import request_of, sizes_of
     from tilec.report.cache_listing import entries
     from tilec.spec.probe import cache_folder
     from tilec.spec.resolve import resolve_device
 
     root = cache_folder()
-    request = request_of(model, {}, parse_shapes(shape or ()), device, recipe, root)
+    request = request_of(model, parse_sizes(bind or (), "--bind"), device, recipe, root)
+    sizes, refusal = sizes_of(model, request, {}, parse_shapes(shape or ())), Attempt(request).refusal
+    if refusal is not None and len(sizes) > len(request.sizes):
+        request = with_sizes(request, sizes)
     place, hit = Cache(root).session(request.key), available(request)
     sha256, shapes = resolve_device(device).digest(), asked(model, request)
     others: dict[str, list[str]] = {}
@@ -103,10 +110,18 @@ def why(
     if json:
         report: dict[str, Json] = {name: list(reasons) for name, reasons in others.items()}
         console.json(
-            {"entry": key, "hit": hit, "model": request.sha256, "others": report, "sizes": dict(request.sizes)}
+            {
+                "entry": key,
+                "hit": hit,
+                "model": request.sha256,
+                "needs_sizes": refusal,
+                "others": report,
+                "sizes": dict(request.sizes),
+            }
         )
         return
     lines = [f"{'hit' if hit else 'miss'}: {key}{'' if hit else ' is not there'}"]
+    lines += [f"  it needs its sizes, --shape SYMBOL=SIZE: {refusal}"] if refusal is not None else []
     lines += [f"  {name}: {'; '.join(reasons)}" for name, reasons in others.items()]
     if not hit and not others:
         lines.append("  nothing in the cache was compiled from a file with these bytes")
@@ -180,13 +195,18 @@ def _place(entry: "Entry", root: Path) -> str:
     return entry.path.relative_to(root).as_posix()
 
 
-def _described(entry: "Entry") -> str:
-    """The description of an entry."""
+def _described(entry: "Entry", root: Path) -> str:
+    """The description of an entry; with the calls that sessions counted, where it serves more than one size."""
+    from tilec.api.cache import Cache
+    from tilec.api.size_counts import FILE, calls_text, known_counts
     from tilec.cli.cache_neighbours import compiled
     from tilec.report.cache_listing import KINDS
 
     model = compiled(entry.path) if entry.kind == "sessions" else None
-    return KINDS[entry.kind] if model is None else model.text
+    if model is None:
+        return KINDS[entry.kind]
+    counts = known_counts(Cache(root).model(model.model) / FILE)
+    return f"{model.text}; {calls_text(counts)}" if model.open and counts.calls else model.text
 
 
 def _summary(kind: str, entries: "Sequence[Entry]", now: float) -> "Json":
@@ -202,5 +222,5 @@ def _entry_to_json(entry: "Entry", root: Path, now: float) -> "Json":
         "bytes": entry.size,
         "kind": entry.kind,
         "name": _place(entry, root),
-        "what": _described(entry),
+        "what": _described(entry, root),
     }

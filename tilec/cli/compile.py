@@ -17,6 +17,7 @@ from tilec.cli.options import (
     Recipe,
     Record,
     Shapes,
+    ShapesFrom,
     Strict,
     Threads,
     flags,
@@ -40,6 +41,7 @@ def compile_(
     ] = None,
     device: Device = None,
     shape: Shapes = None,
+    shapes_from: ShapesFrom = None,
     threads: Threads = None,
     profile: Profile = False,
     record: Record = None,
@@ -60,7 +62,9 @@ def compile_(
     tilec compile model.onnx --device a100 --to schedule -o model.a100.tilec
     tilec compile model.onnx --recipe recipe.yaml --strict
     """
+    from tilec.api.size_counts import read_counts
     from tilec.artifact import Json
+    from tilec.cli.served_sizes import serves_line, serves_to_json
     from tilec.cli.summary import (
         placement,
         placement_line,
@@ -76,6 +80,7 @@ def compile_(
     given = flags(
         device=device,
         shapes=shape,
+        likely=read_counts(shapes_from).likely() if shapes_from is not None else None,
         strict=strict,
         threads=threads,
         profile=profile,
@@ -96,8 +101,11 @@ def compile_(
     if last != "import":
         plan = plan_from_json(whole.body)
         console.note(plan_line(plan))
+        if (serves := serves_line(plan)) is not None:
+            console.note(serves)
         console.details(lambda: plan_details(plan))
         summary["plan"] = plan_summary(plan)
+        summary["serves"] = serves_to_json(plan)
     if "verify" in done:
         console.details(lambda: verify_details(done["verify"].body, read_run(folder)))
         console.note(verified_line(done["verify"].body))

@@ -1,4 +1,4 @@
-"""Shell completion: devices, recipes, and the groups, edges and nodes of a plan; nothing heavy is imported."""
+"""Shell completion: devices, recipes, sizes, and the groups, edges and nodes of a plan; nothing heavy is imported."""
 
 import json
 from collections.abc import Iterable
@@ -43,6 +43,25 @@ def edges(ctx: typer.Context, incomplete: str) -> list[str]:
     plan = _plan(ctx)
     connected = [edge for group in plan.get("groups", ()) for edge in group.get("connect", {})]
     return _beginning([*connected, *(refusal["edge"] for refusal in plan.get("refusals", ()))], incomplete)
+
+
+def sizes(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The symbols of the graph that is named on the command line, or that was made from the model named there; the last
+    one of a list is completed."""
+    given, comma, _ = incomplete.rpartition(",")
+    return _beginning([f"{given}{comma}{symbol}=" for symbol in _symbols(ctx)], incomplete)
+
+
+def _symbols(ctx: typer.Context) -> list[str]:
+    from tilec.pipeline.job import FILES
+
+    named = (ctx.params.get(key) for key in ("model", "graph", "source", "subject"))
+    path = Path(str(next(filter(None, named), None) or next(iter(ctx.args), "")))
+    folder = path if path.is_dir() else Path(f"{path.stem}.tilec")
+    with suppress(OSError, ValueError):
+        body = json.loads((path if path.suffix == ".json" else folder / FILES["graph"]).read_text(encoding="utf-8"))
+        return [str(symbol) for symbol in body.get("symbols", ())] if isinstance(body, dict) else []
+    return []
 
 
 def _packaged(folder: str) -> list[str]:

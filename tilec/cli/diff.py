@@ -1,6 +1,7 @@
 """`tilec diff`: the differences between two plans, graphs or kernels."""
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from json import loads as parse
 from pathlib import Path
@@ -10,8 +11,9 @@ import typer
 
 from tilec.cli.completion import devices
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson
+from tilec.cli.options import AsJson, PlanShapes
 from tilec.cli.page import Page
+from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import ArtifactError, UsageError
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ def diff(
             autocompletion=devices,
         ),
     ] = None,
+    shape: PlanShapes = None,
     json: AsJson = False,
 ) -> None:
     """Tell what differs between two plans: groups, tiles, connections, traffic, refusals; or two graphs, or kernels.
@@ -73,6 +76,7 @@ def diff(
     tilec diff old/2-plan.json new/2-plan.json --format md --fail-on traffic=+5% --fail-on time=+5% --fail-on groups
     tilec diff a.json b.json --exit-code --fail-on footprint@smem=+0%,groups=+0%
     tilec diff old/1-graph.json new/1-graph.json
+    tilec diff old.tilec/ new.tilec/ --shape seq=384      # what runs at these sizes, and what it costs there
 
     Groups and nodes are matched by what they compute; names alone are no difference. Of two folders the plans are
     compared. Traffic without a level is that of the lowest one, transactions and a footprint without a level are
@@ -88,7 +92,8 @@ def diff(
     limits = parse_limits(fail_on or ())
     if str(old) == str(new) == "-":
         raise UsageError("both cannot come from standard input", hint="Name a file for one of them.")
-    result = _diff(console, *_both(old, new), [resolve_device(name) for name in device or ()])
+    named = [resolve_device(name) for name in device or ()]
+    result = _diff(console, *_both(old, new), named, parse_shapes(shape or ()))
     beyond = exceeded(result, limits)
     if json or form is Format.JSON:
         console.json(diff_to_json(result))
@@ -146,12 +151,19 @@ def _kind(text: str) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _diff(console: Console, old: "StageInput", new: "StageInput", devices: "list[DeviceSpec]") -> "PlanDiff":
-    """The diff of two artifacts of one kind. Raises UsageError for a device that neither was made for."""
+def _diff(
+    console: Console,
+    old: "StageInput",
+    new: "StageInput",
+    devices: "list[DeviceSpec]",
+    sizes: Mapping[str, int],
+) -> "PlanDiff":
+    """The diff of two artifacts of one kind, of plans with symbols at `sizes` where any are given. Raises UsageError
+    for a device that neither was made for, and for sizes that the plans do not allow."""
     from tilec.analysis.diff import diff_plans
     from tilec.analysis.diff_graphs import diff_graphs
     from tilec.analysis.diff_kernels import diff_kernels
-    from tilec.cli.plan_origin import plan_as_it_stands
+    from tilec.cli.plan_origin import plan_as_it_stands, plan_there
     from tilec.ir.codec import graph_from_json
 
     assert old.artifact is not None
@@ -166,7 +178,10 @@ def _diff(console: Console, old: "StageInput", new: "StageInput", devices: "list
         for source, each in zip((old, new), plans, strict=True):
             if each.note:
                 console.note(f"{source.place}: {each.note}")
-        return diff_plans(plans[0].plan, plans[1].plan)
+        there = [plan_there(source, each.plan, sizes) for source, each in zip((old, new), plans, strict=True)]
+        return diff_plans(there[0], there[1])
+    if sizes:
+        raise UsageError("--shape looks at plans, and these are none", "--shape", "Compare 2-plan.json.")
     if old.artifact.kind == "graph":
         return diff_graphs(graph_from_json(old.body, old.place), graph_from_json(new.body, new.place))
     return diff_kernels(old.body, new.body)

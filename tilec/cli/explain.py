@@ -1,7 +1,7 @@
 """`tilec explain`: the meaning of a code that tilec prints; the reasons for a plan's decisions."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +9,14 @@ import typer
 
 from tilec.cli.completion import devices, edges, groups, nodes, recipes
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson
+from tilec.cli.options import AsJson, PlanShapes
 from tilec.cli.page import Page as Terminal
+from tilec.cli.shape_flags import parse_shapes
 from tilec.errors import UsageError
 
 if TYPE_CHECKING:
     from tilec.artifact import Json
+    from tilec.ir.plan import Plan
     from tilec.report.codes import Page
 
 _WIDTH = 100
@@ -75,6 +77,7 @@ def explain(
             autocompletion=recipes,
         ),
     ] = None,
+    shape: PlanShapes = None,
     json: AsJson = False,
 ) -> None:
     """Say why a plan is as it is, or what a code means.
@@ -84,6 +87,7 @@ def explain(
     tilec explain bert.tilec/ --group 3                   # tiles, candidates, where the bytes go
     tilec explain bert.tilec/2-plan.json --edge "a->b"    # why connected or not, and what would change it
     tilec explain bert.tilec/ --node a --json
+    tilec explain bert.tilec/ --group 3 --shape seq=384   # which variant runs there, and its figures
     tilec explain slower
     tilec explain PlanError
     tilec explain "its output's shape depends on the data"
@@ -96,9 +100,9 @@ def explain(
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} are asked at once", hint="Ask for one of them at a time.")
     if subject is not None and (subject.endswith(".json") or Path(subject).exists()):
-        _plan(console, Path(subject), group, edge, node, graph, device, recipe, json)
+        _plan(console, Path(subject), group, edge, node, graph, device, recipe, parse_shapes(shape or ()), json)
         return
-    others = {"--graph": graph, "--device": device, "--recipe": recipe}
+    others = {"--graph": graph, "--device": device, "--recipe": recipe, "--shape": shape}
     if given or any(other is not None for other in others.values()):
         named = [*given, *(option for option, value in others.items() if value is not None)]
         where = f"{subject!r} is no file or folder" if subject is not None else "no plan is named"
@@ -115,21 +119,30 @@ def _plan(
     graph: Path | None,
     device: str | None,
     recipe: str | None,
+    sizes: Mapping[str, int],
     json: bool,
 ) -> None:
-    """Explain a plan."""
+    """Explain a plan; figures of one with symbols are at the sizes that it is made for, or at those of `sizes`."""
     from tilec.analysis.explain.replay import replay
+    from tilec.analysis.size_variants import PlanAt
     from tilec.cli.plan_origin import graph_of, plan_of, planned_device, planned_options
+    from tilec.ir.bind_plan import complete_sizes
     from tilec.pipeline.code_decisions import decide_for
+    from tilec.pipeline.plan_at_sizes import plan_at_sizes
     from tilec.report.explain.answer import answered, require
 
     source, plan = plan_of(path)
     spec, options = planned_device(source, device), planned_options(source, recipe)
     whole = graph_of(source, plan, graph)
     require(plan, group=group, edge=edge, node=node)
+    there = complete_sizes(plan, sizes)
     with console.stage("search"):
         replayed = replay(whole, spec, options, decide_for(spec))
-    answer = answered(replayed, plan, str(path), group=group, edge=edge, node=node)
+
+    def at(of: "Plan") -> PlanAt:
+        return PlanAt(plan_at_sizes(of, there, spec), there)
+
+    answer = answered(replayed, plan, str(path), group=group, edge=edge, node=node, at=at)
     for line in answer.notes:
         console.note(line)
     if json:

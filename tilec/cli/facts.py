@@ -20,16 +20,16 @@ _SHORT = 12
 """Digits of a digest in the output."""
 
 
-def facts_of(path: Path) -> dict[str, Facts]:
-    """The facts of a file, or of every artifact in a folder, by kind. Raises UsageError, ConfigError and
-    ArtifactError."""
+def facts_of(path: Path, sizes: Mapping[str, int] | None = None) -> dict[str, Facts]:
+    """The facts of a file, or of every artifact in a folder, by kind; those of a plan with symbols at these `sizes` of
+    them. Raises UsageError, ConfigError and ArtifactError."""
     from tilec.pipeline import FILES, read_run
 
     if path.is_dir():
         there = [path / name for name in FILES.values() if (path / name).is_file()]
         if not there:
             raise UsageError("there is no artifact in this folder", str(path), "`tilec compile` writes some.")
-        by_kind = {kind: facts for each in there for kind, facts in facts_of(each).items()}
+        by_kind = {kind: facts for each in there for kind, facts in facts_of(each, sizes).items()}
         ran = read_run(path)
         return {**by_kind, "run": _run(ran)} if ran else by_kind
     if path.suffix == ".json" and _is_record(path):
@@ -39,7 +39,8 @@ def facts_of(path: Path) -> dict[str, Facts]:
         about: Facts = {"file": path.name, "written_by": f"tilec {WRITERS[artifact.kind]}", "edited": artifact.edited}
         about["made_from"] = {role: digest[:_SHORT] for role, digest in artifact.inputs.items()}
         try:
-            return {artifact.kind: {**about, **_TELL[artifact.kind](artifact, path)}}
+            facts = _plan(artifact, path, sizes) if artifact.kind == "plan" else _TELL[artifact.kind](artifact, path)
+            return {artifact.kind: {**about, **facts}}
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             again = f"Run `tilec {WRITERS[artifact.kind]}` again."
             raise ArtifactError(f"this is no {artifact.kind}: {error}", str(path), again) from error
@@ -127,14 +128,15 @@ def _port(graph: "Graph", port: "Port") -> Facts:
     return {"name": port.name, "type": opaque.type, "shape": list(opaque.shape) if opaque.shape is not None else None}
 
 
-def _plan(artifact: Artifact, path: Path) -> Facts:
+def _plan(artifact: Artifact, path: Path, sizes: Mapping[str, int] | None = None) -> Facts:
     from tilec.analysis.statistics import statistics, statistics_to_json
     from tilec.cli.options import known_device
-    from tilec.cli.plan_origin import plan_as_it_stands
+    from tilec.cli.plan_origin import plan_as_it_stands, plan_there
     from tilec.pipeline import StageInput
 
-    read = plan_as_it_stands(StageInput(path, artifact))
-    plan = read.plan
+    source = StageInput(path, artifact)
+    read = plan_as_it_stands(source)
+    whole, plan = read.plan, plan_there(source, read.plan, sizes)
     facts = plan_summary(plan)
     numbers = statistics_to_json(statistics(plan))
     refused = Counter(refusal.code for refusal in plan.refusals)
@@ -142,15 +144,36 @@ def _plan(artifact: Artifact, path: Path) -> Facts:
         "name": plan.name,
         "device": plan.device,
         "levels": [level.name for level in plan.levels],
-        "symbols": list(plan.symbols),
+        "symbols": list(whole.symbols),
+        **(_sizes(whole, sizes) if whole.symbols else {}),
         **{name: facts[name] for name in ("groups", "stitched", "register_fused", "single")},
         **{name: value for name, value in numbers.items() if name not in ("groups", "levels")},
         "per_level": numbers["levels"],
         **({"stale_costs": list(read.stale)} if read.stale else {}),
-        **_energy(plan, known_device(StageInput(path, artifact))),
+        **_energy(plan, known_device(source)),
         "prepared_weights": len(plan.prepared),
         "edges_not_fused": dict(sorted(refused.items(), key=lambda item: (-item[1], item[0]))),
         **_placed(artifact.body),
+    }
+
+
+def _sizes(plan: "Plan", sizes: Mapping[str, int] | None) -> Facts:
+    """The sizes that vary, what they fulfil, which ones the figures are for, and the variants that run at them."""
+    from tilec.analysis.size_variants import constraint_facts, symbol_facts, variant_counts
+    from tilec.ir.bind_plan import plan_sizes
+    from tilec.ir.sizes import sizes_text
+
+    counts = variant_counts(plan)
+    return {
+        "sizes": [
+            {"symbol": s.symbol, "allowed": s.sizes, "likely": list(s.likely), "made_for": s.made_for, "from": s.origin}
+            for s in symbol_facts(plan)
+        ],
+        "constraints": [{"holds": holds, "from": origin} for holds, origin in constraint_facts(plan)],
+        "figures_at": sizes_text({**plan_sizes(plan), **(sizes or {})}),
+        "variants": counts.variants,
+        "several_variants": counts.groups_with_several,
+        "guards": dict(counts.guards),
     }
 
 

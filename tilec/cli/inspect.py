@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tilec.cli.console import Console
-from tilec.cli.options import AsJson
+from tilec.cli.options import AsJson, PlanShapes
+from tilec.cli.shape_flags import parse_shapes
+from tilec.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -26,6 +28,7 @@ def inspect(
         list[str] | None,
         typer.Option("--select", metavar="GROUP|NODE-GLOB", help="Only these groups and nodes; may be repeated."),
     ] = None,
+    shape: PlanShapes = None,
     json: AsJson = False,
 ) -> None:
     """Tell what a model or an artifact is: inputs, operators, weights, groups, placement.
@@ -36,22 +39,27 @@ def inspect(
     tilec inspect model.tilec/2-plan.json --json
     tilec inspect model.tilec/2-plan.json --select 'encoder_layer_0_*'
     tilec inspect model.onnx --select '*/MatMul*'
+    tilec inspect model.tilec/2-plan.json --shape seq=384
 
-    --select takes names with * and ?: of groups, tensors, nodes of the model and operators.
+    --select takes names with * and ?: of groups, tensors, nodes of the model and operators. Figures of a plan with
+    symbols are for the sizes that it is made for, or for those of --shape.
     """
     from tilec.cli.facts import facts_of
 
+    sizes = parse_shapes(shape or ())
     if select:
         from tilec.cli.selected import selected
 
-        chosen = selected(file, select)
+        chosen = selected(file, select, sizes)
         if json:
             console.json(chosen if file.is_dir() else next({"kind": k, "selected": v} for k, v in chosen.items()))
         else:
             shown = {f"{kind}: {each['name']}": each for kind, rows in chosen.items() for each in rows}
             console.data(_text({name: {k: v for k, v in each.items() if k != "name"} for name, each in shown.items()}))
         return
-    facts_by_kind = facts_of(file)
+    facts_by_kind = facts_of(file, sizes)
+    if sizes and "plan" not in facts_by_kind:
+        raise UsageError("--shape looks at a plan, and this is none", str(file), "Name 2-plan.json or its folder.")
     if json:
         console.json(
             facts_by_kind if file.is_dir() else next({"kind": kind, **facts} for kind, facts in facts_by_kind.items())
@@ -126,6 +134,10 @@ def _word(key: str, value: Any) -> str:
         return time_text(value)
     if key.endswith("femtojoules") and isinstance(value, int):
         return energy_text(value)
+    if key == "made_for":
+        return f"planned at {value}"
+    if key == "likely" and value:
+        return f"likely {_listed(map(str, value))}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

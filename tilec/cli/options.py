@@ -1,14 +1,14 @@
 """Options shared by several commands, and the recipe and device that follow from them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tilec.cli.completion import devices, recipes
+from tilec.cli.completion import devices, recipes, sizes
 from tilec.cli.console import Console
 from tilec.cli.shape_flags import SizeRange, parse_sizes
 from tilec.errors import ArtifactError
@@ -45,11 +45,34 @@ Shapes = Annotated[
         "--shape",
         metavar="SYMBOL=SIZE|LOW..HIGH[/DIVISOR][,...]",
         help="Bind symbolic sizes, or limit them: seq=1..512, seq=8..512/8; may be repeated.",
+        autocompletion=sizes,
     ),
 ]
 BoundShapes = Annotated[
     list[str] | None,
-    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Bind symbolic sizes; may be repeated."),
+    typer.Option(
+        "--shape",
+        metavar="SYMBOL=SIZE[,...]",
+        help="Bind symbolic sizes; may be repeated.",
+        autocompletion=sizes,
+    ),
+]
+PlanShapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="Look at a plan with symbols at these sizes."),
+]
+Bind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bind",
+        metavar="SYMBOL=SIZE|LOW..HIGH[/DIVISOR][,...]",
+        help="Compile MODEL for these sizes only; may be repeated.",
+        autocompletion=sizes,
+    ),
+]
+ShapesFrom = Annotated[
+    Path | None,
+    typer.Option("--shapes-from", metavar="FILE", help="Sizes that sessions counted (sizes.json): the likely ones."),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Operators that fall back are an error (exit 5).")]
 Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Worker threads (default: cores of the device).")]
@@ -80,6 +103,7 @@ def flags(
     *,
     device: str | None = None,
     shapes: Iterable[str] | None = None,
+    likely: Mapping[str, list[int]] | None = None,
     strict: bool = False,
     threads: int | None = None,
     profile: bool = False,
@@ -88,7 +112,8 @@ def flags(
     no_bounds: bool = False,
     watched: str | None = None,
 ) -> dict[str, tuple[str, Any]]:
-    """Recipe keys set by the shared flags; `watched` is the stage that prints between passes.
+    """Recipe keys set by the shared flags; `likely` maps symbols to sizes from a file, `watched` is the stage that
+    prints between passes.
 
     Raises UsageError for a malformed --shape.
     """
@@ -101,6 +126,9 @@ def flags(
             given[f"shapes.{symbol}.range"] = ("--shape", [size.low, size.high])
             if size.divisor is not None:
                 given[f"shapes.{symbol}.divisor"] = ("--shape", size.divisor)
+    for symbol, frequent in (likely or {}).items():
+        if given.get(f"shapes.{symbol}.value", ("", None))[1] is None:
+            given[f"shapes.{symbol}.likely"] = ("--shapes-from", frequent)
     if strict:
         given["fallback"] = ("--strict", "refuse")
     if threads is not None:

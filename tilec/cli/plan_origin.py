@@ -11,7 +11,7 @@ from tilec.errors import ArtifactError, TilecError, UsageError
 from tilec.pipeline import FILES, RECIPE_FILE, ReadPlan, StageInput, read_plan, read_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tilec.ir.graph import Graph
     from tilec.ir.plan import Plan
@@ -123,6 +123,16 @@ def plan_as_it_stands(source: StageInput, given: "Sequence[DeviceSpec]" = ()) ->
     wanted = source.artifact.inputs.get("device")
     device = next((each for each in given if each.digest() == wanted), None) or known_device(source)
     return read_plan(source, device)
+
+
+def plan_there(source: StageInput, plan: "Plan", sizes: "Mapping[str, int] | None") -> "Plan":
+    """A plan at the sizes of --shape, where any are given; its device's file counts as in `known_device`.
+
+    Raises UsageError for sizes that the plan does not have or allow.
+    """
+    from tilec.pipeline.plan_at_sizes import plan_at_sizes
+
+    return plan_at_sizes(plan, sizes, known_device(source)) if sizes else plan
 
 
 def _recipe_beside(source: StageInput) -> "CompileRecipe | None":

@@ -54,7 +54,11 @@ def report(
     ] = None,
     shape: Annotated[
         list[str] | None,
-        typer.Option("--shape", metavar="SYMBOL=SIZE[,...]", help="May be repeated; a symbol may have several sizes."),
+        typer.Option(
+            "--shape",
+            metavar="SYMBOL=SIZE[,...]",
+            help="May be repeated; a symbol may have several sizes; with -o the sizes that plans are shown at.",
+        ),
     ] = None,
     bounds: Annotated[bool, typer.Option("--bounds", help="Compare traffic with the least known.")] = False,
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.TABLE,
@@ -68,6 +72,7 @@ def report(
     \b
     tilec report model.tilec/ -o report.html
     tilec report old.tilec/ new.tilec/ -o report.html
+    tilec report model.tilec/ --shape seq=384 -o report.html
     tilec report bert-base --device a100
     tilec report bert-base resnet-50 --device a100 --device ipu-mk2 --shape batch=1,batch=16
     tilec report --recipe sensitivity --format csv > rows.csv
@@ -85,9 +90,10 @@ def report(
     if output is not None:
         from tilec.cli.report_page import write_page
 
-        others = {"--recipe": recipe, "--fusion": fusion, "--shape": shape, "--bounds": bounds, "--plot": plot}
+        others = {"--recipe": recipe, "--fusion": fusion, "--bounds": bounds, "--plot": plot}
         others |= {"--json": json, "--format": form is not Format.TABLE}
-        write_page(console, models or [], output, device or [], [name for name, given in others.items() if given])
+        left = [name for name, given in others.items() if given]
+        write_page(console, models or [], output, device or [], left, parse_shapes(shape or ()))
         return
     from tilec.pipeline.sweep import sweep
     from tilec.report.sweep import pattern_lines, sweep_cells, sweep_csv, sweep_to_json

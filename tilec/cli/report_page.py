@@ -1,6 +1,6 @@
 """`tilec report PLAN... -o report.html`: plans and related artifacts as one page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,15 @@ _PAGES = (".html", ".htm")
 
 
 def write_page(
-    console: Console, plans: Sequence[str], output: Path, devices: Sequence[str], others: Sequence[str]
+    console: Console,
+    plans: Sequence[str],
+    output: Path,
+    devices: Sequence[str],
+    others: Sequence[str],
+    sizes: Mapping[str, int],
 ) -> None:
-    """Write the page of one plan or two; `-` is standard output.
+    """Write the page of one plan or two; `-` is standard output. Plans with symbols are shown at `sizes`, symbols left
+    out at the sizes that the plan is made for.
 
     The plans' devices are looked for among `devices` first, then in files beside the plans; `others` are options that
     do not apply here. Raises UsageError, ArtifactError, ConfigError and PlanError.
@@ -42,7 +48,7 @@ def write_page(
         raise UsageError("both plans cannot come from standard input", hint="Name a file for one of them.")
     given = [resolve_device(name) for name in devices]
     with console.stage("report"):
-        text = page(_shown([Path(name) for name in plans], given))
+        text = page(_shown([Path(name) for name in plans], given, sizes))
         if str(output) != "-":
             write_text(output, text)
     if str(output) == "-":
@@ -51,7 +57,7 @@ def write_page(
         console.note(f"page: {output}")
 
 
-def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]":
+def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]", sizes: Mapping[str, int]) -> "list[Shown]":
     """The plans with the artifacts beside them. Raises UsageError for a device that none was made for."""
     from tilec.pipeline import read_source
 
@@ -61,14 +67,16 @@ def _shown(paths: Sequence[Path], given: "Sequence[DeviceSpec]") -> "list[Shown]
         if device.digest() not in wanted:
             hint = "Name the file that `tilec schedule` had, or leave it out."
             raise UsageError(f"no plan was made for {device.name!r} as it is in this file", "--device", hint)
-    return [_one(source, str(path), given) for source, path in zip(sources, paths, strict=True)]
+    return [_one(source, str(path), given, sizes) for source, path in zip(sources, paths, strict=True)]
 
 
-def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]") -> "Shown":
+def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]", sizes: Mapping[str, int]) -> "Shown":
     from tilec.artifact import digest_object
     from tilec.cli.plan_origin import plan_as_it_stands
+    from tilec.ir.bind_plan import complete_sizes
     from tilec.ir.verify.plan import check_plan
     from tilec.pipeline import read_run
+    from tilec.pipeline.plan_at_sizes import plan_at_sizes
     from tilec.report.html import Shown
 
     assert source.artifact is not None
@@ -77,17 +85,21 @@ def _one(source: "StageInput", label: str, given: "Sequence[DeviceSpec]") -> "Sh
     if problems := check_plan(plan):
         raise ArtifactError(f"illegal plan: {problems[0]}", source.place, "Undo the edit of the plan.")
     fitting = [device for device in given if device.digest() == artifact.inputs.get("device")]
+    device = fitting[0] if fitting else known_device(source)
+    there = complete_sizes(plan, sizes)
     body, stale = _report(source) if label != "-" else (None, False)
     return Shown(
         label=label,
-        plan=plan,
-        device=fitting[0] if fitting else known_device(source),
+        plan=plan_at_sizes(plan, there, device) if there else plan,
+        device=device,
         report=body,
         run=read_run(source.folder) if body is not None else {},
         stale=stale,
         measured=_measured(source) if label != "-" else {},
         digests={**artifact.inputs, "plan": digest_object(source.body)},
         edited=artifact.edited,
+        whole=plan if there else None,
+        at=there,
     )
 
 

@@ -19,8 +19,8 @@ _ROWS = tuple[Sequence[str], Callable[[], Facts]]
 """The names of an object, and a function that returns its facts."""
 
 
-def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
-    """The groups and nodes whose names match, by kind of file.
+def selected(path: Path, patterns: Sequence[str], sizes: Mapping[str, int] | None = None) -> dict[str, list[Facts]]:
+    """The groups and nodes whose names match, by kind of file; those of a plan with symbols at these `sizes` of them.
 
     Raises UsageError when a pattern matches nothing, and the errors of reading the files.
     """
@@ -33,7 +33,7 @@ def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
     known: list[str] = []
     hit: set[str] = set()
     for file in files:
-        kind, rows = _rows_of(file)
+        kind, rows = _rows_of(file, sizes)
         for names, tell in rows:
             matching = {pattern for pattern in patterns if any(fnmatchcase(name, pattern) for name in names)}
             known += names
@@ -50,11 +50,13 @@ def selected(path: Path, patterns: Sequence[str]) -> dict[str, list[Facts]]:
     return by_kind
 
 
-def _rows_of(path: Path) -> tuple[str, list[_ROWS]]:
+def _rows_of(path: Path, sizes: Mapping[str, int] | None) -> tuple[str, list[_ROWS]]:
     if path.suffix != ".json":
         return "model", list(_model(path))
     artifact = read_artifact_of_any_kind(path)
     try:
+        if artifact.kind == "plan":
+            return "plan", list(_plan(artifact, path, sizes))
         return artifact.kind, list(_ROWS_OF[artifact.kind](artifact, path))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"this is no {artifact.kind}: {error}", str(path)) from error
@@ -91,14 +93,17 @@ def _node(node: "Node", **more: str) -> Facts:
     }
 
 
-def _plan(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
+def _plan(artifact: Artifact, path: Path, sizes: Mapping[str, int] | None = None) -> Iterator[_ROWS]:
     from tilec.artifact import encode
-    from tilec.cli.plan_origin import plan_as_it_stands
+    from tilec.cli.plan_origin import plan_as_it_stands, plan_there
     from tilec.pipeline import StageInput
 
-    plan = plan_as_it_stands(StageInput(path, artifact)).plan
+    source = StageInput(path, artifact)
+    plan = plan_there(source, plan_as_it_stands(source).plan, sizes)
     for group, stored in zip(plan.groups, artifact.body["groups"], strict=True):
         row = {**stored, "cost": encode(group.cost)}
+        if sizes:
+            row |= {"variants": [encode(each) for each in group.variants], "bounds": encode(group.bounds)}
         names = [group.name, *(name for node in group.nodes for name in (node.name, node.op, *node.origin))]
         yield names, partial(_group, group, plan, row)
     for node in plan.prepared:
@@ -184,7 +189,6 @@ def _report(artifact: Artifact, path: Path) -> Iterator[_ROWS]:
 
 _ROWS_OF: Mapping[str, Callable[[Artifact, Path], Iterable[_ROWS]]] = {
     "graph": _graph,
-    "plan": _plan,
     "kernels": _kernels,
     "report": _report,
 }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tilec.errors import UsageError
 
-EXAMPLE = "Write it like --shape batch=1,seq=8..512/8 (a size; from..to, in multiples of)."
+EXAMPLE = "Write it like {flag} batch=1,seq=8..512/8 (a size; from..to, in multiples of)."
 
 _PART = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*(?:(\.\.)\s*(\d*)\s*(?:/\s*(\d+)\s*)?)?")
 
@@ -32,34 +32,51 @@ def parse_shapes(texts: Iterable[str]) -> dict[str, int]:
     return sizes
 
 
-def parse_sizes(texts: Iterable[str]) -> dict[str, int | SizeRange]:
-    """Map from symbol to size or range, from `batch=1,seq=8..512/8`. Raises UsageError for another form, for a range
-    without a size and for a symbol given twice."""
+def parse_size_sets(texts: Iterable[str]) -> list[dict[str, int]]:
+    """Sets of sizes, at least one. A flag that gives a symbol again begins the next set, which keeps the other sizes.
+
+    Raises what `parse_shapes` raises.
+    """
+    sets: list[dict[str, int]] = [{}]
+    given: set[str] = set()
+    for sizes in (parse_shapes([text]) for text in texts):
+        if given & sizes.keys():
+            sets.append({**sets[-1], **sizes})
+            given = set(sizes)
+        else:
+            sets[-1].update(sizes)
+            given |= sizes.keys()
+    return sets
+
+
+def parse_sizes(texts: Iterable[str], flag: str = "--shape") -> dict[str, int | SizeRange]:
+    """Map from symbol to size or range, from `batch=1,seq=8..512/8` behind a flag. Raises UsageError for another form,
+    for a range without a size and for a symbol given twice."""
     sizes: dict[str, int | SizeRange] = {}
-    for symbol, size in _parts(texts):
+    for symbol, size in _parts(texts, flag):
         if sizes.setdefault(symbol, size) != size:
-            raise UsageError(f"--shape binds {symbol} to {_text(sizes[symbol])} and to {_text(size)}")
+            raise UsageError(f"{flag} binds {symbol} to {_text(sizes[symbol])} and to {_text(size)}")
     return sizes
 
 
-def _parts(texts: Iterable[str]) -> Iterator[tuple[str, int | SizeRange]]:
+def _parts(texts: Iterable[str], flag: str) -> Iterator[tuple[str, int | SizeRange]]:
     for part in (part for text in texts for part in text.split(",")):
         match = _PART.fullmatch(part)
         if match is None:
-            raise UsageError(f"--shape {part!r} does not bind a size", hint=EXAMPLE)
+            raise UsageError(f"{flag} {part!r} does not bind a size", hint=EXAMPLE.format(flag=flag))
         symbol, low, dots, high, divisor = match.groups()
-        yield symbol, int(low) if dots is None else _range(part, int(low), high, divisor)
+        yield symbol, int(low) if dots is None else _range(flag, part, int(low), high, divisor)
 
 
-def _range(part: str, low: int, high: str, divisor: str | None) -> SizeRange:
+def _range(flag: str, part: str, low: int, high: str, divisor: str | None) -> SizeRange:
     result = SizeRange(low, int(high) if high else None, int(divisor) if divisor else None)
     step = 1 if result.divisor is None else result.divisor
     if step < 1:
-        raise UsageError(f"--shape {part!r} is divided by 0", hint=EXAMPLE)
+        raise UsageError(f"{flag} {part!r} is divided by 0", hint=EXAMPLE.format(flag=flag))
     if result.high is not None and -(-low // step) * step > result.high:
         of = f" divisible by {step}" if step > 1 else ""
         hint = f"The smaller end comes first: {result.high}..{low}." if low > result.high else "Widen the range."
-        raise UsageError(f"--shape {part!r} holds no size{of}", hint=hint)
+        raise UsageError(f"{flag} {part!r} holds no size{of}", hint=hint)
     return result
 
 

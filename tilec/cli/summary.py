@@ -8,8 +8,10 @@ from tilec.analysis.ratios import Ratio, group_ratios, plan_ratio, ratio_to_json
 from tilec.analysis.totals import at_level, lowest, pair, predicted, traffic, transactions, unfused
 from tilec.artifact import Json
 from tilec.ir.algebra import simplify
+from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.expr import Const, Expr, constant_value
 from tilec.ir.plan import Plan
+from tilec.ir.sizes import sizes_text
 from tilec.ir.text import text_of
 from tilec.report.formatting import bytes_text, time_text
 
@@ -36,8 +38,8 @@ def placement_line(body: Mapping[str, Any]) -> str:
 
 def plan_summary(plan: Plan) -> dict[str, Json]:
     """Groups by kind, traffic between the lowest level and the next and at every pair of levels in bytes with the
-    bounds of all groups together, transactions of the lowest level (expressions while sizes are unbound), predicted
-    time (null where there is none)."""
+    bounds of all groups together, transactions of the lowest level, predicted time (null where there is none); of a
+    plan with symbols the sizes that all these are for."""
     kinds = [kind_of(group) for group in plan.groups]
     bottom, ratio = plan.levels[0].name, plan_ratio(plan)
     return {
@@ -49,6 +51,7 @@ def plan_summary(plan: Plan) -> dict[str, Json]:
         "predicted_picoseconds": predicted(plan) or None,
         "register_fused": kinds.count("register"),
         "single": kinds.count("single"),
+        **({"sizes": dict(plan_sizes(plan))} if plan.symbols else {}),
         "stitched": kinds.count("stitched"),
         "traffic": _value(traffic(plan)),
         "transactions": _value(transactions(plan, bottom)),
@@ -61,19 +64,22 @@ def _ratios(plan: Plan) -> list[Ratio]:
     return [ratio for ratio in ratios if ratio is not None]
 
 
-def plan_line(plan: Plan) -> str:
+def plan_line(plan: Plan, sizes: Mapping[str, int] | None = None) -> str:
     """`plan: 37 groups (12 stitched, 21 register-fused, 4 single), dram->l2 98 MiB (unfused 112), l2->smem 604 MiB
     (unfused 812), predicted 1.2 ms`; with bounds `(unfused 112, attainable 91: 1.06x)`,
     where several units need tasks `(unfused 812, attainable 91: 6.63x, parallel 403: 1.50x)`.
 
-    The first pair of levels is the lowest; the other that is told is filled with tiles.
+    The first pair of levels is the lowest; the other that is told is filled with tiles. All figures of a plan with
+    symbols are for the sizes that it is made for, or for the `sizes` that it is bound to: ` at batch=1, seq=128`.
     """
     summary = plan_summary(plan)
     groups = f"{summary['stitched']} stitched, {summary['register_fused']} register-fused, {summary['single']} single"
     levels = dict.fromkeys((lowest(plan), *(name for name in plan.unfused)))
     moved = ", ".join(_pair(plan, level) for level in levels)
     time = f", predicted {time_text(predicted(plan))}" if predicted(plan) else ""
-    return f"plan: {summary['groups']} groups ({groups}), {moved}{time}"
+    at = sizes or plan_sizes(plan)
+    place = f" at {sizes_text(at)}" if at else ""
+    return f"plan: {summary['groups']} groups ({groups}), {moved}{time}{place}"
 
 
 def _pair(plan: Plan, level: str) -> str:

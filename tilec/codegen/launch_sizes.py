@@ -66,6 +66,7 @@ def shape_program(
     constraints += [each for segment in segments for each in _countable(segment, numbers)]
     tasks = tuple(tuple(numbers.position(_leaf(launch.tasks)) for launch in segment) for segment in segments)
     widths = tuple(numbers.position(largest(_width(launch, numbers) for launch in segment)) for segment in segments)
+    scratch = tuple(numbers.position(largest(_scratch(launch, numbers) for launch in segment)) for segment in segments)
     done = numbers.numbers
     program = ShapeProgram(
         specs,
@@ -75,6 +76,7 @@ def shape_program(
         kernels.sized.arena.sizes,
         tasks,
         widths,
+        scratch,
         done.parts if any(done.parts) else (),
     )
     return program, done
@@ -100,6 +102,14 @@ def _countable(segment: Sequence[Launch], numbers: NumberBuilder) -> Iterator[Co
 def _width(launch: Launch, numbers: NumberBuilder) -> Expr:
     """The most threads that can share a launch."""
     return numbers.add(Binary("//", _leaf(launch.tasks), _leaf(launch.grain)))
+
+
+def _scratch(launch: Launch, numbers: NumberBuilder) -> Expr:
+    """The working memory of each thread of a launch, 0 where it has no tasks."""
+    if isinstance(launch.scratch_bytes, int):
+        return Const(launch.scratch_bytes)
+    any_tasks = Binary("!=", _leaf(launch.tasks), Const(0))
+    return numbers.add(Call("where", (any_tasks, _leaf(launch.scratch_bytes), Const(0))))
 
 
 def _leaf(size: Size) -> Expr:

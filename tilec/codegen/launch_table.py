@@ -47,7 +47,7 @@ class Argument:
 class Launch:
     """One call of kernel `symbol` on all of its `tasks`; arguments in the order of its operands.
 
-    `grain` is the fewest tasks worth handing to a thread at once; `scratch_bytes` the working memory of each thread;
+    `grain` is the fewest tasks worth handing to a thread at once, `scratch_bytes` the working memory of each thread,
     `segment` the number of calls of onnxruntime before it; `group` the group of the plan that it computes; `sizes` are
     the values of the symbols that the kernel takes. Launches of one group are its variants, one of which has tasks.
     """
@@ -55,7 +55,7 @@ class Launch:
     symbol: str
     arguments: tuple[Argument, ...]
     tasks: Size
-    scratch_bytes: int = 0
+    scratch_bytes: Size = 0
     grain: Size = 1
     segment: int = 0
     group: str = ""

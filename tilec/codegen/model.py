@@ -66,7 +66,7 @@ class Model(Generic[Code]):
             outputs=self.outputs,
             arena_bytes=self.arena_bytes,
             segments=tuple(_segment(self.started, number) for number in range(len(self.calls) + 1)),
-            scratch_bytes=max((launch.scratch_bytes for launch in self.started), default=0),
+            scratch_bytes=max((n.scratch_bytes for n in self.started if isinstance(n.scratch_bytes, int)), default=0),
             weights=self.weights,
             constants=self.constants,
             threads=self.threads,
@@ -99,7 +99,7 @@ class KernelCode(Generic[Code]):
     symbol: str
     functions: Mapping[str, Code]
     tasks: int | Expr = 1
-    scratch_bytes: int = 0
+    scratch_bytes: int | Expr = 0
     grain: int | Expr = 1
     symbols: tuple[str, ...] = ()
 
@@ -115,7 +115,7 @@ def model_of(
             symbol=code[step.kernel].symbol,
             arguments=places.arguments(step),
             tasks=sizes.tasks(step, code[step.kernel].tasks),
-            scratch_bytes=code[step.kernel].scratch_bytes,
+            scratch_bytes=sizes.size(code[step.kernel].scratch_bytes),
             grain=sizes.size(code[step.kernel].grain),
             segment=step.segment,
             group=step.group,

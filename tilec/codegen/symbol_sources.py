@@ -1,27 +1,43 @@
-"""Where the sizes of a model come from at run time: dimensions of inputs, and of results of calls (B01)."""
+"""Where the sizes of a model come from at run time: dimensions of inputs, and of results of calls (B01).
+
+A dimension tells a symbol where its extent is the symbol, else where it is a multiple of it plus a constant.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnsupportedError
-from tilec.ir.expr import Var, variables
+from tilec.ir.algebra import linear_form
+from tilec.ir.expr import Expr, Var, variables
 from tilec.ir.graph import Port
 from tilec.ir.plan import Plan
 from tilec.ir.sizes import ANY_SIZE
 
-Source = tuple[Literal["input", "result"], int, int]
-"""Inputs or results of calls, the number of the tensor, its dimension."""
+Space = Literal["input", "result"]
+"""Inputs or results of calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Dimension `dim` of tensor number `at`, whose extent is `factor` times a symbol plus `constant`."""
+
+    space: Space
+    at: int
+    dim: int
+    factor: int
+    constant: int
 
 
 def symbol_specs(plan: Plan) -> tuple[SymbolSpec, ...]:
     """The symbols of a plan, each with the dimension that defines it and its range. One that no tensor has is left out.
 
-    Raises UnsupportedError for a symbol that no dimension of an input or of a result of a call is.
+    Raises UnsupportedError for a symbol that no dimension of an input or of a result of a call tells.
     """
-    sources = dict(reversed(list(_plain_dimensions(plan))))
+    sources = dict(reversed(list(_telling_dimensions(plan))))
     used = {name for tensor in plan.tensors.values() for extent in tensor.shape for name in variables(extent)}
     specs = []
     for symbol in plan.symbols:
@@ -29,12 +45,13 @@ def symbol_specs(plan: Plan) -> tuple[SymbolSpec, ...]:
             if symbol not in used:
                 continue
             raise UnsupportedError(
-                f"the size {symbol} cannot be read off an input: no dimension is {symbol} alone",
+                f"the size {symbol} cannot be read off an input: no dimension is a multiple of {symbol} and a constant",
                 hint=f"Bind it with --shape {symbol}=SIZE.",
             )
-        space, at, dim = sources[symbol]
+        told = sources[symbol]
         entry = plan.symbol_ranges.get(symbol, ANY_SIZE)
-        specs.append(SymbolSpec(symbol, space, at, dim, entry.low, entry.high, entry.divisor, entry.origin))
+        limits = (entry.low, entry.high, entry.divisor, entry.origin)
+        specs.append(SymbolSpec(symbol, told.space, told.at, told.dim, *limits, told.factor, told.constant))
     return tuple(specs)
 
 
@@ -44,16 +61,21 @@ def symbol_parts(plan: Plan) -> Mapping[str, int]:
     return {spec.name: 0 if spec.space == "input" else call_of[spec.at] for spec in symbol_specs(plan)}
 
 
-def _plain_dimensions(plan: Plan) -> Iterator[tuple[str, Source]]:
-    """Every dimension that is a symbol, inputs first."""
+def _telling_dimensions(plan: Plan) -> Iterator[tuple[str, Source]]:
+    """Every dimension that tells a symbol: inputs first, and of these and of results those that are a symbol first."""
     results = [port for call in plan.calls for port in call.outputs]
-    spaces: tuple[tuple[Literal["input", "result"], Sequence[Port]], ...] = (
-        ("input", plan.inputs),
-        ("result", results),
-    )
+    spaces: tuple[tuple[Space, Sequence[Port]], ...] = (("input", plan.inputs), ("result", results))
     for space, ports in spaces:
-        for at, port in enumerate(ports):
-            shape = plan.tensors[port.tensor].shape if port.tensor in plan.tensors else ()
-            for dim, extent in enumerate(shape):
-                if isinstance(extent, Var):
-                    yield extent.name, (space, at, dim)
+        shapes = [plan.tensors[port.tensor].shape if port.tensor in plan.tensors else () for port in ports]
+        places = [(at, dim, extent) for at, shape in enumerate(shapes) for dim, extent in enumerate(shape)]
+        for at, dim, extent in sorted(places, key=lambda place: not isinstance(place[2], Var)):
+            for symbol, factor, constant in _affine(extent):
+                yield symbol, Source(space, at, dim, factor, constant)
+
+
+def _affine(extent: Expr) -> Iterator[tuple[str, int, int]]:
+    """Symbol, factor and constant of an extent that is affine in one symbol and grows with it."""
+    terms, constant = linear_form(extent)
+    match list(terms.items()):
+        case [(Var(name), factor)] if factor > 0:
+            yield name, factor, constant

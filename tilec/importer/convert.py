@@ -30,7 +30,7 @@ from tilec.ir.algebra import simplify
 from tilec.ir.expr import Var
 from tilec.ir.graph import Call, Graph, Placement, Port, Tensor, Unsupported, WeightRef
 from tilec.ir.pivots import legal_pivots
-from tilec.ir.size_facts import SizeFacts
+from tilec.ir.size_facts import SizeFacts, settled
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
@@ -265,7 +265,7 @@ def _assembled(
     facts = builder.sizes.facts
     calls = _with_symbols(clusters.calls, built.tensors, facts.reported)
     live_symbols = {symbol for call in calls for symbol in call.symbols}
-    facts = facts.without(set(facts.reported) - live_symbols)
+    facts = settled(facts.without(set(facts.reported) - live_symbols))
     graph = Graph(
         name,
         facts.symbols,

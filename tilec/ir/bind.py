@@ -14,7 +14,7 @@ from tilec.ir.algebra import Ranges, simplify, simplify_scalar
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, Reduce, TensorExpr, Var, substitute, variables
 from tilec.ir.graph import Graph, Node, Tensor
-from tilec.ir.size_facts import accepted_divisor
+from tilec.ir.size_facts import ContradictionError, SizeFacts, accepted_divisor, settled
 from tilec.ir.sizes import Constraint, SymbolRange, broken_constraints
 
 
@@ -51,7 +51,7 @@ def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     own, conditions = _own_sizes(graph, sizes)
     constraints = (*graph.constraints, *conditions)
     _require_fulfilled(constraints, graph.symbol_ranges, own, sizes)
-    return substituted(
+    bound = substituted(
         replace(
             graph,
             symbols=tuple(s for s in graph.symbols if s not in own),
@@ -62,6 +62,21 @@ def bind(graph: Graph, sizes: Mapping[str, int]) -> Graph:
         ),
         {symbol: Const(size) for symbol, size in own.items()},
     )
+    return _settled(bound, sizes) if bound.constraints else bound
+
+
+def _settled(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """The graph with constraints that are left on one symbol alone as its range."""
+    facts = SizeFacts((), graph.symbol_ranges, graph.symbol_values, graph.constraints)
+    try:
+        known = settled(facts)
+    except ContradictionError as error:
+        raise UsageError(str(error), _flags(sizes), "Take sizes that the model accepts.") from error
+    return replace(graph, symbol_ranges=known.ranges, constraints=known.constraints)
+
+
+def _flags(sizes: Mapping[str, int]) -> str:
+    return " ".join(f"--shape {symbol}={size}" for symbol, size in sizes.items())
 
 
 def unknown_symbol(graph: Graph, symbol: str, given: str) -> UsageError:
@@ -128,7 +143,6 @@ def _require_fulfilled(
     problems = broken_constraints(decided, ranges, own)
     if not problems:
         return
-    flags = " ".join(f"--shape {symbol}={size}" for symbol, size in sizes.items())
     broken = next((each for each in decided if not integer(each.holds, own)), None)
     divisor = None if broken is None else accepted_divisor(broken.holds)
     hint = (
@@ -136,4 +150,4 @@ def _require_fulfilled(
         if divisor is None
         else f"Take a multiple of {divisor[1]} for {divisor[0]}."
     )
-    raise UsageError(problems[0], flags, hint)
+    raise UsageError(problems[0], _flags(sizes), hint)

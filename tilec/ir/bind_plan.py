@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tilec.errors import UsageError, did_you_mean
 from tilec.ir.algebra import simplify
 from tilec.ir.bind import bound_constraints, bound_node, bound_tensor
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Const, Expr, substitute
 from tilec.ir.plan import Cost, Group, Plan, Variant
+from tilec.ir.sizes import broken_constraints, pivot_sizes
 
 
 def bind_plan(plan: Plan, sizes: Mapping[str, int]) -> Plan:
@@ -28,6 +30,29 @@ def bind_plan(plan: Plan, sizes: Mapping[str, int]) -> Plan:
         symbol_ranges={},
         constraints=bound_constraints(plan.constraints, values),
     )
+
+
+def plan_sizes(plan: Plan) -> dict[str, int]:
+    """The sizes of the symbols of a plan that its decisions, costs and bounds are made for."""
+    return pivot_sizes(plan.symbols, plan.symbol_ranges)
+
+
+def complete_sizes(plan: Plan, given: Mapping[str, int]) -> dict[str, int]:
+    """The sizes of all symbols of a plan: the `given` ones, else those that the plan is made for.
+
+    Raises UsageError for a symbol that the plan does not have, and for sizes that it does not allow.
+    """
+    flag = f"--shape {','.join(f'{symbol}={size}' for symbol, size in given.items())}"
+    for symbol in given:
+        if symbol not in plan.symbols:
+            near = did_you_mean(symbol, plan.symbols)
+            known = f"The symbols are {', '.join(plan.symbols)}." if plan.symbols else "Its sizes are fixed."
+            raise UsageError(f"the plan has no symbol {symbol!r}", flag, f"Did you mean {near!r}?" if near else known)
+    sizes = {**plan_sizes(plan), **given}
+    problems = broken_constraints(plan.constraints, plan.symbol_ranges, sizes)
+    if problems:
+        raise UsageError(problems[0], flag, "Take sizes that the plan allows; `tilec inspect` lists them.")
+    return sizes
 
 
 def variant_at(group: Group, sizes: Mapping[str, int]) -> Variant:

@@ -9,7 +9,7 @@ from tilec.errors import UsageError
 from tilec.ir.bind import unknown_symbol
 from tilec.ir.graph import Graph
 from tilec.ir.pivots import legal_pivots
-from tilec.ir.size_facts import ContradictionError, SizeFacts, with_range
+from tilec.ir.size_facts import ContradictionError, SizeFacts, settled, with_range
 from tilec.ir.sizes import ANY_SIZE, SymbolRange, from_origin
 
 
@@ -27,6 +27,7 @@ def restricted(graph: Graph, ranges: Mapping[str, SymbolRange]) -> Graph:
             facts = _with_range(facts, symbol, entry)
     if facts == facts_of(graph):
         return graph
+    facts = settled(facts)
     known = legal_pivots(graph.symbols, facts.ranges, facts.constraints)
     return replace(graph, symbol_ranges=known, constraints=facts.constraints)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tilec.ir.bind_plan import variant_at
+from tilec.ir.bind_plan import plan_sizes, variant_at
 from tilec.ir.evaluate import integer
 from tilec.ir.expr import Binary, Const, Expr, variables
 from tilec.ir.plan import Group, Plan, Variant
@@ -27,7 +27,6 @@ from tilec.ir.sizes import (
     broken_constraints,
     class_sizes,
     further_sizes,
-    pivot_sizes,
 )
 
 MOST = 10
@@ -109,7 +108,7 @@ def variant_number(group: Group, sizes: Sizes) -> int:
 
 def _in_order(chosen: Sequence[_Candidate], plan: Plan) -> list[_Candidate]:
     """The sizes that the plan is made for first, then from small to large."""
-    pivot = pivot_sizes(plan.symbols, plan.symbol_ranges)
+    pivot = plan_sizes(plan)
     return sorted(chosen, key=lambda each: (each.sizes != pivot, each.cost, tuple(each.sizes.values())))
 
 
@@ -245,7 +244,7 @@ def _proposed(plan: Plan, weights: Mapping[Goal, int], seed: int) -> Iterator[Si
     """Sizes that show something: each goal with the other symbols at their pivots, at small sizes and at others that
     show something, then sizes drawn at random."""
     entries = {symbol: plan.symbol_ranges.get(symbol, ANY_SIZE) for symbol in plan.symbols}
-    pivot = pivot_sizes(plan.symbols, plan.symbol_ranges)
+    pivot = plan_sizes(plan)
     small = {symbol: _smallest(entry) for symbol, entry in entries.items()}
     generator = np.random.default_rng(seed)
     told = [dict(goal[1:]) for goal in weights if goal[0] == "sizes"]

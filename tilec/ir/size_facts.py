@@ -12,7 +12,7 @@ from math import gcd
 
 from tilec.ir.algebra import bounds_of, equal, polynomial, simplify, simplify_scalar
 from tilec.ir.expr import Binary, Const, Expr, Var, substitute, variables
-from tilec.ir.sizes import ANY_SIZE, Constraint, SymbolRange, SymbolValue, intersected
+from tilec.ir.sizes import ANY_SIZE, Constraint, SymbolRange, SymbolValue, intersected, upper_bound
 from tilec.ir.text import text_of
 
 Term = tuple[Expr, ...]
@@ -126,6 +126,28 @@ def with_range(facts: SizeFacts, symbol: str, entry: SymbolRange) -> SizeFacts:
     ranges = {**facts.ranges, symbol: both}
     left = tuple(each for each in facts.constraints if in_ranges(each.holds, ranges) != Const(True))
     return replace(facts, ranges=ranges, constraints=left)
+
+
+def settled(facts: SizeFacts) -> SizeFacts:
+    """The same facts with constraints on one symbol alone as its range, and with upper ends for symbols that a
+    constraint limits by others: `found <= batch * 4` where batch is at most 8. Raises ContradictionError."""
+    result = replace(facts, constraints=())
+    for each in facts.constraints:
+        result = assumed(result, each.holds, each.origin)
+    for _ in range(len(result.constraints)):
+        for each in result.constraints:
+            match each.holds:
+                case Binary("<=", Var(symbol), limit):
+                    result = _limited(result, symbol, upper_bound(limit, result.ranges), each.origin)
+    return result
+
+
+def _limited(facts: SizeFacts, symbol: str, high: int | None, origin: str) -> SizeFacts:
+    """The facts with an upper end of a symbol, where it is lower than the known one."""
+    now = facts.ranges.get(symbol, ANY_SIZE).most
+    if high is None or high < 0 or (now is not None and now <= high):
+        return facts
+    return with_range(facts, symbol, SymbolRange(high=high, origin=origin))
 
 
 def conditions_of(expr: Expr, entry: SymbolRange) -> list[Expr]:

@@ -133,6 +133,11 @@ def pivot_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> di
     return {symbol: ranges.get(symbol, ANY_SIZE).pivot for symbol in symbols}
 
 
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Sizes in one line: `batch=1, seq=17`."""
+    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
+
+
 def further_sizes(symbols: Iterable[str], ranges: Mapping[str, SymbolRange]) -> tuple[dict[str, int], ...]:
     """More sizes of all symbols that decisions must be good at: the other likely ones, each symbol's n-th together;
     where none are named, sizes `FURTHER` times the pivots."""

@@ -121,6 +121,16 @@ def read_graph(source: str, shapes: Mapping[str, int], listener: Listener) -> Gr
         return _imported(file, {name: size for name, size in shapes.items() if name not in given}, listener)
 
 
+def at_usual_sizes(graph: Graph) -> tuple[Graph, dict[str, int]]:
+    """A graph at the sizes of its symbols that a plan is made for, and these sizes. Raises UsageError where they break
+    a constraint."""
+    from tilec.ir.bind import bind
+    from tilec.ir.sizes import pivot_sizes
+
+    sizes = pivot_sizes(graph.symbols, graph.symbol_ranges)
+    return bind(graph, sizes), sizes
+
+
 def _unknown(source: str) -> UsageError:
     from tilec import zoo
     from tilec.spec.resolve import packaged

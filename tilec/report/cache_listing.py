@@ -16,7 +16,7 @@ from tilec.errors import UsageError, did_you_mean
 KINDS: Mapping[str, str] = {
     "sessions": "models compiled for InferenceSession and `tilec run`",
     "weights": "packed weights, shared by the compiled models that have the same",
-    "models": "what is known of models: headers, and models given as bytes",
+    "models": "what is known of models: headers, sizes of calls, and models given as bytes",
     "digests": "sha256 of model files, by place, size and times",
     "objects": "object files of kernels, by their source and tools",
     "bounds": "curves of `tilec bounds`, by shape",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tilec.analysis.change import BoundMetric, Change, Fact, GroupChange, Metric, PlanDiff
+from tilec.analysis.change import BoundMetric, Change, Fact, GroupChange, Metric, PlanDiff, Side
 from tilec.analysis.ratios import times_text
 from tilec.analysis.totals import COUNTS
 from tilec.ir.algebra import simplify
@@ -112,10 +112,16 @@ _COUNTED = {"plan": "groups", "graph": "nodes", "kernels": "steps"}
 """Map from kind of artifact to its countable elements."""
 
 
+def _side_text(side: Side) -> str:
+    """`bert on a100 at batch=1, seq=128`."""
+    text = f"{side.name} on {side.device}" if side.device else side.name
+    return f"{text} at {side.at}" if side.at else text
+
+
 def headline(diff: PlanDiff) -> str:
     """Both plans and the number of changed groups in one line; likewise for graphs and kernels."""
     sides = (diff.old, diff.new)
-    old, new = (f"{side.name} on {side.device}" if side.device else side.name for side in sides)
+    old, new = (_side_text(side) for side in sides)
     many = _COUNTED[diff.what]
     if diff.empty:
         names = "" if old == new else f", as {old}"

@@ -149,14 +149,22 @@ def _read_symbols(sizes: ShapeProgram, given: Mapping[int, _Given], space: str, 
     for number, symbol in enumerate(sizes.symbols):
         if symbol.space != space or symbol.at not in given:
             continue
-        size = given[symbol.at].shape[symbol.dim]
-        if not symbol.holds(size):
-            origin = f" ({symbol.origin})" if symbol.origin else ""
-            raise UsageError(
-                f"{given[symbol.at].name} has {size} along dimension {symbol.dim}, "
-                f"the model takes {symbol.allowed} for {symbol.name}{origin}"
-            )
+        size = symbol.size_of(given[symbol.at].shape[symbol.dim])
+        if size is None or not symbol.holds(size):
+            raise UsageError(_refusal(symbol, given[symbol.at], size))
         numbers[number] = size
+
+
+def _refusal(symbol: SymbolSpec, tensor: _Given, size: int | None) -> str:
+    """Why a dimension tells no size of a symbol that is allowed."""
+    extent, there = tensor.shape[symbol.dim], tensor.spec.shape[symbol.dim]
+    text = f"{tensor.name} has {extent} along dimension {symbol.dim}, "
+    if there != symbol.name:
+        text += f"the model has {there} there: " + ("" if size is None else f"{symbol.name} is {size}, ")
+    if size is None:
+        return f"{text}no integer {symbol.name} makes that {extent}"
+    origin = f" ({symbol.origin})" if symbol.origin else ""
+    return f"{text}the model takes {symbol.allowed} for {symbol.name}{origin}"
 
 
 def _check_sizes(

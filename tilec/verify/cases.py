@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tilec.errors import UsageError, did_you_mean
-from tilec.ir.bind_plan import bind_plan
+from tilec.errors import UsageError
+from tilec.ir.bind_plan import bind_plan, complete_sizes, plan_sizes
 from tilec.ir.plan import Plan
 from tilec.ir.port_sizes import port_sizes
 from tilec.ir.samples import sample_sizes
-from tilec.ir.sizes import broken_constraints, pivot_sizes
+from tilec.ir.sizes import broken_constraints, sizes_text
 from tilec.spec.recipe import VerifyOptions
 from tilec.verify.input_files import Feeding, feedings, feeds_of, read_arrays
 from tilec.verify.inputs import Array
+from tilec.verify.reported_sizes import reported_sizes, reported_symbols, with_told_sizes_alone
 
 Sizes = Mapping[str, int]
 
@@ -48,11 +49,6 @@ class Case:
         return f" at {sizes_text(self.sizes)}" if self.sizes else ""
 
 
-def sizes_text(sizes: Sizes) -> str:
-    """`batch=1, seq=17`."""
-    return ", ".join(f"{symbol}={size}" for symbol, size in sizes.items())
-
-
 def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLES) -> tuple[Case, ...]:
     """The cases to verify a `model` with.
 
@@ -67,26 +63,16 @@ def cases_of(plan: Plan, options: VerifyOptions, model: Path, most: int = SAMPLE
     if options.inputs is not None:
         sizes: tuple[Sizes, ...] = (_sizes_of_file(plan, Path(options.inputs)),)
     else:
-        sizes = named or sample_sizes(plan, options.seeds[0], most, budget=BUDGET)
-    return tuple(Case(chosen[n % len(chosen)], bind_plan(plan, each), each) for n, each in enumerate(sizes))
+        sizes = named or sample_sizes(with_told_sizes_alone(plan), options.seeds[0], most, budget=BUDGET)
+    cases = tuple(Case(chosen[n % len(chosen)], bind_plan(plan, each), each) for n, each in enumerate(sizes))
+    return _with_reported_sizes(plan, model, cases) if reported_symbols(plan) else cases
 
 
-def complete_sizes(plan: Plan, given: Sizes) -> dict[str, int]:
-    """The sizes of all symbols of a plan: the `given` ones, else those that the plan is made for.
-
-    Raises UsageError for a symbol that the plan does not have, and for sizes that it does not allow.
-    """
-    flag = f"--shape {','.join(f'{symbol}={size}' for symbol, size in given.items())}"
-    for symbol in given:
-        if symbol not in plan.symbols:
-            near = did_you_mean(symbol, plan.symbols)
-            known = f"The symbols are {', '.join(plan.symbols)}." if plan.symbols else "Its sizes are fixed."
-            raise UsageError(f"the plan has no symbol {symbol!r}", flag, f"Did you mean {near!r}?" if near else known)
-    sizes = {**pivot_sizes(plan.symbols, plan.symbol_ranges), **given}
-    problems = broken_constraints(plan.constraints, plan.symbol_ranges, sizes)
-    if problems:
-        raise UsageError(problems[0], flag, "Take sizes that the plan allows; `tilec inspect` lists them.")
-    return sizes
+def _with_reported_sizes(plan: Plan, model: Path, cases: Sequence[Case]) -> tuple[Case, ...]:
+    """The cases at the sizes that calls of onnxruntime report for their inputs."""
+    reported = reported_sizes(plan, model, [case.feeds for case in cases])
+    sizes = [{**case.sizes, **each} for case, each in zip(cases, reported, strict=True)]
+    return tuple(replace(c, plan=bind_plan(plan, each), sizes=each) for c, each in zip(cases, sizes, strict=True))
 
 
 def steps_at(kernels: Mapping[str, Any], case: Case) -> Mapping[str, Any]:
@@ -102,10 +88,9 @@ def _sizes_of_file(plan: Plan, file: Path) -> dict[str, int]:
     """The sizes of the symbols of a plan in a file of inputs. Raises UsageError."""
     shapes = {name: np.shape(array) for name, array in read_arrays(file).items()}
     sizes = port_sizes(plan.inputs, plan.tensors, shapes)
-    missing = [symbol for symbol in plan.symbols if symbol not in sizes]
-    if missing:
-        raise UsageError(f"its inputs do not tell the size {missing[0]}", str(file))
-    problems = broken_constraints(plan.constraints, plan.symbol_ranges, sizes)
+    sizes = {**plan_sizes(plan), **sizes}
+    told = with_told_sizes_alone(plan)
+    problems = broken_constraints(told.constraints, told.symbol_ranges, sizes)
     if problems:
         raise UsageError(problems[0], str(file), "Take inputs of sizes that the model accepts.")
     return {symbol: sizes[symbol] for symbol in plan.symbols}

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilec.errors import UnsupportedError
-from tilec.ir.bind_plan import bind_plan
+from tilec.ir.bind_plan import bind_plan, plan_sizes
 from tilec.ir.expr import Access, accesses, constant_value, walk
 from tilec.ir.graph import IndexRange, Node, Opaque, Tensor
 from tilec.ir.plan import Plan
-from tilec.ir.sizes import pivot_sizes
 from tilec.ir.types import TTYPES, numpy_dtype
 from tilec.verify.nodes import nodes_of
 
@@ -77,7 +76,7 @@ def random_inputs(plan: Plan, draw: Draw, sizes: Mapping[str, int] = _NO_SIZES) 
     """One random array for every input of the model, by its name there, at these sizes of symbols, others at the sizes
     that decisions were made for; open extents of what only onnxruntime reads are `OPEN_EXTENT`."""
     if plan.symbols:
-        plan = bind_plan(plan, {**pivot_sizes(plan.symbols, plan.symbol_ranges), **sizes})
+        plan = bind_plan(plan, {**plan_sizes(plan), **sizes})
     tensors = [port.tensor for port in plan.inputs if port.tensor not in plan.opaque]
     by_name = dict(draw.choices)
     chosen = {port.tensor: by_name[port.name] for port in plan.inputs if port.name in by_name}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from tilec.bounds.plan.bound_violations import Finding, bound_violations
-from tilec.ir.bind_plan import bind_plan
+from tilec.ir.bind_plan import bind_plan, plan_sizes
 from tilec.ir.plan import Plan
-from tilec.ir.sizes import pivot_sizes
 from tilec.verify.outcome import Outcome
 
 _HINT = (
@@ -26,7 +25,7 @@ def within_bounds(outcome: Outcome, plan: Plan) -> Outcome:
     """
     traffic = outcome.report.get("traffic", {})
     counted = {name: {level: sum(n) for level, n in each["counted"].items()} for name, each in traffic.items()}
-    violations = bound_violations(bind_plan(plan, pivot_sizes(plan.symbols, plan.symbol_ranges)), counted)
+    violations = bound_violations(bind_plan(plan, plan_sizes(plan)), counted)
     report = dict(outcome.report)
     if known := dict.fromkeys(each for each in violations if not each.proved):
         report["below_known"] = [_entry(each) for each in known]

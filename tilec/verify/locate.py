@@ -11,7 +11,7 @@ import numpy as np
 
 from tilec.errors import TilecError
 from tilec.ir.plan import Plan
-from tilec.verify.cases import sizes_text
+from tilec.ir.sizes import sizes_text
 from tilec.verify.compare import compare
 from tilec.verify.groups import GroupCheck
 from tilec.verify.inputs import Array

@@ -10,11 +10,11 @@ from typing import Any
 
 from tilec.bounds.plan.groups import is_counted
 from tilec.ir.algebra import bounds_of
+from tilec.ir.bind_plan import plan_sizes
 from tilec.ir.evaluate import evaluate
 from tilec.ir.expr import Const, Expr, constant_value, operands
 from tilec.ir.plan import Group, Plan
 from tilec.ir.program import Loop, Program, Statement
-from tilec.ir.sizes import pivot_sizes
 from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
 from tilec.runtime.fallback import Fallback
@@ -177,7 +177,7 @@ def _whole(
     report["reference"] = expected.reference
     if expected.because:
         report["reference_because"] = expected.because
-    pivot = pivot_sizes(plan.symbols, plan.symbol_ranges)
+    pivot = plan_sizes(plan)
     for number, (case, steps) in enumerate(runs):
         allowed = tolerances(case.plan)
         if options.tolerance is not None:

@@ -10,9 +10,10 @@ from typing import Any
 
 from tilec.ir.plan import Plan
 from tilec.ir.samples import operations, variant_number
+from tilec.ir.sizes import sizes_text
 from tilec.ir.text import text_of
 from tilec.ir.verify.program import check_program
-from tilec.verify.cases import Case, Sizes, sizes_text, steps_at
+from tilec.verify.cases import Case, Sizes, steps_at
 from tilec.verify.groups import origin_of
 from tilec.verify.outcome import Outcome
 from tilec.verify.program_files import read_programs

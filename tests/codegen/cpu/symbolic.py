@@ -42,9 +42,10 @@ class Compiled:
     def __call__(self, arrays: Mapping[str, Array], sizes: Mapping[str, int], ranges: int = 1) -> dict[str, Array]:
         """The outputs for arrays of these sizes, tasks handed out in so many ranges."""
         blocks = {p.name: self._block(p.name, arrays, sizes) for p in self.program.parameters}
-        scratch = np.zeros(self.kernel.scratch_bytes + 128, np.uint8)
+        room = integer(as_expr(self.kernel.scratch_bytes), sizes)
+        scratch = np.zeros(room + 128, np.uint8)
         start = -scratch.ctypes.data % 64
-        scratch[start + self.kernel.scratch_bytes :] = 77
+        scratch[start + room :] = 77
         pointers = [block[GUARD:].ctypes.data for block in blocks.values()]
         count = self.tasks(sizes)
         assert count >= 0
@@ -54,7 +55,7 @@ class Compiled:
         ends = sorted({count * n // ranges for n in range(ranges + 1)})
         for first, last in pairwise(ends):
             function(*pointers, scratch.ctypes.data + start, first, last, *(sizes[s] for s in self.kernel.symbols))
-        assert (scratch[start + self.kernel.scratch_bytes :] == 77).all(), "scratch overrun"
+        assert (scratch[start + room :] == 77).all(), "scratch overrun"
         made = {}
         for p in self.program.parameters:
             shape = tuple(integer(as_expr(n), sizes) for n in p.shape)

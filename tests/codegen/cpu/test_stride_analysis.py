@@ -2,9 +2,9 @@ from itertools import product
 
 import pytest
 
-from tilec.codegen.cpu.stride_analysis import form_of, period_of
+from tilec.codegen.cpu.stride_analysis import displacement, form_of, period_of
 from tilec.ir.evaluate import integer
-from tilec.ir.expr import Const
+from tilec.ir.expr import Const, Var, as_expr
 from tilec.ir.text import parse_expr, text_of
 
 
@@ -48,7 +48,7 @@ def test_the_parts_of_a_form_sum_up_to_the_offset(offset: str) -> None:
     form = form_of(expr, ("i", "j"))
     for i, j, p in product(range(5), range(3), range(3)):
         at = {"i": i, "j": j, "p": p}
-        strides = sum(stride * at[dim] for dim, stride in form.strides)
+        strides = sum(integer(as_expr(stride), at) * at[dim] for dim, stride in form.strides)
         rest = 0 if form.rest is None else int(integer(form.rest, at))
         assert int(integer(form.base, at)) + form.constant + strides + rest == int(integer(expr, at))
 
@@ -60,8 +60,9 @@ def test_loaded_values_are_part_of_the_rest():
     assert f.base == Const(0)
 
 
-def test_a_product_with_a_size_has_no_constant_stride():
-    assert form("i * n", "i").stride("i") is None
+def test_a_product_of_dimensions_has_no_stride():
+    assert form("i * j * n", "i", "j").stride("i") is None
+    assert form("i * j * n", "i").stride("i") == parse_expr("j * n")
 
 
 def phases(text: str, *dims: str) -> list[tuple[str, int, int | None]] | None:
@@ -85,3 +86,20 @@ def test_a_window_anywhere_repeats():
 def test_other_divisions_do_not_repeat():
     assert phases("c // 3", "c") is None
     assert phases("I[c]", "c") is None
+
+
+def test_strides_over_rows_of_open_sizes_are_expressions():
+    f = form("b * n * m + i * n * 2 + i * n + j * 4 + k + 5", "b", "i", "j", "k")
+    assert text_of(f.stride("b")) == "m * n"
+    assert text_of(f.stride("i")) == "n * 3"
+    assert (f.stride("j"), f.stride("k"), f.constant) == (4, 1, 5)
+    assert (text_of(f.base), f.rest) == ("0", None)
+    assert form("i * n + i // 2", "i").stride("i") is None
+    assert form("i * j", "i", "j").stride("i") is None
+
+
+def test_points_that_come_to_the_same_are_displaced_alike():
+    f = form("h * n + r * n + w", "h", "r", "w")
+    assert displacement(f, {"h": 1, "r": 2, "w": 4}) == displacement(f, {"h": 3, "w": 4})
+    assert displacement(f, {"w": 4}).rows is None
+    assert displacement(f, {"h": 1, "w": 4}).rows == Var("n")

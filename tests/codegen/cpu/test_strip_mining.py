@@ -1,3 +1,5 @@
+import pytest
+
 from tilec.codegen.cpu.strip_mining import (
     Strip,
     even_width,
@@ -5,8 +7,10 @@ from tilec.codegen.cpu.strip_mining import (
     neighbours,
     squares,
     strip_mine,
+    strip_mine_open,
 )
-from tilec.ir.expr import Const, constant_value
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import Const, Var, constant_value
 from tilec.ir.text import parse_expr, text_of
 
 
@@ -56,3 +60,26 @@ def test_neighbours_are_stretches_in_powers_of_two():
     assert neighbours(range(40), 16) == ((0, 16), (16, 16), (32, 8))
     assert neighbours([0, 2, 4], 16) == ((0, 1), (1, 1), (2, 1))
     assert neighbours([], 16) == ()
+
+
+@pytest.mark.parametrize(("width", "lanes"), [(1, 1), (2, 2), (6, 6), (7, 7), (8, 8), (24, 24), (64, 16), (48, 8)])
+def test_an_open_extent_is_covered_once_at_every_size(width: int, lanes: int):
+    strips = strip_mine_open(Var("n"), width, lanes)
+    assert [strip.width for strip in strips] == sorted({strip.width for strip in strips}, reverse=True)
+    for n in range(150):
+        covered = []
+        for strip in strips:
+            start, trips = integer(strip.start, {"n": n}), integer(strip.trips, {"n": n})
+            assert trips <= 1 or strip.width in (width, lanes)
+            covered += range(start, start + trips * strip.width)
+        assert covered == list(range(n))
+
+
+def test_an_open_extent_that_is_negative_runs_nothing():
+    for strip in strip_mine_open(parse_expr("1 - n"), 8, 8):
+        assert integer(strip.trips, {"n": 5}) == 0
+
+
+def test_a_rest_without_a_wide_body():
+    assert [strip.width for strip in strip_mine_open(parse_expr("n % 8"), 4, 4, 7)] == [4, 2, 1]
+    assert strip_mine_open(parse_expr("n * 16"), 16, 16, 64) == (Strip(Const(0), Var("n"), 16, 4),)

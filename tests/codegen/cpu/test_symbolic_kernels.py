@@ -23,8 +23,9 @@ from tilec.codegen.cpu.kernel_text import kernel_text
 from tilec.codegen.cpu.pipeline import KernelContext, lower_kernel
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.ir.evaluate import evaluate, integer
-from tilec.ir.expr import Expr, Var, as_expr, variables
+from tilec.ir.expr import Const, Expr, Var, as_expr, variables
 from tilec.ir.graph import Graph, Inline
+from tilec.ir.plan import Plan
 from tilec.ir.program import Buffer, Program
 from tilec.ir.sizes import SymbolRange
 from tilec.ir.text import parse_expr
@@ -161,6 +162,9 @@ CASES = {
     "gemm, columns": Open(gemm(12, N, 20, {"n": 64}, {"m": 4, "n": 32}, 10)),
     "gemm, columns in one": Open(gemm(12, N, 20, {"m": 4}, {"m": 4}), {"N": SymbolRange(1, 300)}),
     "gemm, rows and columns": Open(gemm(M, N, 24, {"m": 8, "n": 32}, {"m": 4, "n": 32}, 8)),
+    "gemm, rows and columns in stripes": Open(
+        replace(gemm(M, N, 24, {"m": 8, "n": 32}, {"m": 4, "n": 32}, 8), more={"raster": {"l2": {"Y": 3}}})
+    ),
     "gemm, rows and sum": Open(gemm(M, 48, K, {"m": 12}, {"m": 6, "n": 48}, 32)),
     "attention": Open(attention(2), {"seq": SymbolRange(1, 200)}),
     "attention, batch": Open(attention(BATCH), {"seq": SymbolRange(1, 200)}),
@@ -283,9 +287,23 @@ def agree(made: Array, wanted: Array) -> bool:
 @pytest.mark.feature("B06")
 @pytest.mark.parametrize("name", CASES)
 def test_one_kernel_is_right_at_every_size(name: str) -> None:
+    right_at_every_size(CASES[name], TARGETS[list(CASES).index(name) % len(TARGETS)])
+
+
+LIMITED = [name for name, tested in CASES.items() if any(entry.high for entry in tested.ranges.values())]
+
+
+@pytest.mark.feature("B06")
+@pytest.mark.parametrize("name", LIMITED)
+def test_working_memory_grows_with_sizes_that_have_no_limit(name: str) -> None:
     tested = CASES[name]
+    ranges = {symbol: replace(entry, high=None) for symbol, entry in tested.ranges.items()}
+    right_at_every_size(replace(tested, ranges=ranges), AVX512)
+
+
+def right_at_every_size(tested: Open, target: CpuTarget) -> None:
     program = tested.case.program()
-    kernel = compiled(program, tested.ranges, TARGETS[list(CASES).index(name) % len(TARGETS)])
+    kernel = compiled(program, tested.ranges, target)
     assert kernel.kernel.symbols == tested.case.symbols
     count = 0
     for number, sizes in enumerate(tested.sizes()):
@@ -347,22 +365,30 @@ def test_no_rest_where_the_guard_says_so() -> None:
         assert [strip.width for strip in tail.blocking.runs[rows]] == [4, 2, 1]
 
 
-def scheduled(graph: Graph, name: str) -> Iterator[tuple[Compiled, tuple[str, ...]]]:
-    """The kernels of a graph's plan as they are decided, with the tensors that they store."""
-    plan = schedule(graph, device(name))
+Choices = list[tuple[Expr, Compiled]]
+"""The variants of a group: guards and kernels, the first that holds runs."""
+
+
+def scheduled(plan: Plan, name: str) -> list[Choices]:
+    """The kernels of a plan's groups as they are decided."""
     target = CpuTarget.of(device(name))
+    groups: list[Choices] = []
     for group in plan.groups:
-        program = lower(group, group.variants[0], plan)
-        variant = decided_variant(device(name), plan, [group], program)
-        assert variant.vectors
-        ranges = variant_ranges(plan, variant)
-        context = KernelContext(program, target, decisions=Decisions.of(variant, program), symbol_ranges=ranges)
-        made = lowered_kernel(context)
-        assert check_decisions(made, group, variant, plan, context) == ()
-        large = frozenset(program.outputs) & made.kernel.nontemporal
-        rules = lowered_kernel(KernelContext(program, target, large, symbol_ranges=ranges))
-        assert kernel_text(made.kernel) == kernel_text(rules.kernel)
-        yield load(program, emit_lowered(made.kernel, target)), group.outputs
+        choices: Choices = []
+        for planned in group.variants:
+            program = lower(group, planned, plan)
+            variant = decided_variant(device(name), plan, [group], program)
+            assert variant.vectors
+            ranges = variant_ranges(plan, variant)
+            context = KernelContext(program, target, decisions=Decisions.of(variant, program), symbol_ranges=ranges)
+            made = lowered_kernel(context)
+            assert check_decisions(made, group, variant, plan, context) == ()
+            large = frozenset(program.outputs) & made.kernel.nontemporal
+            rules = lowered_kernel(KernelContext(program, target, large, symbol_ranges=ranges))
+            assert kernel_text(made.kernel) == kernel_text(rules.kernel)
+            choices.append((variant.guard, load(program, emit_lowered(made.kernel, target))))
+        groups.append(choices)
+    return groups
 
 
 def encoder() -> Graph:
@@ -435,13 +461,17 @@ def image_network() -> Graph:
     ("graph", "sizes"),
     [
         (encoder(), [{"batch": b, "seq": s} for b, s in ((0, 9), (1, 1), (1, 16), (2, 17), (3, 64), (1, 129), (8, 5))]),
+        (
+            replace(encoder(), symbol_ranges={"seq": SymbolRange(likely=(128, 32))}),
+            [{"batch": b, "seq": s} for b, s in ((1, 0), (1, 1), (9, 16), (2, 17), (3, 64), (1, 300))],
+        ),
         (image_network(), [{"high": n} for n in (1, 2, 3, 7, 8, 16, 17, 31, 48, 100)]),
     ],
-    ids=["encoder", "image network"],
+    ids=["encoder", "encoder of any size", "image network"],
 )
 def test_kernels_of_a_plan_are_right_as_they_are_decided(graph: Graph, sizes: list[dict[str, int]], name: str) -> None:
-    kernels = list(scheduled(graph, name))
     plan = schedule(graph, device(name))
+    kernels = scheduled(plan, name)
     for each in sizes:
         known: dict[str, Array] = dict(values_of(replace(graph, outputs=graph.inputs), each))
         constants = {n: np.asarray(c.values, np.float32) for n, c in plan.constants.items() if isinstance(c, Inline)}
@@ -449,7 +479,8 @@ def test_kernels_of_a_plan_are_right_as_they_are_decided(graph: Graph, sizes: li
             known[tensor] = values.reshape([integer(e, each) for e in plan.tensors[tensor].shape])
         for node in plan.prepared:
             known[node.name] = evaluate(node.expr, known, each, plan.tensors[node.name].ttype)
-        for kernel, _ in kernels:
+        for choices in kernels:
+            kernel = next(kernel for guard, kernel in choices if guard == Const(True) or integer(guard, each))
             known |= kernel({p.name: known[p.name] for p in inputs_of(kernel.program)}, each)
         for tensor, wanted in values_of(graph, each).items():
             assert agree(known[tensor], np.asarray(wanted)), (tensor, each)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.codegen.cpu.patterns import attention, depthwise_pointwise, layer_norm_matmul
 from tests.codegen.cpu.running import AVX512, verified
+from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import (
     Array,
     CallFunction,
@@ -40,7 +41,10 @@ def kernel(
     return KernelIR("k", ARRAYS + arrays, (ParallelNest((("t", 2),), steps),), scratch, parts)
 
 
-def scratch(name: str, offset: int | None, elements: int = 16, ttype: str = "f32") -> Array:
+OPEN = Binary("*", Var("n"), Const(4))
+
+
+def scratch(name: str, offset: Extent | None, elements: int = 16, ttype: str = "f32") -> Array:
     return Array(name, ttype, elements, "scratch", offset)
 
 
@@ -74,6 +78,15 @@ BROKEN = {
     "types that share": (
         kernel(arrays=(scratch("a", 0), scratch("b", 0, 8, "f64")), scratch=128),
         "in the place of a, which has another type",
+    ),
+    "open arrays that overlap at some size": (
+        replace(kernel(arrays=(scratch("a", 0), scratch("b", OPEN)), scratch=1024), symbols=("n",)),
+        "overlaps a",
+    ),
+    "a place that no symbol says": (kernel(arrays=(scratch("a", OPEN),), scratch=64), "n is no symbol of the kernel"),
+    "a local array of open size": (
+        replace(kernel(arrays=(Array("a", "f32", OPEN, "local"),)), symbols=("n",)),
+        "a size that is no number",
     ),
     "an array without elements": (kernel(arrays=(scratch("a", None, 0),)), "no elements"),
     "pieces that overlap": (

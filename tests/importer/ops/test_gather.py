@@ -50,6 +50,16 @@ def test_a_known_index_outside_is_an_error(tmp_path: Path) -> None:
         import_model(path)
 
 
+@pytest.mark.feature("B08")
+@pytest.mark.parametrize(("index", "least"), [(0, 1), (3, 4), (-2, 2), ([1, -5], 5)])
+def test_known_indices_demand_as_many_elements(tmp_path: Path, index: int | list[int], least: int) -> None:
+    nodes = [helper.make_node("Gather", ["x", "at"], ["y"], axis=1, name="token")]
+    path = save(tmp_path / "m.onnx", nodes, {"x": ("float32", [2, "seq"])}, ["y"], {"at": np.array(index, np.int64)})
+    known = import_model(path).graph.symbol_ranges["seq"]
+    assert (known.low, known.origin) == (least, "node token (Gather)")
+    compare(path, {"x": normal(2, 6)}, {"seq": 6})
+
+
 @pytest.mark.feature("B06")
 def test_positions_of_a_symbolic_sequence_are_affine(tmp_path: Path) -> None:
     nodes = [

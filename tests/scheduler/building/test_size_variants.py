@@ -45,13 +45,23 @@ def planned(low: int, high: int | None, *likely: int, variants: int = 3, on: str
 
 @pytest.mark.feature("B11", "B12")
 def test_guards_follow_tiles_and_the_last_variant_takes_all_sizes() -> None:
-    (group,) = planned(0, None).groups
+    (group,) = planned(0, None, 4096, on="a100").groups
     assert 1 < len(group.variants) <= 3
     assert group.variants[-1].guard == Const(True)
     for variant in group.variants[:-1]:
         rows = max(tiles["y"].get("m", 1) for tiles in variant.tiles.values() if "y" in tiles)
         assert text_of(variant.guard) == f"n >= {rows}"
+        assert variant.tails == {}
     assert len({variant.kernel for variant in group.variants}) == len(group.variants)
+
+
+@pytest.mark.feature("B11")
+def test_last_tiles_are_narrower_where_that_costs_nothing() -> None:
+    """On CPUs what overlaps is computed twice; then one variant may serve all sizes."""
+    (group,) = planned(0, None).groups
+    for variant in group.variants:
+        assert all(tail == "clip" for of in variant.tails.values() for tail in of.values())
+    assert group.variants[-1].tails
 
 
 @pytest.mark.feature("B11", "B12")

@@ -4,13 +4,16 @@ where its bytes go (W07, W16, W17)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tilec.analysis.explain.edge import tensor_size
 from tilec.analysis.explain.figures import Candidate, candidate, whole
 from tilec.analysis.explain.replay import Replay, unit_of
-from tilec.ir.expr import constant_value
+from tilec.analysis.size_variants import PlanAt, VariantFacts, variant_facts
+from tilec.ir.bind_plan import plan_sizes
+from tilec.ir.expr import constant_value, variables
 from tilec.ir.plan import Group, Plan, Refusal
+from tilec.ir.text import text_of
 from tilec.lower.counts.traffic import traffic_by_tensor
 from tilec.lower.lowering import lower
 from tilec.scheduler.explain_search import (
@@ -105,7 +108,11 @@ class AtLevel:
 
 @dataclass(frozen=True, slots=True)
 class GroupExplanation:
-    """Why a group is as it is; `number` counts from 1, `refused` are its edges to other groups."""
+    """Why a group is as it is; `number` counts from 1, `refused` are its edges to other groups.
+
+    Of a plan with symbols figures are at `sizes`, parts and candidates at those that it is made for; `variants` are
+    those of the group, `flops` and `footprint` (by level) expressions.
+    """
 
     number: int
     name: str
@@ -118,10 +125,28 @@ class GroupExplanation:
     untold: int
     levels: tuple[AtLevel, ...]
     bytes: tuple[Bytes, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    made_for: Mapping[str, int] = field(default_factory=dict)
+    variants: tuple[VariantFacts, ...] = ()
+    flops: str = ""
+    footprint: Mapping[str, str] = field(default_factory=dict)
 
 
-def explain_group(replay: Replay, plan: Plan, group: Group) -> GroupExplanation:
-    """The explanation of a group of a plan that the search comes to again; figures of traffic are those of `plan`."""
+def explain_group(replay: Replay, plan: Plan, group: Group, at: PlanAt | None = None) -> GroupExplanation:
+    """The explanation of a group of a plan that the search comes to again; figures are those of `plan`, of one with
+    symbols those `at` some sizes."""
+    if at is not None and plan.symbols:
+        number = plan.groups.index(group)
+        there = explain_group(replay, at.plan, at.plan.groups[number])
+        varying = {level: size for level, size in group.cost.footprint.items() if variables(size)}
+        return replace(
+            there,
+            sizes=dict(at.sizes),
+            made_for=plan_sizes(plan),
+            variants=variant_facts(group, at.sizes),
+            flops=text_of(group.cost.flops),
+            footprint={level: text_of(size) for level, size in varying.items()},
+        )
     results = {node.name for node in group.nodes}
     edges = sorted(replay.refusals.items())
     blocks = [block for final, block in replay.chosen.items() if final in results]

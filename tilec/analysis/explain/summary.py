@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tilec.analysis.explain.replay import Replay, unit_of
+from tilec.analysis.size_variants import PlanAt
 from tilec.analysis.totals import traffic_of
 from tilec.ir.expr import constant_value
 from tilec.ir.plan import Group, Plan
@@ -28,7 +29,7 @@ class CandidateRow:
 @dataclass(frozen=True, slots=True)
 class GroupRow:
     """A group in one line; `traffic` bytes between the lowest level and the next one used, None where that depends on
-    symbols; `refused` counts its edges to other groups by reason."""
+    symbols; `refused` counts its edges to other groups by reason. `variants` of a plan with symbols."""
 
     number: int
     name: str
@@ -38,6 +39,7 @@ class GroupRow:
     picoseconds: int
     traffic: int | None
     refused: Mapping[str, int]
+    variants: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class ReductionRow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a plan decided; `same` tells whether the search comes to it again."""
+    """What a plan decided; `same` tells whether the search comes to it again. `sizes` are those that the figures of
+    a plan with symbols are for."""
 
     name: str
     device: str
@@ -62,10 +65,15 @@ class Summary:
     reductions: tuple[ReductionRow, ...]
     groups: tuple[GroupRow, ...]
     refused: Mapping[str, int]
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-def summarised(replay: Replay, plan: Plan) -> Summary:
-    """The summary of a plan whose search was run again."""
+def summarised(replay: Replay, plan: Plan, at: PlanAt | None = None) -> Summary:
+    """The summary of a plan whose search was run again; with figures `at` some sizes of a plan with symbols."""
+    if at is not None and plan.symbols:
+        there = summarised(replay, at.plan)
+        rows = (replace(row, variants=len(g.variants)) for row, g in zip(there.groups, plan.groups, strict=True))
+        return replace(there, groups=tuple(rows), sizes=dict(at.sizes), same=same(plan, replay.plan))
     candidates = [
         CandidateRow(
             each.fusion,

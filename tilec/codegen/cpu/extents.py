@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tilec.ir.algebra import simplify
-from tilec.ir.expr import Binary, Const, Expr, as_expr, constant_value
+from tilec.ir.expr import Binary, Call, Const, Expr, as_expr, constant_value
 
 Extent = int | Expr
 """An int64 that is known at compile time, or computed from symbols at run time."""
@@ -37,6 +37,19 @@ def total_of(terms: Iterable[Extent]) -> Extent:
         else:
             total = extent_of(simplify(Binary("+", as_expr(total), as_expr(term))))
     return total
+
+
+def at_least_one(extent: Extent) -> Extent:
+    """An extent that is never 0 nor less."""
+    return max(1, extent) if isinstance(extent, int) else extent_of(Call("maximum", (extent, Const(1))))
+
+
+def rounded_up(extent: Extent, multiple: int) -> Extent:
+    """The next multiple from an extent on."""
+    if isinstance(extent, int):
+        return -(-extent // multiple) * multiple
+    above = Binary("+", extent, Const(multiple - 1))
+    return extent_of(simplify(Binary("*", Binary("//", above, Const(multiple)), Const(multiple))))
 
 
 def equal_extents(a: Extent, b: Extent) -> bool:

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from tilec.ir.expr import Binary, Const, Expr, Var, walk
+from tilec.ir.expr import Binary, Const, Expr, Var, variables
 
 Guards = tuple[tuple[Expr, bool], ...]
 """Index conditions under which an access is in bounds, and whether they must hold or fail."""
+
+
+def _affine(expr: Expr, along: str | None) -> bool:
+    """Whether an expression is a sum of products of numbers and variables, or does not depend on a dimension."""
+    if along is not None and along not in variables(expr):
+        return True
+    match expr:
+        case Const() | Var():
+            return True
+        case Binary("+" | "-" | "*", left, right):
+            return _affine(left, along) and _affine(right, along)
+        case _:
+            return False
 
 
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:
@@ -15,12 +28,10 @@ def conjuncts(condition: Expr) -> tuple[Expr, ...]:
     return (condition,)
 
 
-def is_monotone(condition: Expr, holds: bool) -> bool:
-    """Whether a condition that holds in the first and the last lane holds in between (affine comparisons do)."""
+def is_monotone(condition: Expr, holds: bool, along: str | None = None) -> bool:
+    """Whether a condition that holds in the first and the last lane holds in between (affine comparisons do); lanes
+    that go `along` a dimension have all else in common."""
     if not isinstance(condition, Binary):
         return False
-    affine = all(isinstance(e, Const | Var) or (isinstance(e, Binary) and e.op in "+-*") for e in walk(condition.left))
-    affine &= all(
-        isinstance(e, Const | Var) or (isinstance(e, Binary) and e.op in "+-*") for e in walk(condition.right)
-    )
+    affine = _affine(condition.left, along) and _affine(condition.right, along)
     return affine and condition.op in {"<", "<=", ">", ">="} | ({"=="} if holds else {"!="})

@@ -15,13 +15,14 @@ from tilec.codegen.cpu.extents import Extent, product, total_of
 from tilec.codegen.cpu.strip_mining import Strip
 from tilec.ir.expr import Access, Binary, Const, Expr, accesses, as_expr, constant_value
 from tilec.ir.program import Combine
+from tilec.ir.types import TTYPES
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A flat array of `elements`, a number but for operands. An operand is a parameter of the kernel, `scratch` lies at
-    byte `offset` of the thread's block (None before it has a place), `local` consists of `pieces` (offset, lanes) that
-    are registers.
+    """A flat array of `elements`, a number if it is local. An operand is a parameter of the kernel, `scratch` lies at
+    byte `offset` of the thread's block (None before it has a place), behind arrays of open size at an expression;
+    `local` consists of `pieces` (offset, lanes) that are registers.
 
     `life` is the first and the last tile of the kernel, as they were counted when it was made, between which an array
     that is no operand is in use.
@@ -31,15 +32,15 @@ class Array:
     ttype: str
     elements: Extent
     kind: Literal["operand", "scratch", "local"]
-    offset: int | None = None
+    offset: Extent | None = None
     pieces: tuple[tuple[int, int], ...] = ()
     life: tuple[int, int] = (0, 0)
 
     @property
-    def number(self) -> int:
-        """The elements of an array that is no operand."""
-        assert isinstance(self.elements, int), self.name
-        return self.elements
+    def bytes(self) -> Extent:
+        """The size in bytes."""
+        bits = TTYPES[self.ttype].bits
+        return self.elements * bits // 8 if isinstance(self.elements, int) else product((self.elements, bits // 8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +197,14 @@ class ParallelNest:
 class KernelIR:
     """A kernel: its tasks are those of all nests, one nest after the other; they run `parts`.
 
-    `memories` are its arrays; whole vectors go past the caches to those that are `nontemporal`. `symbols` are sizes
-    that it takes as arguments.
+    `memories` are its arrays; whole vectors go past the caches to those that are `nontemporal`. `scratch_bytes` is the
+    working memory of a thread. `symbols` are sizes that it takes as arguments.
     """
 
     name: str
     memories: tuple[Array, ...]
     nests: tuple[ParallelNest, ...]
-    scratch_bytes: int
+    scratch_bytes: Extent
     parts: tuple[Function, ...] = ()
     nontemporal: frozenset[str] = frozenset()
     symbols: tuple[str, ...] = ()

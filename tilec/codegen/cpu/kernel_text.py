@@ -21,8 +21,11 @@ _SIGNS = {"none": "=", "sum": "+=", "prod": "*=", "max": "max=", "min": "min="}
 def kernel_text(kernel: KernelIR) -> str:
     """The whole kernel."""
     sizes = f"({', '.join(kernel.symbols)})" if kernel.symbols else ""
-    head = f"kernel   {kernel.name}{sizes}: {_extent(kernel.tasks)} tasks, {kernel.scratch_bytes} bytes of scratch"
-    lines = [head, *(array_text(array, array.name in kernel.nontemporal) for array in kernel.memories)]
+    need = f"{_extent(kernel.tasks)} tasks, {_extent(kernel.scratch_bytes)} bytes of scratch"
+    lines = [
+        f"kernel   {kernel.name}{sizes}: {need}",
+        *(array_text(array, array.name in kernel.nontemporal) for array in kernel.memories),
+    ]
     for part in kernel.parts:
         lines += [f"function {part.name}({', '.join(part.variables)}):", *_lines(part.body, "  ")]
     for nest in kernel.nests:
@@ -36,7 +39,7 @@ def array_text(array: Array, nontemporal: bool = False) -> str:
     """An array on one line: type, elements, and where it lies."""
     place = {"operand": "an operand", "scratch": "in scratch", "local": "local"}[array.kind]
     if array.offset is not None:
-        place += f" at byte {array.offset}"
+        place += f" at byte {_extent(array.offset)}"
     if array.pieces:
         place = "in registers " + " ".join(f"{offset}:+{lanes}" for offset, lanes in array.pieces)
     place += ", nontemporal" if nontemporal else ""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Dim, Tile
 from tilec.ir.algebra import Ranges, bounds_of, simplify, simplify_scalar
-from tilec.ir.expr import Access, Binary, Call, Const, Expr, as_expr, constant_value, substitute, variables, walk
+from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, as_expr, constant_value, substitute, variables, walk
 from tilec.ir.sizes import ANY_SIZE, SymbolRange, algebra_ranges, pivot_sizes
 
 STEPS = 16
@@ -40,6 +40,13 @@ class OpenSizes:
         """The upper bound of an extent, None where there is none."""
         return extent if isinstance(extent, int) else bounds_of(extent, self.known)[1]
 
+    def is_empty(self, extent: Expr) -> bool:
+        """Whether an extent is certainly 0 or less, also because sizes are multiples of their divisors."""
+        units = {n: Binary("*", Var(n), Const(r.divisor)) for n, r in self.ranges.items() if r.divisor > 1}
+        low = simplify(substitute(extent, units)) if units else extent
+        high = bounds_of(low, algebra_ranges(self.ranges, {}))[1]
+        return high is not None and high <= 0
+
     def at_pivot(self, expr: Expr) -> Expr:
         """An expression with the symbols at the sizes that decisions are made for."""
         if not self.depends(expr):
@@ -53,11 +60,8 @@ class OpenSizes:
         expr = as_expr(extent)
         if not self.depends(expr):
             return constant_value(expr)
-        high = bounds_of(expr, self.known)[1]
-        rest = any(isinstance(e, Binary) and e.op in ("//", "%") for e in walk(expr))
-        rest = rest or any(isinstance(e, Call) for e in walk(expr))
-        at_pivot = constant_value(self.at_pivot(expr))
-        return high if high is not None and (rest or at_pivot is None) else at_pivot
+        high, at_pivot = self.largest(expr), constant_value(self.at_pivot(expr))
+        return high if high is not None and (_is_rest(expr) or at_pivot is None) else at_pivot
 
     def sized(self, tile: Tile) -> Tile:
         """A tile with usual extents, what it touches as it is."""
@@ -80,13 +84,21 @@ class OpenSizes:
 
     def _typical_dim(self, dim: Dim) -> Dim:
         usual = self.usual(dim.extent) if self.depends(dim.extent) else None
-        return dim if usual is None else Dim(dim.name, Const(max(1, usual)))
+        if usual is None:
+            return dim
+        widest = 1 << usual.bit_length() - 1 if usual > 0 and _is_rest(dim.extent) else max(1, usual)
+        return Dim(dim.name, Const(widest))
 
     def _typical_value(self, expr: Expr) -> Expr:
         if not self.depends(expr):
             return expr
         values = {name: Const(size) for name, size in pivot_sizes(self.ranges, self.ranges).items()}
         return simplify_scalar(substitute(expr, values))
+
+
+def _is_rest(extent: Expr) -> bool:
+    """Whether an extent is what symbols leave over, and not a size itself; it is cut into powers of two."""
+    return any(isinstance(e, Call) or (isinstance(e, Binary) and e.op in ("//", "%")) for e in walk(extent))
 
 
 def _even(dim: Dim) -> Dim:

@@ -18,7 +18,7 @@ from tilec.codegen.cpu.passes.prefetch_next_task import prefetch_next_task
 from tilec.codegen.cpu.passes.prefetch_operands import prefetch_operands
 from tilec.codegen.cpu.passes.promote_registers import promote_registers
 from tilec.codegen.cpu.passes.scratch_allocation import allocate_scratch
-from tilec.codegen.cpu.passes.specialize_guards import specialize_guards
+from tilec.codegen.cpu.passes.specialize_guards import specialize_guards, specialize_open_guards
 from tilec.codegen.cpu.rewrite_tiles import rewrite_tiles
 from tilec.codegen.cpu.target import CpuTarget
 from tilec.codegen.cpu.verify_kernel import check_kernel
@@ -73,7 +73,9 @@ def _expand_pow(kernel: KernelIR, _context: KernelContext) -> KernelIR:
 
 
 def _specialize_guards(kernel: KernelIR, context: KernelContext) -> KernelIR:
-    return rewrite_tiles(kernel, specialize_guards, context.sizes.known)
+    if not kernel.symbols:
+        return rewrite_tiles(kernel, specialize_guards)
+    return rewrite_tiles(kernel, specialize_open_guards, context.sizes.known)
 
 
 def _fuse_dimensions(kernel: KernelIR, context: KernelContext) -> KernelIR:
@@ -150,7 +152,7 @@ KERNEL_PASSES = (
     ),
     KernelPass(
         "allocate_scratch",
-        "Arrays in scratch get places; those of one type that are never in use at once share one.",
+        "Arrays in scratch get places, open sizes last; those of one type that are never in use at once share one.",
         _allocate_scratch,
     ),
     KernelPass(
@@ -184,8 +186,7 @@ KERNEL_PASSES = (
 def lower_kernel(context: KernelContext, observe: Observe | None = None) -> KernelIR:
     """The kernel of a tile program after all passes.
 
-    Raises UnsupportedError for working memory without a largest size and units without code, TilecError for a pass
-    that breaks a rule of the kernel IR.
+    Raises UnsupportedError for units without code, TilecError for a pass that breaks a rule of the kernel IR.
     """
     kernel = KernelIR(context.program.name, (), (), 0)
     for step in KERNEL_PASSES:

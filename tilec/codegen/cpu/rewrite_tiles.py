@@ -58,6 +58,8 @@ def _versions(condition: Expr, tasks: Tasks) -> tuple[Tasks, Tasks]:
     match condition:
         case Binary("<=", Var(name), last) if name in tasks:
             first, most = tasks[name]
+            if constant_value(last) is None and constant_value(most) is not None:
+                return tasks, tasks
             return {**tasks, name: (first, last)}, {**tasks, name: (simplify(Binary("+", last, Const(1))), most)}
     return tasks, tasks
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,26 +40,28 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Displacement:
-    """Elements from where a tile begins to one of its points: a number, and strides over rows of open sizes, each so
-    many times."""
+    """Elements from where a tile begins to one of its points: a number, and what is passed over in rows of open sizes,
+    in canonical form, so that points which come to the same have equal ones."""
 
     elements: int
-    rows: tuple[tuple[Expr, int], ...] = ()
+    rows: Expr | None = None
 
 
 def displacement(form: Form, offsets: Mapping[str, int]) -> Displacement:
     """Where the point at some offsets lies, apart from the form's base and rest."""
-    elements, rows = form.constant, []
+    elements = form.constant
+    rows: list[Expr] = []
     for dim, stride in form.strides:
         at = offsets.get(dim, 0)
         if isinstance(stride, int):
             elements += stride * at
         elif at:
-            rows.append((stride, at))
-    return Displacement(elements, tuple(rows))
+            rows.append(Binary("*", stride, Const(at)))
+    total = _total(rows)
+    return Displacement(elements, None if total is None else simplify(total))
 
 
-def _total(terms: list[Expr]) -> Expr | None:
+def _total(terms: Sequence[Expr]) -> Expr | None:
     total: Expr | None = None
     for term in terms:
         total = term if total is None else Binary("+", total, term)

@@ -9,22 +9,25 @@ from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Array, CallFunction, For, Function, If, KernelIR, Prefetch, Step, Tile
 from tilec.codegen.cpu.kernel_text import array_text, prefetch_text, tile_text
 from tilec.ir.algebra import linear_form
+from tilec.ir.evaluate import integer
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, as_expr, children, constant_value, variables
 from tilec.ir.text import text_of
-from tilec.ir.types import TTYPES
 
 Interval = tuple[int, int]
 """Least and greatest value of a variable."""
+
+SAMPLES = (0, 1, 7, 130)
+"""Sizes of all symbols at which places in scratch are looked at."""
 
 
 def check_kernel(kernel: KernelIR) -> tuple[str, ...]:
     """The rules that a kernel breaks, empty for a legal one.
 
-    Arrays have names of their own, lie in scratch without overlapping (arrays that are never used at once may share a
-    place if they have one type) and are registers in disjoint pieces. Variables are bound once on the way to their
-    use, and every one that is read is bound. Tiles have results of at least one point, read and write arrays of the
-    kernel, and no element outside of them, where all that an offset depends on is known. Functions that are called
-    exist and take the variables that they are called with.
+    Arrays have names of their own, lie in scratch without overlapping at `SAMPLES` of open sizes (arrays that are never
+    used at once may share a place if they have one type) and are registers in disjoint pieces. Variables are bound once
+    on the way to their use, and every one that is read is bound. Tiles have results of at least one point, read and
+    write arrays of the kernel, and no element outside of them, where all that an offset depends on is known. Functions
+    that are called exist and take the variables that they are called with.
     """
     problems = [*_arrays(kernel)]
     checker = _Checker({a.name: a for a in kernel.memories}, {f.name: f for f in kernel.parts})
@@ -48,35 +51,57 @@ def _twice(names: Sequence[str], role: str) -> Iterator[str]:
 
 def _arrays(kernel: KernelIR) -> Iterator[str]:
     yield from _twice([array.name for array in kernel.memories], "array")
-    placed: dict[int, Array] = {}
+    unknown: list[str] = []
     for array in kernel.memories:
-        if not isinstance(array.elements, int):
-            if array.kind != "operand":
-                yield f"{array_text(array)}: only operands have sizes that are no numbers"
-                continue
-            yield from _unknown(variables(array.elements), kernel.symbols, array_text(array))
-        elif array.elements < (array.kind != "operand"):
-            yield f"{array_text(array)}: no elements"
+        sizes = [each for each in (array.elements, array.offset) if each is not None]
+        unknown += _unknown(_variables(sizes), kernel.symbols, array_text(array))
+        if isinstance(array.elements, int):
+            if array.elements < (array.kind != "operand"):
+                yield f"{array_text(array)}: no elements"
+        elif array.kind == "local":
+            yield f"{array_text(array)}: a local array has a size that is no number"
         if array.pieces and array.kind != "local":
             yield f"{array_text(array)}: only local arrays are registers"
         yield from _pieces(array)
-        if array.offset is None:
-            continue
-        if array.kind != "scratch":
+        if array.offset is not None and array.kind != "scratch":
             yield f"{array_text(array)}: only scratch has a place"
-        if array.offset < 0 or array.offset + _bytes(array) > kernel.scratch_bytes:
-            yield f"{array_text(array)}: outside of the {kernel.scratch_bytes} bytes of scratch"
-        if placed.setdefault(array.offset, array).ttype != array.ttype:
-            yield f"{array_text(array)}: in the place of {placed[array.offset].name}, which has another type"
-        if _bytes(array) > _bytes(placed[array.offset]):
-            placed[array.offset] = array
-    end, last = 0, ""
-    for offset, array in sorted(placed.items()):
-        if offset < end:
-            yield f"{array_text(array)}: overlaps {last}"
-        end, last = offset + _bytes(array), array.name
+    unknown += _unknown(_variables([kernel.scratch_bytes]), kernel.symbols, "scratch")
+    yield from unknown
+    if not unknown:
+        problems = (problem for size in SAMPLES for problem in _places(kernel, dict.fromkeys(kernel.symbols, size)))
+        yield from dict.fromkeys(problems)
     for name in sorted(kernel.nontemporal - {a.name for a in kernel.memories if a.kind == "operand"}):
         yield f"nontemporal stores to {name}, which is no operand"
+
+
+def _places(kernel: KernelIR, sizes: Mapping[str, int]) -> Iterator[str]:
+    """The rules of places in scratch at some sizes."""
+    placed: dict[int, tuple[int, Array]] = {}
+    total = _at(kernel.scratch_bytes, sizes)
+    for array in kernel.memories:
+        if array.offset is None:
+            continue
+        offset, size = _at(array.offset, sizes), _at(array.bytes, sizes)
+        if offset < 0 or offset + size > total:
+            yield f"{array_text(array)}: outside of the {total} bytes of scratch"
+        most, first = placed.setdefault(offset, (size, array))
+        if first.ttype != array.ttype:
+            yield f"{array_text(array)}: in the place of {first.name}, which has another type"
+        if size > most:
+            placed[offset] = size, array
+    end, last = 0, ""
+    for offset, (size, array) in sorted(placed.items(), key=lambda each: each[0]):
+        if offset < end:
+            yield f"{array_text(array)}: overlaps {last}"
+        end, last = offset + size, array.name
+
+
+def _at(extent: Extent, sizes: Mapping[str, int]) -> int:
+    return extent if isinstance(extent, int) else int(integer(extent, sizes))
+
+
+def _variables(extents: Sequence[Extent]) -> frozenset[str]:
+    return frozenset().union(*(variables(as_expr(extent)) for extent in extents))
 
 
 def _unknown(names: Iterable[str], symbols: Sequence[str], place: str) -> Iterator[str]:
@@ -90,13 +115,9 @@ def _task_values(extent: Extent) -> Interval | None:
 def _pieces(array: Array) -> Iterator[str]:
     end = 0
     for offset, lanes in sorted(array.pieces):
-        if lanes < 1 or offset < end or offset + lanes > array.number:
+        if lanes < 1 or offset < end or (isinstance(array.elements, int) and offset + lanes > array.elements):
             yield f"{array_text(array)}: the piece {offset}:+{lanes} overlaps another or leaves the array"
         end = offset + lanes
-
-
-def _bytes(array: Array) -> int:
-    return array.number * TTYPES[array.ttype].bits // 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,15 +37,20 @@ def looked_up(op: Op, index: Expr, ttype: str, size: Expr) -> Expr:
 def require_range(op: Op, indices: Value, extent: Expr, coordinate: int | None = None) -> None:
     """Require that `indices` (of the last dimension the one at `coordinate`) are -extent to extent - 1.
 
-    Known indices are compared here: raises ConfigError. Those that are an input of the model are compared at every run.
-    Computed ones are not compared: code that looks them up reads the first or the last element instead.
+    Known indices are compared here: raises ConfigError, or demands as much of an extent that varies. Those that are an
+    input of the model are compared at every run. Computed ones are not compared: code that looks them up reads the
+    first or the last element instead.
     """
     size = constant_value(extent)
     if indices.array is None:
         if coordinate is None or indices.shape[-1] == Const(1):
             op.builder.require_range(IndexRange(indices.name, extent, op.origin.node))
+        return
+    array = indices.array if coordinate is None else indices.array[..., coordinate]
+    if size is None and array.size:
+        least = max(int(array.max()) + 1, -int(array.min()))
+        op.sizes.demand(Binary(">=", extent, Const(least)), f"{least} elements are looked up in")
     elif size is not None:
-        array = indices.array if coordinate is None else indices.array[..., coordinate]
         outside = array[(array < -size) | (array >= size)]
         if outside.size:
             raise op.invalid(f"index {outside.flat[0]} lies outside a dimension of extent {size}")

@@ -79,6 +79,13 @@ _ERRORS: tuple[tuple[str, int, str, str, str], ...] = (
         "a part of this model runs on onnxruntime, which cannot be imported",
     ),
     (
+        "CompilerError",
+        1,
+        "the compiler of a session ended without saying what is wrong with the model",
+        "`tilec compile MODEL --debug` shows where; with symbolic sizes the model is compiled for each set of them.",
+        "model.onnx: the compiler failed: MemoryError",
+    ),
+    (
         "MachineError",
         1,
         "a tile program reads poison, overflows a level or leaves a window on the tile machine",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,9 @@ from tilec.analysis.explain.names import edge_named, group_named, node_named
 from tilec.analysis.explain.node import explain_node
 from tilec.analysis.explain.replay import Replay
 from tilec.analysis.explain.summary import same, summarised
+from tilec.analysis.size_variants import PlanAt
 from tilec.artifact import encode
+from tilec.ir.bind_plan import bind_plan, plan_sizes
 from tilec.ir.plan import Plan
 from tilec.report.explain.edge_text import edge_text
 from tilec.report.explain.group_text import group_text, node_text
@@ -46,9 +49,11 @@ def answered(
     group: str | None = None,
     edge: str | None = None,
     node: str | None = None,
+    at: Callable[[Plan], PlanAt] | None = None,
 ) -> Answer:
     """The answer to a question about a plan whose search was run again; a summary without a question.
 
+    `at` gives a plan with symbols at the sizes that figures are asked for; without it, they are those of the plan.
     `called` is the plan's name on the command line. Raises UsageError for a group, edge or node that the plan does not
     have.
     """
@@ -59,17 +64,24 @@ def answered(
         "is shown is the search's own plan"
     )
     notes = () if agrees else (differs,)
+    there = at(of) if at is not None and of.symbols else _as_planned(of)
     if edge is not None:
         explanation = explain_edge(replay, *edge_named(of, edge))
         return Answer(edge_text(explanation), {"edge": _plain(explanation), "same": agrees}, notes)
     if group is not None:
-        about = explain_group(replay, of, group_named(of, group))
+        about = explain_group(replay, of, group_named(of, group), there)
         return Answer(group_text(about), {"group": _plain(about), "same": agrees}, notes)
     if node is not None:
         where = explain_node(replay, of, node_named(of, node))
         return Answer(node_text(where), {"node": _plain(where), "same": agrees}, notes)
-    summary = replace(summarised(replay, of), same=agrees)
+    summary = replace(summarised(replay, of, there), same=agrees)
     return Answer(summary_text(summary, called), {"plan": _plain(summary)}, notes)
+
+
+def _as_planned(plan: Plan) -> PlanAt | None:
+    """A plan with symbols at the sizes that it is made for; None for any other."""
+    sizes = plan_sizes(plan)
+    return PlanAt(bind_plan(plan, sizes), sizes) if plan.symbols else None
 
 
 def _plain(explanation: object) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tilec.analysis.explain.group import BlockExplanation, GroupExplanation
 from tilec.analysis.explain.node import NodeExplanation
 from tilec.ir.plan import Refusal
+from tilec.ir.sizes import sizes_text
 from tilec.report.explain.layout import ROWS, amount, and_more, candidate_rows, some, table, text_of_lines
 from tilec.report.explain.reductions_text import spread_text
 from tilec.report.formatting import fact_text, time_text
@@ -17,12 +18,15 @@ def group_text(explanation: GroupExplanation) -> str:
     lines = [
         f"group {explanation.number}, {explanation.name}: {len(explanation.nodes)} nodes, "
         f"predicted {time_text(explanation.picoseconds)}"
+        + (f" at {sizes_text(explanation.sizes)}" if explanation.sizes else "")
     ]
     lines += [f"  {some(explanation.operators.split(), 12)}"]
     if explanation.connected:
         lines += ["", "connected"]
         lines += table([[e, level] for e, level in sorted(explanation.connected.items())][:ROWS])
         lines += and_more(len(explanation.connected))
+    if explanation.variants:
+        lines += ["", *_variant_lines(explanation)]
     for block in explanation.blocks:
         lines += ["", *_block_lines(block)]
     if explanation.untold:
@@ -46,6 +50,26 @@ def group_text(explanation: GroupExplanation) -> str:
         lines += table([[reason.edge, reason.text] for reason in explanation.refused[:ROWS]])
         lines += and_more(len(explanation.refused))
     return text_of_lines(lines)
+
+
+def _variant_lines(explanation: GroupExplanation) -> Iterator[str]:
+    yield "variants; the first whose guard holds runs"
+    rows = [["", "guard", "tiles", "kernel"]]
+    for variant in explanation.variants:
+        tiles = (
+            f"{level} {node} {fact_text(dict(of))}" for level, by in variant.tiles.items() for node, of in by.items()
+        )
+        first, *more = list(tiles) or ["-"]
+        rows.append(["runs" if variant.runs else "", variant.guard, first, variant.kernel])
+        rows += [["", "", each, ""] for each in more]
+    yield from table(rows)
+    yield ""
+    yield "expressions over sizes"
+    held = [[f"footprint {level}", text] for level, text in explanation.footprint.items()]
+    yield from table([["operations", explanation.flops], *held])
+    if explanation.made_for != explanation.sizes:
+        yield ""
+        yield f"parts and tiles as the search looks at them, at {sizes_text(explanation.made_for)}"
 
 
 def node_text(explanation: NodeExplanation) -> str:

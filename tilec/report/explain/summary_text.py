@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilec.analysis.explain.summary import Summary
+from tilec.ir.sizes import sizes_text
 from tilec.report.explain.layout import amount, some, table, text_of_lines
 from tilec.report.explain.reductions_text import spread_text
 from tilec.report.formatting import time_text
@@ -14,6 +15,7 @@ def summary_text(explanation: Summary, plan: str) -> str:
     lines = [
         f"{explanation.name} on {explanation.device}: {len(explanation.groups)} groups, "
         f"fusion {explanation.fusion}, least {explanation.objective}"
+        + (f"; figures at {sizes_text(explanation.sizes)}" if explanation.sizes else "")
     ]
     lines += ["", f"whole plans compared ({explanation.unit})"]
     lines += table(
@@ -32,7 +34,8 @@ def summary_text(explanation: Summary, plan: str) -> str:
         lines += ["", "reductions"]
         lines += table([[some(each.nodes, 1), spread_text(each.decision)] for each in explanation.reductions])
     lines += ["", "groups"]
-    rows = [["", "group", "operators", "nodes", "connected at", "predicted", "bytes", "not connected"]]
+    variants = ["variants"] if explanation.sizes else []
+    rows = [["", "group", "operators", "nodes", "connected at", "predicted", "bytes", *variants, "not connected"]]
     for group in explanation.groups:
         refused = " ".join(f"{code}={count}" for code, count in group.refused.items())
         rows.append(
@@ -44,10 +47,11 @@ def summary_text(explanation: Summary, plan: str) -> str:
                 " ".join(group.levels) or "-",
                 time_text(group.picoseconds),
                 "-" if group.traffic is None else f"{group.traffic:,}",
+                *([str(group.variants)] if explanation.sizes else []),
                 refused or "-",
             ]
         )
-    lines += table(rows, right=(0, 3, 5, 6))
+    lines += table(rows, right=(0, 3, 5, 6, 7) if variants else (0, 3, 5, 6))
     if explanation.refused:
         lines += ["", "edges between groups"]
         lines += table(

@@ -17,6 +17,7 @@ from tilec.report.html.memory_map import memory_map, place_maps
 from tilec.report.html.programs import programs
 from tilec.report.html.refusals import codes, refusals
 from tilec.report.html.shown import Shown
+from tilec.report.html.sizes import sizes_data, variants_data
 from tilec.report.html.slopes import slopes
 from tilec.report.html.speeds import roofs, units
 from tilec.report.html.values import tensor_facts
@@ -29,10 +30,14 @@ def plan_data(shown: Shown) -> dict[str, Any]:
     plan = shown.plan
     plan_slopes, by_group = slopes(plan)
     groups = [
-        {**group_data(plan, group, by_group.get(group.name), shown.device), "measured": _measured(shown, group.name)}
+        {
+            **group_data(plan, group, by_group.get(group.name), shown.device),
+            "measured": _measured(shown, group.name),
+            **variants_data(shown, group),
+        }
         for group in plan.groups
     ]
-    wires, lowered = wiring(plan), programs(plan)
+    wires, lowered = wiring(plan), programs(shown.all_variants)
     read = [name for group in groups for name in (*group["reads"], *group["outputs"])]
     return {
         "codes": codes(plan),
@@ -50,8 +55,9 @@ def plan_data(shown: Shown) -> dict[str, Any]:
         "ports": _ports(plan),
         "programs": {kernel: program_text(program) for kernel, program in lowered.items()},
         "refusals": refusals(plan),
+        "sizes": sizes_data(shown),
         "slopes": [{"known": slope.known, "proved": slope.proved} for slope in plan_slopes],
-        "symbols": list(plan.symbols),
+        "symbols": list(shown.all_variants.symbols),
         "tensors": _tensors(plan, [*read, *(name for link in wires.links for name in link.tensors)]),
         "totals": _totals(plan, groups),
         "verdict": verdict(shown),

@@ -18,6 +18,8 @@ class Shown:
     `run` the corresponding record in run.json, None and empty where it was not verified; `stale` means that the report
     belongs to another plan. `measured` maps groups to seconds, where a trace of this plan is beside it. `digests`
     identifies the inputs of the plan; `edited` means that a person changed it.
+
+    Of a plan with symbols `plan` is what runs at the sizes `at`, and `whole` the plan with all of its variants.
     """
 
     label: str
@@ -29,3 +31,10 @@ class Shown:
     measured: Mapping[str, float] = field(default_factory=dict)
     digests: Mapping[str, str] = field(default_factory=dict)
     edited: bool = False
+    whole: Plan | None = None
+    at: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def all_variants(self) -> Plan:
+        """The plan with all of its variants."""
+        return self.plan if self.whole is None else self.whole

@@ -14,13 +14,14 @@ _KEPT = (
     "diverging",
     "groups",
     "per_group",
+    "programs",
     "random",
     "reference",
     "reference_because",
     "verdict",
     "verified_on",
 )
-_RECORDED = ("latency_us", "machine", "threads", "versions")
+_RECORDED = ("latency_sizes", "latency_us", "machine", "threads", "versions")
 
 
 def verdict(shown: Shown) -> dict[str, Any]:
@@ -41,10 +42,26 @@ def verdict(shown: Shown) -> dict[str, Any]:
         "state": "done",
         **{key: report[key] for key in _KEPT if key in report},
         "counted": _counted(_table(report.get("traffic"))),
-        "draws": [{"mean": _number(draw.get("mean")), "seed": draw.get("seed")} for draw in draws],
+        "draws": [_draw(draw) for draw in draws],
         "outputs": outputs,
+        **_variants(report),
         "run": {key: shown.run[key] for key in _RECORDED if key in shown.run},
     }
+
+
+def _draw(draw: Mapping[str, Any]) -> dict[str, Any]:
+    """A set of inputs; of a model with symbols with its sizes."""
+    sizes = {"sizes": dict(_table(draw.get("sizes")))} if "sizes" in draw else {}
+    return {"mean": _number(draw.get("mean")), "seed": draw.get("seed"), **sizes}
+
+
+def _variants(report: Mapping[str, Any]) -> dict[str, Any]:
+    """How many of the variants of a model with symbols ran at samples, and those that did not."""
+    if "variants" not in report:
+        return {}
+    rows = [(group, each) for group, of in _table(report["variants"]).items() for each in _listed(of)]
+    idle = [[group, _of(each, "guard")] for group, each in rows if not _of(each, "samples")]
+    return {"variants": {"idle": idle, "total": len(rows)}, "samples": len(list(_listed(report.get("samples"))))}
 
 
 def _counted(traffic: Mapping[str, Any]) -> dict[str, Any] | None:

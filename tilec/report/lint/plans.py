@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tilec.analysis.ratios import group_ratios
 from tilec.analysis.totals import moved_at, traffic_of
+from tilec.codegen.kernels import variants_alone
+from tilec.ir.bind_plan import bind_plan, plan_sizes, variant_at
 from tilec.ir.expr import constant_value
 from tilec.ir.graph import Node
 from tilec.ir.plan import Group, Plan, Variant
+from tilec.ir.text import text_of
 from tilec.ir.verify.plan import check_plan
 from tilec.lower.checks.check_plan import problems
 from tilec.lower.checks.plan_errors import PlanError
@@ -39,7 +42,8 @@ def check_plan_file(plan: Plan, file: str) -> Iterator[Finding]:
     yield from (Finding("illegal", Place(file), problem) for problem in wrong)
     if wrong:
         return
-    moved = {group.name: constant_value(traffic_of(group, plan)) or 0 for group in plan.groups}
+    there = bind_plan(plan, plan_sizes(plan))
+    moved = {group.name: constant_value(traffic_of(group, there)) or 0 for group in there.groups}
     alike = Counter(_kernels(group) for group in plan.groups)
     reported_kernels: set[tuple[str, ...]] = set()
     for i, group in enumerate(plan.groups):
@@ -47,18 +51,42 @@ def check_plan_file(plan: Plan, file: str) -> Iterator[Finding]:
             place = Place(file, pointer=pointer("groups", i, "variants", j))
             for refusal in problems(group, variant, plan):
                 yield Finding("illegal", place, f"group {group.name}: {PlanError(refusal)}".replace("\n ", ""))
+        yield from _idle(plan, group, i, file)
         if _kernels(group) in reported_kernels:
             continue
         reported_kernels.add(_kernels(group))
         others = alike[_kernels(group)] - 1
         more = f"; so {'does' if others == 1 else 'do'} {others} more of its kernel" if others else ""
-        for finding in _wasteful(plan, group, i, moved, file):
+        for finding in _wasteful(there, there.groups[i], i, _running(plan, group), moved, file):
             yield replace(finding, message=finding.message + more)
 
 
-def _wasteful(plan: Plan, group: Group, i: int, moved: Mapping[str, int], file: str) -> Iterator[Finding]:
-    """Legal but suspicious decisions of a group; `moved` is the traffic of every group in bytes."""
+def _running(plan: Plan, group: Group) -> list[int]:
+    """The numbers of the variants that are looked at: of a plan with symbols the one that runs at the sizes that it is
+    made for."""
+    if not plan.symbols:
+        return list(range(len(group.variants)))
+    running = variant_at(group, plan_sizes(plan))
+    return [number for number, each in enumerate(group.variants) if each is running]
+
+
+def _idle(plan: Plan, group: Group, i: int, file: str) -> Iterator[Finding]:
+    """Variants that no size reaches: the guards before hold wherever theirs does."""
+    if not plan.symbols or len(group.variants) < 2:
+        return
+    reached = {alone.variants[0].kernel for alone, _ in variants_alone(plan, group)}
     for j, variant in enumerate(group.variants):
+        if variant.kernel not in reached:
+            message = f"group {group.name}: no size is served by the variant for {text_of(variant.guard)}"
+            yield Finding("idle-variant", Place(file, pointer=pointer("groups", i, "variants", j)), message)
+
+
+def _wasteful(
+    plan: Plan, group: Group, i: int, numbers: Sequence[int], moved: Mapping[str, int], file: str
+) -> Iterator[Finding]:
+    """Legal but suspicious decisions of a group; `numbers` are those of its variants in the file, `moved` is the
+    traffic of every group in bytes."""
+    for j, variant in zip(numbers, group.variants, strict=True):
         yield from _padding(group, variant, Place(file, pointer=pointer("groups", i, "variants", j)))
     if moved[group.name] >= SHARE * sum(moved.values()):
         place = Place(file, pointer=pointer("groups", i))

@@ -145,6 +145,13 @@ _RULES = (
         "3 of 412 nodes run on onnxruntime (NonMaxSuppression)",
     ),
     Rule(
+        "idle-variant",
+        "warning",
+        "a variant of a group runs at no size: the guards before it hold wherever its own does",
+        "Take it out, or order the variants so that the most special guard stands first.",
+        "group y: no size is served by the variant for seq >= 8",
+    ),
+    Rule(
         "padding",
         "warning",
         "tiles of a group that do not divide their extents compute many elements twice",

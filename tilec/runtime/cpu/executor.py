@@ -93,8 +93,7 @@ class CpuRun:
         self._library = library
         self._sizes = manifest.sizes
         self._memory = HostMemory(manifest, weights)
-        stride = -(-manifest.scratch_bytes // ALIGNMENT) * ALIGNMENT
-        self._scratch = aligned_block(stride * (pool.threads if pool else 0))
+        self._threads = pool.threads if pool else 0
         self._jobs: list[NDArray[np.uint8] | None] = []
         for number, segment in enumerate(manifest.segments):
             if segment.launches == 0 or pool is None:
@@ -103,11 +102,10 @@ class CpuRun:
             job = pool.take_job(segment.launches, segment.width)
             words = job.view(np.int64)
             words[job_layout.JOB_TABLE // 8] = address(self._memory.table)
-            words[job_layout.JOB_SCRATCH // 8] = address(self._scratch)
-            words[job_layout.JOB_SCRATCH_STRIDE // 8] = stride
             words[job_layout.JOB_SEGMENT // 8] = number
             self._jobs.append(job)
         self._addresses = [None if job is None else address(job) for job in self._jobs]
+        self._give_scratch(manifest.scratch_bytes)
 
     @property
     def jobs(self) -> "list[NDArray[np.uint8]]":
@@ -125,12 +123,25 @@ class CpuRun:
         return self._memory.numbers
 
     def resize(self, part: int) -> None:
-        """Make room for the tensors of a part, and let as many threads as its segment can use take part in it."""
+        """Make room for the tensors and the working memory of a part, and let as many threads as its segment can use
+        take part in it. Working memory only grows, by half of what it was at least."""
         assert self._sizes is not None
         self._memory.resize(part)
         job = self._jobs[part]
         if job is not None:
             job.view(np.int64)[job_layout.JOB_WIDTH // 8] = self.numbers[self._sizes.widths[part]]
+            need = int(self.numbers[self._sizes.scratch[part]])
+            if need > self._stride:
+                self._give_scratch(max(need, self._stride * 3 // 2))
+
+    def _give_scratch(self, size: int) -> None:
+        """Let every thread of every job have a block of `size` bytes."""
+        self._stride = -(-size // ALIGNMENT) * ALIGNMENT
+        self._scratch = aligned_block(self._stride * self._threads)
+        for job in self.jobs:
+            words = job.view(np.int64)
+            words[job_layout.JOB_SCRATCH // 8] = address(self._scratch)
+            words[job_layout.JOB_SCRATCH_STRIDE // 8] = self._stride
 
     def bind(self, first: int, arrays: Sequence[Any]) -> None:
         """Enter the addresses of arrays from tensor number `first` on."""

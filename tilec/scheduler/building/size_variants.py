@@ -1,8 +1,9 @@
 """Variants of a group for classes of sizes: guards from tiles, and one variant that serves the rest (B11).
 
-A last tile that overlaps the one before it needs an extent no smaller than the tile. So the guard of a variant says
-that every extent that varies and is tiled is as large as its tile. Sizes below are served by variants with smaller
-tiles; the last one serves all sizes, its last tiles are narrower where overlap is not legal at every size.
+The guard of a variant says that every extent that varies and is tiled is as large as its tile: a last tile that
+overlaps the one before it needs that, and smaller sizes may want smaller tiles. The last variant serves all sizes: its
+last tiles are narrower where overlap is not legal at every size. Where narrower tiles cost nothing (`narrower_tail`)
+all variants have them, for what overlaps is computed twice.
 """
 
 from __future__ import annotations
@@ -35,9 +36,6 @@ from tilec.scheduler.tiling.task_tiles import TaskTile, task_tile
 GAIN = 0.97
 """A further variant pays where it takes no more than this fraction of the time without it, at some size."""
 
-NARROWER = 1.1
-"""Times that a tile takes where last tiles are narrower, since their loops are not unrolled (a guess)."""
-
 
 @dataclass(frozen=True)
 class SizeClass:
@@ -68,14 +66,14 @@ def with_size_variants(
         classes = _classes(group, problem, members, tile, builder, sorted(symbols) if most > 1 else ())
         known[key] = tuple(
             (each.problem.scenarios[0], each.problem.anonymous(each.tile, members), last)
-            for each, last in choose_classes(classes, nodes, members, most)
+            for each, last in choose_classes(classes, members, most)
         )
     variants = []
     for sizes, other, last in known[key]:
         at = problem.at_sizes(sizes)
         variant = _variant_of(group, at, members, at.named(other, members), builder)
         assert variant is not None, "groups that are alike read weights that are packed alike"
-        variant = clipped(variant, nodes, ranges) if last else guarded(variant, nodes, ranges)
+        variant = clipped(variant, nodes, ranges) if last else _guarded(variant, group, problem)
         variants.append(replace(variant, kernel=_name(group, variant, builder, problem)))
     return replace(group, variant=variants[0], others=tuple(variants[1:]))
 
@@ -89,8 +87,8 @@ def _classes(
     symbols: Sequence[str],
 ) -> list[SizeClass]:
     """The tile of the pivots, and tiles for other sizes that read the same weights."""
-    nodes, ranges = group.block.nodes, problem.graph.symbol_ranges
-    classes = [SizeClass(problem, tile, guarded(group.variant, nodes, ranges))]
+    ranges = problem.graph.symbol_ranges
+    classes = [SizeClass(problem, tile, _guarded(group.variant, group, problem))]
     pivot = problem.scenarios[0]
     for sizes in class_sizes(symbols, ranges):
         at = problem.at_sizes({**pivot, **sizes})
@@ -99,7 +97,7 @@ def _classes(
         other = _tile_at(at, members, tile)
         variant = _variant_of(group, at, members, other, builder)
         if variant is not None:
-            classes.append(SizeClass(at, other, guarded(variant, nodes, ranges)))
+            classes.append(SizeClass(at, other, _guarded(variant, group, problem)))
     return classes
 
 
@@ -110,6 +108,14 @@ def guarded(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, Symbol
         enough = Binary(">=", extent, Const(size))
         guard = enough if guard == Const(True) else Binary("and", guard, enough)
     return replace(variant, guard=guard)
+
+
+def _guarded(variant: Variant, group: TiledGroup, problem: FusionProblem) -> Variant:
+    """The variant with a guard, on machines where that costs nothing with narrower last tiles."""
+    nodes, ranges = group.block.nodes, problem.graph.symbol_ranges
+    of_class = guarded(variant, nodes, ranges)
+    narrower = problem.target.costs.narrower_tail == 1
+    return replace(clipped(variant, nodes, ranges), guard=of_class.guard) if narrower else of_class
 
 
 def clipped(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> Variant:
@@ -140,20 +146,18 @@ def _required(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, Symb
     return required
 
 
-def choose_classes(
-    classes: Sequence[SizeClass], nodes: Sequence[Node], members: Sequence[int], most: int
-) -> list[tuple[SizeClass, bool]]:
+def choose_classes(classes: Sequence[SizeClass], members: Sequence[int], most: int) -> list[tuple[SizeClass, bool]]:
     """Of the classes the fewest, up to `most`, by which no size that was looked at loses much against the best of
     them; the last is for all sizes (True), unless the guard of one says so already."""
-    ranges = classes[0].problem.graph.symbol_ranges
     scenarios = [*classes[0].problem.scenarios, *(each.problem.scenarios[0] for each in classes[1:])]
     seconds = [[_seconds(each, sizes, members) for sizes in scenarios] for each in classes]
     best: list[float] = [min(column) for column in zip(*seconds, strict=True)]
     holds = [[bool(integer(each.variant.guard, sizes)) for sizes in scenarios] for each in classes]
-    order = sorted(range(len(classes)), key=lambda n: -_strength(classes[n].variant, nodes, ranges))
+    order = sorted(range(len(classes)), key=lambda n: -_strength(classes[n].variant))
+    narrower = classes[0].problem.target.costs.narrower_tail
 
     def loss(chosen: Sequence[int], last: int) -> float:
-        return max(_served(chosen, last, n, seconds, holds) / best[n] for n in range(len(scenarios)))
+        return max(_served(chosen, last, n, seconds, holds, narrower) / best[n] for n in range(len(scenarios)))
 
     found: tuple[float, tuple[int, ...], int] | None = None
     for count in range(min(most, 1 + len(classes))):
@@ -169,16 +173,28 @@ def choose_classes(
 
 
 def _served(
-    chosen: Sequence[int], last: int, scenario: int, seconds: Sequence[Sequence[float]], holds: Sequence[Sequence[bool]]
+    chosen: Sequence[int],
+    last: int,
+    scenario: int,
+    seconds: Sequence[Sequence[float]],
+    holds: Sequence[Sequence[bool]],
+    narrower: float,
 ) -> float:
     """Predicted time at a size by the first chosen class whose guard holds, else by the last, for all sizes."""
     served = next((n for n in chosen if holds[n][scenario]), None)
-    return seconds[last][scenario] * NARROWER if served is None else seconds[served][scenario]
+    return seconds[last][scenario] * narrower if served is None else seconds[served][scenario]
 
 
-def _strength(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> float:
+def _strength(variant: Variant) -> float:
     """How large sizes must be for a variant: the logarithm of the product of what its guard asks of extents."""
-    return sum((log(size) for size in _required(variant, nodes, ranges).values()), start=0.0)
+    limits = (part.right for part in _conjuncts(variant.guard) if isinstance(part, Binary))
+    return sum((log(limit.value) for limit in limits if isinstance(limit, Const)), start=0.0)
+
+
+def _conjuncts(guard: Expr) -> list[Expr]:
+    if isinstance(guard, Binary) and guard.op == "and":
+        return [*_conjuncts(guard.left), *_conjuncts(guard.right)]
+    return [guard]
 
 
 def _runs_in_steps(at: FusionProblem, members: Sequence[int]) -> bool:

@@ -52,17 +52,20 @@ def live(graph: Graph) -> Graph:
 
 
 def constant_tensors(graph: Graph) -> frozenset[str]:
-    """Tensors known at compile time: constants, and nodes that read nothing else and are no output."""
+    """Tensors known at compile time: constants, and nodes that read nothing else, whose sizes are numbers, and that are
+    no output."""
     return _constant_tensors(ById(graph))
 
 
 @lru_cache(maxsize=8)
 def _constant_tensors(same: ById[Graph]) -> frozenset[str]:
     graph = same.value
-    constants = set(graph.constants)
+    constants, symbols = set(graph.constants), frozenset(graph.symbols)
     outputs = {port.tensor for port in graph.outputs}
     for node in graph.nodes:
-        if node.name not in outputs and all(tensor in constants for tensor in operands(node.expr)):
+        if node.name in outputs or not all(tensor in constants for tensor in operands(node.expr)):
+            continue
+        if all(symbols.isdisjoint(variables(part)) for part in (*node.expr.extents, node.expr.body)):
             constants.add(node.name)
     return frozenset(constants)
 

@@ -10,9 +10,9 @@ from tests.codegen.cpu.running import AVX2, AVX512, NEON, Batch, close
 from tests.lower.cases import DRAM, L2, Case
 from tilec.codegen.cpu.compile.compile_tir import compile_function
 from tilec.codegen.cpu.emit.emit_kernel import emit, emit_kernel
-from tilec.errors import UnsupportedError
-from tilec.ir.expr import Var
+from tilec.ir.expr import Var, as_expr
 from tilec.ir.sizes import SymbolRange
+from tilec.ir.text import text_of
 from tilec.machine import execute
 from tilec.spec.device import Target
 
@@ -223,7 +223,7 @@ def test_nothing_is_staged_where_a_view_does():
     assert emit(KERNELS["convolution"].program(), AVX512).scratch_bytes > 0
 
 
-def test_working_memory_needs_a_largest_size():
+def test_working_memory_without_a_largest_size_is_an_expression():
     rows = Var("rows")
     case = Case(
         ["S[i] = sum(r, X[i, r])", "Y[j] = max(i, exp(S[i] * W[j]))"],
@@ -232,10 +232,9 @@ def test_working_memory_needs_a_largest_size():
         {"l2": {"Y": {"j": 4}}, "reg": {"S": {"i": 4}, "Y": {"j": 1}}},
         symbols=("rows",),
     )
-    with pytest.raises(UnsupportedError, match="working memory of rows elements has no limit") as error:
-        emit(case.program(), AVX512)
-    assert "--shape rows=1..N" in str(error.value)
-    assert error.value.exit_code == 5
+    assert text_of(as_expr(emit(case.program(), AVX512).scratch_bytes)) == "(maximum(rows, 1) + 15) // 16 * 64"
+    large = emit(case.program(), AVX512, symbol_ranges={"rows": SymbolRange(0, 1 << 20)})
+    assert text_of(as_expr(large.scratch_bytes)) == "(maximum(rows, 1) + 15) // 16 * 64"
     assert emit(case.program(), AVX512, symbol_ranges={"rows": SymbolRange(1, 100)}).scratch_bytes == 448
 
 

@@ -1,13 +1,18 @@
+from tilec.codegen.cpu.extents import Extent
 from tilec.codegen.cpu.kernel_ir import Array, KernelIR
 from tilec.codegen.cpu.passes.scratch_allocation import allocate_scratch
+from tilec.codegen.cpu.verify_kernel import check_kernel
+from tilec.ir.expr import Expr
+from tilec.ir.text import parse_expr, text_of
 
 
-def life(name: str, elements: int, first: int, last: int, ttype: str = "f32", kind: str = "scratch") -> Array:
+def life(name: str, elements: Extent, first: int, last: int, ttype: str = "f32", kind: str = "scratch") -> Array:
     return Array(name, ttype, elements, kind, life=(first, last))  # type: ignore[arg-type]
 
 
-def places(*arrays: Array) -> tuple[dict[str, int | None], int]:
-    kernel = allocate_scratch(KernelIR("k", arrays, (), 0))
+def places(*arrays: Array) -> tuple[dict[str, Extent | None], Extent]:
+    kernel = allocate_scratch(KernelIR("k", arrays, (), 0, symbols=("n",)))
+    assert check_kernel(kernel) == ()
     return {array.name: array.offset for array in kernel.memories}, kernel.scratch_bytes
 
 
@@ -34,3 +39,22 @@ def test_places_start_at_cache_lines_and_registers_take_none():
     offsets, total = places(life("a", 3, 0, 9, "i8"), life("b", 3, 0, 9, "i8"), life("c", 3, 0, 9, kind="local"))
     assert sorted((offsets["a"], offsets["b"])) == [0, 64]
     assert total == 128
+
+
+def text(extent: Extent | None) -> str | int | None:
+    return text_of(extent) if isinstance(extent, Expr) else extent
+
+
+def test_open_sizes_lie_behind_numbers_one_after_the_other():
+    rows, more = parse_expr("maximum(n * 16, 1)"), parse_expr("maximum(n * 3, 1)")
+    offsets, total = places(life("a", rows, 0, 2), life("b", more, 1, 2), life("c", 3, 0, 9, "i8"))
+    end = "(maximum(n * 16, 1) + 15) // 16 * 64 + 64"
+    assert {name: text(offset) for name, offset in offsets.items()} == {"a": 64, "b": end, "c": 0}
+    assert text(total) == "(maximum(n * 16, 1) + 15) // 16 * 64 + (maximum(n * 3, 1) + 15) // 16 * 64 + 64"
+
+
+def test_equal_open_sizes_share_a_place_by_lifetime():
+    rows, again = parse_expr("maximum(n * 16, 1)"), parse_expr("maximum(16 * n, 1)")
+    offsets, _ = places(life("a", rows, 0, 2), life("b", again, 3, 4), life("c", rows, 5, 6, "i32"))
+    assert offsets["a"] == offsets["b"] == 0
+    assert text(offsets["c"]) == "(maximum(n * 16, 1) + 15) // 16 * 64"

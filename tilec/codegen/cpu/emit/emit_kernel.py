@@ -50,12 +50,12 @@ class Kernel:
     """A printed kernel: its function, how many tasks it has and the scratch bytes that a thread needs.
 
     The function's operands are the program's parameters, in order, its last arguments the values of `symbols`, of which
-    `tasks` may be an expression that is never negative; it calls `parts` by their symbols.
+    `tasks` and `scratch_bytes` may be expressions that are never negative; it calls `parts` by their symbols.
     """
 
     function: PrimFunc
     tasks: Extent
-    scratch_bytes: int
+    scratch_bytes: Extent
     parts: Mapping[str, PrimFunc]
     symbols: tuple[str, ...] = ()
 
@@ -72,8 +72,8 @@ def emit(
     """The kernel of a program under a C symbol, by default the program's name, as it is decided, for sizes in ranges.
 
     Results that are `large`, and lie in no cache when they are read, or that are decided to be streamed begin at
-    multiples of a vector. `observe` is called after every pass. Raises UnsupportedError for working memory without a
-    largest size and for statements that a core cannot run.
+    multiples of a vector. `observe` is called after every pass. Raises UnsupportedError for statements that a core
+    cannot run.
     """
     kernel = lower_kernel(KernelContext(program, target, frozenset(large), decisions, symbol_ranges), observe)
     return emit_lowered(kernel, target, symbol)
@@ -107,11 +107,7 @@ class _Printer:
     @property
     def operands(self) -> list[Operand]:
         """The parameters."""
-        return [
-            Operand(m.name, stored(m.ttype), m.elements if isinstance(m.elements, int) else LARGEST_SIZE)
-            for m in self.tree.memories
-            if m.kind == "operand"
-        ]
+        return [Operand(m.name, stored(m.ttype), _most(m.elements)) for m in self.tree.memories if m.kind == "operand"]
 
     def kernel(self) -> PrimFunc:
         """The function of the tasks."""
@@ -122,9 +118,10 @@ class _Printer:
             nests = [nest for nest in self.tree.nests if nest.tasks != 0]
             used = {name for nest in nests for name in memories_of(nest.body)}
             with self._streaming(used):
-                self._nests(nests, self._place(buffers, scratch, used), task, sizes)
+                self._nests(nests, self._place(buffers, scratch, used, Indices(sizes)), task, sizes)
 
-        function = sized_kernel_function(self.symbol, self.operands, body, self.tree.scratch_bytes, self.tree.symbols)
+        room = _most(self.tree.scratch_bytes)
+        function = sized_kernel_function(self.symbol, self.operands, body, room, self.tree.symbols)
         return function.with_attr(PRINTED, True)
 
     def parts(self) -> dict[str, PrimFunc]:
@@ -137,27 +134,28 @@ class _Printer:
     def _part(self, part: Function) -> PrimFunc:
         def body(buffers: Mapping[str, Buffer], scratch: Scratch, values: Sequence[PrimExpr]) -> None:
             used = set(memories_of(part.body))
-            place = self._place(buffers, scratch, used)
+            indices = Indices(dict(zip(part.variables, values, strict=True)))
+            place = self._place(buffers, scratch, used, indices)
             with self._streaming(used):
-                self._steps(part.body, place, Indices(dict(zip(part.variables, values, strict=True))))
+                self._steps(part.body, place, indices)
 
         symbol = self._symbol(part.name)
-        function = part_function(symbol, self.operands, part.variables, body, self.tree.scratch_bytes)
+        function = part_function(symbol, self.operands, part.variables, body, _most(self.tree.scratch_bytes))
         return function.with_attr(PRINTED, True)
 
     def _streaming(self, used: Set[str]) -> AbstractContextManager[None]:
         past = [stored(memory.ttype) for memory in self.tree.memories if memory.name in used & self.tree.nontemporal]
         return nontemporal_stores(past, self.target.vector_bytes)
 
-    def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str]) -> _Place:
-        """TIR buffers for the memories that a function uses. Those that share a place share a buffer: two would be
-        taken as not aliased."""
+    def _place(self, operands: Mapping[str, Buffer], scratch: Scratch, used: Set[str], indices: Indices) -> _Place:
+        """TIR buffers for the memories that a function uses, in which offsets into scratch are printed by `indices`.
+        Those that share a place share a buffer: two would be taken as not aliased."""
         buffers: dict[str, Buffer] = dict(operands)
-        places: dict[int, int] = {}
+        places: dict[Extent, int] = {}
         for memory in self.tree.memories:
             if memory.offset is not None:
-                places[memory.offset] = max(places.get(memory.offset, 0), memory.number)
-        made: dict[int, Buffer] = {}
+                places[memory.offset] = max(places.get(memory.offset, 0), _most(memory.elements))
+        made: dict[Extent, Buffer] = {}
         pieces: dict[tuple[str, int, int], Buffer] = {}
         for memory in self.tree.memories:
             if memory.name not in used:
@@ -166,13 +164,14 @@ class _Printer:
                 pieces[memory.name, offset, lanes] = register(stored(memory.ttype), lanes)
             if memory.offset is not None:
                 if memory.offset not in made:
-                    made[memory.offset] = scratch.buffer(memory.offset, places[memory.offset], stored(memory.ttype))
+                    offset = indices.extent(memory.offset)
+                    made[memory.offset] = scratch.buffer(offset, places[memory.offset], stored(memory.ttype))
                 buffers[memory.name] = made[memory.offset]
         table = {m.name: m for m in self.tree.memories}
         vectors = {
             name: whole(stored(table[name].ttype), self.target.vector_bytes) for name in self.tree.nontemporal & used
         }
-        memories = Memories(table, buffers, pieces, vectors)
+        memories = Memories(table, buffers, pieces, vectors, self.tree.symbols)
         return _Place(memories, (*(buffer.data for buffer in operands.values()), scratch.pointer))
 
     def _nests(
@@ -211,6 +210,11 @@ class _Printer:
                 case CallFunction(part, variables):
                     values = [indices.get(Var(name)) for name in variables]
                     I.evaluate(tirx.call_extern("void", self._symbol(part), *place.pointers, *values))
+
+
+def _most(extent: Extent) -> int:
+    """An extent for TIR, which takes those of open size for large."""
+    return extent if isinstance(extent, int) else LARGEST_SIZE
 
 
 def _task_variables(nest: ParallelNest, task: PrimExpr, sizes: Indices) -> dict[str, PrimExpr]:

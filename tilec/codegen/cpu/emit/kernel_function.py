@@ -46,9 +46,9 @@ class Scratch:
         """Where the block begins."""
         return self._block.data
 
-    def buffer(self, offset: int, elements: int, dtype: str) -> Buffer:
+    def buffer(self, offset: PrimExpr, elements: int, dtype: str) -> Buffer:
         """A flat buffer of `elements` elements that starts `offset` bytes into the block."""
-        pointer = I.Bind(tirx.address_of(self._block[tirx.IntImm("int64", offset)]))
+        pointer = I.Bind(tirx.address_of(self._block[offset]))
         return I.decl_buffer((tirx.IntImm("int64", elements),), dtype, data=pointer)
 
 

@@ -32,13 +32,15 @@ STRIDED = 8
 class Memories:
     """The kernel's memories and the TIR buffers behind them; a register has one for each of its pieces.
 
-    `streamed` gives the lanes of whole vectors in operands that are stored past the caches.
+    `streamed` gives the lanes of whole vectors in operands that are stored past the caches, `symbols` are sizes that
+    the kernel takes as arguments.
     """
 
     table: Mapping[str, Array]
     buffers: Mapping[str, Buffer]
     pieces: Mapping[tuple[str, int, int], Buffer]
     streamed: Mapping[str, int]
+    symbols: tuple[str, ...] = ()
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -237,7 +237,7 @@ class _Printer:
         if not self.cut.horizontal or self.place.form.rest is not None:
             return tuple((number, 1) for number in range(len(points)))
         places = [displacement(self.place.form, p.offsets) for p in points]
-        if any(place.rows for place in places):
+        if any(place.rows is not None for place in places):
             return tuple((number, 1) for number in range(len(points)))
         return neighbours([place.elements for place in places], self.cut.lanes)
 

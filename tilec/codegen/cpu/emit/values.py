@@ -161,8 +161,8 @@ class Values:
         at = point.offsets if modulus == 1 else self._quotient(point, modulus)
         moved = displacement(form, at)
         base = self._base(place, modulus)
-        for stride, times in moved.rows:
-            rows = self._indices.get(simplify(Binary("*", stride, Const(times))))
+        if moved.rows is not None:
+            rows = self._indices.get(moved.rows)
             base = rows if base is None else tirx.Add(base, rows)
         total = int64(moved.elements) if base is None else base
         if base is not None and moved.elements:
@@ -379,9 +379,10 @@ class Values:
         index = bind(index)
         index = tirx.Select(tirx.LT(index, low), low, tirx.Select(tirx.GT(index, high), high, index))
         safe = self.memories.gather(access.tensor, bind(index))
-        if not all(is_monotone(condition, holds) for condition, holds in guards):
-            return safe
         vector = self.vector or ""
+        along = vector if self.memories.symbols else None
+        if not all(is_monotone(condition, holds, along) for condition, holds in guards):
+            return safe
         first = point.offsets.get(vector, 0)
         ends = [Point({**point.offsets, vector: first + end}) for end in (0, lanes - 1)]
         inside = tirx.And(self._all(guards, ends[0]), self._all(guards, ends[1]))

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 
-from tilec.codegen.cpu.extents import Extent, extent_of, product
+from tilec.codegen.cpu.extents import Extent, at_least_one, extent_of, product
 from tilec.codegen.cpu.kernel_ir import Array, For, If, KernelIR, ParallelNest, Step, Storage, Tile, tiles
 from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
 from tilec.codegen.cpu.passes.buffer_uses import outside
@@ -46,6 +45,12 @@ from tilec.ir.types import TTYPES
 
 REGISTER_BYTES = 8 << 10
 """Largest buffer of the highest level that becomes a local one, which LLVM keeps in registers if it can."""
+
+BOUNDED_BYTES = 1 << 20
+"""Largest array in scratch that has room for the upper bounds of sizes; larger ones are as large as a run needs."""
+
+TILE_EXTENT = 64
+"""Largest upper bound of an extent that is a number in such an array: strides that are numbers are worth some room."""
 
 
 @dataclass(slots=True)
@@ -138,7 +143,9 @@ class _Resolver:
     def open_intervals(self, loop: Loop, extent: Expr, scope: Scope) -> tuple[OpenInterval, ...]:
         """The intervals of a loop whose extent is no number: several where symbols decide it."""
         if self.sizes.depends(extent):
-            return peel_open_loop(loop, extent, scope.ranges, scope.values)
+            parts = peel_open_loop(loop, extent, scope.ranges, scope.values)
+            some = [part for part in parts if not self.sizes.is_empty(Binary("-", part.end, part.first))]
+            return tuple(some) or parts[:1]
         return (OpenInterval(Const(0), extent),)
 
     def body(self, statements: Sequence[Statement], scope: Scope) -> tuple[Step, ...]:
@@ -222,38 +229,39 @@ class _Resolver:
 
     def own(self, buffer: Buffer, lo: tuple[Expr, ...], top: bool) -> Storage:
         """Storage of its own for a buffer: local when it is small and of the highest level, else scratch."""
-        shape = tuple(self.number(n) for n in buffer.shape)
-        elements = max(1, prod(shape))
-        size = elements * TTYPES[buffer.ttype].bits // 8
-        local = top and size <= REGISTER_BYTES and self.local_bytes + size <= 4 * LOCAL_BYTES
-        self.local_bytes += size if local else 0
+        shape = self.room(buffer)
+        elements = at_least_one(product(shape))
+        size = elements * TTYPES[buffer.ttype].bits // 8 if isinstance(elements, int) else None
+        local = top and size is not None and size <= REGISTER_BYTES and self.local_bytes + size <= 4 * LOCAL_BYTES
+        self.local_bytes += size if local and size is not None else 0
         name = f"{buffer.name}.{len(self.lives)}"
         memory = Array(name, buffer.ttype, elements, "local" if local else "scratch")
         self.lives[name] = Life(memory, self.clock, self.clock)
         return Storage(name, buffer.ttype, lo, strides_of(shape, buffer.layout))
 
-    def number(self, extent: Expr) -> int:
-        """A size of a buffer, the largest one where symbols decide it. Raises UnsupportedError where there is none."""
-        size = simplify(extent)
-        known = constant_value(size)
-        if known is None and self.sizes.depends(size):
-            known = self.largest(size)
-        if known is None:
-            raise UnsupportedError(f"the size {text_of(size)} is not a number", self.program.name)
-        return known
+    def room(self, buffer: Buffer) -> tuple[Extent, ...]:
+        """The extents that a buffer has storage for: upper bounds; in an array that would be large, or that has none,
+        expressions of sizes but for tiles."""
+        exact = tuple(self.size(extent) for extent in buffer.shape)
+        most = tuple(self.largest(extent) for extent in exact)
+        elements = product(most)
+        if isinstance(elements, int) and elements * TTYPES[buffer.ttype].bits // 8 <= BOUNDED_BYTES:
+            return most
+        return tuple(m if isinstance(m, int) and m <= TILE_EXTENT else e for e, m in zip(exact, most, strict=True))
 
-    def largest(self, size: Expr) -> int:
-        """The upper bound of a size. Raises UnsupportedError for one that has none."""
-        bound = upper_bound(size, self.sizes.ranges)
-        if bound is not None:
-            return max(0, bound)
-        free = sorted(variables(size) & self.sizes.ranges.keys())
-        symbol = next((name for name in free if self.sizes.ranges[name].high is None), free[0])
-        raise UnsupportedError(
-            f"working memory of {text_of(size)} elements has no limit, for {symbol} has none",
-            self.program.name,
-            hint=f"Say how large it may be: --shape {symbol}=1..N",
-        )
+    def size(self, extent: Expr) -> Extent:
+        """A size of a buffer. Raises UnsupportedError for one that symbols do not decide."""
+        size = extent_of(simplify(extent))
+        if isinstance(size, int):
+            return max(0, size)
+        if not variables(size) <= self.sizes.ranges.keys():
+            raise UnsupportedError(f"the size {text_of(size)} is not a number", self.program.name)
+        return size if at_least(size, Const(0), self.sizes.known) else Call("maximum", (size, Const(0)))
+
+    def largest(self, size: Extent) -> Extent:
+        """The upper bound of a size that has one."""
+        bound = size if isinstance(size, int) else upper_bound(size, self.sizes.ranges)
+        return size if bound is None else max(0, bound)
 
     # -- tiles --------------------------------------------------------------------------------------------
 
@@ -325,7 +333,8 @@ class _Resolver:
     def in_pieces(self, statement: ComputeTile, iterator: str, width: int, scope: Scope) -> For:
         """A tile as a loop over pieces of some width along an iterator."""
         variable = f"@{iterator}"
-        size = next(self.number(Binary("-", hi, lo)) for name, lo, hi in statement.box if name == iterator)
+        size = next(constant_value(simplify(Binary("-", hi, lo))) for name, lo, hi in statement.box if name == iterator)
+        assert size is not None
         box = []
         for name, lo, hi in statement.box:
             if name == iterator:
@@ -371,7 +380,7 @@ def _shapes(program: Program) -> dict[str, tuple[Expr, ...]]:
 def assign_storage(program: Program, target: CpuTarget, sizes: OpenSizes = NO_OPEN_SIZES) -> KernelIR:
     """The kernel IR of a program; arrays have no places yet, and those that may become registers are local.
 
-    Raises UnsupportedError for working memory without a largest size and units without code.
+    Raises UnsupportedError for working memory that depends on more than symbols and units without code.
     """
     resolver = _Resolver(program, target, sizes, _shapes(program))
     operands: list[Array] = []

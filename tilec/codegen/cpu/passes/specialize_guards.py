@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from math import gcd
 
 from tilec.codegen.cpu.guards import conjuncts
 from tilec.codegen.cpu.kernel_ir import If, Step, Tile
 from tilec.codegen.cpu.simplify_ranges import simplify_in_ranges
-from tilec.ir.algebra import Ranges, linear_form, simplify
+from tilec.ir.algebra import Ranges, linear_form, simplify, simplify_scalar
 from tilec.ir.expr import Access, Binary, Call, Const, Expr, Var, accesses, children, constant_value, rebuild, variables
 from tilec.ir.program import ComputeTile
 from tilec.ir.verify.structure import is_integer
@@ -154,3 +154,21 @@ def specialize_guards(tile: Tile, ranges: Ranges, depth: int = DEPTH) -> tuple[S
             rest = specialize_guards(other, ranges, depth if plain else depth - 1)
             rest = rest if apart else (If(fails, rest, (tile,)),)
     return (If(holds, specialize_guards(inside, ranges, depth - 1), rest),)
+
+
+def specialize_open_guards(tile: Tile, ranges: Ranges) -> tuple[Step, ...]:
+    """The versions of a tile with open sizes, those left out that ranges of symbols rule out."""
+    return tuple(_possible(specialize_guards(tile, ranges), ranges))
+
+
+def _possible(steps: Iterable[Step], ranges: Ranges) -> Iterator[Step]:
+    for step in steps:
+        if not isinstance(step, If):
+            yield step
+            continue
+        condition = simplify_scalar(step.condition, ranges)
+        yes, no = (tuple(_possible(branch, ranges)) for branch in (step.yes, step.no))
+        if isinstance(condition, Const):
+            yield from yes if condition.value else no
+        else:
+            yield If(condition, yes, no)

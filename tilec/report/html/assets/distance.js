@@ -8,7 +8,7 @@ function distance() {
     const plan = current();
     const ratio = plan.totals.ratio;
     if (!ratio) {
-      fill(holder, h("p", { class: "none" }, plan.symbols.length ? "Sizes are symbols: bounds need them bound (--shape)." : "This plan was made without bounds (--no-bounds)."));
+      fill(holder, h("p", { class: "none" }, "This plan has no bounds: it was made without (--no-bounds), or the file of its device is not here."));
       return;
     }
     const level = boundedLevel(plan);

@@ -31,6 +31,7 @@ function opened(plan, group, n) {
     ["predicted", roundTime(group.time || null), total && group.time ? `${percent(group.time / total)} of the run` : ""],
     ["traffic", roundBytes(group.traffic), `at ${lowest(plan, group) ?? "no level"}`],
     ["operations", rounded(operations, group.operations, "operations"), group.time && isNumber(group.operations) ? rate(group.operations / (group.time / 1e12)) : ""],
+    plan.sizes && ["as expressions", h("span", { class: "mono wrap small" }, group.expressions.operations), Object.entries(group.expressions.footprint).map(([level, held]) => `${level} holds ${held} bytes`).join(", ") || "operations over sizes"],
     isNumber(group.measured) && ["measured", roundTime(group.measured), group.time ? `${times(group.measured / group.time)} the predicted time` : ""],
     ["limited by", group.limit ? limitName(group.limit) : "?", group.limit ? `${time(group.limit.least)} of ${time(group.time)}` : ""],
     ["over the least known", times(overKnown(group)), overKnown(group) === null ? "no bound" : overKnown(group) < 0.9995 ? "better than was known" : ""],
@@ -108,8 +109,8 @@ function tabs(plan, group, n) {
 const count = (number) => h("span", { class: "count" }, separated(number));
 
 function tilesTab(plan, group) {
-  return group.variants.map((variant) => [
-    group.variants.length > 1 && h("p", { class: "guard" }, "when ", h("code", {}, variant.guard)),
+  return group.variants.map((variant, n) => [
+    group.variants.length > 1 && h("p", { class: "guard" }, n ? "else when " : "when ", h("code", {}, variant.guard), plan.sizes && n === group.runs ? h("strong", {}, ` runs at ${plan.sizes.at}`) : null),
     blocks(plan, group, variant),
   ]);
 }

@@ -35,7 +35,15 @@ function hero() {
     h("h1", {}, names, h("span", { class: "on" }, ` on ${[...new Set(PLANS.map((plan) => plan.device.name))].join(" and ")}`)),
     h("p", { class: "badges" }, PLANS.map((plan, n) => badge(plan, n)), edited,
       last.device.description && h("span", { class: "quiet" }, last.device.description)),
+    PLANS.map((plan, n) => plan.sizes && sizesLine(plan.sizes, n)),
     TWO && h("p", { class: "sides" }, PLANS.map((plan, n) => h("span", {}, h("b", { class: `side side-${SIDES[n]}` }, SIDES[n]), ` ${plan.label}`))));
+}
+
+/** The sizes that vary, what they fulfil, and which ones all figures are for. */
+function sizesLine(sizes, n) {
+  const ranges = sizes.symbols.map((each) => `${each.symbol} ${each.sizes}${each.likely?.length ? `, likely ${each.likely.join(", ")}` : ""}`);
+  const conditions = sizes.constraints.map((each) => each.holds);
+  return h("p", { class: "quiet wrap" }, TWO && h("b", { class: `side side-${SIDES[n]}` }, SIDES[n]), `One plan for all sizes: ${[...ranges, ...conditions].join("; ")}. Figures are at `, h("strong", {}, sizes.at), ".");
 }
 
 /** How a plan was verified, in a few words. */

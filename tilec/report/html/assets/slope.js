@@ -32,7 +32,6 @@ function slopeChart(plan, group) {
 }
 
 function noSlope(plan, group) {
-  if (plan.symbols.length) return "No ski slope: sizes are symbols. Bind them with --shape.";
-  if (!plan.totals.ratio) return "No ski slope: this plan was made without bounds (--no-bounds).";
+  if (!plan.totals.ratio) return "No ski slope: this plan has no bounds.";
   return "No ski slope: nothing in the group is bounded.";
 }

@@ -15,14 +15,17 @@ function verdictOf(plan, found) {
     groups ? `, ${groups.verified} of ${several(groups.total, "group")}` : "",
   ];
   const draws = found.draws;
-  const heads = [["output"], ["allowed", "right"], ...draws.map((draw) => [`seed ${draw.seed}, mean ${draw.mean}`, "right"])];
+  const sizesOf = (draw) => Object.entries(draw.sizes ?? {}).map(([symbol, size]) => `${symbol}=${size}`).join(", ");
+  const heads = [["output"], ["allowed", "right"], ...draws.map((draw) => [sizesOf(draw) || `seed ${draw.seed}, mean ${draw.mean}`, "right"])];
   const precise = (value) => (isNumber(value) ? value.toExponential(1) : String(value ?? "–"));
   const rows = found.outputs.map((output) => [output.name, precise(output.tolerance), ...output.errors.map((error) => errorCell(error, output.tolerance))]);
   const run = found.run;
   const machine = [run.machine?.processor, run.threads && several(run.threads, "thread"), isNumber(run.latency_us) && `${time(run.latency_us * 1e6)} a run`].filter(Boolean).join(", ");
   return [
     h("p", { class: "verdict-line" }, line),
-    found.diverging && h("p", { class: "note bad" }, `First group that diverges: ${Object.entries(found.diverging).map(([key, value]) => `${key} ${value}`).join(", ")}`),
+    found.variants && h("p", { class: "note" }, `${found.variants.total - found.variants.idle.length} of ${several(found.variants.total, "variant")} ran, at ${several(found.samples, "sample")} of sizes.${found.variants.idle.map(([group, guard]) => ` Not that of ${group} for ${guard}.`).join("")}`,
+      found.programs && ` Of the programs ${found.programs.all_sizes} hold at all sizes; ${found.programs.at_samples} were followed at samples in ${found.programs.followed} of ${found.programs.total}.`),
+    found.diverging && h("p", { class: "note bad" }, `First group that diverges: ${Object.entries(found.diverging).map(([key, value]) => `${key} ${key === "sizes" ? sizesOf({ sizes: value }) : value}`).join(", ")}`),
     rows.length ? table("Errors by output", heads, rows) : null,
     found.per_group && h("p", { class: "note" }, `Group by group: ${found.per_group.compared} of ${several(found.per_group.total, "group")} compared, ${found.per_group.diverging?.length ? `${found.per_group.diverging.map((each) => each.group).join(", ")} diverge` : "all right"}.`),
     found.counted && h("p", { class: "note" }, found.counted.differ.length ? `Bytes counted on the run differ from the plan in ${found.counted.differ.join(", ")}.` : `Bytes counted on the run equal those of the plan in ${several(found.counted.groups, "group")}.`),

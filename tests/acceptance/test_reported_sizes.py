@@ -1,0 +1,131 @@
+"""Models whose sizes depend on data, end to end: one operator runs on onnxruntime, all around it is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from tests.acceptance.building import Arrays, assert_close, build, folder_of, onnxruntime
+from tests.importer.reference import save
+from tests.importer.test_reported_sizes import COUNT, KEEP, SELECT, TOP, TWICE, WEIGHTS, ints, node
+from tilec.runtime import load
+
+SEEN = [node("Relu", "raw", "x"), *SELECT]
+"""The chain of elements other than 0, behind a computed tensor."""
+
+ATTEND = [
+    *KEEP[:4],
+    node("Transpose", "rows", "turned", perm=[1, 0]),
+    node("MatMul", "rows turned", "products"),
+    node("Softmax", "products", "shares", axis=-1),
+    node("MatMul", "shares rows", "y"),
+]
+"""Rows that a condition chooses, which attend to each other: working memory of the size that is reported."""
+
+BOXES = [
+    node("Mul", "boxes half", "scaled"),
+    node("Sigmoid", "logits", "scores"),
+    node("NonMaxSuppression", "scaled scores most overlap threshold", "picked"),
+    node("Gather", "picked second", "rows", axis=1),
+    node("Squeeze", "rows axes", "row"),
+    node("Gather", "flat row", "chosen", axis=0),
+    node("MatMul", "chosen w", "z"),
+    node("Softmax", "z", "y", axis=-1),
+]
+"""Boxes that overlap no better one, and what is computed of each."""
+
+DISTINCT = [
+    node("Floor", "raw", "x"),
+    node("Unique", "x", "u first_ inverse counts", axis=0),
+    node("MatMul", "u w", "z"),
+    node("Cast", "counts", "c", to=1),
+    node("ReduceSum", "z last", "sums", keepdims=0),
+    node("Mul", "c sums", "y"),
+]
+"""Rows that differ, weighted by how often they occur."""
+
+
+def doubling() -> onnx.GraphProto:
+    """Doubles a vector while its largest element is below 100, and keeps what it was on the way."""
+    kinds = {"i": (TensorProto.INT64, []), "go": (TensorProto.BOOL, []), "s": (TensorProto.FLOAT, ["n"])}
+    made = {"on": (TensorProto.BOOL, []), "t": (TensorProto.FLOAT, ["n"]), "kept": (TensorProto.FLOAT, ["n"])}
+    inputs, outputs = ([helper.make_tensor_value_info(n, *about) for n, about in p.items()] for p in (kinds, made))
+    nodes = [
+        node("Add", "s s", "t"),
+        node("ReduceMax", "t", "largest", keepdims=0),
+        node("Less", "largest limit", "on"),
+        node("Identity", "t", "kept"),
+    ]
+    return helper.make_graph(nodes, "doubling", inputs, outputs, [helper.make_tensor("limit", 1, [], [100.0])])
+
+
+LOOP = [
+    node("Relu", "raw", "x"),
+    helper.make_node("Loop", ["", "yes", "x"], ["end", "steps"], name="loop", body=doubling()),
+    node("Mul", "steps tenth", "small"),
+    node("Sin", "small", "waves"),
+    node("ReduceSum", "waves last", "y", keepdims=0),
+]
+"""As many vectors as a loop takes steps."""
+
+
+def vector(n: int, seed: int) -> Arrays:
+    return {"raw": (np.abs(np.random.default_rng(seed).standard_normal(n)) + 0.01).astype(np.float32) * 3**seed}
+
+
+def flags(n: int, seed: int) -> NDArray[np.float32]:
+    """Rows of four: none, all or some of which are not 0."""
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.standard_normal((n, 4)) * 1.5).astype(np.float32)
+    return x * np.float32(seed != 0) + np.float32(9 * (seed == 1))
+
+
+def boxes(n: int, seed: int) -> Arrays:
+    rng = np.random.default_rng(seed)
+    low = rng.uniform(0, 4, (1, n, 2))
+    corners = np.concatenate([low, low + rng.uniform(0.5, 2, (1, n, 2))], axis=2).astype(np.float32)
+    logits = rng.standard_normal((1, 3, n)).astype(np.float32) - np.float32(9 * (seed == 0))
+    return {"boxes": corners, "logits": logits, "flat": rng.standard_normal((n, 4)).astype(np.float32)}
+
+
+BOX_PORTS = {"boxes": ("float32", (1, "n", 4)), "logits": ("float32", (1, 3, "n")), "flat": ("float32", ("n", 4))}
+OTHER_WEIGHTS: dict[str, Arrays] = {
+    "boxes": {"most": ints(3), "overlap": np.float32(0.3), "threshold": np.float32(0.4), "second": ints(2)},
+    "loop": {"yes": np.array(True), "tenth": np.float32(0.1)},
+}
+ROWS = {"x": ("float32", ("n", 4))}
+RAW = {"raw": ("float32", ("n", 4))}
+
+Feeds = Callable[[int, int], Arrays]
+MODELS: dict[str, tuple[Sequence[Any], Any, Feeds, int]] = {
+    "select": (SEEN, RAW, lambda n, seed: {"raw": flags(n, seed)}, 1),
+    "count": (COUNT, ROWS, lambda n, seed: {"x": flags(n, seed)}, 1),
+    "attend": (ATTEND, ROWS, lambda n, seed: {"x": flags(n, seed)}, 1),
+    "keep": (KEEP, ROWS, lambda n, seed: {"x": flags(n, seed)}, 1),
+    "twice": (TWICE, ROWS, lambda n, seed: {"x": flags(n, seed)}, 2),
+    "top": (TOP, {"x": ("float32", ("n",))}, lambda n, seed: {"x": np.abs(flags(n, seed)[:, 0])}, 1),
+    "boxes": (BOXES, BOX_PORTS, boxes, 1),
+    "loop": (LOOP, {"raw": ("float32", ("n",))}, vector, 1),
+    "unique": (DISTINCT, RAW, lambda n, seed: {"raw": flags(n, seed)}, 1),
+}
+
+
+@pytest.mark.feature("B01")
+@pytest.mark.parametrize("name", MODELS)
+def test_what_surrounds_an_operator_of_open_size_is_compiled(tmp_path: Path, name: str) -> None:
+    nodes, ports, feeds, calls = MODELS[name]
+    weights = WEIGHTS | OTHER_WEIGHTS.get(name, {})
+    path = save(tmp_path / "m.onnx", nodes, ports, ["y"], weights)
+    placement = build(path)["schedule"].body["placement"]
+    assert placement["total"] - placement["compiled"] == calls
+    session = load(folder_of(path), threads=2)
+    for n, seed in ((5, 2), (1, 1), (33, 0), (33, 1), (33, 2), (2, 3), (200, 4), (5, 2)):
+        given = feeds(n, seed)
+        assert_close(session.run(given), {"y": onnxruntime(path, given)[0]})

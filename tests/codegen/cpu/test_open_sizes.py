@@ -1,0 +1,58 @@
+"""Numbers to decide by in the place of open sizes, and what is certain for all of them."""
+
+from tilec.codegen.cpu.extents import equal_extents, extent_of, product, total_of
+from tilec.codegen.cpu.kernel_ir import Dim, Tile
+from tilec.codegen.cpu.open_sizes import NO_OPEN_SIZES, OpenSizes
+from tilec.ir.expr import Access, Const, Var
+from tilec.ir.sizes import SymbolRange
+from tilec.ir.text import parse_expr, text_of
+
+SIZES = OpenSizes.of(("n", "m"), {"n": SymbolRange(1, 512, 8, (64,))})
+
+
+def test_usual_extents_are_those_at_the_pivot_and_rests_are_as_large_as_they_get():
+    assert SIZES.usual(parse_expr("n * 3")) == 192
+    assert SIZES.usual(Var("m")) == 128
+    assert SIZES.usual(parse_expr("m % 16")) == 15
+    assert SIZES.usual(parse_expr("m - m // 16 * 16")) == 15
+    assert SIZES.usual(7) == 7
+    assert SIZES.usual(parse_expr("i + 1")) is None
+    assert SIZES.usual(parse_expr("n + i")) is None
+
+
+def test_largest_extents_and_those_that_are_empty():
+    assert SIZES.largest(parse_expr("n + 1")) == 513
+    assert SIZES.largest(Var("m")) is None
+    assert SIZES.is_empty(parse_expr("n % 8"))
+    assert SIZES.is_empty(parse_expr("(n + 7) // 8 - n // 8"))
+    assert not SIZES.is_empty(parse_expr("n % 16"))
+    assert not SIZES.is_empty(parse_expr("m % 8"))
+
+
+def test_a_typical_tile_has_numbers():
+    tile = Tile(
+        (Dim("%i", Var("n")), Dim("%j", parse_expr("m % 16"))),
+        (Dim("%k", parse_expr("n - 1")),),
+        "sum",
+        Access("X", (parse_expr("n*m*2 + n*k"),)),
+        Access("Y", (parse_expr("m*i"),)),
+        "f32",
+    )
+    typical = SIZES.typical(tile)
+    assert [dim.size for dim in typical.dims] == [64, 8, 64]
+    assert text_of(typical.value) == "X[k * 64 + 16384]"
+    assert text_of(typical.target) == "Y[128 * i]"
+    assert NO_OPEN_SIZES.typical(tile) is tile
+
+
+def test_extents_stay_numbers_where_they_are_known():
+    n = Var("n")
+    assert product((2, 3, 4)) == 24
+    assert product(()) == 1
+    assert text_of(product((2, n, 3))) == "n * 6"  # type: ignore[arg-type]
+    assert product((0, n)) == 0
+    assert total_of((1, 2)) == 3
+    assert text_of(total_of((1, n, n))) == "n * 2 + 1"  # type: ignore[arg-type]
+    assert equal_extents(product((n, 4)), parse_expr("2*n + n*2"))
+    assert not equal_extents(n, 4)
+    assert extent_of(Const(3)) == 3
