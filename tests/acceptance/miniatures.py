@@ -10,7 +10,9 @@ from unittest import mock
 
 from tilec import zoo
 from tilec.zoo import cnn
+from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.encoder import Width
+from tilec.zoo.forms import Dim, Size
 from tilec.zoo.mobilevit import Stage
 from tilec.zoo.registry import MODELS
 from tilec.zoo.vit import Vit
@@ -47,7 +49,7 @@ SMALL = {
     "nafnet": ("nafnet", {"WIDTH": 4, "LEVELS": 1}),
     "restormer": (
         "restormer",
-        {"PIXELS": PIXELS, "CHANNELS": 4, "BLOCKS": (1, 1), "HEADS": (1, 2), "REFINEMENT": 1, "EXPANSION": 1.5},
+        {"CHANNELS": 4, "BLOCKS": (1, 1), "HEADS": (1, 2), "REFINEMENT": 1, "EXPANSION": 1.5},
     ),
     "bsrn": (
         "bsrn",
@@ -64,7 +66,7 @@ LONG = ("gpt2", "vit-b16", "swin-t", "mobilevit-s", "restormer", "bsrn", "confor
 """Models that take long to plan and compile even when small, or say little that others do not."""
 
 SEQ = {"bert-base": 7, "gpt2": 7, "conformer": 6, "nerf-mlp": 37, "llama-layer-prefill": 5, "llama-layer-decode": 6}
-SEQ |= dict.fromkeys(("vgg16", "unet", "nafnet"), PIXELS)
+SEQ |= dict.fromkeys(("vgg16", "unet", "nafnet", "restormer"), PIXELS)
 
 SYMBOLS = {
     "bert-base": {"batch": 1, "seq": 7},
@@ -73,6 +75,7 @@ SYMBOLS = {
     "nerf-mlp": {"batch": 37},
     "llama-layer-prefill": {"batch": 1, "seq": 5},
     "llama-layer-decode": {"batch": 1, "past": 5},
+    **{name: {"batch": 1, "height": PIXELS, "width": PIXELS} for name in ("unet", "nafnet", "restormer")},
 }
 """What the symbols of a dynamic model are to be bound to so that it equals the static one."""
 
@@ -87,10 +90,15 @@ def shrunk(name: str) -> Iterator[None]:
     module, sizes = SMALL[name]
     image, entry = cnn.image, MODELS[name]
     small = replace(entry, symbol=SEQ[name]) if isinstance(entry.symbol, int) else entry
+
+    def small_image(graph: GraphBuilder, size: Size, height: Dim, width: Dim | None = None) -> str:
+        """An image whose side the module fixes is small too."""
+        return image(graph, size, PIXELS if width is None else height, width)
+
     with (
         mock.patch.dict(MODELS, {name: small}),
         mock.patch.multiple(f"tilec.zoo.{module}", **sizes),
-        mock.patch("tilec.zoo.cnn.image", lambda graph, size, _pixels: image(graph, size, PIXELS)),
+        mock.patch("tilec.zoo.cnn.image", small_image),
     ):
         yield
 

@@ -44,7 +44,7 @@ SYMBOLIC_TURNS = [
     for turn in TURNS
 ]
 """The first turns; the quick tests leave out models that take long and say little that others do not."""
-SIZES = {"batch": 2, "seq": 5, "past": 6}
+SIZES = {"batch": 2, "seq": 5, "past": 6, "height": 16, "width": 16}
 
 SMALL: dict[str, dict[str, Any]] = {
     "bert": {"VOCABULARY": 50, "POSITIONS": 16, "LAYERS": 2, "CHANNELS": 24, "HEADS": 3, "HIDDEN": 40},
@@ -60,11 +60,8 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 """Constants of the zoo's modules for networks of the same structure that run in no time."""
 
-SMALL |= dict(MINIATURES[name] for name in ("gpt2", "swin-t", "conformer", "vgg16", "unet"))
-SMALL |= {
-    module: {**sizes, "PIXELS": 16}
-    for module, sizes in map(MINIATURES.__getitem__, ("mobilevit-s", "restormer", "bsrn"))
-}
+SMALL |= dict(MINIATURES[name] for name in ("gpt2", "swin-t", "conformer", "vgg16", "unet", "restormer"))
+SMALL |= {module: {**sizes, "PIXELS": 16} for module, sizes in map(MINIATURES.__getitem__, ("mobilevit-s", "bsrn"))}
 
 
 @pytest.fixture
@@ -100,7 +97,7 @@ def compare_outputs(path: Path, sizes: dict[str, int], seeds: tuple[int, ...] = 
 @pytest.mark.feature("A04", "W01")
 def test_zoo_models_compute_what_the_reference_computes(tmp_path: Path, name: str, form: Any) -> None:
     rows = {"seq": 5} if name.startswith(("llama", "nerf", "bert", "gpt2", "conformer")) else {}
-    rows |= {"seq": 16} if name == "nafnet" else {}
+    rows |= {"seq": 16} if name in ("nafnet", "restormer") else {}
     compare_outputs(zoo.export(name, tmp_path / "m.onnx", form=form, **rows), {})
 
 
@@ -121,6 +118,7 @@ def test_binding_afterwards_gives_the_graph_of_the_bound_model(tmp_path: Path, n
     free = import_model(zoo.export(name, tmp_path / "m.onnx", form=form, dynamic=True)).graph
     bound = bind(free, {s: SIZES[s] for s in free.symbols})
     rows = {"bert-base": 5, "gpt2": 5, "conformer": 5, "llama-layer-prefill": 5, "llama-layer-decode": 7, "nerf-mlp": 1}
+    rows |= dict.fromkeys(("unet", "nafnet", "restormer"), 16)
     seq = {"seq": rows[name]} if name in rows else {}
     fixed = import_model(zoo.export(name, tmp_path / "m.onnx", form=form, batch=2, **seq)).graph
     assert {p.tensor for p in bound.outputs} == {p.tensor for p in fixed.outputs}

@@ -2,9 +2,8 @@
 
 import functools
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import onnx
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 from tests.acceptance.miniatures import SEQ, shrunk
 from tilec import zoo
-from tilec.zoo.registry import MODELS
 
 Arrays = dict[str, NDArray[Any]]
 Dims = tuple[int | str, ...]
@@ -24,11 +22,13 @@ SMALL = ("gpt2", "vit-b16", "swin-t", "mobilevit-s", "restormer", "bsrn", "confo
 LARGE = ("bert-base", "vgg16", "resnet-50", "unet", "vit-s32", "llama-layer-prefill", "llama-layer-decode")
 """Models that run here small as well, and as they are among the slow tests; the others are small as they are."""
 NAMES = [*zoo.names(), *(pytest.param(f"{name}, whole", marks=pytest.mark.slow) for name in LARGE)]
-LENGTHS = {"bert-base": 9, "nerf-mlp": 33, "llama-layer-prefill": 7, "llama-layer-decode": 12, "unet": 32}
-LENGTHS |= {"gpt2": 9, "conformer": 8}
+LENGTHS = {"bert-base": 9, "nerf-mlp": 33, "llama-layer-prefill": 7, "llama-layer-decode": 12}
+LENGTHS |= {"gpt2": 9, "conformer": 8, "unet": 32, "nafnet": 32, "restormer": 32}
 """The sequence lengths used here; the other models have none, or keep theirs."""
 LENGTH_SYMBOLS = {"bert-base": "seq", "llama-layer-prefill": "seq", "llama-layer-decode": "past"}
 LENGTH_SYMBOLS |= {"gpt2": "seq", "conformer": "seq"}
+IMAGES = ("unet", "nafnet", "restormer")
+"""Models of images of any height and width."""
 KNOWN_WORDS = 50
 """Token ids that every vocabulary has."""
 
@@ -50,10 +50,7 @@ def observe(name: str, form: zoo.Form, dynamic: bool = False) -> Observed:
     small = name in (*SMALL, *LARGE) and not whole
     size = shrunk(name) if small else nullcontext()
     seq = LENGTHS.get(name, SEQ.get(name) if small else None)
-    with size, mock.patch.dict(MODELS):
-        entry = MODELS[name]
-        if name in LENGTHS and isinstance(entry.symbol, int):
-            MODELS[name] = replace(entry, symbol=LENGTHS[name])
+    with size:
         model = zoo.build(name, form=form, dynamic=dynamic, seq=None if dynamic else seq)
     serialized = model.SerializeToString()
     onnx.checker.check_model(serialized, full_check=True)
@@ -110,14 +107,17 @@ def _static_cases(inputs: tuple[tuple[str, int, Dims], ...]) -> dict[str, Arrays
 
 
 def _dynamic_cases(name: str, inputs: tuple[tuple[str, int, Dims], ...]) -> dict[str, Arrays]:
-    """The two static cases in one batch and alone; three items of two other lengths."""
+    """The two static cases in one batch and alone; three items of two other lengths, or oblong."""
     length = LENGTHS.get(name, 1)
-    symbols = {"batch": length if name == "nerf-mlp" else 1, "seq": length, "past": length - 1}
+    symbols = {"batch": length if name == "nerf-mlp" else 1, "past": length - 1}
+    symbols |= dict.fromkeys(("seq", "height", "width"), length)
     first, second = _feeds(inputs, symbols, 1), _feeds(inputs, symbols, 2)
     cases = {"both": {key: np.concatenate([first[key], second[key]]) for key in first}, "second": second}
     if name in LENGTH_SYMBOLS:
         for other in (1, 14):
             cases[f"length {other}"] = _feeds(inputs, {"batch": 3, LENGTH_SYMBOLS[name]: other}, 6)
+    if name in IMAGES:
+        cases["oblong"] = _feeds(inputs, {"batch": 3, "height": 48, "width": 16}, 6)
     return cases
 
 
@@ -186,7 +186,8 @@ def test_dynamic_equals_static_item_by_item(name: str, form: zoo.Form) -> None:
 def test_dynamic_symbols(name: str, form: zoo.Form) -> None:
     dynamic = observe(name, form, dynamic=True)
     symbols = {dim for _, _, dims in dynamic.inputs for dim in dims if isinstance(dim, str)}
-    assert symbols == {"batch", *([LENGTH_SYMBOLS[name]] if name in LENGTH_SYMBOLS else [])}
+    others = ["height", "width"] if name.partition(", ")[0] in IMAGES else []
+    assert symbols == {"batch", *others, *([LENGTH_SYMBOLS[name]] if name in LENGTH_SYMBOLS else [])}
 
 
 @pytest.mark.parametrize("name", LENGTH_SYMBOLS)
@@ -196,6 +197,14 @@ def test_dynamic_takes_other_lengths(name: str, form: zoo.Form, length: int) -> 
     for output in observe(name, form, dynamic=True).outputs[f"length {length}"].values():
         assert output.shape[0] == 3
         assert np.all(np.isfinite(output))
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_dynamic_takes_other_sides(name: str) -> None:
+    fused, decomposed = (observe(name, form, dynamic=True).outputs["oblong"] for form in FORMS)
+    for key, output in fused.items():
+        assert (output.shape[0], *output.shape[2:]) == (3, 48, 16)
+        assert _distance(decomposed[key], output) < 1e-4
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.forms import Dim, Form
+from tilec.zoo.pixels import Pixels
 from tilec.zoo.shapes import Extent, expand, halves, scalar, view
 
 FORMS: tuple[Form, ...] = ("fused", "decomposed")
@@ -40,6 +41,22 @@ def test_view_splits_an_axis(form: Form, batch: Dim) -> None:
         x,
     )
     np.testing.assert_array_equal(y, x.reshape(2, 4, 3))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("known", [True, False])
+def test_view_of_pixels_that_are_scaled(form: Form, known: bool) -> None:
+    pixels = Pixels(6, 4) if known else Pixels("height", "width")
+    x = np.arange(24, dtype=np.float32).reshape(1, 1, 6, 4)
+
+    def add(graph: GraphBuilder) -> list[str]:
+        height, width = pixels.scaled("x", divisor=2)
+        split = view(graph, "x", height, 2, width, 2)
+        return [split, view(graph, "x", pixels.count, 1), view(graph, "x", *pixels.scaled("x", 6, 6), 1)]
+
+    split, flat, whole = _run(form, [1, 1, pixels.height, pixels.width], add, x)
+    assert [split.shape, flat.shape, whole.shape] == [(3, 2, 2, 2), (24, 1), (6, 4, 1)]
+    assert (pixels.over(2) == pixels) is not known
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -70,9 +70,17 @@ def test_batch_and_seq() -> None:
     assert _input_dims(zoo.build("shufflenet-v2", batch=3)) == [[3, 3, 224, 224]]
     assert _input_dims(zoo.build("nerf-mlp", batch=2, seq=5)) == [[10, 64]]
     assert _input_dims(zoo.build("unet", seq=8192)) == [[1, 3, 8192, 8192]]
+    assert _input_dims(zoo.build("restormer", seq=64)) == [[1, 3, 64, 64]]
     decode = zoo.build("llama-layer-decode", batch=2, seq=9)
     assert _input_dims(decode) == [[2, 1, 2048], [2, 4, 8, 64], [2, 4, 8, 64]]
     assert [d.dim_value for d in decode.graph.output[1].type.tensor_type.shape.dim] == [2, 4, 9, 64]
+
+
+@pytest.mark.parametrize("name", ["unet", "nafnet", "restormer"])
+def test_images_have_a_height_and_a_width_of_their_own(name: str) -> None:
+    model = zoo.build(name, dynamic=True)
+    assert _input_dims(model) == [["batch", 3, "height", "width"]]
+    assert [d.dim_param for d in model.graph.output[0].type.tensor_type.shape.dim][2:] == ["height", "width"]
 
 
 def test_seed_decides_the_weights_and_nothing_else_does() -> None:
@@ -98,7 +106,7 @@ def test_weights_are_raw_data() -> None:
         ({"name": "bert_base"}, "no model 'bert_base'", "Did you mean 'bert-base'?"),
         ({"name": "alexnet"}, "no model 'alexnet'", "mobilenet-v2, shufflenet-v2"),
         ({"name": "nafnet", "form": "fuse"}, "no form 'fuse'", "did you mean fused?"),
-        ({"name": "restormer", "seq": 4}, "no sequence", "bert-base"),
+        ({"name": "bsrn", "seq": 4}, "no sequence", "bert-base"),
         ({"name": "nafnet", "batch": 0}, "batch 0 is less than 1", "1 or more"),
         ({"name": "bert-base", "seq": 0}, "seq 0 is less than 1", "1 or more"),
         ({"name": "bert-base", "seq": 513}, "seq 513 is more than 512", "tables"),
@@ -106,6 +114,7 @@ def test_weights_are_raw_data() -> None:
         ({"name": "bert-base", "seq": 8, "dynamic": True}, "symbols for batch and sequence", "--shape"),
         ({"name": "nafnet", "batch": 2, "dynamic": True}, "symbols for batch and sequence", "--shape"),
         ({"name": "unet", "seq": 100}, "seq 100 is no multiple of 16", "96 or 112"),
+        ({"name": "restormer", "seq": 100}, "seq 100 is no multiple of 8", "96 or 104"),
         ({"name": "unet", "seq": 5}, "seq 5 is no multiple of 16", "16 or 32"),
         ({"name": "vgg16", "seq": 223}, "seq 223 is less than 224", "leave a pixel"),
         ({"name": "nafnet", "seed": -1}, "seed -1 is negative", "0 or more"),

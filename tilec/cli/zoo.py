@@ -47,7 +47,7 @@ def export(
     ] = "fused",
     batch: Annotated[int, typer.Option(help="Items in the batch.")] = 1,
     seq: Annotated[int | None, typer.Option(help="Tokens, rows or pixels (default: the model's own).")] = None,
-    dynamic: Annotated[bool, typer.Option("--dynamic", help="Leave batch and sequence symbolic.")] = False,
+    dynamic: Annotated[bool, typer.Option("--dynamic", help="Leave batch, sequence and pixels symbolic.")] = False,
     seed: Annotated[int, typer.Option(help="Seed of the weights.")] = 0,
 ) -> None:
     """Write a model of the zoo as an ONNX file.

@@ -47,7 +47,8 @@ def build(
 
     `seq` counts tokens (for llama-layer-decode those in the cache and the new one; for nerf-mlp rows per item). With
     `dynamic` the batch and, where there is one, the token count are the symbols "batch" and "seq" ("past" for the
-    cache of llama-layer-decode; nerf-mlp's rows are its "batch"); `batch` and `seq` are then left at their defaults.
+    cache of llama-layer-decode, "height" and "width" for pixels but those of vgg16; nerf-mlp's rows are its "batch");
+    `batch` and `seq` are then left at their defaults.
     Raises UsageError on an unknown name or form and on sizes that the model cannot have.
     """
     entry = find(name)

@@ -9,6 +9,7 @@ from onnx import TensorProto
 from tilec.zoo import cnn, nn
 from tilec.zoo.builder import GraphBuilder
 from tilec.zoo.forms import Size
+from tilec.zoo.pixels import Pixels
 from tilec.zoo.shapes import Extent, scalar, shape
 
 PIXELS, CHANNELS, BLOCKS, UPSCALE = 256, 64, 8, 4
@@ -30,7 +31,7 @@ def build(graph: GraphBuilder, size: Size) -> None:
     deep = nn.gelu(graph, cnn.conv(graph, joined, "c1", BLOCKS * CHANNELS, CHANNELS, 1))
     total = graph.node("Add", _separable(graph, deep, "c2", CHANNELS, CHANNELS), shallow)
     wide = cnn.conv(graph, total, "upsampler.upsampleOneStep.0", CHANNELS, 3 * UPSCALE**2, 3, pad=1)
-    raised = cnn.pixel_shuffle(graph, wide, 3, PIXELS, UPSCALE, size)
+    raised = cnn.pixel_shuffle(graph, wide, 3, Pixels(PIXELS, PIXELS), UPSCALE, size)
     graph.output(raised, "output", [size.batch, 3, UPSCALE * PIXELS, UPSCALE * PIXELS])
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from tilec.errors import UsageError
 from tilec.zoo import nn
 from tilec.zoo.builder import GraphBuilder
-from tilec.zoo.forms import Size
+from tilec.zoo.forms import Dim, Size
+from tilec.zoo.pixels import Pixels
 from tilec.zoo.shapes import Extent, view
 from tilec.zoo.weights import fan_in_spread
 
@@ -17,13 +18,24 @@ RELU_GAIN = math.sqrt(2.0)
 BATCH_NORM_EPSILON = 1e-5
 
 
-def image(graph: GraphBuilder, size: Size, pixels: int) -> str:
-    """The graph input [batch, 3, pixels, pixels]."""
-    return graph.input("input", [size.batch, 3, pixels, pixels])
+def image(graph: GraphBuilder, size: Size, height: Dim, width: Dim | None = None) -> str:
+    """The graph input [batch, 3, height, width], a square unless a width is given."""
+    return graph.input("input", [size.batch, 3, height, height if width is None else width])
 
 
-def pixels(graph: GraphBuilder, size: Size, grain: int) -> int:
-    """Height and width of the images of a model whose second extent they are: a multiple of `grain`.
+def pixels(graph: GraphBuilder, size: Size, grain: int) -> Pixels:
+    """Height and width of the images of a model whose second extent they are: both a multiple of `grain`, or symbols.
+
+    Raises UsageError for any other number.
+    """
+    if isinstance(size.seq, str):
+        return Pixels(size.seq, "width")
+    side = square(graph, size, grain)
+    return Pixels(side, side)
+
+
+def square(graph: GraphBuilder, size: Size, grain: int) -> int:
+    """The side of the square images of a model whose second extent it is: a multiple of `grain`.
 
     Raises UsageError for any other.
     """
@@ -140,14 +152,14 @@ def pooled_classifier(graph: GraphBuilder, tensor: str, name: str, channels: int
     graph.output(nn.classifier(graph, flat, name, channels, classes), "logits", [size.batch, classes])
 
 
-def pixel_shuffle(graph: GraphBuilder, tensor: str, channels: int, pixels: int, factor: int, size: Size) -> str:
-    """[batch, factor^2 channels, pixels, pixels] to [batch, channels, factor pixels, factor pixels]."""
+def pixel_shuffle(graph: GraphBuilder, tensor: str, channels: int, pixels: Pixels, factor: int, size: Size) -> str:
+    """[batch, factor^2 channels, height, width] to [batch, channels, factor height, factor width]."""
     if graph.fused:
         return graph.node("DepthToSpace", tensor, blocksize=factor, mode="CRD")
-    batch, height, width = Extent(tensor, 0, size.batch), Extent(tensor, 2, pixels), Extent(tensor, 3, pixels)
-    split = view(graph, tensor, batch, channels, factor, factor, height, width)
+    batch = Extent(tensor, 0, size.batch)
+    split = view(graph, tensor, batch, channels, factor, factor, *pixels.read(tensor))
     paired = graph.node("Transpose", split, perm=[0, 1, 4, 2, 5, 3])
-    return view(graph, paired, batch, channels, factor * pixels, factor * pixels)
+    return view(graph, paired, batch, channels, *pixels.scaled(tensor, factor))
 
 
 def _conv_weight(

@@ -10,10 +10,10 @@ EPSILON = 1e-6
 
 
 def build(graph: GraphBuilder, size: Size) -> None:
-    """3 x seq x seq images to restored images of the same shape: a U-Net with one block per level; seq is a multiple of
+    """Images to restored images of the same shape: a U-Net with one block per level; height and width are multiples of
     8."""
     pixels = cnn.pixels(graph, size, 2**LEVELS)
-    image = cnn.image(graph, size, pixels)
+    image = cnn.image(graph, size, pixels.height, pixels.width)
     # Images are padded to a multiple of 2^LEVELS and cut again; here both change nothing.
     padded = image if graph.fused else graph.node("Pad", image, graph.indices(*[0] * 8), mode="constant")
     tensor = cnn.conv(graph, padded, "intro", 3, WIDTH, 3, pad=1)
@@ -27,12 +27,12 @@ def build(graph: GraphBuilder, size: Size) -> None:
     for level in range(LEVELS):
         wide = cnn.conv(graph, tensor, f"ups.{level}.0", channels, 2 * channels, 1, bias=None)
         channels //= 2
-        raised = cnn.pixel_shuffle(graph, wide, channels, pixels >> (LEVELS - level), 2, size)
+        raised = cnn.pixel_shuffle(graph, wide, channels, pixels.over(1 << (LEVELS - level)), 2, size)
         tensor = _block(graph, graph.node("Add", raised, skips.pop()), f"decoders.{level}.0", channels)
     restored = graph.node("Add", cnn.conv(graph, tensor, "ending", WIDTH, 3, 3, pad=1), padded)
     if not graph.fused:
         restored = _crop(graph, restored, image)
-    graph.output(restored, "output", [size.batch, 3, pixels, pixels])
+    graph.output(restored, "output", [size.batch, 3, pixels.height, pixels.width])
 
 
 def _block(graph: GraphBuilder, tensor: str, name: str, channels: int) -> str:

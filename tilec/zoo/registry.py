@@ -17,7 +17,8 @@ class Entry:
     """A model of the zoo.
 
     `seq` is the default of the extent that `--seq` sets, None where the model has none; `symbol` is its name when
-    dynamic, or the number that it keeps; `longest` the largest value that the model's tables allow.
+    dynamic ("height" for pixels, whose width is the symbol "width"), or the number that it keeps; `longest` the largest
+    value that the model's tables allow.
     """
 
     module: str
@@ -41,7 +42,7 @@ MODELS = {
     "shufflenet-v2": Entry("shufflenet", "ShuffleNetV2 x1.0: images 3x224x224 to 1000 logits"),
     "resnet-50": Entry("resnet", "ResNet-50: images 3x224x224 to 1000 logits"),
     "vgg16": Entry("vgg", "VGG16: images 3x224x224 (--seq pixels along both axes) to 1000 logits", seq=224, symbol=224),
-    "unet": Entry("unet", "U-Net: images 3x256x256 (--seq pixels) to maps of 2 classes", seq=256, symbol=256),
+    "unet": Entry("unet", "U-Net: images 3x256x256 (--seq pixels) to maps of 2 classes", seq=256, symbol="height"),
     "bert-base": Entry("bert", "BERT base: 12 layers of 768 channels over 128 tokens", seq=128, longest=512),
     "gpt2": Entry("gpt2", "GPT-2 without head: 12 layers of 768 channels over 128 tokens", seq=128, longest=1024),
     "vit-s32": Entry(
@@ -56,9 +57,14 @@ MODELS = {
         "nafnet",
         "NAFNet(3, 16, 1, [1, 1, 1], [1, 1, 1]): restores images 3x256x256 (--seq pixels)",
         seq=256,
-        symbol=256,
+        symbol="height",
     ),
-    "restormer": Entry("restormer", "Restormer: restores images 3x256x256 by attention between channels"),
+    "restormer": Entry(
+        "restormer",
+        "Restormer: restores images 3x256x256 (--seq pixels) by attention between channels",
+        seq=256,
+        symbol="height",
+    ),
     "bsrn": Entry("bsrn", "BSRN x4: images 3x256x256 to 3x1024x1024"),
     "conformer": Entry("conformer", "Conformer: 12 layers of 512 channels over 512 frames", seq=512),
     "nerf-mlp": Entry("nerf", "NeRF MLP: 259200 rows of 64 through 7 layers to 3", seq=259200, symbol="batch"),

@@ -4,6 +4,7 @@ The old exporter reads every extent, known or not: Shape, Gather, Unsqueeze, Con
 known extents as constants and takes slices of Shape for symbols.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from onnx import TensorProto, helper
@@ -14,12 +15,14 @@ from tilec.zoo.forms import Dim
 
 @dataclass(frozen=True)
 class Extent:
-    """The extent of one axis of `tensor`, divided by `divisor`; `value` is the quotient, or an undivided symbol."""
+    """The extent of one axis of `tensor`, times `factor`, over `divisor`; `value` is the result, or the symbol of the
+    axis."""
 
     tensor: str
     axis: int
     value: Dim
     divisor: int = 1
+    factor: int = 1
 
 
 def scalar(graph: GraphBuilder, extent: Extent) -> str:
@@ -29,7 +32,7 @@ def scalar(graph: GraphBuilder, extent: Extent) -> str:
             return graph.index(extent.value)
         return graph.node("Squeeze", _slice_of_shape(graph, extent), graph.indices(0))
     read = graph.node("Gather", graph.node("Shape", extent.tensor), graph.index(extent.axis), axis=0)
-    return read if extent.divisor == 1 else graph.node("Div", read, graph.index(extent.divisor))
+    return _scaled(graph, read, extent, graph.index)
 
 
 def shape(graph: GraphBuilder, *dims: int | Extent) -> str:
@@ -98,4 +101,12 @@ def _entry(graph: GraphBuilder, dim: int | Extent) -> str:
 
 
 def _slice_of_shape(graph: GraphBuilder, extent: Extent) -> str:
-    return graph.node("Shape", extent.tensor, start=extent.axis, end=extent.axis + 1)
+    read = graph.node("Shape", extent.tensor, start=extent.axis, end=extent.axis + 1)
+    return _scaled(graph, read, extent, graph.indices)
+
+
+def _scaled(graph: GraphBuilder, read: str, extent: Extent, number: Callable[[int], str]) -> str:
+    """What was read of a tensor, multiplied and divided where that changes it."""
+    if extent.factor != 1:
+        read = graph.node("Mul", read, number(extent.factor))
+    return read if extent.divisor == 1 else graph.node("Div", read, number(extent.divisor))

@@ -13,9 +13,10 @@ CLASSES = 2
 
 
 def build(graph: GraphBuilder, size: Size) -> None:
-    """3 x seq x seq images to one map of the same height and width per class; seq is a multiple of 16."""
+    """Images to one map of the same height and width per class; both are multiples of 16."""
     pixels = cnn.pixels(graph, size, 2 ** (len(CHANNELS) - 1))
-    tensor = _two_convolutions(graph, cnn.image(graph, size, pixels), "inc.double_conv", 3, CHANNELS[0])
+    image = cnn.image(graph, size, pixels.height, pixels.width)
+    tensor = _two_convolutions(graph, image, "inc.double_conv", 3, CHANNELS[0])
     skips = []
     for level, (fine, coarse) in enumerate(pairwise(CHANNELS), start=1):
         skips.append(tensor)
@@ -26,7 +27,7 @@ def build(graph: GraphBuilder, size: Size) -> None:
         joined = graph.node("Concat", skips.pop(), raised, axis=1)
         tensor = _two_convolutions(graph, joined, f"up{level}.conv.double_conv", coarse, fine)
     maps = cnn.conv(graph, tensor, "outc.conv", CHANNELS[0], CLASSES, 1)
-    graph.output(maps, "output", [size.batch, CLASSES, pixels, pixels])
+    graph.output(maps, "output", [size.batch, CLASSES, pixels.height, pixels.width])
 
 
 def _two_convolutions(graph: GraphBuilder, tensor: str, name: str, inputs: int, outputs: int) -> str:

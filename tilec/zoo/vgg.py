@@ -14,7 +14,7 @@ POOLED, HIDDEN, CLASSES = 7, 4096, 1000
 
 def build(graph: GraphBuilder, size: Size) -> None:
     """3 x seq x seq images to 1000 logits; images of any size are averaged to 7x7 for the linear layers."""
-    pixels = cnn.pixels(graph, size, 1)
+    pixels = cnn.square(graph, size, 1)
     if pixels >> len(STAGES) < POOLED:
         raise UsageError(
             f"seq {pixels} is less than {POOLED << len(STAGES)}", graph.name, "Give images that leave a pixel to pool."
