@@ -1,4 +1,4 @@
-"""Models compiled for sizes that a session sees often, beside the one that takes any size (B09, B11)."""
+"""Models compiled for sizes that a session sees often, beside the one that takes any size (B09)."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Variants for classes of sizes: guards from tiles, the last serves all, every one computes the same (B11)."""
+"""Variants for classes of sizes: guards from tiles, the last serves all, every one computes the same (B09)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def planned(low: int, high: int | None, *likely: int, variants: int = 3, on: str
     return schedule(graph, device(on), ScheduleOptions(variants=variants))
 
 
-@pytest.mark.feature("B11", "B12")
+@pytest.mark.feature("B09", "B13")
 def test_guards_follow_tiles_and_the_last_variant_takes_all_sizes() -> None:
     (group,) = planned(0, None, 4096, on="a100").groups
     assert 1 < len(group.variants) <= 3
@@ -55,7 +55,7 @@ def test_guards_follow_tiles_and_the_last_variant_takes_all_sizes() -> None:
     assert len({variant.kernel for variant in group.variants}) == len(group.variants)
 
 
-@pytest.mark.feature("B11")
+@pytest.mark.feature("B09")
 def test_last_tiles_are_narrower_where_that_costs_nothing() -> None:
     """On CPUs what overlaps is computed twice; then one variant may serve all sizes."""
     (group,) = planned(0, None).groups
@@ -64,20 +64,20 @@ def test_last_tiles_are_narrower_where_that_costs_nothing() -> None:
     assert group.variants[-1].tails
 
 
-@pytest.mark.feature("B11", "B12")
+@pytest.mark.feature("B09", "B13")
 def test_a_range_above_the_tiles_needs_one_variant_without_a_guard() -> None:
     (group,) = planned(512, 4096).groups
     assert [text_of(variant.guard) for variant in group.variants] == ["True"]
     assert group.variants[0].tails == {}
 
 
-@pytest.mark.feature("B11")
+@pytest.mark.feature("B09")
 def test_the_number_of_variants_is_an_option() -> None:
     (group,) = planned(0, None, variants=1).groups
     assert [text_of(variant.guard) for variant in group.variants] == ["True"]
 
 
-@pytest.mark.feature("B11", "B12")
+@pytest.mark.feature("B09", "B13")
 @pytest.mark.parametrize("on", ["zen5-avx512", "a100"])
 def test_every_variant_is_legal_and_right_at_every_size(on: str) -> None:
     plan, served = planned(0, None, on=on), set()
@@ -94,7 +94,7 @@ def test_every_variant_is_legal_and_right_at_every_size(on: str) -> None:
     assert served == {variant.kernel for variant in plan.groups[0].variants}
 
 
-@pytest.mark.feature("B11", "B24")
+@pytest.mark.feature("B09", "B24")
 def test_costs_are_those_of_the_program_at_the_pivots() -> None:
     graph = attention("batch", "seq")
     ranges = {"batch": SymbolRange(1, 4, likely=(2,)), "seq": SymbolRange(1, 90, likely=(37,))}
@@ -108,7 +108,7 @@ def test_costs_are_those_of_the_program_at_the_pivots() -> None:
                 assert group.cost.written == {level: Const(each.written) for level, each in moved.items()}
 
 
-@pytest.mark.feature("B11")
+@pytest.mark.feature("B09")
 def test_sizes_that_decisions_are_looked_at_for() -> None:
     ranges = {"seq": SymbolRange(8, 512, 8, (128, 384)), "batch": SymbolRange(0, 16)}
     assert further_sizes(["seq", "batch"], ranges) == ({"seq": 384, "batch": 16},)

@@ -1,4 +1,4 @@
-"""Variants of a group for classes of sizes: guards from tiles, and one variant that serves the rest (B11).
+"""Variants of a group for classes of sizes: guards from tiles, and one variant that serves the rest (B09).
 
 The guard of a variant says that every extent that varies and is tiled is as large as its tile: a last tile that
 overlaps the one before it needs that, and smaller sizes may want smaller tiles. The last variant serves all sizes: its

@@ -1,4 +1,4 @@
-"""Estimates over several sizes of symbols: tiles of a group whose sizes vary must be good at more than one (B11).
+"""Estimates over several sizes of symbols: tiles of a group whose sizes vary must be good at more than one (B09).
 
 A tile as large as the extent at the pivot means the whole extent at every size, any other tile keeps its size. Only the
 candidates that are best at the pivot are looked at elsewhere, those that take whole extents and those that cut them
