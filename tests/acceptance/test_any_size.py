@@ -150,7 +150,7 @@ def test_a_compiled_model_is_verified_and_runs_from_the_command_line(tmp_path):
     ran = tilec("compile", "mlp.onnx", "--shape", "batch=1..600", folder=tmp_path)
     assert "verified on: host" in ran.stderr
     assert read_artifact(tmp_path / "mlp.tilec" / "4-report.json", "report").body["verdict"] == "pass"
-    for flags, shape in (((), "[128, 10]"), (("--shape", "batch=7"), "[7, 10]")):
+    for flags, shape in (((), "[8, 10]"), (("--shape", "batch=7"), "[7, 10]")):
         ran = tilec("run", "mlp.tilec", *flags, folder=tmp_path)
         assert f"output y: float32{shape}" in ran.stderr
     ran = tilec("run", "mlp.tilec", "--shape", "seq=7", folder=tmp_path, code=2)

@@ -80,9 +80,12 @@ def test_a_cache_has_a_bound_for_the_whole_plan_alone() -> None:
     assert [list(g.bounds) for g in made.groups] == [["smem"]] * 3
 
 
-def test_symbols_leave_a_plan_as_it_is() -> None:
-    open_size = plan(*layers(), symbols=("s",))
-    assert with_bounds(open_size, at(smem=4096), oro_plus) is open_size
+def test_a_plan_with_symbols_has_the_bounds_of_the_sizes_that_it_is_made_for() -> None:
+    open_size = with_bounds(plan(*layers(), symbols=("s",)), at(smem=4096), oro_plus)
+    bound = with_bounds(plan(*layers()), at(smem=4096), oro_plus)
+    assert open_size.symbols == ("s",)
+    assert (open_size.bounds, open_size.capacities) == (bound.bounds, bound.capacities)
+    assert [group.bounds for group in open_size.groups] == [group.bounds for group in bound.groups]
 
 
 def test_a_product_alone_has_its_lb() -> None:
