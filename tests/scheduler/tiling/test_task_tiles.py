@@ -285,6 +285,16 @@ def test_last_tiles_are_narrower_where_overlapping_ones_would_compute_much_twice
     assert schedule(graph, device("a100")).groups[0].variants[0].tails == {}
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_an_empty_product_has_a_tile() -> None:
+    """Sizes at which variants of kernels are considered leave nothing of some images."""
+    graph = product(0, 24, 64)
+    expr = graph.nodes[0].expr
+    shapes = {name: t.shape for name, t in graph.tensors.items()}
+    vector = vector_of(expr, graph, frozenset(), ZEN5.costs)
+    assert register_blocking(expr, vector, 8, False, shapes, AVX2, NUMBERS, {}, {"m": 64}).cycles > 0
+
+
 @pytest.mark.feature("W30")
 def test_levels_are_chosen_by_mechanism() -> None:
     assert [level.name for level in ZEN5.levels] == ["dram", "l2", "reg"]

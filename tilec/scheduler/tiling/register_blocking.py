@@ -70,6 +70,7 @@ def register_blocking(
     """
     extents = {i: int(numbers.size(e)) for i, e in expr.domain.items()}
     extents |= {i: min(n, extents[i]) for i, n in within.items()}
+    extents = {i: max(1, n) for i, n in extents.items()}  # what is empty at these sizes has work at others
     spatial = vector.iterator if vector.kind == "spatial" else ""
     size = _grid(expr, vector, lanes, extents, target, decided or {})
     widths, which = np.unique(size.get(spatial, np.ones(1, np.int64)), return_inverse=True)
