@@ -17,6 +17,7 @@ from tilec.ir.size_facts import (
     divides,
     range_of,
     same,
+    settled,
     with_range,
 )
 from tilec.ir.sizes import SymbolRange, SymbolValue
@@ -146,6 +147,21 @@ def test_ranges_of_conditions(condition: str, text: str | None) -> None:
     if limited is not None:
         for size in range(600):
             assert limited[1].holds(size) == bool(integer(parse_expr(condition), {"a": size}))
+
+
+@pytest.mark.feature("B06")
+def test_an_equality_of_quotients_is_a_divisor() -> None:
+    """Halving and doubling a side gives it back: what two levels of a U-Net demand of pixels."""
+    facts = assumed(SizeFacts(("h",)), parse_expr("h == h // 2 * 2"), "down1")
+    assert facts.ranges["h"].divisor == 2
+    facts = assumed(facts, parse_expr("h // 2 == h // 2 // 2 * 2"), "down2")
+    assert (facts.ranges["h"].divisor, facts.constraints) == (4, ())
+    late = assumed(SizeFacts(("h",)), parse_expr("h // 2 == h // 4 * 2"), "up1")
+    late = settled(assumed(late, parse_expr("h == h // 2 * 2"), "up2"))
+    assert (late.ranges["h"].divisor, late.constraints) == (4, ())
+    other = assumed(SizeFacts(("h",)), parse_expr("h // 2 == h // 4 * 2"), "holds for 1 as well")
+    assert other.ranges == {}
+    assert len(other.constraints) == 1
 
 
 def test_a_symbol_that_is_not_solvable_stays() -> None:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from math import gcd
+from math import gcd, lcm, prod
 
 from tilec.ir.algebra import bounds_of, equal, polynomial, simplify, simplify_scalar
-from tilec.ir.expr import Binary, Const, Expr, Var, substitute, variables
+from tilec.ir.evaluate import integer
+from tilec.ir.expr import Binary, Const, Expr, Var, substitute, variables, walk
 from tilec.ir.sizes import ANY_SIZE, Constraint, SymbolRange, SymbolValue, intersected, upper_bound
 from tilec.ir.text import text_of
 
 Term = tuple[Expr, ...]
+
+LONGEST_PERIOD = 4096
+"""Sizes that are looked at for what an equality of quotients amounts to."""
 
 
 class ContradictionError(ValueError):
@@ -102,7 +106,7 @@ def assumed(facts: SizeFacts, condition: Expr, origin: str) -> SizeFacts:
     solved = _solved(facts, condition)
     if solved is not None:
         return _with_value(facts, *solved, origin)
-    limited = range_of(condition)
+    limited = range_of(condition) or _divisor_of(condition, facts.ranges)
     if limited is not None:
         symbol, entry = limited
         return with_range(facts, symbol, replace(entry, origin=origin))
@@ -131,14 +135,22 @@ def with_range(facts: SizeFacts, symbol: str, entry: SymbolRange) -> SizeFacts:
 def settled(facts: SizeFacts) -> SizeFacts:
     """The same facts with constraints on one symbol alone as its range, and with upper ends for symbols that a
     constraint limits by others: `found <= batch * 4` where batch is at most 8. Raises ContradictionError."""
-    result = replace(facts, constraints=())
-    for each in facts.constraints:
-        result = assumed(result, each.holds, each.origin)
+    result = _assumed_anew(facts)
+    while len(result.constraints) < len(facts.constraints):
+        facts, result = result, _assumed_anew(result)
     for _ in range(len(result.constraints)):
         for each in result.constraints:
             match each.holds:
                 case Binary("<=", Var(symbol), limit):
                     result = _limited(result, symbol, upper_bound(limit, result.ranges), each.origin)
+    return result
+
+
+def _assumed_anew(facts: SizeFacts) -> SizeFacts:
+    """The facts with their constraints assumed once more: one may follow from what is known by now, or be a range."""
+    result = replace(facts, constraints=())
+    for each in facts.constraints:
+        result = assumed(result, each.holds, each.origin)
     return result
 
 
@@ -211,6 +223,27 @@ def accepted_divisor(constraint: Expr, most: int = 64) -> tuple[str, int] | None
     fits = (d for d in range(2, most + 1) if in_ranges(constraint, {symbol: SymbolRange(divisor=d)}) == Const(True))
     divisor = next(fits, None)
     return None if divisor is None else (symbol, divisor)
+
+
+def _divisor_of(condition: Expr, ranges: Mapping[str, SymbolRange]) -> tuple[str, SymbolRange] | None:
+    """The symbol and the divisor that an equality of its quotients amounts to: `s == s // 2 * 2` that 2 divides s. None
+    where other sizes fulfil it as well.
+
+    Both sides differ by a number that is periodic in the symbol, with the product of all divisors as its period, if
+    they are equal for all multiples of some number.
+    """
+    if not (isinstance(condition, Binary) and condition.op == "=="):
+        return None
+    accepted = accepted_divisor(condition)
+    parts = [part for part in walk(condition) if isinstance(part, Binary) and part.op in ("//", "%")]
+    period = prod(int(part.right.value) for part in parts if isinstance(part.right, Const))
+    if accepted is None or not 0 < period <= LONGEST_PERIOD:
+        return None
+    symbol, divisor = accepted
+    step = ranges.get(symbol, ANY_SIZE).divisor
+    others = (size for size in range(0, lcm(period, step), step) if size % divisor)
+    fulfilled = any(integer(condition, {symbol: size}) for size in others)
+    return None if fulfilled else (symbol, SymbolRange(divisor=divisor))
 
 
 def _normal(condition: Expr) -> Expr:
