@@ -71,7 +71,7 @@ def check(opened: Open, folder: Path, seed: int, count: int) -> None:
 
 
 @pytest.mark.feature("B01", "B06")
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_random_graphs(tmp_path: Path, seed: int) -> None:
     check(symbolic_graph(seed, operators=4), tmp_path, seed, 4)
 

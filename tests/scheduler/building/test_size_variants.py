@@ -21,6 +21,7 @@ from tilec.ir.plan import Plan
 from tilec.ir.sizes import SymbolRange, class_sizes, further_sizes
 from tilec.ir.text import text_of
 from tilec.ir.verify.program import check_program
+from tilec.lower.checks.check_plan import overflows
 from tilec.lower.counts.traffic import traffic
 from tilec.lower.lowering import lower
 from tilec.scheduler import schedule
@@ -106,6 +107,17 @@ def test_costs_are_those_of_the_program_at_the_pivots() -> None:
             assert traffic(bind_program(program, sizes)) == moved
             if sizes["seq"] == 37:
                 assert group.cost.written == {level: Const(each.written) for level, each in moved.items()}
+
+
+@pytest.mark.feature("B09", "W24")
+def test_every_variant_fits_at_the_largest_sizes() -> None:
+    """A tile for few rows that takes whole ones would exceed a scratchpad where rows are long."""
+    ranges = {"batch": SymbolRange(1, 16), "seq": SymbolRange(1, 200)}
+    plan = schedule(replace(attention("batch", "seq"), symbol_ranges=ranges), tiny("explicit", 64))
+    assert max(len(group.variants) for group in plan.groups) > 1
+    for group in plan.groups:
+        for variant in group.variants:
+            assert overflows(lower(group, variant, plan)) == ()
 
 
 @pytest.mark.feature("B09")

@@ -22,11 +22,15 @@ from tilec.ir.graph import Node
 from tilec.ir.intervals import Candidates
 from tilec.ir.plan import Tail, Variant
 from tilec.ir.sizes import SymbolRange, algebra_ranges, class_sizes
+from tilec.lower.checks.check_plan import overflows
+from tilec.lower.checks.plan_errors import PlanError
+from tilec.lower.lowering import lower
 from tilec.scheduler.analysis.contraction import operands_of
 from tilec.scheduler.analysis.vector_iterator import is_panelled
 from tilec.scheduler.analysis.window_propagation import extent_of
-from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of
+from tilec.scheduler.building.group_builder import GroupBuilder, TiledGroup, levels_of, plan_group
 from tilec.scheduler.building.kernel_names import kernel_name
+from tilec.scheduler.building.subplan import subplan
 from tilec.scheduler.fusion_problem import FusionProblem
 from tilec.scheduler.search_cache import Part
 from tilec.scheduler.tiling.register_tiles import RegisterTile, register_tile
@@ -40,11 +44,12 @@ GAIN = 0.97
 @dataclass(frozen=True)
 class SizeClass:
     """A tile of a group and the problem, for the sizes of a class, that it was chosen for; `variant` is what becomes of
-    it."""
+    it. `serves_all` says that it may be the variant for all sizes: its program fits at the largest ones."""
 
     problem: FusionProblem
     tile: TaskTile
     variant: Variant
+    serves_all: bool = True
 
 
 def with_size_variants(
@@ -86,10 +91,15 @@ def _classes(
     builder: GroupBuilder,
     symbols: Sequence[str],
 ) -> list[SizeClass]:
-    """The tile of the pivots, and tiles for other sizes that read the same weights."""
-    ranges = problem.graph.symbol_ranges
-    classes = [SizeClass(problem, tile, _guarded(group.variant, group, problem))]
+    """The tile of the pivots, and tiles for other sizes that read the same weights and fit where their guards hold."""
+    nodes, ranges = group.block.nodes, problem.graph.symbol_ranges
     pivot = problem.scenarios[0]
+
+    def size_class(at: FusionProblem, tile: TaskTile, variant: Variant) -> SizeClass:
+        whole = _fits(clipped(variant, nodes, ranges), group, problem, builder)
+        return SizeClass(at, tile, _guarded(variant, group, problem), whole)
+
+    classes = [size_class(problem, tile, group.variant)]
     for sizes in class_sizes(symbols, ranges):
         at = problem.at_sizes({**pivot, **sizes})
         if not _runs_in_steps(at, members):
@@ -97,8 +107,23 @@ def _classes(
         other = _tile_at(at, members, tile)
         variant = _variant_of(group, at, members, other, builder)
         if variant is not None:
-            classes.append(SizeClass(at, other, _guarded(variant, group, problem)))
-    return classes
+            classes.append(size_class(at, other, variant))
+    fitting = [each for each in classes if each.serves_all or _fits(each.variant, group, problem, builder)]
+    return fitting or classes[:1]
+
+
+def _fits(variant: Variant, group: TiledGroup, problem: FusionProblem, builder: GroupBuilder) -> bool:
+    """Whether the program of a variant fits explicit levels at the largest sizes that it runs at."""
+    target, graph = problem.target, problem.graph
+    if target.levels[target.core].managed == "implicit":
+        return True
+    alone = plan_group(replace(group, variant=variant, others=()))
+    plan = subplan([alone], group.outputs, builder.graph.tensors, levels_of(target), target.name)
+    plan = replace(plan, symbols=graph.symbols, symbol_ranges=graph.symbol_ranges, constraints=graph.constraints)
+    try:
+        return not overflows(lower(plan.groups[0], variant, plan))
+    except PlanError:
+        return False
 
 
 def guarded(variant: Variant, nodes: Sequence[Node], ranges: Mapping[str, SymbolRange]) -> Variant:
@@ -154,6 +179,7 @@ def choose_classes(classes: Sequence[SizeClass], members: Sequence[int], most: i
     best: list[float] = [min(column) for column in zip(*seconds, strict=True)]
     holds = [[bool(integer(each.variant.guard, sizes)) for sizes in scenarios] for each in classes]
     order = sorted(range(len(classes)), key=lambda n: -_strength(classes[n].variant))
+    lasts = [n for n in order if classes[n].serves_all] or order
     narrower = classes[0].problem.target.costs.narrower_tail
 
     def loss(chosen: Sequence[int], last: int) -> float:
@@ -161,7 +187,7 @@ def choose_classes(classes: Sequence[SizeClass], members: Sequence[int], most: i
 
     found: tuple[float, tuple[int, ...], int] | None = None
     for count in range(min(most, 1 + len(classes))):
-        ranked = min((loss(chosen, last), chosen, last) for chosen in combinations(order, count) for last in order)
+        ranked = min((loss(chosen, last), chosen, last) for chosen in combinations(order, count) for last in lasts)
         if found is None or ranked[0] < GAIN * found[0]:
             found = ranked
     assert found is not None
