@@ -11,10 +11,10 @@ from typing import Literal
 
 from tilec.abi.shape_program import SymbolSpec
 from tilec.errors import UnsupportedError
-from tilec.ir.algebra import linear_form
-from tilec.ir.expr import Expr, Var, variables
+from tilec.ir.expr import Var, variables
 from tilec.ir.graph import Port
 from tilec.ir.plan import Plan
+from tilec.ir.port_sizes import told_by
 from tilec.ir.sizes import ANY_SIZE
 
 Space = Literal["input", "result"]
@@ -69,13 +69,5 @@ def _telling_dimensions(plan: Plan) -> Iterator[tuple[str, Source]]:
         shapes = [plan.tensors[port.tensor].shape if port.tensor in plan.tensors else () for port in ports]
         places = [(at, dim, extent) for at, shape in enumerate(shapes) for dim, extent in enumerate(shape)]
         for at, dim, extent in sorted(places, key=lambda place: not isinstance(place[2], Var)):
-            for symbol, factor, constant in _affine(extent):
+            for symbol, factor, constant in told_by(extent):
                 yield symbol, Source(space, at, dim, factor, constant)
-
-
-def _affine(extent: Expr) -> Iterator[tuple[str, int, int]]:
-    """Symbol, factor and constant of an extent that is affine in one symbol and grows with it."""
-    terms, constant = linear_form(extent)
-    match list(terms.items()):
-        case [(Var(name), factor)] if factor > 0:
-            yield name, factor, constant

@@ -15,7 +15,7 @@ from tilec.ir.graph import Port, Tensor
 def told_symbols(ports: Iterable[Port], tensors: Mapping[str, Tensor]) -> frozenset[str]:
     """The symbols that dimensions of the ports tell; values that only onnxruntime touches tell none."""
     shapes = (tensors[port.tensor].shape for port in ports if port.tensor in tensors)
-    return frozenset(symbol for shape in shapes for extent in shape for symbol, _, _ in _affine(extent))
+    return frozenset(symbol for shape in shapes for extent in shape for symbol, _, _ in told_by(extent))
 
 
 def port_sizes(
@@ -28,14 +28,14 @@ def port_sizes(
         if port.tensor not in tensors or port.name not in shapes:
             continue
         for extent, size in zip(tensors[port.tensor].shape, shapes[port.name], strict=False):
-            for symbol, factor, constant in _affine(extent):
+            for symbol, factor, constant in told_by(extent):
                 sizes = plain if isinstance(extent, Var) else others
                 sizes.setdefault(symbol, (size - constant) // factor)
     return {**others, **plain}
 
 
-def _affine(extent: Expr) -> Iterator[tuple[str, int, int]]:
-    """Symbol, factor and constant of an extent that is affine in one symbol and grows with it."""
+def told_by(extent: Expr) -> Iterator[tuple[str, int, int]]:
+    """The symbol that an extent tells, its factor and a constant: one that is affine in it alone and grows with it."""
     terms, constant = linear_form(extent)
     match list(terms.items()):
         case [(Var(name), factor)] if factor > 0:
