@@ -39,9 +39,9 @@ def widen(value: Value) -> Value:
 
 
 def ttype_of(dtype: np.dtype[Any]) -> str:
-    """The tType of a NumPy dtype. Raises KeyError for a dtype without one."""
-    for name in TTYPES:
-        if numpy_dtype(name) == dtype:
+    """The plain tType of a NumPy dtype. Raises KeyError for a dtype of no plain type."""
+    for name, ttype in TTYPES.items():
+        if not ttype.coded and numpy_dtype(name) == dtype:
             return name
     raise KeyError(str(dtype))
 
