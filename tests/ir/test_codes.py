@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from tilec.ir.codes import decode_array, encode_array, is_lossless
-from tilec.ir.types import _EXTENDED, TTYPES, numpy_dtype
+from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype
 
 CODED = [name for name, each in TTYPES.items() if each.coded]
-KNOWN = [name for name in CODED if name in _EXTENDED]
+KNOWN = [name for name in CODED if has_numpy_dtype(name)]
 
 
 def numbers(seed: int) -> np.ndarray:

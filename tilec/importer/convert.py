@@ -143,7 +143,7 @@ def _placed(
         if learnt and not more:
             facts = builder.sizes.facts.without(builder.sizes.facts.reported)
             continue
-        reason = "it makes a sequence that leaves the compiled part"
+        reason = "it makes a sequence or codes that leave the compiled part"
         forced |= {each.number: each.why for each in fallbacks.fallen}
         forced |= {n: Unsupported(label(node, n), node.op_type, reason) for n, node in nodes if n in more}
 

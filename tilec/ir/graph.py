@@ -134,7 +134,8 @@ class Graph:
 
     `symbols` are the unbound sizes in order of first appearance, `symbol_ranges` what is known of each alone and
     `constraints` what is known of them together (B06); `symbol_values` are further sizes of the model, which equal
-    expressions of the symbols. `tensors` has every tensor, outputs of nodes included; `constants` those with known
+    expressions of the symbols. `elements` are the coded types of inputs and outputs whose tensors hold one code a byte.
+    `tensors` has every tensor, outputs of nodes included; `constants` those with known
     values. `files` maps weight files to their sha256. `calls` run in their order; a node runs behind the last call that
     it depends on. `opaque` are the values that only calls, inputs and outputs of the model touch. `ranges` are those of
     inputs that are used as indices.
@@ -155,6 +156,7 @@ class Graph:
     symbol_ranges: Mapping[str, SymbolRange] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
     symbol_values: Mapping[str, SymbolValue] = field(default_factory=dict)
+    elements: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -195,6 +195,11 @@ def numpy_dtype(ttype: str) -> np.dtype[np.generic]:
     return np.dtype(_NUMPY[ttype])
 
 
+def has_numpy_dtype(ttype: str) -> bool:
+    """Whether `numpy_dtype` knows a tType."""
+    return ttype in _NUMPY or ttype in _EXTENDED
+
+
 def is_float(ttype: str) -> bool:
     """Whether elements of this tType are floating-point numbers."""
     return TTYPES[ttype].kind == "float"
