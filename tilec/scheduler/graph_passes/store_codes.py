@@ -25,7 +25,7 @@ from tilec.ir.expr import (
 )
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.scalars import is_weak, type_of
-from tilec.ir.types import TTYPES, word_shape
+from tilec.ir.types import TTYPES, has_numpy_dtype, word_shape
 from tilec.ir.words import word_type
 from tilec.scheduler.graph_passes.rewrite import fresh, live
 from tilec.scheduler.graph_passes.split_reductions import split_reductions
@@ -58,12 +58,17 @@ def store_codes(draft: RewrittenGraph) -> RewrittenGraph:
     nodes = [replace(node, expr=storage.stored(node.expr)) for node in graph.nodes]
     tensors = {name: _plain(name, tensor, graph) for name, tensor in graph.tensors.items()}
     ports = {port.tensor for port in (*graph.inputs, *graph.outputs)}
-    elements = {name: t.ttype for name, t in graph.tensors.items() if name in ports and TTYPES[t.ttype].coded}
+    elements = {name: t.ttype for name, t in graph.tensors.items() if name in ports and _has_elements(t.ttype)}
     packed = [node for node, _ in storage.packed.values()]
     tensors |= {node.name: tensor for node, tensor in storage.packed.values()}
     return RewrittenGraph(
         live(replace(graph, nodes=(*packed, *nodes), tensors=tensors, elements=elements)), draft.refused
     )
+
+
+def _has_elements(ttype: str) -> bool:
+    """Whether arrays outside have elements of this coded type; of others they have the codes."""
+    return TTYPES[ttype].coded and has_numpy_dtype(ttype)
 
 
 def _plain(name: str, tensor: Tensor, graph: Graph) -> Tensor:
