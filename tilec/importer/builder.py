@@ -36,7 +36,7 @@ from tilec.ir.expr import (
 from tilec.ir.graph import Constant, IndexRange, Inline, Node, Tensor, WeightRef
 from tilec.ir.scalars import fits, type_of
 from tilec.ir.size_facts import SizeFacts
-from tilec.ir.types import TTYPES, numpy_dtype, tensor_bytes
+from tilec.ir.types import TTYPES, has_numpy_dtype, numpy_dtype, tensor_bytes
 from tilec.ir.verify.data import MAX_SIZE
 
 MAX_INLINE_ELEMENTS = 64
@@ -331,7 +331,7 @@ def _scalars(array: NDArray[Any]) -> list[bool | int | float]:
 
 def _small_codes(stored: Stored) -> NDArray[Any] | None:
     """The values of a small constant of a coded type."""
-    if prod(stored.shape) > MAX_TRACKED_ELEMENTS:
+    if prod(stored.shape) > MAX_TRACKED_ELEMENTS or not has_numpy_dtype(stored.ttype):
         return None
     return stored.codes.astype(np.uint8).view(numpy_dtype(stored.ttype))
 

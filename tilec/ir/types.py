@@ -8,6 +8,7 @@ reads it through `decode` and writes it through `encode`. Scales and zero points
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -108,7 +109,39 @@ _CODED = (
     TType("tf32", "float", 19, "bits_f32(shl(code, 13))", maximum=3.4011621342146535e38),
 )
 
-TTYPES: dict[str, TType] = {t.name: t for t in (*_PLAIN, *_CODED)}
+_INTEGER = re.compile(r"([iu])([1-7])")
+_WRITTEN = re.compile(r"code<([1-8]) (int|uint|float): (.+)>")
+
+
+def _derived(name: str) -> TType:
+    """The type that a name describes: `i5`, or `code<5 float: f32(i32(code)) * 0.5>`, a number of bits, a kind and how
+    to decode. Raises KeyError for any other name."""
+    if match := _INTEGER.fullmatch(name):
+        return _integer(int(match[2]), match[1] == "i")
+    if match := _WRITTEN.fullmatch(name):
+        kinds: dict[str, Kind] = {"int": "int", "uint": "uint", "float": "float"}
+        return TType(name, kinds[match[2]], int(match[1]), match[3])
+    raise KeyError(name)
+
+
+class _Registry(dict[str, TType]):
+    """The types by name; one that is not listed may be described by its name."""
+
+    def __missing__(self, name: str) -> TType:
+        return _derived(name)
+
+
+TTYPES: dict[str, TType] = _Registry({t.name: t for t in (*_PLAIN, *_CODED)})
+"""The types with names of their own. Reading another name gives the type that it describes (see `is_ttype`)."""
+
+
+def is_ttype(name: str) -> bool:
+    """Whether a name is one of a type or describes one."""
+    try:
+        return bool(TTYPES[name])
+    except KeyError:
+        return False
+
 
 HALVES = frozenset({"f16", "bf16"})
 """Types of half precision; computations with them are done in f32."""

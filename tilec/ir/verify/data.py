@@ -12,7 +12,7 @@ from tilec.ir.expr import COMPARISONS, Binary, Expr, constant_value, variables
 from tilec.ir.graph import Constant, IndexRange, Inline, Port, Tensor, WeightRef
 from tilec.ir.sizes import Constraint, SymbolRange, SymbolValue
 from tilec.ir.text import text_of
-from tilec.ir.types import TTYPES, numpy_dtype, tensor_bytes
+from tilec.ir.types import TTYPES, is_ttype, numpy_dtype, tensor_bytes
 from tilec.ir.verify.structure import is_integer
 
 MAX_SIZE = 1 << 40
@@ -41,7 +41,7 @@ def tensor_problems(tensors: Mapping[str, Tensor], symbols: Iterable[str]) -> li
     """Problems of tensors: unknown types, invalid extents, sizes beyond any memory."""
     problems = []
     for name, tensor in tensors.items():
-        if tensor.ttype not in TTYPES:
+        if not is_ttype(tensor.ttype):
             problems.append(f"{name} has the unknown tType {tensor.ttype}")
             continue
         wrong = shape_problems(name, tensor.shape, symbols)
