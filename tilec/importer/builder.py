@@ -99,19 +99,21 @@ class Builder:
         """The first segment in which a tensor is available: the number of fallback clusters before it."""
         return self._segments.get(name, 0)
 
-    def constant(self, name: str, stored: Stored) -> Value:
-        """A tensor with known contents."""
+    def constant(self, name: str, stored: Stored, *, folded: bool = True) -> Value:
+        """A tensor with known contents, from which others are computed at import unless it is not to be `folded`."""
         taken = self.names.take(name)
-        if TTYPES[stored.ttype].coded:
+        if not folded:
+            value = Value(taken, extents(stored.shape), stored.ttype)
+        elif TTYPES[stored.ttype].coded:
             value = Value(taken, extents(stored.shape), stored.ttype, array=_small_codes(stored))
         else:
             value = self._folded(taken, stored.array, stored.ttype)
         self._stored[taken] = stored
         return self._add(value)
 
-    def stored(self, value: Value) -> Stored | None:
+    def stored(self, name: str) -> Stored | None:
         """The contents of a constant, or of a tensor that was folded to one."""
-        return self._stored.get(value.name)
+        return self._stored.get(name)
 
     def iterators(self, names: Sequence[str], sizes: Sequence[Expr]) -> tuple[Axis, ...]:
         """Axes with the first of these names, or variants of names that symbols use already."""

@@ -129,16 +129,28 @@ class Placement:
 
 
 @dataclass(frozen=True, slots=True)
+class Retyped:
+    """A weight that import rounded to a format: bytes before and after, and its rms and largest error, of the weight's
+    rms and largest magnitude."""
+
+    format: str
+    before: int
+    after: int
+    rms: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """A model as tensor expressions.
 
     `symbols` are the unbound sizes in order of first appearance, `symbol_ranges` what is known of each alone and
     `constraints` what is known of them together (B06); `symbol_values` are further sizes of the model, which equal
-    expressions of the symbols. `elements` are the coded types of inputs and outputs whose tensors hold one code a byte.
-    `tensors` has every tensor, outputs of nodes included; `constants` those with known
+    expressions of the symbols. `tensors` has every tensor, outputs of nodes included; `constants` those with known
     values. `files` maps weight files to their sha256. `calls` run in their order; a node runs behind the last call that
     it depends on. `opaque` are the values that only calls, inputs and outputs of the model touch. `ranges` are those of
-    inputs that are used as indices.
+    inputs that are used as indices. `elements` are the coded types of inputs and outputs whose tensors hold one code a
+    byte, `retyped` the weights that import rounded to formats.
     """
 
     name: str
@@ -157,6 +169,7 @@ class Graph:
     constraints: tuple[Constraint, ...] = ()
     symbol_values: Mapping[str, SymbolValue] = field(default_factory=dict)
     elements: Mapping[str, str] = field(default_factory=dict)
+    retyped: Mapping[str, Retyped] = field(default_factory=dict)
 
     @property
     def ttypes(self) -> dict[str, str]:

@@ -26,7 +26,7 @@ def _decode(op: Op) -> Value:
     """
     words, ttype = op.value(0), op.text("ttype")
     _require_type(op, ttype)
-    stored, kind = op.builder.stored(words), TTYPES[ttype]
+    stored, kind = op.builder.stored(words.name), TTYPES[ttype]
     if stored is None:
         raise op.unsupported("codes that are no constant", "Make the input an initializer.")
     if words.ttype != word_type(ttype) or not words.rank:

@@ -57,4 +57,5 @@ def assemble_plan(
         symbol_ranges=graph.symbol_ranges,
         constraints=graph.constraints,
         elements=graph.elements,
+        retyped=graph.retyped,
     )

@@ -66,7 +66,7 @@ def _element(op: Op, packed: Value, shape: tuple[int, int], place: tuple[Expr, E
     """An element of a matrix whose rows are packed into whole bytes; a constant becomes one of codes."""
     ttype, per_byte = f"u{bits}", 8 // bits
     width = -(-shape[1] // per_byte)
-    stored = op.builder.stored(packed)
+    stored = op.builder.stored(packed.name)
     if stored is None or not TTYPES[ttype].coded:
         return _bits(packed, *place, width * per_byte, bits)
     codes = Stored(stored.array.reshape(shape[0], width), ttype, stored.ref, shape)
