@@ -25,7 +25,8 @@ from tilec.ir.expr import (
 )
 from tilec.ir.graph import Graph, Node, Tensor
 from tilec.ir.scalars import is_weak, type_of
-from tilec.ir.types import TTYPES, has_numpy_dtype, word_shape
+from tilec.ir.small_types import decode_integer
+from tilec.ir.types import TTYPES, TType, has_numpy_dtype, word_shape
 from tilec.ir.words import word_type
 from tilec.scheduler.graph_passes.rewrite import fresh, live
 from tilec.scheduler.graph_passes.split_reductions import split_reductions
@@ -111,7 +112,8 @@ class _Storage:
         match expr:
             case Call(fn, (operand,)) if fn in TTYPES and not TTYPES[fn].coded and self._is_coded(operand):
                 kind = self._kind(operand)
-                number = decoded(kind, self._code(operand, kind, reduce))
+                code = self._code(operand, kind, reduce)
+                number = _sign_extended(code, TTYPES[kind]) or decoded(kind, code)
                 return number if number_type(kind) == fn else Call(fn, (number,))
             case _:
                 return rebuild(expr, lambda e: self._numbers(e, reduce))
@@ -185,6 +187,15 @@ class _Storage:
             node = Node(TensorExpr(name, axes, (), extents, body), "words")
             self.packed[tensor, along] = (node, Tensor(extents, f"u{WORD_BITS}"))
         return self.packed[tensor, along][0].name
+
+
+def _sign_extended(code: Expr, ttype: TType) -> Expr | None:
+    """A signed integer out of its word by two shifts; None for any other code."""
+    match code:
+        case Call("bitand", (Call("shr", (word, place)), _)) if ttype.decode == decode_integer(ttype.bits, signed=True):
+            top = Call("shl", (word, Binary("-", Const(WORD_BITS - ttype.bits), place)))
+            return Call("shr", (Call("i32", (top,)), Const(WORD_BITS - ttype.bits)))
+    return None
 
 
 def _extracted(tensor: str, index: tuple[Expr, ...], along: int, per_word: int, bits: int) -> Expr:
