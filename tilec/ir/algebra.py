@@ -53,6 +53,7 @@ class KnownRanges(dict[str, tuple[Expr, Expr]]):
         return self._free
 
 
+@lru_cache(maxsize=1 << 18)
 def _key(expr: Expr) -> tuple[int, str]:
     return (0 if isinstance(expr, Var) else 1, repr(expr))
 
