@@ -62,6 +62,15 @@ def test_exact_computations_have_no_way_out():
     assert not found.holds(np.floor(x * 2 + 0.5).astype(np.int8)).all()
 
 
+def test_sums_of_values_with_few_bits_are_exact_until_they_need_more():
+    generator = np.random.default_rng(0)
+    x, w = (generator.integers(-128, 128, (8, 300)).astype(F32) / 64 for _ in range(2))
+    nodes = [node("s[i] = sum(k, where(k >= 1, x[i, k], 0.0) * w[i, k])", {"i": 8, "k": 300})]
+    kinds = {"x": "f32", "w": "f32", "s": "f32"}
+    assert not enclosures(nodes, kinds, {"x": x, "w": w})["s"].radius.any()
+    assert enclosures(nodes, kinds, {"x": x * 1000 + 1, "w": w * F32(1.1)})["s"].radius.all()
+
+
 def test_saturation_and_comparisons_jump_by_what_they_choose_between():
     x = np.float32([0.1, 300.0, -300.0])
     nodes = [
