@@ -18,7 +18,8 @@ from tilec.verify.groups import Constants, evaluated
 from tilec.verify.inputs import Array
 from tilec.verify.nodes import nodes_of
 from tilec.verify.port_values import as_element, input_values
-from tilec.verify.sensitivity import Floats, deviations
+from tilec.verify.rounding_bounds import quantising
+from tilec.verify.sensitivity import Movement, deviations
 
 
 class WholePlan:
@@ -63,14 +64,15 @@ class WholePlan:
         self,
         feeds: Mapping[str, Array],
         names: Collection[str],
-        enough: Callable[[Mapping[str, Floats]], bool],
+        enough: Callable[[Mapping[str, Movement]], bool],
         advance: Callable[[int, int], None] = lambda _done, _total: None,
-    ) -> dict[str, Floats]:
-        """How far each element of the floating-point or integer outputs among `names` moves when rounding moves
-        everything, evaluated until that is `enough`."""
+    ) -> dict[str, Movement]:
+        """How far the floating-point or integer outputs among `names` move when rounding moves everything, evaluated
+        until that is `enough`."""
         values = self.outputs(feeds, names=names)
         arrays = [name for name, value in values.items() if isinstance(value, np.ndarray) and value.dtype.kind != "O"]
-        return deviations(lambda drawn: self.outputs(feeds, drawn, arrays), values, arrays, enough, advance)
+        jumps = bool(self._calls) or quantising(nodes_of(self._plan), self._plan.tensors)
+        return deviations(lambda drawn: self.outputs(feeds, drawn, arrays), values, arrays, enough, advance, jumps)
 
     def _needed(self, tensors: Collection[str]) -> frozenset[str]:
         """The groups and calls on which these tensors depend."""
