@@ -87,8 +87,8 @@ def _plain(name: str, tensor: Tensor, graph: Graph) -> Tensor:
 
 @dataclass
 class _Storage:
-    """Bodies over codes. `packed` are constants that reductions read in words of their own: (tensor, dimension, codes of
-    a word) -> the node that packs them and its tensor."""
+    """Bodies over codes. `packed` are constants that reductions read in words of their own: (tensor, dimension, codes
+    of a word) -> the node that packs them and its tensor."""
 
     graph: Graph
     packed: dict[tuple[str, int, int], tuple[Node, Tensor]] = field(default_factory=dict)
