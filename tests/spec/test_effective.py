@@ -64,7 +64,7 @@ def test_a_bound_size_that_the_file_excludes_is_refused_with_both_places(
     assert f"{file}:4:{line}" in error.value.hint
 
 
-@pytest.mark.parametrize("name", ["TILEC_TYPES", "TILEC_IMPORT_PASSES"])
+@pytest.mark.parametrize("name", ["TILEC_IMPORT_PASSES"])
 def test_variables_of_keys_that_are_not_supported_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="is not supported") as error:
         effective_recipe(None, {}, {name: "[a]"})
