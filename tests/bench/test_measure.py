@@ -42,7 +42,7 @@ def test_nothing_starts_before_it_is_needed() -> None:
 
 def test_a_crash_a_hang_and_an_error_while_building_are_that_plans_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bench, "builder", FaultyBuilder)
-    with measuring(host(), CodegenOptions(threads=1), Effort(2, 0.002, building=10)) as measure:
+    with measuring(host(), CodegenOptions(threads=1), Effort(2, 0.002, building=5)) as measure:
         found = measure([product(1), product(6), product(2), product(3), product(16)])
     assert [seconds is not None for seconds in found] == [False, True, False, False, True]
     assert multiprocessing.active_children() == []
@@ -50,7 +50,7 @@ def test_a_crash_a_hang_and_an_error_while_building_are_that_plans_failure(monke
 
 def test_a_crash_and_a_hang_while_running_are_that_plans_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bench, "timer", FaultyTimer)
-    with measuring(host(), CodegenOptions(threads=1), Effort(2, 0.002, running=5)) as measure:
+    with measuring(host(), CodegenOptions(threads=1), Effort(2, 0.002, running=3)) as measure:
         found = measure([product(1), product(6), product(2), product(16)])
     assert [seconds is not None for seconds in found] == [False, True, False, True]
 

@@ -18,6 +18,7 @@ from tilec.api.cache_eviction import limit_bytes, prune, share
 from tilec.api.request import LINKS, Request
 from tilec.artifact import decode, pretty, write_text
 from tilec.errors import TilecError, UnavailableError, UsageError
+from tilec.threads import exit_process
 
 if TYPE_CHECKING:
     from tilec.pipeline import Job
@@ -136,7 +137,9 @@ def main() -> None:
         sys.stdout.write(json.dumps(said))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(130)
+        exit_process(130)
+    except SystemExit as end:
+        exit_process(int(end.code or 0))
 
 
 def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -6,13 +6,17 @@ def main() -> None:
     import signal
     import sys
 
+    from tilec.threads import exit_process
+
     try:
         from tilec.cli.app import run
 
         run()
     except KeyboardInterrupt:  # before the commands are loaded
         sys.stderr.write("error: interrupted\n")
-        sys.exit(130)
+        exit_process(130)
+    except SystemExit as end:
+        exit_process(end.code if isinstance(end.code, int) else 0 if end.code is None else 1)
     finally:
         # All is done: an interrupt while Python ends would replace the exit code.
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,7 +1,6 @@
 """One library per model: compiles kernels and host function, keeps what is already compiled, says how to run it."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from tilec.codegen.shape_program import Numbers
 from tilec.errors import TilecError
 from tilec.spec.cpus import usable_cpus
 from tilec.spec.device import Target
+from tilec.threads import map_side_by_side
 
 _THREADS = "threads"
 _NUMBERS = "numbers"
@@ -86,8 +86,7 @@ def build_library(
                     write_bytes(cached, data)
             return data
 
-        with ThreadPoolExecutor(jobs or len(usable_cpus())) as pool:
-            objects = list(pool.map(build, sources))
+        objects = map_side_by_side(build, list(sources), jobs or len(usable_cpus()))
         seal = (INTERFACE, interface.encode())
         write_bytes(file, pack([seal, *sorted(zip(members.values(), objects, strict=True))]))
     return LibraryFile(file.name, digest_bytes(file.read_bytes()))
