@@ -86,6 +86,14 @@ def test_sharp_bounds_with_symbols(text: str, bound: str) -> None:
     assert text_of(sizes(N=1).largest(parse_expr(text))) == bound
 
 
+@pytest.mark.parametrize(
+    ("text", "bound"), [("minimum(N, 4096)", "4096"), ("minimum(N, i + 5000) - 1", "minimum(5002, N - 1)")]
+)
+def test_a_large_integer_limits_only_what_is_larger(text: str, bound: str) -> None:
+    """A window of strides that are far longer than its axis takes no more than the axis."""
+    assert text_of(sizes(N=1).largest(parse_expr(text))) == bound
+
+
 def test_what_is_certain_with_symbols() -> None:
     s = sizes(N=32)
     assert s.at_most(parse_expr("i*8 + 8"), Var("N"))

@@ -15,6 +15,9 @@ from tilec.ir.intervals import Candidates, Ints, Symbolic
 _MAX_DEPTH = 3
 _MAX_POSITIONS = 1 << 16
 _FAR = 1 << 62
+_WIDE = 1 << 12
+"""Largest integer that is an upper limit by itself; beside an expression a larger one may be far more than its tensor
+ever has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,11 +277,13 @@ class SymbolicBounds(Symbolic):
 
 
 def _simpler(a: Expr, b: Expr) -> Expr:
-    """The better of two upper limits: the smaller integer, an integer before an expression, few factors, few terms."""
+    """The better of two upper limits: the smaller integer, an integer before an expression unless it is a large one,
+    few factors, few terms."""
     if isinstance(a, Const) and isinstance(b, Const):
         return a if a.value <= b.value else b
-    if isinstance(a, Const) or isinstance(b, Const):
-        return a if isinstance(a, Const) else b
+    for number, other in ((a, b), (b, a)):
+        if isinstance(number, Const):
+            return number if number.value <= _WIDE else Call("minimum", (number, other))
     return min(a, b, key=lambda e: (max(map(len, polynomial(e))), sum(1 for _ in walk(e))))
 
 

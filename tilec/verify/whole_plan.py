@@ -17,6 +17,7 @@ from tilec.runtime.fallback import Fallback
 from tilec.verify.groups import Constants, evaluated
 from tilec.verify.inputs import Array
 from tilec.verify.nodes import nodes_of
+from tilec.verify.port_values import as_element, input_values
 from tilec.verify.rounding_bounds import quantising
 from tilec.verify.sensitivity import Movement, deviations
 
@@ -40,7 +41,7 @@ class WholePlan:
         these are computed."""
         ports = [port for port in self._plan.outputs if names is None or port.name in names]
         kept = {port.tensor for port in ports}
-        values = {port.tensor: feeds[port.name] for port in self._plan.inputs}
+        values = input_values(self._plan, feeds)
         needed = self._needed(kept)
         last = self._last_reads(needed)
         for step, produced in self._steps(values, disturbing, needed):
@@ -48,11 +49,11 @@ class WholePlan:
             for tensor in last.get(step, ()):
                 if tensor not in kept:
                     values.pop(tensor, None)
-        return {port.name: self._value(port.tensor, values) for port in ports}
+        return {port.name: as_element(self._plan, port.tensor, self._value(port.tensor, values)) for port in ports}
 
     def results(self, feeds: Mapping[str, Array]) -> Iterator[tuple[Group, dict[str, Array]]]:
         """Every group with its outputs, in execution order."""
-        values = {port.tensor: feeds[port.name] for port in self._plan.inputs}
+        values = input_values(self._plan, feeds)
         groups = {group.name: group for group in self._plan.groups}
         for step, produced in self._steps(values, None, [step for step, _, _ in self._order()]):
             values |= produced
