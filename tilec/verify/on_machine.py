@@ -19,6 +19,7 @@ from tilec.ir.weights import read_constant
 from tilec.machine import MachineError, Result, execute
 from tilec.runtime.fallback import Fallback
 from tilec.spec.recipe import VerifyOptions
+from tilec.verify.accuracy import accuracy_report
 from tilec.verify.cases import Case, cases_of, steps_at
 from tilec.verify.compare import compare
 from tilec.verify.groups import GroupCheck, check_group, compared, evaluated, origin_of
@@ -214,6 +215,7 @@ def _whole(
                 outputs = reconsidered(outputs, case.plan, folder, model, feeds, actual, there, inner)
         checked.append(Checked(case, outputs))
     report["outputs"] = outputs_report(checked)
+    report |= accuracy_report(model, [case for case, _ in runs], expected.outputs)
     report["traffic"] = counted
     found = [check for check, _ in groups.values()]
     run = run_record(checked, {}, found)
